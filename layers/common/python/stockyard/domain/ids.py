@@ -1,0 +1,40 @@
+"""Identifiers: a kind prefix and a ULID, made from a moment and 80 random bits given by the caller."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ID = re.compile(r"^(clu|op|ncl|ntp|npr|nev|evt|aud|out)_[0-9A-HJKMNP-TV-Z]{26}$")
+
+CLUSTER, OPERATION, EVENT, AUDIT, OUTBOX = "clu", "op", "evt", "aud", "out"
+
+
+def ulid(moment: datetime, randomness: bytes) -> str:
+    """26 characters of Crockford base 32: 48 bits of milliseconds, then ``randomness`` (10 bytes)."""
+    if len(randomness) != 10:
+        raise ValueError("a ULID needs 10 random bytes")
+    number = (int(moment.timestamp() * 1000) << 80) | int.from_bytes(randomness, "big")
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -5, -5))
+
+
+def make(prefix: str, moment: datetime, randomness: bytes) -> str:
+    """A new identifier, such as ``clu_01J...``. Identifiers of one prefix sort by time."""
+    return f"{prefix}_{ulid(moment, randomness)}"
+
+
+def is_id(text: str) -> bool:
+    """Whether ``text`` has the form of an identifier. A name never does: it has no underscore."""
+    return _ID.match(text) is not None
+
+
+def client_id(tenant: str, cluster_id: str, name: str) -> str:
+    """The cluster's Keycloak client and the stem of its AWS names: at most 46 characters.
+
+    The lower-cased name cut to 33 characters, a dash, 12 hex digits of sha256(tenant, cluster id), so that it is
+    unique in a realm that all tenants share.
+    """
+    digest = hashlib.sha256(f"{tenant}\x00{cluster_id}".encode()).hexdigest()[:12]
+    return f"{name.lower()[:33]}-{digest}"

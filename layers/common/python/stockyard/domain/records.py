@@ -1,0 +1,257 @@
+"""The records the product keeps. Plain frozen dataclasses: a change makes a new one, the store guards it by version.
+
+Every record has ``id`` and ``version`` (1 on creation, plus 1 with each change) and belongs to the tenant of the store
+that holds it. ``SCHEMA`` is written with each record so that a later release knows what it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.domain.conditions import Condition
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CloudAccount:
+    """Credentials of one cloud. ``id`` is the number as text; numbers count up within a tenant."""
+
+    id: str
+    provider: str
+    name: str
+    description: str
+    attributes: dict[str, Any]
+    external_id: str
+    verification: str
+    """``unverified``, ``verified`` or ``failed``."""
+    verification_message: str
+    created_at: str
+    updated_at: str
+    verified_at: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    sequence: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One Kubernetes cluster.
+
+    ``status`` is ``accepting`` (leased, not yet visible), ``preparing``, ``ready``, ``failed`` or ``deleting``.
+    ``generation`` counts the operations on the cluster; with ``operation_id`` it is the fence of background work.
+    """
+
+    id: str
+    name: str
+    description: str
+    cluster_type: str
+    provider: str
+    cloud_account_id: int
+    client_id: str
+    status: str
+    settings: dict[str, Any]
+    created_at: str
+    updated_at: str
+    phase: str | None = None
+    conditions: tuple[Condition, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+    operation_id: str | None = None
+    generation: int = 1
+    attempt: int = 1
+    lease_expires_at: str | None = None
+    endpoint: str | None = None
+    certificate_authority: str | None = None
+    instance_id: str | None = None
+    remaining: tuple[str, ...] = ()
+    """What a deletion could not remove yet, one line each."""
+    sequence: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRecord:
+    """Progress of one phase. ``state``: ``pending``, ``running``, ``succeeded``, ``failed``, ``skipped``."""
+
+    name: str
+    state: str = "pending"
+    started_at: str | None = None
+    ended_at: str | None = None
+    attempt: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationError:
+    """Why an operation failed: the phase, the cause in words, and what a person can do."""
+
+    error_type: str
+    phase: str
+    cause: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One long-running change. ``kind`` is ``create_cluster`` or ``delete_cluster``; ``subject`` the cluster's id."""
+
+    id: str
+    kind: str
+    subject: str
+    status: str
+    phases: tuple[PhaseRecord, ...]
+    created_at: str
+    updated_at: str
+    actor: str
+    error: OperationError | None = None
+    attempt: int = 1
+    sequence: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a resource. ``detail_type`` is the EventBridge detail type; ``sequence`` rises per subject."""
+
+    id: str
+    detail_type: str
+    subject: str
+    sequence: int
+    time: str
+    actor: str
+    before: str | None
+    after: str | None
+    reason: str
+    message: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """Who did what, when, with what outcome. Never holds a body, only the changed fields' names."""
+
+    id: str
+    time: str
+    actor: str
+    action: str
+    subject: str
+    outcome: str
+    request_id: str
+    detail: str = ""
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """The answer to a request with an ``Idempotency-Key``. ``id`` is route and key; the body is kept as a digest.
+
+    The answer is kept as a reference (status and subject), never as text, so that no secret can be replayed from it.
+    """
+
+    id: str
+    digest: str
+    state: str
+    """``running`` or ``done``."""
+    created_at: str
+    lease_expires_at: str
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+    expires_at: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Holds a name that is unique in a tenant. ``id`` is ``kind/name``; ``owner`` the resource's id."""
+
+    id: str
+    owner: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """A message that must leave: ``workflow`` starts an execution, ``event`` goes to EventBridge.
+
+    Removed when sent; what stands here too long is sent again by the minute schedule.
+    """
+
+    id: str
+    kind: str
+    payload: dict[str, Any]
+    due_at: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One line of the ledger: something that is about to be, is, or was in a cloud.
+
+    ``id`` is ``cluster id/phase/kind/key``. ``state`` is ``intended`` (written before the call), ``made`` or ``gone``.
+    ``token`` is derived from (cluster, generation, attempt, kind, key) and passed as client token, name or tag.
+    """
+
+    id: str
+    cluster_id: str
+    phase: str
+    kind: str
+    key: str
+    token: str
+    state: str
+    region: str
+    account_id: int
+    intended_at: str
+    vendor_id: str = ""
+    made_at: str | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something a machine or a workflow told us about a cluster. ``id`` is ``cluster id/name``.
+
+    Names: ``reported_ready``, ``task_token``, ``bootstrapped``.
+    """
+
+    id: str
+    value: str
+    time: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A number that rises and falls atomically: account numbers, quota use. ``id`` names it."""
+
+    id: str
+    value: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A tenant's limit that differs from the default. ``id`` is the quota's name."""
+
+    id: str
+    limit: int
+    updated_at: str
+    version: int = 1
+
+
+Record = (
+    CloudAccount
+    | Cluster
+    | Operation
+    | Event
+    | AuditRecord
+    | Idempotency
+    | Name
+    | Outbox
+    | Resource
+    | Fact
+    | Counter
+    | Quota
+)

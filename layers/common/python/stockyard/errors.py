@@ -1,0 +1,261 @@
+"""Every error the product raises, as one tree.
+
+::
+
+    StockyardError
+    ├── CallerError                 the caller can do something about it (translated to HTTP by the edge)
+    │   ├── MalformedBody           400  not JSON
+    │   ├── Unauthorized            401  the token is missing or not ours
+    │   ├── Forbidden               403  the role or the tenant does not allow it
+    │   │   └── QuotaExceeded       403  names the quota and its limit
+    │   ├── NotFound                404
+    │   ├── MethodNotAllowed        405
+    │   ├── ClusterNameInUse        409
+    │   ├── RequestInProgress       409  the first request with this Idempotency-Key still runs
+    │   ├── IllegalTransition       409  not in this state
+    │   ├── InUse                   409  names the users
+    │   ├── PreconditionFailed      412  stale If-Match
+    │   ├── BodyTooLarge            413
+    │   ├── UnsupportedMediaType    415
+    │   ├── InvalidInput            422  a JSON pointer per field
+    │   ├── IdempotencyConflict     422  same key, other body
+    │   ├── PreconditionRequired    428  no If-Match
+    │   └── Throttled               429
+    ├── ServiceError                something behind us failed
+    │   ├── Internal                500
+    │   └── UnexpectedBehavior      502  Keycloak or another service we depend on failed
+    ├── ClusterCouldNotBeDeployed        a background phase failed for good (shown on the operation)
+    ├── VendorError                 what a cloud or service answered, translated once, in the provider or adapter
+    │   ├── VendorThrottled         retryable
+    │   ├── VendorUnavailable       retryable  5xx, connection lost
+    │   ├── VendorTimeout           retryable  no answer in time: it may have happened
+    │   ├── NotYetVisible           retryable  made, but the cloud does not show it yet
+    │   ├── VendorConflict          retryable  busy with another change, dependency still there
+    │   ├── InsufficientCapacity    retryable
+    │   ├── VendorQuotaExceeded
+    │   ├── PermissionDenied
+    │   ├── CredentialsRevoked      the tenant's role cannot be assumed
+    │   ├── VendorNotFound
+    │   └── VendorRefused           any other permanent refusal
+    └── StoreError
+        ├── Conflict                a condition of a write did not hold
+        │   └── Fenced              the writer is stale: its operation is no longer the current one
+        └── StoreUnavailable        retryable
+
+Class names are API: workflow documents name the retryable ones in ``Retry.ErrorEquals`` and callers see
+``error_type``. ``RETRYABLE`` lists them; a test compares it with the documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One fault of the input. ``pointer`` is a JSON pointer (RFC 6901) into the body."""
+
+    pointer: str
+    detail: str
+
+
+class StockyardError(Exception):
+    """Root of the tree. ``detail`` is for people and never carries a secret."""
+
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self, detail: str = "", *, errors: Sequence[FieldProblem] = (), retry_after: int | None = None
+    ) -> None:
+        super().__init__(detail or self.title)
+        self.detail = detail or self.title
+        self.errors = tuple(errors)
+        self.retry_after = retry_after
+
+    @property
+    def error_type(self) -> str:
+        """The stable name callers may switch on."""
+        return type(self).__name__
+
+
+class CallerError(StockyardError):
+    """The caller can do something about it."""
+
+
+class MalformedBody(CallerError):
+    status, title = 400, "The body is not JSON"
+
+
+class Unauthorized(CallerError):
+    status, title = 401, "A valid token is needed"
+
+
+class Forbidden(CallerError):
+    status, title = 403, "Not allowed"
+
+
+class QuotaExceeded(Forbidden):
+    status, title = 403, "A quota is used up"
+
+
+class NotFound(CallerError):
+    status, title = 404, "Not found"
+
+
+class MethodNotAllowed(CallerError):
+    status, title = 405, "Method not allowed"
+
+
+class ClusterNameInUse(CallerError):
+    status, title = 409, "The cluster name is in use"
+
+
+class RequestInProgress(CallerError):
+    status, title, retryable = 409, "The first request with this key still runs", True
+
+
+class IllegalTransition(CallerError):
+    status, title = 409, "Not possible in this state"
+
+
+class InUse(CallerError):
+    status, title = 409, "Still in use"
+
+
+class PreconditionFailed(CallerError):
+    status, title = 412, "The resource has changed"
+
+
+class BodyTooLarge(CallerError):
+    status, title = 413, "The body is too large"
+
+
+class UnsupportedMediaType(CallerError):
+    status, title = 415, "The body must be application/json"
+
+
+class InvalidInput(CallerError):
+    status, title = 422, "The input is not valid"
+
+
+class IdempotencyConflict(CallerError):
+    status, title = 422, "The Idempotency-Key was used with another body"
+
+
+class PreconditionRequired(CallerError):
+    status, title = 428, "If-Match is needed"
+
+
+class Throttled(CallerError):
+    status, title, retryable = 429, "Too many requests", True
+
+
+class ServiceError(StockyardError):
+    """Something behind us failed."""
+
+
+class Internal(ServiceError):
+    status, title = 500, "Internal error"
+
+
+class UnexpectedBehavior(ServiceError):
+    status, title, retryable = 502, "A service we depend on failed", True
+
+
+class ClusterCouldNotBeDeployed(StockyardError):
+    """A background phase failed for good."""
+
+    title = "The cluster could not be deployed"
+
+
+class VendorError(StockyardError):
+    """What a cloud or a service answered. ``code`` is the vendor's own code, ``hint`` what a person can do."""
+
+    title = "A cloud call failed"
+
+    def __init__(self, detail: str = "", *, code: str = "", hint: str = "") -> None:
+        super().__init__(detail)
+        self.code = code
+        self.hint = hint
+
+
+class VendorThrottled(VendorError):
+    retryable = True
+
+
+class VendorUnavailable(VendorError):
+    retryable = True
+
+
+class VendorTimeout(VendorError):
+    retryable = True
+
+
+class NotYetVisible(VendorError):
+    retryable = True
+
+
+class VendorConflict(VendorError):
+    retryable = True
+
+
+class InsufficientCapacity(VendorError):
+    retryable = True
+
+
+class VendorQuotaExceeded(VendorError):
+    pass
+
+
+class PermissionDenied(VendorError):
+    pass
+
+
+class CredentialsRevoked(VendorError):
+    pass
+
+
+class VendorNotFound(VendorError):
+    pass
+
+
+class VendorRefused(VendorError):
+    pass
+
+
+class StoreError(StockyardError):
+    """The table refused or failed."""
+
+
+class Conflict(StoreError):
+    """A condition of a write did not hold. ``index`` is the position of the write in the transaction."""
+
+    status, title = 409, "The record has changed"
+
+    def __init__(self, detail: str = "", *, index: int | None = None) -> None:
+        super().__init__(detail)
+        self.index = index
+
+
+class Fenced(Conflict):
+    title = "A newer operation owns the record"
+
+
+class StoreUnavailable(StoreError):
+    status, title, retryable = 503, "The table did not answer", True
+
+
+RETRYABLE: tuple[str, ...] = (
+    "VendorThrottled",
+    "VendorUnavailable",
+    "VendorTimeout",
+    "NotYetVisible",
+    "VendorConflict",
+    "InsufficientCapacity",
+    "StoreUnavailable",
+)
+"""Names that workflow documents retry; ``Lambda.*`` service errors and ``States.Timeout`` come on top."""

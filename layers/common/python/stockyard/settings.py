@@ -1,0 +1,85 @@
+"""The environment, read once into a frozen object. A missing name is an error that says the name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a stage configures. Every function gets the same names; those it does not need may be empty."""
+
+    table: str
+    stage: str = "dev"
+    bus: str = ""
+    api_url: str = ""
+    issuer: str = ""
+    audience: str = "stockyard"
+    identity_admin_secret: str = ""
+    """Name of our secret with ``{"client_id", "client_secret"}`` of the realm's admin client."""
+    page_key_secret: str = ""
+    """Name of our secret whose text signs page tokens."""
+    secret_prefix: str = "stockyard/dev"
+    provision_workflow: str = ""
+    delete_workflow: str = ""
+    name_prefix: str = "vantage"
+    kubernetes_version: str = "1.34"
+    vdeployer_url_template: str = ""
+    principal_pattern: str = ""
+    """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
+    event_tenants: Mapping[str, str] = field(default_factory=dict)
+    """AWS account of an event's envelope -> tenant."""
+    visibility_seconds: int = 60
+    """How long a cloud may hide what it just made."""
+    sweep_grace_seconds: int = 3600
+    report_only: bool = False
+
+
+def read(environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this process. Names are ``STOCKYARD_`` and the field in capitals.
+
+    Raises ``KeyError`` for a missing table and ``ValueError`` for a value that cannot be read, with the name.
+    """
+    source = os.environ if environment is None else environment
+    if not source.get("STOCKYARD_TABLE"):
+        raise KeyError("STOCKYARD_TABLE is not set")
+
+    def text(name: str, default: str = "") -> str:
+        return source.get(f"STOCKYARD_{name}", "") or default
+
+    def number(name: str, default: int) -> int:
+        value = text(name, str(default))
+        try:
+            return int(value)
+        except ValueError:
+            raise ValueError(f"STOCKYARD_{name} is not a whole number: {value!r}") from None
+
+    try:
+        event_tenants = json.loads(text("EVENT_TENANTS", "{}"))
+    except ValueError:
+        raise ValueError("STOCKYARD_EVENT_TENANTS is not JSON") from None
+    stage = text("STAGE", "dev")
+    return Settings(
+        table=source["STOCKYARD_TABLE"],
+        stage=stage,
+        bus=text("BUS"),
+        api_url=text("API_URL").rstrip("/"),
+        issuer=text("ISSUER").rstrip("/"),
+        audience=text("AUDIENCE", "stockyard"),
+        identity_admin_secret=text("IDENTITY_ADMIN_SECRET"),
+        page_key_secret=text("PAGE_KEY_SECRET"),
+        secret_prefix=text("SECRET_PREFIX", f"stockyard/{stage}"),
+        provision_workflow=text("PROVISION_WORKFLOW"),
+        delete_workflow=text("DELETE_WORKFLOW"),
+        name_prefix=text("NAME_PREFIX", "vantage"),
+        kubernetes_version=text("KUBERNETES_VERSION", "1.34"),
+        vdeployer_url_template=text("VDEPLOYER_URL_TEMPLATE"),
+        principal_pattern=text("PRINCIPAL_PATTERN"),
+        event_tenants=event_tenants,
+        visibility_seconds=number("VISIBILITY_SECONDS", 60),
+        sweep_grace_seconds=number("SWEEP_GRACE_SECONDS", 3600),
+        report_only=text("REPORT_ONLY") == "true",
+    )
