@@ -61,6 +61,8 @@ class Cluster:
     generation: int = 1
     attempt: int = 1
     lease_expires_at: str | None = None
+    execution: str | None = None
+    """Name of the last provisioning execution, so that a deletion can stop it."""
     endpoint: str | None = None
     certificate_authority: str | None = None
     instance_id: str | None = None

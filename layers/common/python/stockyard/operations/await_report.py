@@ -1,0 +1,45 @@
+"""The meeting of the waiting workflow and the machine's report (api.md, create a cluster, step 5)."""
+
+from __future__ import annotations
+
+from stockyard.domain.records import Cluster, Fact
+from stockyard.errors import Fenced
+from stockyard.lifecycle import cluster as lifecycle
+from stockyard.operations import cluster_secrets
+from stockyard.operations.advance import Fence, advance
+from stockyard.operations.services import Services
+from stockyard.ports import Put
+
+PHASE = "report"
+
+
+def await_report(services: Services, fence: Fence, task_token: str) -> None:
+    """Store the task token, then look at the fact again: whichever came second wakes the workflow."""
+    cluster = advance(services, fence, lambda c, o: lifecycle.begin_phase(c, o, PHASE, services.now()))
+    services.store.commit(Put(Fact(f"{cluster.id}/task_token", task_token, services.now())))
+    wake(services, cluster)
+
+
+def report_ready(services: Services, cluster: Cluster, kubeconfig: str, certificate_authority: str) -> None:
+    """Keep what the control plane sent, write the fact, wake the workflow if it waits. Repeatable."""
+    services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
+    services.secrets.put(cluster_secrets.name(services, cluster, "ca"), certificate_authority)
+    fact = Fact(f"{cluster.id}/reported_ready", cluster.instance_id or "unknown", services.now())
+    services.store.commit(Put(fact))
+    wake(services, cluster)
+
+
+def wake(services: Services, cluster: Cluster) -> bool:
+    """End the waiting phase when both the report and the token are there. A token that is gone is no error."""
+    report = services.store.get(Fact, f"{cluster.id}/reported_ready")
+    token = services.store.get(Fact, f"{cluster.id}/task_token")
+    if report is None or token is None or cluster.operation_id is None:
+        return False
+    fence = Fence(cluster.id, cluster.operation_id, cluster.attempt)
+    if cluster.status == "preparing":
+        text = "The control plane has reported."
+        try:
+            advance(services, fence, lambda c, o: lifecycle.end_phase(c, o, PHASE, text, services.now()))
+        except Fenced:
+            return False
+    return services.workflows.succeed(token.value, {"done": True})

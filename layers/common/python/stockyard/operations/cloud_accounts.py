@@ -1,0 +1,149 @@
+"""Cloud accounts: register, change, verify, delete."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.records import AuditRecord, CloudAccount, Cluster
+from stockyard.errors import (
+    Conflict,
+    InUse,
+    NotFound,
+    PreconditionFailed,
+    UnexpectedBehavior,
+    VendorError,
+)
+from stockyard.lifecycle.change import Happening
+from stockyard.operations.services import Services
+from stockyard.operations.tell import account_writes
+from stockyard.ports import Create, Remove, Replace
+
+EXTERNAL_ID_BYTES = 24
+
+
+def find_account(services: Services, number: str) -> CloudAccount:
+    """The account of that number, else ``NotFound``."""
+    account = services.store.get(CloudAccount, number) if number.isdecimal() else None
+    if account is None:
+        raise NotFound(f"There is no cloud account {number}.")
+    return account
+
+
+def register_account(
+    services: Services,
+    *,
+    provider: str,
+    name: str,
+    description: str,
+    attributes: dict[str, Any],
+    tags: dict[str, str],
+    actor: str,
+) -> CloudAccount:
+    """A new, unverified account with the tenant's next number and an external id that we generate (192 bits)."""
+    number = services.store.next_number("cloud-account")
+    now = services.now()
+    account = CloudAccount(
+        id=str(number),
+        provider=provider,
+        name=name,
+        description=description,
+        attributes=attributes,
+        external_id=base64.urlsafe_b64encode(services.clock.randomness(EXTERNAL_ID_BYTES)).decode(),
+        verification="unverified",
+        verification_message="Not verified yet.",
+        created_at=now,
+        updated_at=now,
+        tags=tags,
+        sequence=1,
+    )
+    what = Happening("CloudAccount", None, "unverified", "Registered", f"Cloud account {number} was registered.")
+    services.store.commit(Create(account), *account_writes(services, actor, account, what))
+    return account
+
+
+def change_account(
+    services: Services, number: str, version: int, fields: dict[str, Any], actor: str, request_id: str
+) -> CloudAccount:
+    """The changed account. New attributes make it unverified again; a role in use stays in its AWS account."""
+    account = find_account(services, number)
+    if account.version != version:
+        raise PreconditionFailed(f"The cloud account is at version {account.version}, not {version}.")
+    attributes = fields.get("attributes") or account.attributes
+    if attributes.get("role_arn") != account.attributes.get("role_arn") and (users := clusters_of(services, number)):
+        raise InUse(f"The role is used by {', '.join(c.name for c in users)}.")
+    changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
+    if changed.attributes != account.attributes:
+        changed = replace(changed, verification="unverified", verification_message="The attributes changed.")
+    what = Happening(
+        "CloudAccount", account.verification, changed.verification, "Changed", f"Changed: {', '.join(sorted(fields))}."
+    )
+    audit = AuditRecord(
+        services.new_id(ids.AUDIT),
+        services.now(),
+        actor,
+        "ChangeCloudAccount",
+        f"cloud-account/{account.id}",
+        "done",
+        request_id,
+        what.message,
+    )
+    try:
+        services.store.commit(Replace(changed), Create(audit), *account_writes(services, actor, changed, what))
+    except Conflict as conflict:
+        raise PreconditionFailed("The cloud account was changed by someone else just now.") from conflict
+    return changed
+
+
+def clusters_of(services: Services, number: str) -> list[Cluster]:
+    """Every cluster that stands on the account, also half-made ones."""
+    found: list[Cluster] = []
+    after: str | None = None
+    while True:
+        page = services.store.list(Cluster, after=after, limit=200, where={"cloud_account_id": int(number)})
+        found += page.items
+        if page.next_id is None:
+            return found
+        after = page.next_id
+
+
+def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
+    """Prove that the role works and cannot be assumed without the external id; the result is on the account.
+
+    ``UnexpectedBehavior`` when AWS does not answer; the last result stays.
+    """
+    account = find_account(services, number)
+    try:
+        fault = services.verifiers[account.provider].verify(account, services.tenant)
+    except VendorError as error:
+        raise UnexpectedBehavior(f"AWS could not be asked ({error.error_type}). Try again.") from error
+    now = services.now()
+    state = "failed" if fault else "verified"
+    message = fault or "The role can be assumed, and only with the external id."
+    changed = replace(
+        account,
+        verification=state,
+        verification_message=message,
+        verified_at=now,
+        updated_at=now,
+        version=account.version + 1,
+        sequence=account.sequence + 1,
+    )
+    what = Happening("CloudAccount", account.verification, state, "Verified" if not fault else "NotVerified", message)
+    services.store.commit(Replace(changed), *account_writes(services, actor, changed, what))
+    return changed
+
+
+def delete_account(services: Services, number: str, actor: str) -> None:
+    """Remove an account that no cluster uses. ``InUse`` names the users."""
+    account = find_account(services, number)
+    users = clusters_of(services, number)
+    if users:
+        raise InUse(f"Cloud account {number} is used by {', '.join(c.name for c in users)}.")
+    gone = replace(account, sequence=account.sequence + 1, version=account.version + 1)
+    what = Happening("CloudAccount", account.verification, None, "Deleted", f"Cloud account {number} was removed.")
+    services.store.commit(
+        Remove(CloudAccount, account.id, version=account.version), *account_writes(services, actor, gone, what)
+    )

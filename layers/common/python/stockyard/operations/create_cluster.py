@@ -1,0 +1,147 @@
+"""Create a cluster: validate, accept with a lease, make the Keycloak client, hand over to the background (api.md)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from stockyard.domain import ids, times
+from stockyard.domain.records import Cluster, Name, Operation, Quota
+from stockyard.errors import (
+    ClusterNameInUse,
+    Conflict,
+    QuotaExceeded,
+    RequestInProgress,
+    UnexpectedBehavior,
+    VendorError,
+)
+from stockyard.lifecycle import cluster as lifecycle
+from stockyard.lifecycle import phases
+from stockyard.operations.check_cluster import account_of, check, expired
+from stockyard.operations.plan_cluster import plan
+from stockyard.operations.services import Services
+from stockyard.operations.tell import change_writes
+from stockyard.operations.undo_acceptance import undo
+from stockyard.ports import Add, Create, Finding, Replace, Write
+
+SECRET_BYTES = 24
+"""192 bits, 32 characters of base64: the reference's longest secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster:
+    """A validated request. ``secret`` goes to Keycloak and nowhere else."""
+
+    name: str
+    description: str
+    cloud_account_id: int
+    cluster_type: str
+    settings: dict[str, Any]
+    secret: str | None = field(default=None, repr=False)
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def _draft(services: Services, wanted: NewCluster, provider: str) -> Cluster:
+    cluster_id = services.new_id(ids.CLUSTER)
+    now = services.clock.now()
+    return Cluster(
+        id=cluster_id,
+        name=wanted.name,
+        description=wanted.description,
+        cluster_type=wanted.cluster_type,
+        provider=provider,
+        cloud_account_id=wanted.cloud_account_id,
+        client_id=ids.client_id(services.tenant, cluster_id, wanted.name),
+        status="accepting",
+        settings=wanted.settings,
+        tags=wanted.tags,
+        created_at=times.to_text(now),
+        updated_at=times.to_text(now),
+        lease_expires_at=times.to_text(now + timedelta(seconds=services.rules.lease_seconds)),
+    )
+
+
+def plan_creation(services: Services, wanted: NewCluster) -> dict[str, Any]:
+    """The dry run: every check of a creation, and what it would make and cost. Writes nothing."""
+    account = account_of(services, wanted.cloud_account_id)
+    cluster = _draft(services, wanted, account.provider)
+    findings = check(services, cluster, account)
+    if _holder(services, wanted.name) is not None:
+        raise ClusterNameInUse(f"There is a cluster called {wanted.name}.")
+    return plan(cluster.client_id, cluster.settings, services.prices, services.rules.name_prefix, findings)
+
+
+def create_cluster(
+    services: Services, wanted: NewCluster, actor: str, with_acceptance: Sequence[Write] = ()
+) -> tuple[Cluster, Sequence[Finding]]:
+    """The cluster in status ``preparing``, and warnings. ``with_acceptance`` goes into the first transaction.
+
+    Raises ``InvalidInput``, ``ClusterNameInUse``, ``QuotaExceeded``; ``UnexpectedBehavior`` when the Keycloak client
+    cannot be made, and then nothing is left.
+    """
+    account = account_of(services, wanted.cloud_account_id)
+    draft = _draft(services, wanted, account.provider)
+    findings = check(services, draft, account)
+    accepted = _accept(services, draft, with_acceptance)
+    secret = wanted.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
+    try:
+        services.identity.create_client(
+            client_id=accepted.client_id, owner=accepted.id, tenant=services.tenant, secret=secret
+        )
+    except VendorError as error:
+        undo(services, accepted)
+        raise UnexpectedBehavior(f"The Keycloak client could not be made ({error.error_type}).") from error
+    return _hand_over(services, accepted, actor), findings
+
+
+def _holder(services: Services, name: str) -> Cluster | None:
+    held = services.store.get(Name, f"cluster/{name}")
+    return services.store.get(Cluster, held.owner) if held else None
+
+
+def quota(services: Services, name: str) -> int:
+    """The tenant's limit: its own, else the default."""
+    own = services.store.get(Quota, name)
+    return own.limit if own else services.rules.quotas[name]
+
+
+def _accept(services: Services, draft: Cluster, extra: Sequence[Write]) -> Cluster:
+    limit = quota(services, "clusters")
+    writes: list[Write] = [
+        Create(Name(f"cluster/{draft.name}", draft.id)),
+        Add("quota/clusters", 1, limit=limit),
+        Create(draft),
+        *extra,
+    ]
+    try:
+        services.store.commit(*writes)
+    except Conflict as conflict:
+        if conflict.index == 1:
+            raise QuotaExceeded(f"The quota 'clusters' allows {limit} clusters.") from conflict
+        if conflict.index != 0:
+            raise
+        holder = _holder(services, draft.name)
+        if holder is None or holder.status != "accepting" or not expired(services, holder.lease_expires_at):
+            raise ClusterNameInUse(f"There is a cluster called {draft.name}.") from conflict
+        undo(services, holder)
+        raise RequestInProgress(
+            f"An unfinished creation of {draft.name} was just undone. Send the request again.", retry_after=1
+        ) from conflict
+    return draft
+
+
+def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:
+    now = services.now()
+    operation_id = services.new_id(ids.OPERATION)
+    operation: Operation = lifecycle.new_operation(operation_id, phases.CREATE_CLUSTER, accepted.id, actor, now)
+    change = lifecycle.prepare(accepted, operation, now)
+    cluster, told, writes = change_writes(services, actor, change)
+    try:
+        services.store.commit(Replace(cluster, fence={"status": "accepting"}), Create(told), *writes)
+    except Conflict as conflict:
+        undo(services, accepted)
+        raise UnexpectedBehavior("The creation took too long and was undone. Send the request again.") from conflict
+    return cluster

@@ -1,0 +1,47 @@
+"""Delete a cluster: in every state, once; a second request points to the same operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.records import Cluster, Operation
+from stockyard.errors import Conflict
+from stockyard.lifecycle import cluster as lifecycle
+from stockyard.lifecycle import phases
+from stockyard.operations.advance import TRIES, find
+from stockyard.operations.ledger import describe, lines_of
+from stockyard.operations.plan_cluster import price, price_items
+from stockyard.operations.services import Services
+from stockyard.operations.tell import change_writes
+from stockyard.ports import Create, Replace
+
+
+def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
+    """The cluster in status ``deleting``. ``NotFound`` when there is none."""
+    for _ in range(TRIES):
+        cluster = find(services, id_or_name)
+        if cluster.status == "deleting":
+            return cluster
+        now = services.now()
+        current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
+        operation = lifecycle.new_operation(
+            services.new_id(ids.OPERATION), phases.DELETE_CLUSTER, cluster.id, actor, now
+        )
+        change = lifecycle.start_deletion(cluster, current, operation, now)
+        moved, told, writes = change_writes(services, actor, change)
+        try:
+            services.store.commit(Replace(moved), Create(told), *writes)
+        except Conflict:
+            continue
+        return moved
+    raise Conflict("The cluster changes too often to be deleted. Send the request again.")
+
+
+def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
+    """The dry run: everything on the ledger, the client, and the price that ends."""
+    cluster = find(services, id_or_name)
+    deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, cluster.id)]
+    deletes.append({"kind": "keycloak client", "name": cluster.client_id})
+    saved = price(price_items(cluster.settings, services.prices))
+    return {"creates": [], "changes": [], "deletes": deletes, "price": saved, "rejected": [], "warnings": []}

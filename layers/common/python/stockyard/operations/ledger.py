@@ -1,0 +1,119 @@
+"""The ledger of one phase of one cluster, kept in the store: intent before the call, result behind it (law 3)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stockyard.domain.records import Cluster, Resource
+from stockyard.errors import Conflict, Fenced
+from stockyard.operations.advance import Fence
+from stockyard.operations.services import Services
+from stockyard.ports import Check, Create, Replace
+
+
+def token_of(cluster: Cluster, kind: str, key: str) -> str:
+    """The client token of a creation: 32 hex digits, the same on every try of one attempt, another on the next."""
+    text = f"{cluster.id}/{cluster.generation}/{cluster.attempt}/{kind}/{key}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLedger:
+    """``ports.Ledger`` on a store. Every new intent checks the fence in the same transaction."""
+
+    services: Services
+    cluster: Cluster
+    phase: str
+    fence: Fence
+
+    def _id(self, kind: str, key: str) -> str:
+        return f"{self.cluster.id}/{self.phase}/{kind}/{key}"
+
+    def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
+        """See ``ports.Ledger.intend``."""
+        old = self.services.store.get(Resource, self._id(kind, key))
+        token = token_of(self.cluster, kind, key)
+        if old is not None and (old.state == "made" or (old.state == "intended" and old.token == token)):
+            return old
+        line = Resource(
+            id=self._id(kind, key),
+            cluster_id=self.cluster.id,
+            phase=self.phase,
+            kind=kind,
+            key=key,
+            token=token,
+            state="intended",
+            region=str(self.cluster.settings.get("region_name", "")),
+            account_id=self.cluster.cloud_account_id,
+            intended_at=self.services.now(),
+            detail=dict(detail or {}),
+            version=old.version + 1 if old else 1,
+        )
+        owned = Check(
+            Cluster,
+            self.cluster.id,
+            {"operation_id": self.fence.operation_id, "attempt": self.fence.attempt},
+        )
+        try:
+            self.services.store.commit(owned, Replace(line) if old else Create(line))
+        except Fenced:
+            raise
+        except Conflict as conflict:
+            if conflict.index == 0:
+                raise Fenced("Another operation owns the cluster now.") from conflict
+            raise
+        return line
+
+    def made(self, resource: Resource, vendor_id: str, detail: Mapping[str, Any] | None = None) -> Resource:
+        """See ``ports.Ledger.made``. Not fenced: what exists must be known, whoever owns the cluster."""
+        line = replace(
+            resource,
+            state="made",
+            vendor_id=vendor_id,
+            made_at=self.services.now(),
+            detail={**resource.detail, **(detail or {})},
+            version=resource.version + 1,
+        )
+        try:
+            self.services.store.commit(Replace(line))
+        except Conflict:
+            stored = self.services.store.get(Resource, resource.id)
+            if stored is None or stored.vendor_id != vendor_id:
+                raise
+            return stored
+        return line
+
+    def gone(self, resource: Resource) -> None:
+        """See ``ports.Ledger.gone``."""
+        stored = self.services.store.get(Resource, resource.id)
+        if stored is not None and stored.state != "gone":
+            self.services.store.commit(Replace(replace(stored, state="gone", version=stored.version + 1)))
+
+    def find(self, kind: str, key: str) -> Resource | None:
+        """See ``ports.Ledger.find``."""
+        return next((line for line in self.lines() if (line.kind, line.key) == (kind, key)), None)
+
+    def lines(self, phase: str | None = None) -> Sequence[Resource]:
+        """See ``ports.Ledger.lines``."""
+        return lines_of(self.services, self.cluster.id, phase)
+
+
+def lines_of(services: Services, cluster_id: str, phase: str | None = None) -> list[Resource]:
+    """Every line of a cluster that is not ``gone``, oldest intent first."""
+    found: list[Resource] = []
+    after: str | None = None
+    prefix = f"{cluster_id}/{phase}/" if phase else f"{cluster_id}/"
+    while True:
+        page = services.store.list(Resource, prefix=prefix, after=after, limit=200)
+        found += [line for line in page.items if line.state != "gone"]
+        if page.next_id is None:
+            return sorted(found, key=lambda line: (line.intended_at, line.id))
+        after = page.next_id
+
+
+def describe(line: Resource) -> str:
+    """One line for people: kind, id and place of something that is still there."""
+    return f"{line.kind} {line.vendor_id or line.key} in {line.region} of cloud account {line.account_id}"

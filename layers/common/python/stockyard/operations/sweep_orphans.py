@@ -1,0 +1,133 @@
+"""The sweep of clouds and of the realm: remove what carries our tags and belongs to no living record (law 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from stockyard.domain.records import CloudAccount, Cluster, Fact
+from stockyard.errors import VendorError
+from stockyard.lifecycle import sweeping
+from stockyard.operations.services import Services
+from stockyard.ports import Put, Remove
+
+SIGHTING = "sweep/"
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a sweep found. ``stopped`` is not empty when it refused to remove so much: an alarm."""
+
+    tagged: int = 0
+    orphans: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """Something that may have to go: a name for people, its birth, and how to remove it."""
+
+    key: str
+    resource_id: str
+    created_at: str | None
+    remove: Callable[[], bool]
+
+
+def cloud_suspects(services: Services, account: CloudAccount, regions: Sequence[str]) -> list[Suspect]:
+    """Everything in a cloud account that carries this installation's and this tenant's tags."""
+    provider = services.providers[account.provider]
+    tagged = provider.tagged(account, services.installation, services.tenant, regions)
+
+    def removal(index: int) -> Callable[[], bool]:
+        return lambda: provider.discard(account, tagged[index], services.tenant)
+
+    return [
+        Suspect(f"{thing.kind}/{thing.region}/{thing.vendor_id}", thing.resource_id, thing.created_at, removal(index))
+        for index, thing in enumerate(tagged)
+    ]
+
+
+def secret_suspects(services: Services) -> list[Suspect]:
+    """The secrets of the tenant's clusters."""
+
+    def removal(name: str) -> Callable[[], bool]:
+        def remove() -> bool:
+            services.secrets.delete(name)
+            return True
+
+        return remove
+
+    prefix = f"{services.tenant}/"
+    return [
+        Suspect(f"secret/{name}", name[len(prefix) :].split("/")[0], None, removal(name))
+        for name in services.secrets.names(prefix)
+    ]
+
+
+def client_suspects(services: Services, living_anywhere: frozenset[str]) -> list[Suspect]:
+    """Keycloak clients that carry our ownership attribute and whose cluster is in no tenant."""
+
+    def removal(client_id: str, owner: str) -> Callable[[], bool]:
+        return lambda: services.identity.delete_client(client_id=client_id, owner=owner)
+
+    return [
+        Suspect(f"keycloak-client/{client.client_id}", client.owner, None, removal(client.client_id, client.owner))
+        for client in services.identity.owned_clients()
+        if client.owner not in living_anywhere
+    ]
+
+
+def living(services: Services) -> frozenset[str]:
+    """Ids of all records of the tenant that own something in a cloud."""
+    found: set[str] = set()
+    after: str | None = None
+    while True:
+        page = services.store.list(Cluster, after=after, limit=200)
+        found.update(cluster.id for cluster in page.items)
+        if page.next_id is None:
+            return frozenset(found)
+        after = page.next_id
+
+
+def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: frozenset[str]) -> Findings:
+    """Remove orphans seen for the second time and past the grace period, unless they are suspiciously many.
+
+    Sightings are kept as facts below ``sweep/{scope}/``.
+    """
+    now = services.clock.now()
+    grace = timedelta(seconds=services.rules.sweep_grace_seconds)
+    found = Findings(tagged=len(suspects))
+    orphans = [s for s in suspects if sweeping.is_orphan(s.resource_id, alive)]
+    found.orphans = [s.key for s in orphans]
+    seen = _sightings(services, scope)
+    ripe = [s for s in orphans if sweeping.old_enough(s.created_at, seen.get(s.key), now, grace)]
+    if sweeping.too_many(len(ripe), len(suspects)):
+        found.stopped = [s.key for s in ripe]
+        ripe = []
+    for suspect in orphans:
+        if suspect.key not in seen:
+            services.store.commit(Put(Fact(f"{SIGHTING}{scope}/{suspect.key}", suspect.resource_id, services.now())))
+    if not services.rules.report_only:
+        for suspect in ripe:
+            try:
+                if suspect.remove():
+                    found.removed.append(suspect.key)
+            except VendorError:
+                continue
+    for key in sweeping.stale_sightings(seen, frozenset(found.orphans)):
+        services.store.commit(Remove(Fact, f"{SIGHTING}{scope}/{key}"))
+    return found
+
+
+def _sightings(services: Services, scope: str) -> dict[str, str]:
+    prefix = f"{SIGHTING}{scope}/"
+    seen: dict[str, str] = {}
+    after: str | None = None
+    while True:
+        page = services.store.list(Fact, prefix=prefix, after=after, limit=200)
+        seen.update({fact.id[len(prefix) :]: fact.time for fact in page.items})
+        if page.next_id is None:
+            return seen
+        after = page.next_id
