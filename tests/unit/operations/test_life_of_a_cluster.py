@@ -1,0 +1,262 @@
+"""A cluster's life through the real workflow documents, with everything outside in memory."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from stockyard.domain.records import Cluster, Counter, Event, Name, Operation, Outbox, Resource
+from stockyard.errors import (
+    ClusterNameInUse,
+    Fenced,
+    IllegalTransition,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    QuotaExceeded,
+    UnexpectedBehavior,
+    VendorRefused,
+    VendorThrottled,
+    VendorUnavailable,
+)
+from stockyard.lifecycle import phases
+from stockyard.lifecycle.cluster import progress
+from stockyard.operations.advance import Fence
+from stockyard.operations.change_cluster import change_cluster
+from stockyard.operations.create_cluster import create_cluster, plan_creation
+from stockyard.operations.delete_cluster import delete_cluster, plan_deletion
+from stockyard.operations.relay_outbox import Relay
+from stockyard.operations.resume_cluster import resume_cluster
+from stockyard.operations.run_phase import run_phase
+from stockyard.operations.sweep_clusters import sweep_cluster, sweep_lease
+from stockyard.ports import Replace
+
+
+def operation_of(world, cluster):
+    return world.services.store.get(Operation, world.cluster(cluster).operation_id)
+
+
+def nothing_left(world):
+    store = world.services.store
+    lines = [r for r in store.list(Resource, limit=200).items if r.state != "gone"]
+    return (
+        not world.provider.things
+        and not world.identity.clients
+        and not world.secrets.names("")
+        and not store.list(Cluster).items
+        and not store.list(Name).items
+        and not lines
+        and getattr(store.get(Counter, "quota/clusters"), "value", 0) == 0
+    )
+
+
+def test_a_cluster_becomes_ready_and_is_deleted_without_a_trace(world):
+    cluster = world.create()
+    assert cluster.status == "preparing"
+    assert world.drive(cluster, "provision_cluster") == "ready"
+    ready = world.cluster(cluster)
+    assert (ready.status, ready.phase, ready.endpoint) == ("ready", None, "nlb.example")
+    operation = operation_of(world, cluster)
+    assert operation.status == "succeeded"
+    assert progress(operation) == 100
+    assert {p.state for p in operation.phases} == {"succeeded"}
+    assert {c.status for c in ready.conditions} == {"True"}
+    assert len(world.deployer.calls) == 1
+    deleting = delete_cluster(world.services, "demo", "ann")
+    assert world.drive(deleting, "delete_cluster") == "gone"
+    assert nothing_left(world)
+    assert world.services.store.get(Operation, deleting.operation_id).status == "succeeded"
+    assert world.create("demo").status == "preparing"
+
+
+def test_sequences_rise_by_one_per_subject(world):
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    events = world.services.store.list(Event, limit=200).items
+    for subject in {event.subject for event in events}:
+        assert sorted(e.sequence for e in events if e.subject == subject) == list(
+            range(1, 1 + sum(e.subject == subject for e in events))
+        )
+
+
+@pytest.mark.parametrize("phase", [p for p in phases.CREATE_PHASES if p in phases.CLOUD_PHASES and p != "leftovers"])
+def test_a_refused_phase_fails_cleanly_and_can_be_resumed(world, phase):
+    world.provider.faults[phase] = [VendorRefused("no such thing")]
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "not_deployed"
+    failed = world.cluster(cluster)
+    assert failed.status == "failed"
+    error = operation_of(world, cluster).error
+    assert (error.error_type, error.phase, error.cause) == ("ClusterCouldNotBeDeployed", phase, "no such thing")
+    assert error.hint
+    assert phase not in world.provider.things.values()
+    resumed = resume_cluster(world.services, cluster.id, "ann")
+    assert (resumed.attempt, resumed.phase) == (2, phase)
+    assert world.drive(resumed, "provision_cluster") == "ready"
+
+
+def test_a_lost_answer_is_found_again(world):
+    world.provider.late["network"] = [VendorUnavailable("lost"), VendorThrottled("slow")]
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "ready"
+    assert [v for v in world.provider.things.values()].count("network") == 1
+
+
+def test_a_machine_that_never_reports_is_replaced_on_resume(world):
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster", report=False) == "not_deployed"
+    assert "control_plane" not in world.provider.things.values()
+    resumed = resume_cluster(world.services, cluster.id, "ann")
+    assert resumed.phase == "control_plane"
+    assert world.drive(resumed, "provision_cluster") == "ready"
+
+
+def test_vdeployer_refusing_keeps_the_machine_and_resume_tries_again(world):
+    world.deployer.faults.before("deploy", VendorRefused("bad settings"))
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "not_deployed"
+    assert "control_plane" in world.provider.things.values()
+    assert world.drive(resume_cluster(world.services, cluster.id, "ann"), "provision_cluster") == "ready"
+
+
+def test_a_deletion_overtakes_a_creation_and_fences_it_off(world):
+    cluster = world.create()
+    fence = Fence(cluster.id, cluster.operation_id, 1)
+    run_phase(world.services, fence, "account")
+    run_phase(world.services, fence, "network")
+    deleting = delete_cluster(world.services, cluster.id, "ann")
+    with pytest.raises(Fenced):
+        run_phase(world.services, fence, "security")
+    assert world.services.store.get(Operation, cluster.operation_id).status == "failed"
+    assert delete_cluster(world.services, cluster.id, "ann").operation_id == deleting.operation_id
+    assert world.drive(deleting, "delete_cluster") == "gone"
+    assert nothing_left(world)
+
+
+def test_a_blocked_deletion_says_what_is_left_and_finishes_later(world):
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    world.provider.faults["remove network"] = [PermissionDenied("ec2:DeleteVpc is not allowed")]
+    deleting = delete_cluster(world.services, cluster.id, "ann")
+    assert world.drive(deleting, "delete_cluster") == "blocked"
+    blocked = world.cluster(cluster)
+    assert blocked.status == "deleting"
+    assert [r for r in blocked.remaining if r.startswith("network ")]
+    assert operation_of(world, cluster).error.cause == "ec2:DeleteVpc is not allowed"
+    assert sweep_cluster(world.services, cluster.id) == "nothing"
+    world.clock.advance(world.services.rules.retry_deletion_seconds + 1)
+    assert sweep_cluster(world.services, cluster.id) == "retried"
+    assert world.drive(world.cluster(cluster), "delete_cluster") == "gone"
+    assert nothing_left(world)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_keycloak_failure_leaves_nothing(world, late):
+    plan = world.identity.faults.after if late else world.identity.faults.before
+    plan("create_client", VendorUnavailable("down"))
+    with pytest.raises(UnexpectedBehavior):
+        world.create()
+    assert nothing_left(world)
+
+
+def test_an_expired_acceptance_is_undone_by_the_sweep(world):
+    world.identity.faults.after("create_client", VendorUnavailable("down"))
+    world.identity.faults.before("delete_client", VendorUnavailable("down"))
+    with pytest.raises(UnexpectedBehavior):
+        world.create()
+    with pytest.raises(ClusterNameInUse):
+        world.create()
+    assert world.registry.due(Cluster, world.clock.now()) == []
+    moment = world.clock.now() + timedelta(seconds=world.services.rules.lease_seconds + 1)
+    [(tenant, left)] = world.registry.due(Cluster, moment)
+    assert tenant == "acme"
+    with pytest.raises(NotFound):
+        delete_cluster(world.services, "demo", "ann")
+    assert sweep_lease(world.services, left) == "undone"
+    assert nothing_left(world)
+
+
+def test_names_and_quota_are_kept(world):
+    world.create()
+    with pytest.raises(ClusterNameInUse):
+        world.create()
+    for number in range(19):
+        world.create(f"c{number}")
+    with pytest.raises(QuotaExceeded, match="'clusters' allows 20"):
+        world.create("one-too-many")
+    assert len(world.identity.clients) == 20
+
+
+def test_input_faults_name_the_field(world):
+    with pytest.raises(InvalidInput) as caught:
+        create_cluster(world.services, world.wanted(settings={"control_plane_instance_type": "x9.none"}), "ann")
+    assert [e.pointer for e in caught.value.errors] == ["/settings/control_plane_instance_type"]
+    wanted = world.wanted()
+    with pytest.raises(InvalidInput) as caught:
+        create_cluster(world.services, type(wanted)(wanted.name, "", 7, "k8s", wanted.settings), "ann")
+    assert [e.pointer for e in caught.value.errors] == ["/cloud_account_id"]
+    assert nothing_left(world)
+
+
+def test_a_plan_has_prices_and_writes_nothing(world):
+    plan = plan_creation(world.services, world.wanted())
+    price = plan["price"]
+    assert price["complete"]
+    assert price["hour"] == pytest.approx(sum(item["hour"] for item in price["items"]), abs=1e-5)
+    assert price["month"] == pytest.approx(price["hour"] * 730, abs=0.01)
+    assert nothing_left(world)
+    assert not world.services.store.list(Outbox).items
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    deletes = plan_deletion(world.services, cluster.id)["deletes"]
+    assert len(deletes) == 1 + len(world.provider.things)
+
+
+def test_a_change_needs_the_current_version(world):
+    cluster = world.create()
+    changed = change_cluster(
+        world.services, "demo", cluster.version, description="new", tags=None, actor="ann", request_id="r"
+    )
+    assert (changed.description, changed.version) == ("new", cluster.version + 1)
+    from stockyard.errors import PreconditionFailed
+
+    with pytest.raises(PreconditionFailed):
+        change_cluster(world.services, "demo", cluster.version, description="x", tags=None, actor="ann", request_id="r")
+
+
+def test_only_a_failed_cluster_can_be_resumed(world):
+    cluster = world.create()
+    with pytest.raises(IllegalTransition):
+        resume_cluster(world.services, cluster.id, "ann")
+
+
+def test_a_lost_workflow_is_closed_by_the_sweep(world):
+    cluster = world.create()
+    world.clock.advance(world.services.rules.stuck_seconds + 1)
+    assert sweep_cluster(world.services, cluster.id) == "closed"
+    assert world.cluster(cluster).status == "failed"
+
+
+def test_the_relay_sends_everything_and_keeps_what_fails(world):
+    world.create()
+    relay = Relay(world.registry, world.workflows, world.bus)
+    waiting = len(world.services.store.list(Outbox, limit=200).items)
+    world.bus.faults.before("publish", VendorUnavailable("down"))
+    moment = world.clock.now() + timedelta(seconds=1)
+    assert relay.resend(moment) == (waiting - 1, 1)
+    assert relay.resend(moment) == (1, 0)
+    assert not world.services.store.list(Outbox).items
+
+
+def test_a_stale_writer_drops_its_result(world):
+    cluster = world.create()
+    world.services.store.commit(Replace(type(cluster)(**{**_fields(cluster), "version": cluster.version + 1})))
+    from stockyard.errors import Conflict
+
+    with pytest.raises(Conflict):
+        world.services.store.commit(Replace(type(cluster)(**{**_fields(cluster), "version": cluster.version + 1})))
+
+
+def _fields(record):
+    return {name: getattr(record, name) for name in record.__slots__}
