@@ -21,7 +21,7 @@ from local.memory import (
 )
 from local.memory_store import MemoryRegistry
 from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import StockyardError
+from stockyard.errors import ClusterCouldNotBeDeployed, StockyardError
 from stockyard.operations.advance import Fence
 from stockyard.operations.await_report import await_report, report_ready
 from stockyard.operations.create_cluster import NewCluster, create_cluster
@@ -180,11 +180,8 @@ class World:
     def _act(self, payload: Mapping[str, Any], fence: Fence, data: dict[str, Any], report: bool) -> dict[str, Any]:
         action = payload["action"]
         if action == "await":
-            self.workflows.wait("token") if hasattr(self.workflows, "wait") else None
             await_report(self.services, fence, "token")
             if not report:
-                from stockyard.errors import ClusterCouldNotBeDeployed
-
                 raise ClusterCouldNotBeDeployed("The machine did not report in time.")
             cluster = self.services.store.get(Cluster, fence.cluster_id)
             assert cluster is not None

@@ -9,11 +9,13 @@ import pytest
 from stockyard.domain.records import Cluster, Counter, Event, Name, Operation, Outbox, Resource
 from stockyard.errors import (
     ClusterNameInUse,
+    Conflict,
     Fenced,
     IllegalTransition,
     InvalidInput,
     NotFound,
     PermissionDenied,
+    PreconditionFailed,
     QuotaExceeded,
     UnexpectedBehavior,
     VendorRefused,
@@ -100,7 +102,7 @@ def test_a_lost_answer_is_found_again(world):
     world.provider.late["network"] = [VendorUnavailable("lost"), VendorThrottled("slow")]
     cluster = world.create()
     assert world.drive(cluster, "provision_cluster") == "ready"
-    assert [v for v in world.provider.things.values()].count("network") == 1
+    assert list(world.provider.things.values()).count("network") == 1
 
 
 def test_a_machine_that_never_reports_is_replaced_on_resume(world):
@@ -219,8 +221,6 @@ def test_a_change_needs_the_current_version(world):
         world.services, "demo", cluster.version, description="new", tags=None, actor="ann", request_id="r"
     )
     assert (changed.description, changed.version) == ("new", cluster.version + 1)
-    from stockyard.errors import PreconditionFailed
-
     with pytest.raises(PreconditionFailed):
         change_cluster(world.services, "demo", cluster.version, description="x", tags=None, actor="ann", request_id="r")
 
@@ -252,8 +252,6 @@ def test_the_relay_sends_everything_and_keeps_what_fails(world):
 def test_a_stale_writer_drops_its_result(world):
     cluster = world.create()
     world.services.store.commit(Replace(type(cluster)(**{**_fields(cluster), "version": cluster.version + 1})))
-    from stockyard.errors import Conflict
-
     with pytest.raises(Conflict):
         world.services.store.commit(Replace(type(cluster)(**{**_fields(cluster), "version": cluster.version + 1})))
 

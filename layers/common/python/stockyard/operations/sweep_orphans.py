@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from stockyard.domain.records import CloudAccount, Cluster, Fact
+from stockyard.domain.records import CloudAccount, Cluster, Fact, Resource
 from stockyard.errors import VendorError
 from stockyard.lifecycle import sweeping
 from stockyard.operations.services import Services
@@ -66,8 +66,8 @@ def secret_suspects(services: Services) -> list[Suspect]:
     ]
 
 
-def client_suspects(services: Services, living_anywhere: frozenset[str]) -> list[Suspect]:
-    """Keycloak clients that carry our ownership attribute and whose cluster is in no tenant."""
+def client_suspects(services: Services) -> list[Suspect]:
+    """Keycloak clients that carry our ownership attribute, of all tenants."""
 
     def removal(client_id: str, owner: str) -> Callable[[], bool]:
         return lambda: services.identity.delete_client(client_id=client_id, owner=owner)
@@ -75,8 +75,25 @@ def client_suspects(services: Services, living_anywhere: frozenset[str]) -> list
     return [
         Suspect(f"keycloak-client/{client.client_id}", client.owner, None, removal(client.client_id, client.owner))
         for client in services.identity.owned_clients()
-        if client.owner not in living_anywhere
     ]
+
+
+def regions_of(services: Services, account: CloudAccount) -> list[str]:
+    """The regions to look at: the account's own, and every one that a ledger line or a cluster names."""
+    regions = {str(account.attributes.get("region") or "us-east-1")}
+    for kind in (Cluster, Resource):
+        after: str | None = None
+        while True:
+            page = services.store.list(kind, after=after, limit=200)
+            regions.update(_region(record) for record in page.items)
+            if page.next_id is None:
+                break
+            after = page.next_id
+    return sorted(regions - {""})
+
+
+def _region(record: Cluster | Resource) -> str:
+    return record.region if isinstance(record, Resource) else str(record.settings.get("region_name", ""))
 
 
 def living(services: Services) -> frozenset[str]:

@@ -1,0 +1,24 @@
+"""The door of the sweep's schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from stockyard import wiring
+
+logger = Logger()
+
+
+def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """One sweep over all tenants. The answer and the log name what was found, removed and refused.
+
+    A refusal to remove suspiciously much is logged as an error whose metric filter raises the alarm.
+    """
+    report = wiring.reap().run()
+    if report["stopped"]:
+        logger.error("SweepStopped", extra=report)
+    else:
+        logger.info("swept", extra=report)
+    return report
