@@ -17,6 +17,7 @@ from stockyard.errors import (
     VendorError,
 )
 from stockyard.lifecycle.change import Happening
+from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.operations.tell import account_writes
 from stockyard.ports import Create, Remove, Replace
@@ -99,14 +100,7 @@ def change_account(
 
 def clusters_of(services: Services, number: str) -> list[Cluster]:
     """Every cluster that stands on the account, also half-made ones."""
-    found: list[Cluster] = []
-    after: str | None = None
-    while True:
-        page = services.store.list(Cluster, after=after, limit=200, where={"cloud_account_id": int(number)})
-        found += page.items
-        if page.next_id is None:
-            return found
-        after = page.next_id
+    return list(every(services.store, Cluster, where={"cloud_account_id": int(number)}))
 
 
 def verify_account(services: Services, number: str, actor: str) -> CloudAccount:

@@ -10,6 +10,7 @@ from typing import Any
 from stockyard.domain.records import Cluster, Resource
 from stockyard.errors import Conflict, Fenced
 from stockyard.operations.advance import Fence
+from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Replace
 
@@ -103,15 +104,9 @@ class StoreLedger:
 
 def lines_of(services: Services, cluster_id: str, phase: str | None = None) -> list[Resource]:
     """Every line of a cluster that is not ``gone``, oldest intent first."""
-    found: list[Resource] = []
-    after: str | None = None
     prefix = f"{cluster_id}/{phase}/" if phase else f"{cluster_id}/"
-    while True:
-        page = services.store.list(Resource, prefix=prefix, after=after, limit=200)
-        found += [line for line in page.items if line.state != "gone"]
-        if page.next_id is None:
-            return sorted(found, key=lambda line: (line.intended_at, line.id))
-        after = page.next_id
+    found = [line for line in every(services.store, Resource, prefix) if line.state != "gone"]
+    return sorted(found, key=lambda line: (line.intended_at, line.id))
 
 
 def describe(line: Resource) -> str:

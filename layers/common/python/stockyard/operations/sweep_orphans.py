@@ -9,6 +9,7 @@ from datetime import timedelta
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Resource
 from stockyard.errors import VendorError
 from stockyard.lifecycle import sweeping
+from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.ports import Put, Remove
 
@@ -81,31 +82,14 @@ def client_suspects(services: Services) -> list[Suspect]:
 def regions_of(services: Services, account: CloudAccount) -> list[str]:
     """The regions to look at: the account's own, and every one that a ledger line or a cluster names."""
     regions = {str(account.attributes.get("region") or "us-east-1")}
-    for kind in (Cluster, Resource):
-        after: str | None = None
-        while True:
-            page = services.store.list(kind, after=after, limit=200)
-            regions.update(_region(record) for record in page.items)
-            if page.next_id is None:
-                break
-            after = page.next_id
+    regions.update(str(cluster.settings.get("region_name", "")) for cluster in every(services.store, Cluster))
+    regions.update(line.region for line in every(services.store, Resource))
     return sorted(regions - {""})
-
-
-def _region(record: Cluster | Resource) -> str:
-    return record.region if isinstance(record, Resource) else str(record.settings.get("region_name", ""))
 
 
 def living(services: Services) -> frozenset[str]:
     """Ids of all records of the tenant that own something in a cloud."""
-    found: set[str] = set()
-    after: str | None = None
-    while True:
-        page = services.store.list(Cluster, after=after, limit=200)
-        found.update(cluster.id for cluster in page.items)
-        if page.next_id is None:
-            return frozenset(found)
-        after = page.next_id
+    return frozenset(cluster.id for cluster in every(services.store, Cluster))
 
 
 def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: frozenset[str]) -> Findings:
@@ -140,11 +124,4 @@ def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: fr
 
 def _sightings(services: Services, scope: str) -> dict[str, str]:
     prefix = f"{SIGHTING}{scope}/"
-    seen: dict[str, str] = {}
-    after: str | None = None
-    while True:
-        page = services.store.list(Fact, prefix=prefix, after=after, limit=200)
-        seen.update({fact.id[len(prefix) :]: fact.time for fact in page.items})
-        if page.next_id is None:
-            return seen
-        after = page.next_id
+    return {fact.id[len(prefix) :]: fact.time for fact in every(services.store, Fact, prefix)}
