@@ -258,3 +258,16 @@ def test_a_stale_writer_drops_its_result(world):
 
 def _fields(record):
     return {name: getattr(record, name) for name in record.__slots__}
+
+
+def test_a_try_that_takes_over_goes_on_with_the_half_made_cluster(world):
+    cluster_id = world.services.new_id("clu")
+    world.identity.faults.after("create_client", RuntimeError("the process died"))
+    with pytest.raises(RuntimeError):
+        create_cluster(world.services, world.wanted(), "ann", cluster_id)
+    assert world.services.store.get(Cluster, cluster_id).status == "accepting"
+    again, _ = create_cluster(world.services, world.wanted(), "ann", cluster_id)
+    third, _ = create_cluster(world.services, world.wanted(), "ann", cluster_id)
+    assert (again.id, again.status, third) == (cluster_id, "preparing", again)
+    assert len(world.identity.clients) == 1
+    assert world.services.store.get(Counter, "quota/clusters").value == 1

@@ -44,8 +44,8 @@ class NewCluster:
     tags: dict[str, str] = field(default_factory=dict)
 
 
-def _draft(services: Services, wanted: NewCluster, provider: str) -> Cluster:
-    cluster_id = services.new_id(ids.CLUSTER)
+def _draft(services: Services, wanted: NewCluster, provider: str, id: str | None = None) -> Cluster:
+    cluster_id = id or services.new_id(ids.CLUSTER)
     now = services.clock.now()
     return Cluster(
         id=cluster_id,
@@ -75,26 +75,32 @@ def plan_creation(services: Services, wanted: NewCluster) -> dict[str, Any]:
 
 
 def create_cluster(
-    services: Services, wanted: NewCluster, actor: str, with_acceptance: Sequence[Write] = ()
+    services: Services, wanted: NewCluster, actor: str, id: str | None = None
 ) -> tuple[Cluster, Sequence[Finding]]:
-    """The cluster in status ``preparing``, and warnings. ``with_acceptance`` goes into the first transaction.
+    """The cluster in status ``preparing``, and warnings.
 
-    Raises ``InvalidInput``, ``ClusterNameInUse``, ``QuotaExceeded``; ``UnexpectedBehavior`` when the Keycloak client
-    cannot be made, and then nothing is left.
+    ``id`` is given by a request with an ``Idempotency-Key``: the same in every try, so that a try that takes over
+    from a crashed one goes on with its half-made cluster. Raises ``InvalidInput``, ``ClusterNameInUse``,
+    ``QuotaExceeded``; ``UnexpectedBehavior`` when the Keycloak client cannot be made, and then nothing is left.
     """
-    account = account_of(services, wanted.cloud_account_id)
-    draft = _draft(services, wanted, account.provider)
-    findings = check(services, draft, account)
-    accepted = _accept(services, draft, with_acceptance)
+    begun = services.store.get(Cluster, id) if id else None
+    if begun is not None and begun.status != "accepting":
+        return begun, ()
+    findings: Sequence[Finding] = ()
+    if begun is None:
+        account = account_of(services, wanted.cloud_account_id)
+        draft = _draft(services, wanted, account.provider, id)
+        findings = check(services, draft, account)
+        begun = _accept(services, draft)
     secret = wanted.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
     try:
         services.identity.create_client(
-            client_id=accepted.client_id, owner=accepted.id, tenant=services.tenant, secret=secret
+            client_id=begun.client_id, owner=begun.id, tenant=services.tenant, secret=secret
         )
     except VendorError as error:
-        undo(services, accepted)
+        undo(services, begun)
         raise UnexpectedBehavior(f"The Keycloak client could not be made ({error.error_type}).") from error
-    return _hand_over(services, accepted, actor), findings
+    return _hand_over(services, begun, actor), findings
 
 
 def _holder(services: Services, name: str) -> Cluster | None:
@@ -108,13 +114,12 @@ def quota(services: Services, name: str) -> int:
     return own.limit if own else services.rules.quotas[name]
 
 
-def _accept(services: Services, draft: Cluster, extra: Sequence[Write]) -> Cluster:
+def _accept(services: Services, draft: Cluster) -> Cluster:
     limit = quota(services, "clusters")
     writes: list[Write] = [
         Create(Name(f"cluster/{draft.name}", draft.id)),
         Add("quota/clusters", 1, limit=limit),
         Create(draft),
-        *extra,
     ]
     try:
         services.store.commit(*writes)
