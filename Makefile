@@ -1,0 +1,63 @@
+# Every target works in `.venv` of the project and needs only Python 3.11 or newer, make and git.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+export PYTHONPATH := $(CURDIR):$(CURDIR)/layers/common/python:$(CURDIR)/client
+export MYPYPATH := layers/common/python:client
+STAGE ?= dev
+PORT ?= 0
+SEED ?= 1
+.DEFAULT_GOAL := help
+
+.PHONY: help setup run serve test check synth bench soak cost format openapi clean
+
+help:  ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements/dev.txt client/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Stockyard needs Python 3.11 or newer (PYTHON=... chooses one)")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e client
+	@touch $(STAMP)
+
+setup: $(STAMP)  ## Make the virtual environment
+
+run: $(STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (ONCE=1: stop when ready)
+	@$(BIN)/python -m local run --port $(PORT) $(if $(ONCE),--once)
+
+serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it
+	@$(BIN)/python -m local serve --port $(PORT)
+
+test: $(STAMP)  ## Run all tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
+	@STOCKYARD_SOAK=1 $(BIN)/python -m pytest --timeout 14400
+
+check: $(STAMP)  ## Lint, format, types, import rules, generated files
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m local.openapi --check
+
+format: $(STAMP)  ## Format and fix what can be fixed
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+openapi: $(STAMP)  ## Write openapi.json from the code
+	@$(BIN)/python -m local.openapi
+
+synth: $(STAMP)  ## Synthesize the stacks into cdk.out (no Node, Docker or AWS credentials needed)
+	@$(BIN)/python -m stacks.synth --stage $(STAGE)
+
+bench: $(STAMP)  ## Benchmarks: one JSON line each
+	@$(BIN)/python -m benchmarks.cold_start
+
+cost: $(STAMP)  ## What a stage costs idle and per cluster
+	@$(BIN)/python -m benchmarks.cost
+
+clean:  ## Remove what was built
+	@rm -rf .venv .local .cache cdk.out layers/vendor/build .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,104 @@
+"""``stockyard account``: the clouds a tenant may use."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import plans
+from stockyard_client.cli.failures import FAILURE, BadInput
+from stockyard_client.cli.inputs import pairs, read_document
+from stockyard_client.cli.options import DryRun, File
+from stockyard_client.cli.output import ACCOUNTS, Form, Output, show_many, show_one
+
+app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
+Account = Annotated[str, typer.Argument(help="The account's number.")]
+
+
+@app.command()
+def create(
+    run: typer.Context,
+    file: File = None,
+    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    description: Annotated[str | None, typer.Option(help="What it is for.")] = None,
+    provider: Annotated[str | None, typer.Option(help="aws (the default).")] = None,
+    role_arn: Annotated[str | None, typer.Option(help="AWS: the role that Stockyard assumes.")] = None,
+    region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Register a cloud account, from a file, from options, or both (options win)."""
+    context = contexts.of(run)
+    body = read_document(file) if file else {}
+    given = {"name": name, "description": description, "provider": provider}
+    body.update({key: value for key, value in given.items() if value is not None})
+    body.setdefault("provider", "aws")
+    attributes = {key: value for key, value in {"role_arn": role_arn, "region": region}.items() if value is not None}
+    if attributes:
+        body["attributes"] = {**(body.get("attributes") or {}), **attributes}
+    if tag:
+        body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
+    if not file and "name" not in body:
+        raise BadInput("give --file, or at least --name and --role-arn")
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.accounts.plan_create(body))
+            return
+        account = client.accounts.create(body)
+    show_one(context, output, ACCOUNTS, account)
+    context.say(f"Next: deploy `stockyard account template {account.id}` in that cloud account, then verify it.")
+
+
+@app.command("list")
+def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+    """List the cloud accounts."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, ACCOUNTS, client.accounts.list())
+
+
+@app.command()
+def get(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
+    """Show one cloud account."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, ACCOUNTS, client.accounts.get(account))
+
+
+@app.command()
+def template(run: typer.Context, account: Account) -> None:
+    """Print the CloudFormation template that the account's owner deploys."""
+    with contexts.of(run).client() as client:
+        body: Any = client.accounts.template(account)
+    if isinstance(body, dict) and "Resources" not in body and "template" in body:
+        body = body["template"]
+    typer.echo(body.rstrip("\n") if isinstance(body, str) else json.dumps(body, indent=2))
+
+
+@app.command()
+def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
+    """Prove that the account's role works; exit 1 when it does not."""
+    context = contexts.of(run)
+    with context.client() as client:
+        found = client.accounts.verify(account)
+    show_one(context, output, ACCOUNTS, found)
+    if found.verification_message:
+        context.say(found.verification_message)
+    if found.verification == "failed":
+        raise typer.Exit(FAILURE)
+
+
+@app.command()
+def delete(run: typer.Context, account: Account, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+    """Forget a cloud account that no cluster uses."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.accounts.plan_delete(account))
+            return
+        client.accounts.delete(account)
+    context.say(f"Cloud account {account} was removed.")

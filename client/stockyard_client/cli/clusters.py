@@ -1,0 +1,182 @@
+"""``stockyard cluster``: create, look at, and remove clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stockyard_client import kubeconfigs
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import plans, progress, trees
+from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.inputs import pairs, read_document
+from stockyard_client.cli.options import DryRun, Timeout, Wait
+from stockyard_client.cli.output import CLUSTERS, EVENTS, OPERATIONS, Form, Output, show_many, show_one, write_document
+from stockyard_client.client import Client
+from stockyard_client.errors import ApiError
+from stockyard_client.models import Cluster, Operation
+
+app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
+
+
+@app.command()
+def create(
+    run: typer.Context,
+    file: Annotated[str, typer.Option("--file", "-f", help="JSON or YAML document; - reads standard input.")],
+    name: Annotated[str | None, typer.Option(help="Wins over the document's name.")] = None,
+    description: Annotated[str | None, typer.Option(help="Wins over the document's.")] = None,
+    account: Annotated[int | None, typer.Option(help="Wins over the document's cloud_account_id.")] = None,
+    region: Annotated[str | None, typer.Option(help="Wins over settings.region_name.")] = None,
+    key_pair: Annotated[str | None, typer.Option(help="Wins over settings.key_pair.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Create a cluster from a document."""
+    context = contexts.of(run)
+    body = read_document(file)
+    _override(body, {"name": name, "description": description, "cloud_account_id": account})
+    settings = {"region_name": region, "key_pair": key_pair}
+    if any(value is not None for value in settings.values()):
+        body["settings"] = _override(dict(body.get("settings") or {}), settings)
+    if tag:
+        body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.clusters.plan_create(body))
+            return
+        cluster = client.clusters.create(body)
+        context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
+        if wait and cluster.operation_id:
+            progress.wait(context, client, cluster.operation_id, timeout)
+            cluster = client.clusters.get(cluster.id)
+    show_one(context, output, CLUSTERS, cluster)
+
+
+@app.command("list")
+def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+    """List the clusters."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, CLUSTERS, client.clusters.list())
+
+
+@app.command()
+def get(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
+    """Show one cluster."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, CLUSTERS, client.clusters.get(cluster))
+
+
+@app.command()
+def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
+    """Draw a cluster with its conditions, phases and node groups; json and yaml give the API's tree."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if output in {Form.JSON, Form.YAML}:
+            write_document(output, client.clusters.tree(cluster))
+            return
+        found = client.clusters.get(cluster)
+        operation = _last_operation(client, found)
+    if output is Form.NAME:
+        typer.echo(found.name)
+    else:
+        context.out.print(trees.draw(context, found, operation), soft_wrap=True)
+
+
+@app.command()
+def events(
+    run: typer.Context,
+    cluster: Name,
+    after: Annotated[str | None, typer.Option(help="Only what came after this event.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List what happened to a cluster. A cluster that is gone is named by its id."""
+    context = contexts.of(run)
+    with context.client() as client:
+        subject = cluster if cluster.startswith("clu_") else client.clusters.get(cluster).id
+        show_many(context, output, EVENTS, client.events.list(subject=subject, after=after))
+
+
+@app.command()
+def delete(
+    run: typer.Context,
+    cluster: Name,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Delete a cluster and everything made for it."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.clusters.plan_delete(cluster))
+            return
+        operation = client.clusters.delete(cluster)
+        context.say(f"Cluster {cluster} is being deleted by operation {operation.id}.")
+        _finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+
+
+@app.command()
+def resume(
+    run: typer.Context, cluster: Name, wait: Wait = False, timeout: Timeout = None, output: Output = Form.TABLE
+) -> None:
+    """Continue a failed operation from the phase that failed."""
+    context = contexts.of(run)
+    with context.client() as client:
+        operation = client.clusters.resume(cluster)
+        context.say(f"Cluster {cluster} continues with operation {operation.id}.")
+        _finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+
+
+@app.command()
+def kubeconfig(
+    run: typer.Context,
+    cluster: Name,
+    file: Annotated[Path | None, typer.Option(help="Default: the first of $KUBECONFIG, else ~/.kube/config.")] = None,
+    stdout: Annotated[bool, typer.Option("--print", help="Print it; write no file.")] = False,
+    static: Annotated[bool, typer.Option(help="Stored credentials for admins, not the user's own token.")] = False,
+) -> None:
+    """Put a cluster into your kubeconfig (other entries stay), with a user that asks this command for tokens."""
+    context = contexts.of(run)
+    with context.client() as client:
+        config = kubeconfigs.document(client.clusters.kubeconfig(cluster, static=static))
+        name = cluster if not cluster.startswith("clu_") else client.clusters.get(cluster).name
+    config = kubeconfigs.for_person(config, name, context.api_url())
+    if stdout:
+        typer.echo(kubeconfigs.dump(config).rstrip("\n"))
+        return
+    path = file or kubeconfigs.default_path(context.environment)
+    kubeconfigs.write(path, config)
+    context.say(f"Context {config.get('current-context', name)} is current in {path}.")
+
+
+def _override(document: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    document.update({key: value for key, value in given.items() if value is not None})
+    return document
+
+
+def _finish(
+    context: contexts.Context, client: Client, operation: Operation, *, wait: bool, timeout: float | None, output: Form
+) -> None:
+    if wait:
+        operation = progress.wait(context, client, operation.id, timeout)
+    show_one(context, output, OPERATIONS, operation)
+
+
+def _last_operation(client: Client, cluster: Cluster) -> Operation | None:
+    if not cluster.operation_id:
+        return None
+    try:
+        return client.operations.get(cluster.operation_id)
+    except ApiError as error:
+        if error.status == 404:  # old operations may be forgotten
+            return None
+        raise

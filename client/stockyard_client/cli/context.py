@@ -1,0 +1,111 @@
+"""What every command works with: the environment, the two consoles, the client. Built once per run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TextIO
+
+import httpx
+import typer
+from rich.console import Console
+
+from stockyard_client.client import Client
+from stockyard_client.errors import StockyardClientError
+from stockyard_client.sessions import SessionStore, refreshed
+
+
+class NotConfigured(StockyardClientError):
+    """The command line does not know which API to call."""
+
+
+@dataclass
+class Context:
+    """The outside of one run; tests give their own."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    transport: httpx.BaseTransport | None = None
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    url: str | None = None
+    call_timeout: float = 30.0
+
+    # The streams are looked up at first use, because a test runner replaces them.
+    @cached_property
+    def out(self) -> Console:
+        """Data goes here."""
+        return console(sys.stdout, self.environment)
+
+    @cached_property
+    def err(self) -> Console:
+        """Talk and progress go here."""
+        return console(sys.stderr, self.environment)
+
+    @cached_property
+    def store(self) -> SessionStore:
+        """The kept logins."""
+        return SessionStore(self.environment)
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """Talk, for people: goes to stderr."""
+        self.err.print(text, style=style, soft_wrap=True)
+
+    def api_url(self) -> str:
+        """Where the API is: the option, the environment, the last login."""
+        url = self.url or self.environment.get("STOCKYARD_URL") or self.store.current_url()
+        if not url:
+            raise NotConfigured("no API is known: set STOCKYARD_URL, give --url, or log in")
+        if not url.startswith(("https://", "http://")):
+            raise NotConfigured("the API's URL must start with https:// or http://")
+        return url.rstrip("/")
+
+    def client(self) -> Client:
+        """A client of that API with the environment's token, else the one kept by ``login``."""
+        url = self.api_url()
+        return Client(
+            url,
+            lambda: self.token(url),
+            timeout=self.call_timeout,
+            transport=self.transport,
+            sleep=self.sleep,
+            clock=self.clock,
+        )
+
+    def token(self, url: str) -> str | None:
+        """The token for the API at ``url``: the environment's, else that of the last login, refreshed."""
+        if given := self.environment.get("STOCKYARD_TOKEN"):
+            return given
+        kept = self.store.load(url)
+        if kept is None:
+            return None
+        fresh = refreshed(kept, self.now(), self.transport)
+        if fresh is not kept:
+            self.store.save(fresh)
+        return fresh.access_token
+
+
+def console(stream: TextIO, environment: Mapping[str, str]) -> Console:
+    """A console that writes no control sequence unless ``stream`` is a terminal that wants colour."""
+    plain = not stream.isatty() or bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
+    return Console(
+        file=stream,
+        force_terminal=False if plain else None,
+        color_system=None if plain else "auto",
+        no_color=plain,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def of(typer_context: typer.Context) -> Context:
+    """The run's context."""
+    found = typer_context.find_object(Context)
+    if found is None:
+        raise RuntimeError("the root command made no context")
+    return found

@@ -1,0 +1,125 @@
+"""Failures as a person and a script see them: a readable text on stderr, and the exit code."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+from rich.text import Text
+from typer.core import TyperGroup
+
+from stockyard_client.cli.context import Context, NotConfigured
+from stockyard_client.errors import ApiError, OperationFailed, StockyardClientError, WaitTimedOut
+from stockyard_client.models import Operation
+from stockyard_client.sessions import LoginFailed
+
+FAILURE, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMED_OUT, INTERRUPTED = 1, 2, 3, 4, 5, 6, 124, 130
+
+_QUOTA_TYPES = frozenset({"QuotaExceeded", "VendorQuotaExceeded", "InsufficientCapacity"})
+# AWS's own words for a full account or an empty zone, as they stand in an operation's cause; throttling
+# (RequestLimitExceeded, BandwidthLimitExceeded) is neither.
+_QUOTA_WORDS = re.compile(
+    r"\bInsufficient\w*Capacity\b|QuotaExceeded|(?<!Request)(?<!Bandwidth)LimitExceeded|\bTooManyLoadBalancers\b"
+    r"|do not have sufficient \S* ?capacity|current vCPU limit|maximum number of (VPCs|addresses|internet gateways)"
+)
+_STATUS_CODES = {
+    400: USAGE,
+    413: USAGE,
+    415: USAGE,
+    422: USAGE,
+    401: NOT_ALLOWED,
+    403: NOT_ALLOWED,
+    404: NOT_FOUND,
+    409: CONFLICT,
+    412: CONFLICT,
+}
+
+
+class BadInput(StockyardClientError):
+    """A file or an option that cannot be used."""
+
+
+_KINDS: tuple[tuple[type[BaseException], int], ...] = (
+    (KeyboardInterrupt, INTERRUPTED),
+    (WaitTimedOut, TIMED_OUT),
+    (BadInput, USAGE),
+    (NotConfigured, USAGE),
+    (LoginFailed, NOT_ALLOWED),
+)
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code that tells a script what went wrong."""
+    if isinstance(error, ApiError):
+        return QUOTA if error.error_type in _QUOTA_TYPES else _STATUS_CODES.get(error.status, FAILURE)
+    if isinstance(error, OperationFailed):
+        return _operation_code(error.operation)
+    return next((code for kind, code in _KINDS if isinstance(error, kind)), FAILURE)
+
+
+def explain(context: Context, error: BaseException) -> None:
+    """Says what went wrong, where, and what to do; never more than the API itself told."""
+    match error:
+        case KeyboardInterrupt():
+            context.say("interrupted; what was started goes on by itself")
+        case ApiError():
+            _explain_refusal(context, error)
+        case OperationFailed():
+            _explain_operation(context, error.operation)
+        case WaitTimedOut():
+            _headline(context, str(error))
+            context.say(f"It goes on by itself. To wait again: stockyard operation wait {error.operation.id}")
+        case _:
+            _headline(context, str(error))
+
+
+def _operation_code(operation: Operation) -> int:
+    error = operation.error
+    if error is None:
+        return FAILURE
+    named = {error.error_type, error.cause_type} & _QUOTA_TYPES
+    return QUOTA if named or _QUOTA_WORDS.search(error.cause) else FAILURE
+
+
+def _headline(context: Context, text: str) -> None:
+    context.err.print(Text.assemble(("Error: ", "bold red"), text), soft_wrap=True)
+
+
+def _explain_refusal(context: Context, error: ApiError) -> None:
+    _headline(context, f"{error.detail} ({error.error_type}, {error.status})")
+    for one in error.errors:
+        context.say(f"  {one.pointer or '/'}: {one.detail}")
+    if error.status == 401:
+        context.say("Log in with `stockyard login`, or set STOCKYARD_TOKEN.")
+    if error.retry_after is not None:
+        context.say(f"Try again in {error.retry_after:g} s.")
+    if error.request_id:
+        context.say(f"Request id: {error.request_id}", "dim")
+
+
+def _explain_operation(context: Context, operation: Operation) -> None:
+    error = operation.error
+    if error is None:
+        _headline(context, f"operation {operation.id} failed")
+        return
+    where = f" in phase {error.phase}" if error.phase else ""
+    _headline(context, f"{error.error_type}{where}: {error.cause}")
+    if error.hint:
+        context.say(f"Hint: {error.hint}")
+    context.say(f"Operation: {operation.id}", "dim")
+    if operation.kind == "create_cluster":
+        context.say(f"Once mended: stockyard cluster resume {operation.subject} --wait")
+
+
+class Commands(TyperGroup):
+    """The root group: turns what a command raises into text and exit code, also under a test runner."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except (StockyardClientError, KeyboardInterrupt) as error:
+            found = ctx.find_object(Context) or Context()
+            explain(found, error)
+            raise typer.Exit(exit_code(error)) from None

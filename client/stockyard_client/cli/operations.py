@@ -1,0 +1,36 @@
+"""``stockyard operation``: long-running changes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import progress
+from stockyard_client.cli.options import Timeout
+from stockyard_client.cli.output import OPERATIONS, Form, Output, show_one
+
+app = typer.Typer(no_args_is_help=True, help="Long-running changes.", rich_markup_mode=None)
+Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")]
+
+
+@app.command()
+def get(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
+    """Show one operation, with its phases."""
+    context = contexts.of(run)
+    with context.client() as client:
+        found = client.operations.get(operation)
+    show_one(context, output, OPERATIONS, found)
+    if output in {Form.TABLE, Form.WIDE}:
+        for phase in found.phases:
+            context.out.print(progress.phase_text(context.out, phase), soft_wrap=True)
+
+
+@app.command()
+def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Output = Form.TABLE) -> None:
+    """Wait for the end of an operation and show its progress."""
+    context = contexts.of(run)
+    with context.client() as client:
+        found = progress.wait(context, client, operation, timeout)
+    show_one(context, output, OPERATIONS, found)

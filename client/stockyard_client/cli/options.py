@@ -1,0 +1,25 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stockyard_client.cli.inputs import seconds
+
+
+def _duration(text: str) -> float:
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+File = Annotated[str | None, typer.Option("--file", "-f", help="JSON or YAML document; - reads standard input.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its price; change nothing.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end and show progress.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", parser=_duration, metavar="DURATION", help="Stop waiting after 90s, 15m, 1h30m ..."),
+]

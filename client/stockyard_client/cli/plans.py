@@ -1,0 +1,66 @@
+"""Plans: what a change would make and remove, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+
+from stockyard_client.cli.context import Context
+from stockyard_client.cli.output import Form, write_document
+from stockyard_client.models import Plan, Price
+
+_PARTS = (("creates", "+", "green"), ("changes", "~", "yellow"), ("deletes", "-", "red"), ("rejected", "!", "red"))
+
+
+def show(context: Context, form: Form, plan: Plan) -> None:
+    """Writes ``plan`` to stdout: as the API's document, or for people."""
+    if form in {Form.JSON, Form.YAML}:
+        write_document(form, plan.document())
+        return
+    empty = True
+    for name, sign, style in _PARTS:
+        for one in getattr(plan, name):
+            empty = False
+            context.out.print(Text(f"{sign} {_described(one)}", style=style), soft_wrap=True)
+    if empty:
+        context.out.print("Nothing would change.")
+    if plan.price is not None:
+        _show_price(context, plan.price)
+    for one in plan.warnings:
+        context.say(f"Warning: {_described(one)}", "yellow")
+    context.say("This was a dry run; nothing was changed.", "dim")
+
+
+def money(amount: float | None, currency: str, digits: int) -> str:
+    """An amount, or ``unknown``."""
+    return "unknown" if amount is None else f"{amount:,.{digits}f} {currency}"
+
+
+def _show_price(context: Context, price: Price) -> None:
+    rows = [(_item_name(item), item.get("hour"), item.get("month")) for item in price.items]
+    rows.append(("total", price.hour, price.month))
+    width = max(len(name) for name, _, _ in rows)
+    context.out.print()
+    for name, hour, month in rows:
+        line = (
+            f"{name:<{width}}  {money(hour, price.currency, 4):>14} /hour  {money(month, price.currency, 2):>14} /month"
+        )
+        context.out.print(Text(line, style="bold" if name == "total" else ""), soft_wrap=True)
+    if not price.complete:
+        context.say("Some prices are not known; the total is without them.", "yellow")
+
+
+def _item_name(item: dict[str, Any]) -> str:
+    quantity = item.get("quantity", 1)
+    return f"{item.get('name', '?')} x{quantity}" if quantity != 1 else str(item.get("name", "?"))
+
+
+def _described(one: Any) -> str:
+    if not isinstance(one, dict):
+        return str(one)
+    if "detail" in one:
+        return f"{one.get('pointer') or '/'}: {one['detail']}"
+    if "kind" in one:
+        return f"{one['kind']}  {one.get('name', '')}".rstrip()
+    return ", ".join(f"{key}: {value}" for key, value in one.items())

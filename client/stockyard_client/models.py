@@ -1,0 +1,151 @@
+"""What the API answers. Fields that this release does not know are kept and shown, so a newer API does no harm."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+
+class Model(BaseModel):
+    """Base of all: frozen, lenient about unknown fields, exact in what it gives back."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+
+    def document(self) -> dict[str, Any]:
+        """The record as the API sent it."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Resource(Model):
+    """A record with a version. ``etag`` is what ``If-Match`` needs."""
+
+    version: int = 1
+    _etag: str | None = PrivateAttr(default=None)
+
+    @property
+    def etag(self) -> str:
+        """The ``ETag`` the API sent with this record, else the quoted version."""
+        return self._etag or f'"{self.version}"'
+
+    def with_etag(self, etag: str | None) -> Self:
+        """This record, remembering the header it came with."""
+        self._etag = etag
+        return self
+
+
+class Condition(Model):
+    """One observed aspect; ``status`` is ``True``, ``False`` or ``Unknown``."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class CloudAccount(Resource):
+    """Credentials of one cloud, without any secret."""
+
+    id: int
+    provider: str
+    name: str = ""
+    description: str = ""
+    verification: str | None = None
+    verification_message: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+class Cluster(Resource):
+    """One Kubernetes cluster. ``status`` is preparing, ready, failed or deleting."""
+
+    id: str
+    name: str
+    description: str = ""
+    cluster_type: str = "k8s"
+    provider: str = ""
+    cloud_account_id: int | None = None
+    client_id: str = ""
+    status: str
+    phase: str | None = None
+    conditions: tuple[Condition, ...] = ()
+    settings: dict[str, Any] = Field(default_factory=dict)
+    tags: dict[str, str] = Field(default_factory=dict)
+    created_at: str | None = None
+    updated_at: str | None = None
+    operation_id: str | None = None
+
+
+class Phase(Model):
+    """Progress of one phase; ``state`` is pending, running, succeeded, failed or skipped."""
+
+    name: str
+    state: str
+    started_at: str | None = None
+    ended_at: str | None = None
+    attempt: int = 0
+    message: str | None = None
+
+
+class OperationError(Model):
+    """Why an operation failed: phase, cause in words (``cause_type`` by name, when known), what a person can do."""
+
+    error_type: str
+    cause_type: str | None = None
+    phase: str | None = None
+    cause: str = ""
+    hint: str | None = None
+
+
+class Operation(Resource):
+    """One long-running change; ``progress`` is 0 to 100."""
+
+    id: str
+    kind: str
+    subject: str
+    status: str
+    phases: tuple[Phase, ...] = ()
+    error: OperationError | None = None
+    progress: int = 0
+    created_at: str | None = None
+    updated_at: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will happen without a person."""
+        return self.status in {"succeeded", "failed"}
+
+
+class Event(Model):
+    """What happened to a resource; ``sequence`` rises per subject."""
+
+    id: str
+    subject: str
+    sequence: int = 0
+    time: str | None = None
+    actor: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class Price(Model):
+    """Money; ``hour`` and ``month`` are totals in ``currency``, ``items`` say what they are made of; ``complete``
+    is false when a line has no known price."""
+
+    currency: str = "USD"
+    hour: float = 0.0
+    month: float = 0.0
+    complete: bool = True
+    items: tuple[dict[str, Any], ...] = ()
+
+
+class Plan(Model):
+    """What a change would do; nothing is written."""
+
+    creates: tuple[Any, ...] = ()
+    changes: tuple[Any, ...] = ()
+    deletes: tuple[Any, ...] = ()
+    price: Price | None = None
+    rejected: tuple[Any, ...] = ()
+    warnings: tuple[Any, ...] = ()

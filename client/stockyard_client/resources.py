@@ -1,0 +1,196 @@
+"""The resources of the API as Python calls. Paths take an id or a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from stockyard_client.errors import UnexpectedAnswer
+from stockyard_client.models import CloudAccount, Cluster, Event, Model, Operation, Plan, Resource
+from stockyard_client.transport import Answer, Transport
+
+M = TypeVar("M", bound=Model)
+R = TypeVar("R", bound=Resource)
+Body = Mapping[str, Any]
+
+
+def parsed(model: type[M], document: Any) -> M:
+    """``document`` as ``model``. Raises :class:`UnexpectedAnswer`, naming the fields, never their values."""
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, one["loc"])) or "(all)" for one in error.errors(include_input=False))
+        raise UnexpectedAnswer(f"the answer is not a {model.__name__}: {fields}") from None
+
+
+def path(*parts: object) -> str:
+    """``/v1`` and the parts, each quoted."""
+    return "/v1/" + "/".join(quote(str(part), safe="") for part in parts)
+
+
+class Collection:
+    """What all resources share: reading one, paging through many, planning."""
+
+    name = ""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _one(self, model: type[R], answer: Answer) -> R:
+        return parsed(model, answer.object()).with_etag(answer.headers.get("ETag"))
+
+    def _pages(self, model: type[M], query: Mapping[str, Any], page_size: int | None) -> Iterator[M]:
+        token: str | None = None
+        while True:
+            asked = {**query, "page_size": page_size, "page_token": token}
+            page = self._transport.send("GET", path(self.name), query=asked).object()
+            for item in page.get("items", ()):
+                yield parsed(model, item)
+            token = page.get("next_page_token")
+            if not token:
+                return
+
+    def _plan(self, method: str, where: str, body: Body | None = None) -> Plan:
+        answer = self._transport.send(method, where, query={"dry_run": "true"}, body=body).object()
+        return parsed(Plan, answer.get("plan", {}))
+
+    def _update(self, model: type[R], which: R | str | int, changes: Body) -> R:
+        # an id alone is read first: the write then fails only if someone else came between the two
+        current = which if isinstance(which, Resource) else self._read(model, which)
+        where = path(self.name, current.model_dump()["id"])
+        headers = {"If-Match": current.etag}
+        return self._one(model, self._transport.send("PATCH", where, body=changes, headers=headers))
+
+    def _read(self, model: type[R], which: str | int) -> R:
+        return self._one(model, self._transport.send("GET", path(self.name, which)))
+
+    def _started(self, answer: Answer) -> Operation:
+        """The operation a 202 points to: in the body, or behind ``Location`` or ``operation_id``."""
+        body = answer.body if isinstance(answer.body, dict) else {}
+        if "phases" in body and "kind" in body:
+            return parsed(Operation, body)
+        location = answer.headers.get("Location", "").rstrip("/").rpartition("/")[2]
+        identifier = location or body.get("operation_id")
+        if not identifier:
+            raise UnexpectedAnswer("the answer names no operation")
+        return self._one(Operation, self._transport.send("GET", path("operations", identifier)))
+
+
+class Accounts(Collection):
+    """Cloud accounts."""
+
+    name = "cloud-accounts"
+
+    def create(self, body: Body, *, idempotency_key: str | None = None) -> CloudAccount:
+        """Registers an account."""
+        answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
+        return self._one(CloudAccount, answer)
+
+    def plan_create(self, body: Body) -> Plan:
+        """What :meth:`create` would do."""
+        return self._plan("POST", path(self.name), body)
+
+    def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[CloudAccount]:
+        """All accounts of the tenant, page by page."""
+        return self._pages(CloudAccount, query, page_size)
+
+    def get(self, account: str | int) -> CloudAccount:
+        """One account."""
+        return self._read(CloudAccount, account)
+
+    def update(self, account: CloudAccount | str | int, changes: Body) -> CloudAccount:
+        """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
+        return self._update(CloudAccount, account, changes)
+
+    def delete(self, account: str | int) -> None:
+        """Forgets an account; 409 while clusters use it."""
+        self._transport.send("DELETE", path(self.name, account))
+
+    def plan_delete(self, account: str | int) -> Plan:
+        """What :meth:`delete` would do."""
+        return self._plan("DELETE", path(self.name, account))
+
+    def template(self, account: str | int) -> Any:
+        """The CloudFormation template the account's owner deploys: an object, or text."""
+        return self._transport.send("GET", path(self.name, account, "template")).body
+
+    def verify(self, account: str | int) -> CloudAccount:
+        """Proves that the role works; the record says how that went."""
+        return self._one(CloudAccount, self._transport.send("POST", path(self.name, account, "verify")))
+
+
+class Clusters(Collection):
+    """Clusters."""
+
+    name = "clusters"
+
+    def create(self, body: Body, *, idempotency_key: str | None = None) -> Cluster:
+        """Starts a cluster; its ``operation_id`` is the work."""
+        answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
+        return self._one(Cluster, answer)
+
+    def plan_create(self, body: Body) -> Plan:
+        """What :meth:`create` would make and cost."""
+        return self._plan("POST", path(self.name), body)
+
+    def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[Cluster]:
+        """All clusters of the tenant, page by page."""
+        return self._pages(Cluster, query, page_size)
+
+    def get(self, cluster: str) -> Cluster:
+        """One cluster."""
+        return self._read(Cluster, cluster)
+
+    def update(self, cluster: Cluster | str, changes: Body) -> Cluster:
+        """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
+        return self._update(Cluster, cluster, changes)
+
+    def delete(self, cluster: str) -> Operation:
+        """Starts the deletion, or gives the one that runs."""
+        return self._started(self._transport.send("DELETE", path(self.name, cluster)))
+
+    def plan_delete(self, cluster: str) -> Plan:
+        """What :meth:`delete` would remove and save."""
+        return self._plan("DELETE", path(self.name, cluster))
+
+    def resume(self, cluster: str) -> Operation:
+        """Continues a failed operation with its next attempt."""
+        return self._started(self._transport.send("POST", path(self.name, cluster, "resume")))
+
+    def tree(self, cluster: str) -> dict[str, Any]:
+        """The cluster with everything below it."""
+        return self._transport.send("GET", path(self.name, cluster, "tree")).object()
+
+    def kubeconfig(self, cluster: str, *, static: bool = False) -> Any:
+        """The kubeconfig as the API sends it; ``static`` holds credentials and is for admins."""
+        query = {"static": "true" if static else None}
+        return self._transport.send("GET", path(self.name, cluster, "kubeconfig"), query=query).body
+
+
+class Operations(Collection):
+    """Long-running changes."""
+
+    name = "operations"
+
+    def get(self, operation: str) -> Operation:
+        """One operation."""
+        return self._read(Operation, operation)
+
+    def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[Operation]:
+        """Operations of the tenant, page by page."""
+        return self._pages(Operation, query, page_size)
+
+
+class Events(Collection):
+    """What happened."""
+
+    name = "events"
+
+    def list(
+        self, *, subject: str | None = None, after: str | None = None, page_size: int | None = None, **query: Any
+    ) -> Iterator[Event]:
+        """Events in order, of one ``subject`` (an id) and ``after`` an event, when given."""
+        return self._pages(Event, {"subject": subject, "after": after, **query}, page_size)

@@ -1,0 +1,195 @@
+"""Tokens of people: got by the OIDC device flow, kept in one private file, refreshed before they expire."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from stockyard_client.errors import StockyardClientError
+
+DEFAULT_CLIENT = "stockyard-cli"
+DEFAULT_SCOPE = "openid organization"
+EARLY_SECONDS = 30.0
+_DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+class LoginFailed(StockyardClientError):
+    """The issuer refused, the code expired, or the kept session cannot be refreshed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One person's tokens for one API. ``expires_at`` is seconds since 1970."""
+
+    url: str
+    issuer: str
+    client_id: str
+    token_endpoint: str
+    access_token: str
+    refresh_token: str | None
+    expires_at: float
+
+    def __repr__(self) -> str:
+        return f"Session(url={self.url!r}, issuer={self.issuer!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Where a person confirms the login, and the code to compare."""
+
+    uri: str
+    user_code: str
+
+
+class SessionStore:
+    """The file with the sessions, one per API URL, so that no API is ever sent another one's token."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        base = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME", "~"), ".config")
+        self.path = Path(base).expanduser() / "stockyard" / "sessions.json"
+
+    def current_url(self) -> str | None:
+        """The API of the last login."""
+        return self._read().get("current")
+
+    def load(self, url: str) -> Session | None:
+        """The session for the API at ``url``."""
+        found = self._read().get("sessions", {}).get(url.rstrip("/"))
+        try:
+            return Session(**found) if found else None
+        except TypeError:
+            return None
+
+    def save(self, session: Session) -> None:
+        """Keeps ``session`` and makes its API the current one. The file is readable by its owner only."""
+        content = self._read()
+        sessions = {**content.get("sessions", {}), session.url: asdict(session)}
+        write_private(self.path, json.dumps({"current": session.url, "sessions": sessions}, indent=2))
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self.path.read_text())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces ``path`` in one step by a file of mode 0600; makes its folder (0700) when it is missing."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mkstemp's mode is 0600
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class DeviceLogin:
+    """The OAuth 2.0 device flow (RFC 8628) against an OIDC issuer."""
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        client_id: str = DEFAULT_CLIENT,
+        scope: str = DEFAULT_SCOPE,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._issuer = issuer.rstrip("/")
+        self._client_id = client_id
+        self._scope = scope
+        self._sleep = sleep
+        self._now = now
+        self._http = httpx.Client(timeout=30.0, transport=transport)
+
+    def run(self, url: str, invite: Callable[[Invitation], None]) -> Session:
+        """A session for the API at ``url``; ``invite`` tells the person where to confirm."""
+        with self._http:
+            found = self._get(f"{self._issuer}/.well-known/openid-configuration")
+            if str(found.get("issuer", "")).rstrip("/") != self._issuer:
+                raise LoginFailed("the issuer's document names another issuer")
+            if "device_authorization_endpoint" not in found:
+                raise LoginFailed("the issuer does not offer the device flow")
+            form = {"client_id": self._client_id, "scope": self._scope}
+            started = _post(self._http, found["device_authorization_endpoint"], form)
+            if "device_code" not in started:
+                raise LoginFailed(_reason(started))
+            uri = started.get("verification_uri_complete") or started.get("verification_uri", "")
+            invite(Invitation(uri, started.get("user_code", "")))
+            tokens = self._poll(found["token_endpoint"], started)
+        return _session(url.rstrip("/"), self._issuer, self._client_id, found["token_endpoint"], tokens, self._now())
+
+    def _get(self, where: str) -> dict[str, Any]:
+        try:
+            document: dict[str, Any] = self._http.get(where).raise_for_status().json()
+        except (httpx.HTTPError, ValueError):
+            raise LoginFailed(f"no OIDC issuer answers at {self._issuer}") from None
+        return document
+
+    def _poll(self, endpoint: str, started: dict[str, Any]) -> dict[str, Any]:
+        pause = float(started.get("interval", 5))
+        deadline = self._now() + float(started.get("expires_in", 600))
+        form = {"grant_type": _DEVICE_GRANT, "device_code": started["device_code"], "client_id": self._client_id}
+        while self._now() < deadline:
+            self._sleep(pause)
+            answer = _post(self._http, endpoint, form)
+            if "access_token" in answer:
+                return answer
+            error = answer.get("error")
+            if error == "slow_down":
+                pause += 5
+            elif error != "authorization_pending":
+                raise LoginFailed(_reason(answer))
+        raise LoginFailed("the code expired before it was confirmed")
+
+
+def refreshed(session: Session, now: float, transport: httpx.BaseTransport | None = None) -> Session:
+    """``session`` as it is while it lives for another 30 s, else a new one from its refresh token."""
+    if session.expires_at - now > EARLY_SECONDS:
+        return session
+    if not session.refresh_token:
+        raise LoginFailed("the session has expired: log in again")
+    form = {"grant_type": "refresh_token", "refresh_token": session.refresh_token, "client_id": session.client_id}
+    with httpx.Client(timeout=30.0, transport=transport) as http:
+        answer = _post(http, session.token_endpoint, form)
+    if "access_token" not in answer:
+        raise LoginFailed(f"{_reason(answer)}: log in again")
+    fresh = _session(session.url, session.issuer, session.client_id, session.token_endpoint, answer, now)
+    # an issuer that does not rotate refresh tokens sends none
+    return fresh if fresh.refresh_token else replace(fresh, refresh_token=session.refresh_token)
+
+
+def _session(url: str, issuer: str, client_id: str, token_endpoint: str, tokens: dict[str, Any], now: float) -> Session:
+    return Session(
+        url=url,
+        issuer=issuer,
+        client_id=client_id,
+        token_endpoint=token_endpoint,
+        access_token=tokens["access_token"],
+        refresh_token=tokens.get("refresh_token"),
+        expires_at=now + float(tokens.get("expires_in", 300)),
+    )
+
+
+def _post(http: httpx.Client, where: str, form: dict[str, str]) -> dict[str, Any]:
+    try:
+        answer = http.post(where, data=form).json()
+    except (httpx.HTTPError, ValueError):
+        raise LoginFailed("the issuer did not answer") from None
+    return answer if isinstance(answer, dict) else {}
+
+
+def _reason(answer: dict[str, Any]) -> str:
+    return str(answer.get("error_description") or answer.get("error") or "the issuer refused")

@@ -1,0 +1,175 @@
+"""One call of the API: token, time limit, retry, and the translation of refusals into :class:`ApiError`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import stamina
+
+from stockyard_client.errors import ApiError, ConnectionFailed, FieldProblem, UnexpectedAnswer
+from stockyard_client.version import VERSION
+
+ATTEMPTS = 5
+RETRY_SECONDS = 60.0
+LONGEST_RETRY_AFTER = 30.0
+_GATEWAY_TYPES = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    413: "BodyTooLarge",
+    429: "Throttled",
+    500: "Internal",
+    503: "ServiceUnavailable",
+    504: "GatewayTimeout",
+}
+_RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
+
+Token = str | Callable[[], str | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A good answer: its status, headers and decoded body (text when it is not JSON, None when empty)."""
+
+    status: int
+    headers: httpx.Headers
+    body: Any
+
+    def object(self) -> dict[str, Any]:
+        """The body, which must be a JSON object. Raises :class:`UnexpectedAnswer` otherwise."""
+        if not isinstance(self.body, dict):
+            raise UnexpectedAnswer("the answer is not a JSON object: is the URL that of a Stockyard API?")
+        return self.body
+
+
+class Transport:
+    """Sends requests. Only calls that may be repeated are: GET, DELETE, and POST, which carries its own key."""
+
+    def __init__(
+        self,
+        url: str,
+        token: Token,
+        *,
+        timeout: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+        new_key: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        self._token = token
+        self._new_key = new_key
+        self._http = httpx.Client(
+            base_url=url.rstrip("/"),
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            transport=transport,
+            headers={"Accept": "application/json", "User-Agent": f"stockyard-client/{VERSION}"},
+        )
+        self._retrying = stamina.RetryingCaller(attempts=ATTEMPTS, timeout=RETRY_SECONDS)
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self._http.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Answer:
+        """The good answer to a request. Raises :class:`ApiError` or :class:`ConnectionFailed`.
+
+        A POST gets an ``Idempotency-Key`` when none is given; all its repetitions carry the same one.
+        """
+        sent = dict(headers or {})
+        if method == "POST":
+            sent["Idempotency-Key"] = idempotency_key or self._new_key()
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+
+        def once() -> Answer:
+            # no arguments: stamina logs those of the function it calls, and the body may hold a secret
+            return self._once(method, path, given, body, sent)
+
+        if method in {"GET", "DELETE", "POST"}:
+            return self._retrying(backoff, once)
+        return once()
+
+    def _once(self, method: str, path: str, query: Mapping[str, Any], body: Any, headers: Mapping[str, str]) -> Answer:
+        sent = dict(headers)
+        token = self._token() if callable(self._token) else self._token
+        if token:
+            sent["Authorization"] = f"Bearer {token}"
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            response = self._http.request(method, path, params=query, json=body, headers=sent)
+        except httpx.HTTPError as error:
+            host = self._http.base_url
+            raise ConnectionFailed(f"no answer from {host.scheme}://{host.netloc.decode()}: {_cause(error)}") from error
+        if response.is_success:
+            return Answer(response.status_code, response.headers, _decoded(response))
+        raise api_error(response)
+
+
+def api_error(response: httpx.Response) -> ApiError:
+    """The refusal in ``response``: a problem document, or the gateway's ``{"message"}``, or nothing readable."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    problem: dict[str, Any] = body if isinstance(body, dict) else {}
+    status = response.status_code
+    found = problem.get("errors")
+    errors = [
+        FieldProblem(str(one.get("pointer", "")), str(one.get("detail", "")))
+        for one in (found if isinstance(found, list) else [])
+        if isinstance(one, dict)
+    ]
+    detail = problem.get("detail") or problem.get("message") or problem.get("title") or response.reason_phrase
+    return ApiError(
+        status,
+        str(problem.get("error_type") or _GATEWAY_TYPES.get(status, f"Http{status}")),
+        str(detail),
+        errors=errors,
+        request_id=problem.get("request_id") or response.headers.get("apigw-requestid"),
+        retryable=bool(problem.get("retryable", status in _RETRYABLE_STATUS)),
+        retry_after=_seconds(response.headers.get("Retry-After")),
+    )
+
+
+def backoff(error: Exception) -> bool | float:
+    """Whether to try again, or after how many seconds (stamina's hook): as ``Retry-After`` says, at most 30."""
+    if isinstance(error, ConnectionFailed):
+        return True
+    if not isinstance(error, ApiError) or not error.retryable:
+        return False
+    if error.retry_after is None:
+        return True
+    return min(error.retry_after, LONGEST_RETRY_AFTER)
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return max(0.0, float(text)) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _decoded(response: httpx.Response) -> Any:
+    if not response.content:
+        return None
+    if "json" not in response.headers.get("Content-Type", ""):
+        return response.text
+    try:
+        return response.json()
+    except ValueError:
+        raise UnexpectedAnswer("the answer says it is JSON and is not") from None
+
+
+def _cause(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,267 @@
+"""The composition root: settings to ports to use cases. The only module that knows both adapters and providers.
+
+Everything is made on first use and kept for the life of the process, so that a function pays for what it needs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from stockyard import ports, settings
+from stockyard.domain.records import Outbox
+from stockyard.operations.services import Rules, Services
+
+if TYPE_CHECKING:
+    from stockyard.adapters.catalog import Ec2PriceList
+    from stockyard.adapters.secrets import SecretsManagerSecrets
+    from stockyard.operations.reap import Reaper
+    from stockyard.operations.refresh_catalog import CatalogRefresh
+    from stockyard.operations.relay_outbox import Relay
+
+T = TypeVar("T")
+
+PLATFORM = "_platform"
+
+
+class Lazy(Mapping[str, T]):
+    """A mapping whose values are made when first asked for: a vendor's code is loaded only where it is called."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], T]]) -> None:
+        self._makers = makers
+        self._made: dict[str, T] = {}
+
+    def __getitem__(self, key: str) -> T:
+        if key not in self._made:
+            self._made[key] = self._makers[key]()
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+@cache
+def configuration() -> settings.Settings:
+    """The environment of this process."""
+    return settings.read()
+
+
+def _client(service: str) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    retries: Any = {"mode": "standard", "total_max_attempts": 4}
+    config = Config(retries=retries, connect_timeout=3, read_timeout=15)
+    make: Callable[..., Any] = boto3.client
+    return make(service, config=config)
+
+
+@cache
+def clock() -> ports.Clock:
+    """The system's clock."""
+    from stockyard.adapters.clock import SystemClock
+
+    return SystemClock()
+
+
+@cache
+def registry() -> ports.Registry:
+    """The table, over all tenants."""
+    from stockyard.adapters.dynamodb import calls
+    from stockyard.adapters.dynamodb.registry import DynamoRegistry
+
+    return DynamoRegistry(calls.client(), configuration().table)
+
+
+@cache
+def installation() -> str:
+    """The id of this installation, made at first use."""
+    return registry().installation(clock().randomness(10))
+
+
+@cache
+def secrets() -> SecretsManagerSecrets:
+    """Our own Secrets Manager."""
+    from stockyard.adapters.secrets import SecretsManagerSecrets
+
+    return SecretsManagerSecrets(_client("secretsmanager"), configuration().secret_prefix)
+
+
+@cache
+def page_key() -> str:
+    """The text that signs page tokens."""
+    return secrets().own(configuration().page_key_secret)
+
+
+@cache
+def identity() -> ports.Identity:
+    """The realm's clients."""
+    from stockyard.adapters.keycloak import Keycloak
+
+    chosen = configuration()
+    return Keycloak(
+        chosen.issuer,
+        chosen.audience,
+        read_secret=lambda name: secrets().own(name),
+        admin_secret=chosen.identity_admin_secret,
+    )
+
+
+@cache
+def workflows() -> ports.Workflows:
+    """Step Functions, by the names ``provision`` and ``delete``."""
+    from stockyard.adapters.workflows import StepFunctionsWorkflows
+
+    chosen = configuration()
+    arns = {"provision": chosen.provision_workflow, "delete": chosen.delete_workflow}
+    return StepFunctionsWorkflows(_client("stepfunctions"), arns)
+
+
+@cache
+def bus() -> ports.Bus:
+    """Our event bus."""
+    from stockyard.adapters.bus import EventBridgeBus
+
+    return EventBridgeBus(_client("events"), configuration().bus)
+
+
+@cache
+def prices() -> Ec2PriceList:
+    """The EC2 catalogue with what the schedule refreshed."""
+    from stockyard.adapters.catalog import Ec2PriceList
+
+    return Ec2PriceList(registry().platform())
+
+
+@cache
+def _deployer() -> ports.Deployer:
+    from stockyard.adapters.vdeployer import VDeployer
+
+    return VDeployer(configuration().vdeployer_url_template)
+
+
+@cache
+def _prover() -> ports.Prover:
+    import os
+
+    from stockyard.adapters.sts_prover import StsProver
+
+    host = urlsplit(configuration().api_url).netloc
+    return StsProver(host, endpoint=os.environ.get("AWS_ENDPOINT_URL"))
+
+
+def _ec2_provider() -> ports.ClusterProvider:
+    import boto3
+
+    from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
+
+    chosen = configuration()
+    config = Ec2Config(
+        name_prefix=chosen.name_prefix,
+        kubernetes_version=chosen.kubernetes_version,
+        api_url=chosen.api_url,
+        issuer=chosen.issuer,
+        audience=chosen.audience,
+        visibility_seconds=chosen.visibility_seconds,
+    )
+    return Ec2ClusterProvider(config, boto3.Session)
+
+
+def _ec2_verifier() -> ports.AccountVerifier:
+    import boto3
+
+    from stockyard.providers.clusters.ec2.verify import Ec2AccountVerifier
+
+    return Ec2AccountVerifier(boto3.Session)
+
+
+@cache
+def _providers() -> Mapping[str, ports.ClusterProvider]:
+    return Lazy({"aws": _ec2_provider})
+
+
+@cache
+def _verifiers() -> Mapping[str, ports.AccountVerifier]:
+    return Lazy({"aws": _ec2_verifier})
+
+
+@cache
+def rules() -> Rules:
+    """The stage's choices that use cases need."""
+    chosen = configuration()
+    return Rules(
+        name_prefix=chosen.name_prefix,
+        issuer=chosen.issuer,
+        api_url=chosen.api_url,
+        audience=chosen.audience,
+        sweep_grace_seconds=chosen.sweep_grace_seconds,
+        report_only=chosen.report_only,
+    )
+
+
+def services(tenant: str) -> Services:
+    """A tenant's ports; ``_platform`` has the installation's own records."""
+    store = registry().platform() if tenant == PLATFORM else registry().store(tenant)
+    return Services(
+        store=store,
+        clock=clock(),
+        identity=identity(),
+        secrets=secrets(),
+        workflows=workflows(),
+        deployer=_deployer(),
+        prover=_prover(),
+        providers=_providers(),
+        verifiers=_verifiers(),
+        prices=prices(),
+        installation=installation(),
+        rules=rules(),
+    )
+
+
+def relay() -> Relay:
+    """What sends the outbox."""
+    from stockyard.operations.relay_outbox import Relay
+
+    return Relay(registry(), workflows(), bus())
+
+
+def reap() -> Reaper:
+    """What sweeps."""
+    from stockyard.operations.reap import Reaper
+
+    return Reaper(registry(), clock(), services)
+
+
+def catalog() -> CatalogRefresh:
+    """What refreshes the EC2 catalogue."""
+    from stockyard.adapters.aws_catalog import connected
+    from stockyard.adapters.catalog import StoredPriceSheets
+    from stockyard.operations.refresh_catalog import CatalogRefresh
+
+    return CatalogRefresh(registry(), clock(), connected(), StoredPriceSheets(registry().platform()))
+
+
+def outbox_of(record: Mapping[str, Any]) -> tuple[str, Outbox] | None:
+    """(tenant, item) of a stream record that inserted an outbox item; None for any other record."""
+    from stockyard.adapters.dynamodb import codec
+
+    image = record.get("dynamodb", {}).get("NewImage")
+    if record.get("eventName") != "INSERT" or not image or image.get("kind") != {"S": "Outbox"}:
+        return None
+    tenant, item = codec.read(image)
+    return (tenant, item) if isinstance(item, Outbox) else None
+
+
+def tenant_template(account: Any) -> dict[str, Any]:
+    """The CloudFormation template for a tenant's AWS account."""
+    from stockyard.providers.clusters.ec2 import tenant_template as template
+
+    chosen = configuration()
+    document: dict[str, Any] = json.loads(json.dumps(template.render(account, installation(), chosen)))
+    return document

@@ -1,0 +1,86 @@
+"""``stockyard account``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+ACCOUNT = {"id": 1, "name": "prod", "provider": "aws", "verification": "unverified", "version": 1}
+
+
+def test_create_from_options(cli, api):
+    api.answer("POST", "/v1/cloud-accounts", ACCOUNT, status=201)
+    arn = "arn:aws:iam::222222222222:role/stockyard"
+    result = cli("account", "create", "--name", "prod", "--role-arn", arn, "--region", "us-east-1", "-o", "name")
+    assert (result.exit_code, result.stdout) == (0, "1\n")
+    assert api.bodies("POST") == [
+        {"name": "prod", "provider": "aws", "attributes": {"role_arn": arn, "region": "us-east-1"}}
+    ]
+    assert "stockyard account template 1" in result.stderr
+
+
+def test_options_win_over_the_file(cli, api):
+    api.answer("POST", "/v1/cloud-accounts", ACCOUNT, status=201)
+    document = {"provider": "aws", "name": "old", "attributes": {"role_arn": "r", "region": "us-east-1"}}
+    cli("account", "create", "-f", "-", "--name", "new", "--region", "us-west-2", stdin=json.dumps(document))
+    assert api.bodies("POST") == [
+        {"provider": "aws", "name": "new", "attributes": {"role_arn": "r", "region": "us-west-2"}}
+    ]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--name", "x", "--tag", "novalue")])
+def test_create_without_enough_is_a_usage_error(cli, api, arguments):
+    assert cli("account", "create", *arguments).exit_code == 2
+    assert api.requests == []
+
+
+def test_list_and_get(cli, api):
+    api.answer("GET", "/v1/cloud-accounts", {"items": [ACCOUNT], "next_page_token": None})
+    api.answer("GET", "/v1/cloud-accounts/1", ACCOUNT)
+    assert cli("account", "list").stdout.splitlines()[1].split() == ["1", "prod", "aws", "unverified", "-"]
+    assert json.loads(cli("account", "get", "1", "-o", "json").stdout) == ACCOUNT
+
+
+@pytest.mark.parametrize(
+    ("body", "printed"),
+    [
+        ({"Resources": {"template": 1}}, '{\n  "Resources": {\n    "template": 1\n  }\n}\n'),
+        ({"template": {"Resources": {}}}, '{\n  "Resources": {}\n}\n'),
+        ("Resources: {}\n", "Resources: {}\n"),
+    ],
+)
+def test_template_is_ready_for_cloudformation(cli, api, body, printed):
+    api.answer("GET", "/v1/cloud-accounts/1/template", body)
+    assert cli("account", "template", "1").stdout == printed
+
+
+@pytest.mark.parametrize(("state", "code"), [("verified", 0), ("failed", 1)])
+def test_verify_tells_by_its_exit_code(cli, api, state, code):
+    api.answer(
+        "POST", "/v1/cloud-accounts/1/verify", {**ACCOUNT, "verification": state, "verification_message": "So it is."}
+    )
+    result = cli("account", "verify", "1")
+    assert result.exit_code == code
+    assert state in result.stdout
+    assert "So it is." in result.stderr
+
+
+def test_delete(cli, api):
+    api.answer("DELETE", "/v1/cloud-accounts/1", status=204)
+    result = cli("account", "delete", "1")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "removed" in result.stderr
+
+
+def test_delete_in_use_is_a_conflict(cli, api):
+    api.problem("DELETE", "/v1/cloud-accounts/1", 409, "InUse", retryable=False)
+    assert cli("account", "delete", "1").exit_code == 5
+
+
+def test_dry_runs_change_nothing(cli, api):
+    api.answer("DELETE", "/v1/cloud-accounts/1", {"plan": {"deletes": ["cloud account 1"]}})
+    api.answer("POST", "/v1/cloud-accounts", {"plan": {}})
+    assert cli("account", "delete", "1", "--dry-run").stdout == "- cloud account 1\n"
+    assert cli("account", "create", "--name", "x", "--dry-run").stdout == "Nothing would change.\n"
+    assert [one.url.params.get("dry_run") for one in api.requests] == ["true", "true"]

@@ -1,0 +1,247 @@
+"""``stockyard cluster`` against the fake API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "aws-cluster.json"
+SECRET = "canary-secret-0123456789abcd"
+PLAN = {
+    "creates": [{"kind": "vpc", "name": "vantage-demo-vpc"}],
+    "changes": [],
+    "deletes": [],
+    "price": {
+        "currency": "USD",
+        "hour": 0.2541,
+        "month": 185.49,
+        "complete": False,
+        "items": [
+            {"name": "NAT gateway", "quantity": 1, "hour": 0.045, "month": 32.85},
+            {"name": "public IPv4 address", "quantity": 3, "hour": None, "month": None},
+        ],
+    },
+    "rejected": [],
+    "warnings": [{"pointer": "/settings/region_name", "detail": "is not the account's region"}],
+}
+
+
+@pytest.fixture
+def made(api, cluster_document):
+    return api.answer("POST", "/v1/clusters", cluster_document(), status=202)
+
+
+def test_create_sends_the_document_with_overrides(cli, made):
+    arguments = ("--name", "other", "--key-pair", "k2", "--region", "us-west-2", "--account", "2", "--tag", "a=b")
+    result = cli("cluster", "create", "-f", str(EXAMPLE), *arguments)
+    assert result.exit_code == 0, result.stderr
+    (body,) = made.bodies("POST")
+    expected = json.loads(EXAMPLE.read_text())
+    expected.update(name="other", cloud_account_id=2, tags={"a": "b"})
+    expected["settings"].update(key_pair="k2", region_name="us-west-2")
+    assert body == expected
+    assert "op_01" in result.stderr
+
+
+@pytest.mark.parametrize("text", ['{"name": "demo", "n": 1}', "name: demo\nn: 1\n", "{name: demo, n: 1}"])
+def test_create_reads_json_and_yaml_from_standard_input(cli, made, text):
+    assert cli("cluster", "create", "-f", "-", stdin=text).exit_code == 0
+    assert made.bodies("POST") == [{"name": "demo", "n": 1}]
+
+
+def test_yaml_dates_stay_text(cli, made):
+    cli("cluster", "create", "-f", "-", stdin="name: demo\ndescription: 2026-01-31\n")
+    assert made.bodies("POST")[0]["description"] == "2026-01-31"
+
+
+@pytest.mark.parametrize("text", [f'{{"secret": "{SECRET}", x]', f"secret: {SECRET}\n  x: [", "[1, 2]", "just text"])
+def test_broken_documents_are_usage_errors_that_quote_nothing(cli, api, text):
+    result = cli("cluster", "create", "-f", "-", stdin=text)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: ")
+    assert SECRET not in result.output
+    assert api.requests == []
+
+
+def test_missing_file_is_a_usage_error(cli):
+    result = cli("cluster", "create", "-f", "nowhere.json")
+    assert result.exit_code == 2
+    assert "cannot read nowhere.json" in result.stderr
+
+
+def test_secret_of_the_document_is_never_printed(cli, api):
+    errors = [{"pointer": "/secret", "detail": "must have 24 to 32 characters"}]
+    api.problem("POST", "/v1/clusters", 422, "InvalidInput", errors=errors)
+    result = cli("-v", "cluster", "create", "-f", "-", stdin=json.dumps({"name": "demo", "secret": SECRET}))
+    assert result.exit_code == 2
+    assert "/secret: must have 24 to 32 characters" in result.stderr
+    assert "Request id: req-1" in result.stderr
+    assert SECRET not in result.output
+    assert cli.environment["STOCKYARD_TOKEN"] not in result.output
+
+
+def test_dry_run_prints_the_plan_with_prices_and_makes_nothing(cli, api):
+    api.answer("POST", "/v1/clusters", {"plan": PLAN})
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--dry-run")
+    assert result.exit_code == 0, result.stderr
+    assert api.requests[0].url.params["dry_run"] == "true"
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines == [
+        "+ vpc vantage-demo-vpc",
+        "",
+        "NAT gateway 0.0450 USD /hour 32.85 USD /month",
+        "public IPv4 address x3 unknown /hour unknown /month",
+        "total 0.2541 USD /hour 185.49 USD /month",
+    ]
+    assert "Warning: /settings/region_name: is not the account's region" in result.stderr
+    assert "Some prices are not known" in result.stderr
+
+
+def test_dry_run_as_json_is_the_api_s_plan(cli, api):
+    api.answer("DELETE", "/v1/clusters/demo", {"plan": PLAN})
+    result = cli("cluster", "delete", "demo", "--dry-run", "-o", "json")
+    assert json.loads(result.stdout) == PLAN
+    assert [one.method for one in api.requests] == ["DELETE"]
+
+
+def test_wait_prints_a_line_per_change_and_then_the_record(cli, made, operation_document, cluster_document):
+    for states in (("running",), ("running",), ("succeeded", "running"), ("succeeded", "succeeded", "succeeded")):
+        status = "succeeded" if len(states) == 3 else "running"
+        made.answer("GET", "/v1/operations/op_01", operation_document(status, *states))
+    made.answer("GET", "/v1/clusters/clu_01", cluster_document(status="ready", phase=None))
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.splitlines()[1:] == [
+        "[    0s] account        running",
+        "[    2s] account        succeeded",
+        "[    2s] network        running",
+        "[    4s] network        succeeded",
+        "[    4s] control_plane  succeeded",
+    ]
+    assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
+
+
+def test_wait_that_times_out_says_how_to_go_on(cli, made, operation_document):
+    made.answer("GET", "/v1/operations/op_01", operation_document("running", "running"))
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait", "--timeout", "1m30s")
+    assert result.exit_code == 124
+    assert "still running after 90 s" in result.stderr
+    assert "stockyard operation wait op_01" in result.stderr
+    assert result.stdout == ""
+
+
+def test_failed_operation_shows_phase_cause_hint_and_resume(cli, made, operation_document):
+    error = {"error_type": "ClusterCouldNotBeDeployed", "phase": "network", "cause": "denied", "hint": "mend the role"}
+    made.answer("GET", "/v1/operations/op_01", operation_document("failed", "succeeded", "failed", error=error))
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
+    assert result.exit_code == 1
+    assert "Error: ClusterCouldNotBeDeployed in phase network: denied" in result.stderr
+    assert "Hint: mend the role" in result.stderr
+    assert "stockyard cluster resume clu_01 --wait" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["soon", "", "5x", "-1"])
+def test_bad_timeout_is_a_usage_error(cli, text):
+    result = cli("cluster", "delete", "demo", "--timeout", text)
+    assert result.exit_code == 2
+    assert "no duration" in result.stderr
+
+
+def test_delete_waits_for_its_operation(cli, api, operation_document):
+    document = operation_document("succeeded", kind="delete_cluster")
+    api.answer("DELETE", "/v1/clusters/demo", {}, status=202, Location="/v1/operations/op_01")
+    api.answer("GET", "/v1/operations/op_01", document)
+    result = cli("cluster", "delete", "demo", "--wait", "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout) == document
+
+
+def test_resume_prints_its_operation(cli, api, operation_document):
+    api.answer("POST", "/v1/clusters/demo/resume", operation_document(), status=202)
+    assert cli("cluster", "resume", "demo", "-o", "name").stdout == "op_01\n"
+
+
+def test_describe_draws_the_tree(cli, api, cluster_document, operation_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document())
+    api.answer("GET", "/v1/operations/op_01", operation_document("running", "succeeded", "running"))
+    result = cli("cluster", "describe", "demo")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "cluster demo  preparing",
+        "├── id clu_01",
+        "├── description A demo",
+        "├── provider aws, account 1",
+        "├── region us-east-1",
+        "├── client demo-0123456789ab",
+        "├── created 2026-01-31T12:00:00.000Z",
+        "├── conditions",
+        "│   └── Ready False  Provisioning: Network is made",
+        "├── operation create_cluster  running  33%  op_01",
+        "│   ├── ✓ account",
+        "│   ├── ● network",
+        "│   └── ○ control_plane",
+        "└── node groups",
+        "    └── workers  worker  0 to 3 nodes  t3.large",
+    ]
+
+
+def test_describe_does_without_a_forgotten_operation(cli, api, cluster_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document())
+    result = cli("cluster", "describe", "demo")
+    assert result.exit_code == 0
+    assert "operation" not in result.stdout
+
+
+def test_describe_as_yaml_is_the_api_s_tree(cli, api):
+    api.answer("GET", "/v1/clusters/demo/tree", {"kind": "cluster", "children": []})
+    assert yaml.safe_load(cli("cluster", "describe", "demo", "-o", "yaml").stdout) == {
+        "kind": "cluster",
+        "children": [],
+    }
+
+
+def test_events_look_the_name_up(cli, api, cluster_document):
+    event = {"id": "evt_1", "subject": "clu_01", "time": "t", "reason": "Accepted", "message": "It was\naccepted."}
+    api.answer("GET", "/v1/clusters/demo", cluster_document())
+    api.answer("GET", "/v1/events", {"items": [event], "next_page_token": None})
+    result = cli("cluster", "events", "demo")
+    assert api.requests[-1].url.params["subject"] == "clu_01"
+    assert result.stdout.splitlines()[1].split() == ["t", "Accepted", "It", "was", "accepted."]
+
+
+def test_events_of_an_id_need_no_cluster(cli, api):
+    api.answer("GET", "/v1/events", {"items": []})
+    result = cli("cluster", "events", "clu_gone", "--after", "evt_1")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert dict(api.requests[0].url.params) == {"subject": "clu_gone", "after": "evt_1"}
+
+
+@pytest.fixture
+def config(api):
+    user = {"exec": {"command": "stockyard", "args": ["token"]}}
+    document = {
+        "clusters": [{"name": "demo", "cluster": {"server": "https://demo:6443"}}],
+        "users": [{"name": "demo", "user": user}],
+        "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "demo"}}],
+        "current-context": "demo",
+    }
+    api.answer("GET", "/v1/clusters/demo/kubeconfig", document)
+    return document
+
+
+def test_kubeconfig_is_put_into_the_person_s_file(cli, config, tmp_path):
+    result = cli("cluster", "kubeconfig", "demo")
+    assert (result.exit_code, result.stdout) == (0, "")
+    written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())
+    assert written["current-context"] == "demo"
+    assert written["users"][0]["user"]["exec"]["command"] == "stockyard"
+
+
+def test_kubeconfig_can_be_printed(cli, config, api, tmp_path):
+    result = cli("cluster", "kubeconfig", "demo", "--print", "--static")
+    assert yaml.safe_load(result.stdout)["clusters"] == config["clusters"]
+    assert api.requests[0].url.params["static"] == "true"
+    assert not (tmp_path / ".kube").exists()

@@ -1,0 +1,98 @@
+"""``stockyard login``, ``token`` and ``version``."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLIENT = Path(__file__).parents[3] / "client"
+ISSUER = "https://id.test/realms/stockyard"
+
+
+def jwt(**claims: Any) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{payload}.sig"
+
+
+@pytest.fixture
+def issuer(api):
+    base = "/realms/stockyard"
+    found = {"issuer": ISSUER, "device_authorization_endpoint": f"{ISSUER}/device", "token_endpoint": f"{ISSUER}/token"}
+    api.answer("GET", f"{base}/.well-known/openid-configuration", found)
+    started = {"device_code": "dev-secret", "user_code": "ABCD", "verification_uri_complete": f"{ISSUER}/go?c=ABCD"}
+    api.answer("POST", f"{base}/device", started)
+    api.answer("POST", f"{base}/token", {"access_token": "access-1", "refresh_token": "refresh-1", "expires_in": 300})
+    api.answer("POST", f"{base}/token", {"access_token": "access-2", "expires_in": 300})
+    return api
+
+
+def test_login_is_kept_used_and_refreshed(cli, issuer, clock):
+    cli.environment.pop("STOCKYARD_TOKEN")
+    result = cli("login", "--issuer", ISSUER)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == ""
+    assert f"{ISSUER}/go?c=ABCD" in result.stderr
+    for hidden in ("access-1", "refresh-1", "dev-secret"):
+        assert hidden not in result.output
+    issuer.answer("GET", "/v1/clusters", {"items": []})
+    cli.environment.pop("STOCKYARD_URL")  # the login remembers it
+    cli("cluster", "list")
+    assert issuer.requests[-1].headers["Authorization"] == "Bearer access-1"
+    clock.time += 290
+    cli("cluster", "list")
+    cli("cluster", "list")
+    assert [one.headers.get("Authorization") for one in issuer.requests[-3:]] == [
+        None,
+        "Bearer access-2",
+        "Bearer access-2",
+    ]
+
+
+def test_kept_token_goes_to_no_other_api(cli, issuer):
+    cli.environment.pop("STOCKYARD_TOKEN")
+    cli("login", "--issuer", ISSUER)
+    issuer.answer("GET", "/v1/clusters", {"items": []})
+    cli("--url", "https://other.test", "cluster", "list")
+    assert "Authorization" not in issuer.requests[-1].headers
+
+
+def test_login_without_an_issuer_is_a_usage_error(cli):
+    assert cli("login").exit_code == 2
+
+
+def test_refused_login_is_not_allowed(cli, api):
+    result = cli("login", "--issuer", ISSUER)
+    assert result.exit_code == 4
+    assert "no OIDC issuer answers" in result.stderr
+
+
+def test_token_is_an_exec_credential(cli):
+    token = jwt(exp=1767225600)
+    cli.environment["STOCKYARD_TOKEN"] = token
+    credential = json.loads(cli("token").stdout)
+    assert credential["kind"] == "ExecCredential"
+    assert credential["apiVersion"] == "client.authentication.k8s.io/v1"
+    assert credential["status"] == {"token": token, "expirationTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize("token", ["opaque", "a.b.c", "e30.W10.x", jwt(exp="never")])
+def test_token_without_expiry_has_none(cli, token):
+    cli.environment["STOCKYARD_TOKEN"] = token
+    assert json.loads(cli("token").stdout)["status"] == {"token": token}
+
+
+def test_token_of_nobody_is_not_allowed(cli):
+    cli.environment.pop("STOCKYARD_TOKEN")
+    result = cli("token")
+    assert (result.exit_code, result.stdout) == (4, "")
+
+
+def test_version_is_that_of_the_package(cli):
+    version = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["version"]
+    assert cli("version").stdout == f"stockyard {version}\n"
+    assert json.loads(cli("version", "-o", "json").stdout)["version"] == version

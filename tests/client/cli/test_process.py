@@ -1,0 +1,185 @@
+"""The command as a process of its own: streams, terminal, signals, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[3] / "client"
+COMMAND = [sys.executable, "-m", "stockyard_client"]
+SECRET = "canary-token-0123456789"
+
+
+class Api:
+    """A tiny server: clusters, and one operation that ends at the second look unless it is told to hang."""
+
+    def __init__(self, cluster, operation) -> None:
+        self.looks = 0
+        self.hang = False
+        self.looked = threading.Event()
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path == "/v1/operations/op_01":
+                    api.looks += 1
+                    api.looked.set()
+                    done = api.looks > 1 and not api.hang
+                    self.reply(operation("succeeded", *["succeeded"] * 3) if done else operation("running", "running"))
+                elif self.path.startswith("/v1/clusters?") or self.path == "/v1/clusters":
+                    self.reply({"items": [cluster(status="ready")], "next_page_token": None})
+                else:
+                    self.reply({"error_type": "NotFound", "detail": "There is no such thing."}, 404)
+
+            def reply(self, document, status=200) -> None:
+                content = json.dumps(document).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def server(cluster_document, operation_document):
+    api = Api(cluster_document, operation_document)
+    thread = threading.Thread(target=api.server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield api
+    api.server.shutdown()
+    api.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def environment(server, tmp_path):
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(CLIENT),
+        "PYTHONUTF8": "1",
+        "HOME": str(tmp_path),
+        "TERM": "xterm-256color",
+        "STOCKYARD_URL": server.url,
+        "STOCKYARD_TOKEN": SECRET,
+    }
+
+
+def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def run_on_terminal(environment: dict[str, str], *arguments: str) -> tuple[int, str]:
+    """Exit code and everything that a terminal got to see."""
+    controller, terminal = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *arguments], env=environment, stdin=terminal, stdout=terminal, stderr=terminal
+    ) as process:
+        os.close(terminal)
+        seen = b""
+        try:
+            while part := os.read(controller, 4096):
+                seen += part
+        except OSError:  # Linux says EIO when the other end has closed
+            pass
+        finally:
+            os.close(controller)
+    return process.returncode, seen.decode()
+
+
+def test_data_on_stdout_and_no_control_sequence_in_a_pipe(environment):
+    environment["FORCE_COLOR"] = "1"
+    result = run(environment, "cluster", "list")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+
+
+def test_talk_on_stderr_and_exit_code(environment):
+    result = run(environment, "cluster", "get", "nothing")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr == "Error: There is no such thing. (NotFound, 404)\n"
+
+
+def test_wait_in_a_pipe_is_plain_lines(environment):
+    result = run(environment, "operation", "wait", "op_01", "-o", "name")
+    assert (result.returncode, result.stdout) == (0, "op_01\n")
+    assert "account        succeeded" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_wait_on_a_terminal_is_live(environment):
+    code, seen = run_on_terminal(environment, "operation", "wait", "op_01")
+    assert code == 0
+    assert "\x1b[" in seen
+    assert "● account" in seen
+    assert "✓ control_plane" in seen
+    assert "100%" in seen
+
+
+@pytest.mark.parametrize("plain", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_terminal_without_colour_gets_no_control_sequence(environment, plain):
+    environment.update(plain)
+    code, seen = run_on_terminal(environment, "operation", "wait", "op_01")
+    assert code == 0
+    assert "\x1b" not in seen
+    assert "account        succeeded" in seen
+
+
+def test_stream_without_unicode_gets_ascii(environment):
+    environment.update(PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    result = run(environment, "operation", "get", "op_01")
+    assert result.returncode == 0, result.stderr
+    assert "* account" in result.stdout
+
+
+def test_time_out(environment, server):
+    server.hang = True
+    assert run(environment, "operation", "wait", "op_01", "--timeout", "0").returncode == 124
+
+
+def test_interruption(environment, server):
+    server.hang = True
+    with subprocess.Popen(
+        [*COMMAND, "operation", "wait", "op_01"], env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert server.looked.wait(30)
+        process.send_signal(signal.SIGINT)
+        _, talk = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in talk
+    assert "goes on by itself" in talk
+
+
+def test_token_is_shown_nowhere_in_a_crash_or_help(environment, server):
+    server.server.shutdown()
+    server.server.server_close()
+    for arguments in (("--help",), ("cluster", "create", "--help"), ("-v", "cluster", "create", "-f", "/dev/null")):
+        result = run(environment, *arguments)
+        assert SECRET not in result.stdout + result.stderr
+
+
+def test_shell_completion_knows_commands_and_clusters(environment):
+    def completed(words: str, place: int) -> list[str]:
+        asked = {"_STOCKYARD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+        return run({**environment, **asked}).stdout.split()
+
+    assert completed("stockyard cl", 1) == ["cluster"]
+    assert completed("stockyard cluster get d", 3) == ["demo"]

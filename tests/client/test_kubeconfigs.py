@@ -1,0 +1,81 @@
+"""Kubeconfigs: every form of the answer, merging, and a file that must not be hurt."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stockyard_client import kubeconfigs
+from stockyard_client.errors import StockyardClientError, UnexpectedAnswer
+
+EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "stockyard", "args": ["token"]}
+
+
+def config(name: str = "demo", server: str = "https://demo:6443", user: Any = None) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "users": [{"name": name, "user": user or {"exec": EXEC}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
+
+@pytest.mark.parametrize(
+    "body", [config(), yaml.safe_dump(config()), {"kubeconfig": config()}, {"kubeconfig": yaml.safe_dump(config())}]
+)
+def test_every_form_of_the_answer_is_read(body):
+    assert kubeconfigs.document(body) == config()
+
+
+@pytest.mark.parametrize("body", [None, "a: [", {}, {"kubeconfig": None}, {**config(), "users": []}])
+def test_other_answers_are_refused(body):
+    with pytest.raises(UnexpectedAnswer):
+        kubeconfigs.document(body)
+
+
+def test_merge_replaces_by_name_and_keeps_the_rest():
+    old = {**config("other"), "preferences": {"colors": True}}
+    once = kubeconfigs.merge(old, config())
+    twice = kubeconfigs.merge(once, config(server="https://new:6443"))
+    assert [one["name"] for one in twice["clusters"]] == ["other", "demo"]
+    assert twice["clusters"][1]["cluster"]["server"] == "https://new:6443"
+    assert twice["current-context"] == "demo"
+    assert twice["preferences"] == {"colors": True}
+
+
+def test_static_names_are_replaced_by_the_cluster_s():
+    adapted = kubeconfigs.for_person(config("kubernetes", user={"client-key-data": "k"}), "demo", "https://api.test")
+    assert adapted == {**config("demo", user={"client-key-data": "k"}), "clusters": adapted["clusters"]}
+    assert adapted["clusters"][0]["name"] == "demo"
+
+
+def test_exec_user_is_told_the_api():
+    adapted = kubeconfigs.for_person(config(), "demo", "https://api.test")
+    assert adapted["users"][0]["user"]["exec"]["env"] == [{"name": "STOCKYARD_URL", "value": "https://api.test"}]
+
+
+def test_written_file_is_private(tmp_path):
+    path = tmp_path / ".kube" / "config"
+    kubeconfigs.write(path, config())
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert yaml.safe_load(path.read_text()) == config()
+
+
+@pytest.mark.parametrize("content", ["just a note", "a: [", "- 1\n"])
+def test_other_file_is_left_alone(tmp_path, content):
+    path = tmp_path / "notes"
+    path.write_text(content)
+    with pytest.raises(StockyardClientError, match="left as it is"):
+        kubeconfigs.write(path, config())
+    assert path.read_text() == content
+
+
+def test_default_path():
+    assert kubeconfigs.default_path({"KUBECONFIG": "/a:/b", "HOME": "/h"}) == Path("/a")
+    assert kubeconfigs.default_path({"HOME": "/h"}) == Path("/h/.kube/config")

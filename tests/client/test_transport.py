@@ -1,0 +1,161 @@
+"""One call: what is sent, what is repeated, what a refusal becomes."""
+
+from __future__ import annotations
+
+import logging
+
+import httpx
+import pytest
+
+from stockyard_client import ApiError, Client, ConnectionFailed, FieldProblem
+from stockyard_client.errors import UnexpectedAnswer
+from stockyard_client.transport import backoff
+
+BODY = {"name": "demo", "secret": "canary-secret-0123456789"}
+
+
+def test_sends_token_and_agent(api, client):
+    api.answer("GET", "/v1/health", {"status": "ok"})
+    client.health()
+    headers = api.requests[0].headers
+    assert headers["Authorization"] == "Bearer tok-e3b0c44298fc1c14"
+    assert headers["User-Agent"].startswith("stockyard-client/")
+
+
+def test_token_function_is_asked_for_every_call(api):
+    tokens = iter(["one", "two"])
+    api.answer("GET", "/v1/health", {})
+    with Client("https://api.test/", lambda: next(tokens), transport=api.transport) as client:
+        client.health()
+        client.health()
+    assert [one.headers["Authorization"] for one in api.requests] == ["Bearer one", "Bearer two"]
+
+
+def test_problem_document_becomes_api_error(api, client):
+    errors = [{"pointer": "/settings/key_pair", "detail": "is missing"}]
+    api.problem("POST", "/v1/clusters", 422, "InvalidInput", errors=errors, retryable=False)
+    with pytest.raises(ApiError) as caught:
+        client.clusters.create(BODY)
+    error = caught.value
+    assert (error.status, error.error_type, error.request_id) == (422, "InvalidInput", "req-1")
+    assert error.detail == "It is InvalidInput."
+    assert error.errors == (FieldProblem("/settings/key_pair", "is missing"),)
+    assert not error.retryable
+    assert len(api.requests) == 1
+
+
+def test_gateway_answer_becomes_api_error(api, client):
+    api.answer("GET", "/v1/clusters/x", {"message": "Unauthorized"}, status=401, apigw_requestid="gw-1")
+    with pytest.raises(ApiError) as caught:
+        client.clusters.get("x")
+    assert (caught.value.error_type, caught.value.detail, caught.value.request_id) == (
+        "Unauthorized",
+        "Unauthorized",
+        "gw-1",
+    )
+
+
+def test_unreadable_refusal_still_has_its_status(api, client):
+    api.answer("GET", "/v1/clusters/x", "<html>", status=418)
+    with pytest.raises(ApiError) as caught:
+        client.clusters.get("x")
+    assert (caught.value.status, caught.value.error_type) == (418, "Http418")
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_get_is_repeated_on_passing_faults(api, client, status, cluster_document):
+    api.answer("GET", "/v1/clusters/demo", {"message": "later"}, status=status)
+    api.answer("GET", "/v1/clusters/demo", cluster_document())
+    assert client.clusters.get("demo").name == "demo"
+    assert len(api.requests) == 2
+
+
+def test_post_is_repeated_with_one_key(api, client, cluster_document):
+    api.fault("POST", "/v1/clusters", httpx.ReadTimeout("slow"))
+    api.problem("POST", "/v1/clusters", 409, "RequestInProgress", retryable=True, retry_after=1)
+    api.answer("POST", "/v1/clusters", cluster_document(), status=202)
+    client.clusters.create(BODY)
+    keys = [one.headers["Idempotency-Key"] for one in api.requests]
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    assert len(keys[0]) >= 32
+
+
+def test_two_posts_have_two_keys_and_a_given_key_is_used(api, client, cluster_document):
+    api.answer("POST", "/v1/clusters", cluster_document(), status=202)
+    client.clusters.create(BODY)
+    client.clusters.create(BODY)
+    client.clusters.create(BODY, idempotency_key="mine")
+    first, second, third = [one.headers["Idempotency-Key"] for one in api.requests]
+    assert first != second
+    assert third == "mine"
+
+
+def test_delete_is_repeated(api, client):
+    api.fault("DELETE", "/v1/cloud-accounts/1", httpx.ConnectError("gone"))
+    api.answer("DELETE", "/v1/cloud-accounts/1", status=204)
+    client.accounts.delete(1)
+    assert [one.method for one in api.requests] == ["DELETE", "DELETE"]
+
+
+def test_patch_is_never_repeated(api, client, cluster_document):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(), ETag='"3"')
+    api.answer("PATCH", "/v1/clusters/clu_01", {"message": "later"}, status=503)
+    with pytest.raises(ApiError):
+        client.clusters.update("demo", {"description": "new"})
+    assert [one.method for one in api.requests] == ["GET", "PATCH"]
+
+
+@pytest.mark.parametrize(("status", "error_type"), [(500, "Internal"), (409, "ClusterNameInUse"), (404, "NotFound")])
+def test_what_is_not_retryable_is_sent_once(api, client, status, error_type):
+    api.problem("GET", "/v1/clusters/demo", status, error_type, retryable=False)
+    with pytest.raises(ApiError):
+        client.clusters.get("demo")
+    assert len(api.requests) == 1
+
+
+def test_no_answer_is_connection_failed_after_all_attempts(api, client):
+    api.fault("GET", "/v1/clusters/demo", httpx.ConnectError("refused"))
+    with pytest.raises(ConnectionFailed, match=r"https://api\.test: refused"):
+        client.clusters.get("demo")
+    assert len(api.requests) == 3
+
+
+def test_retries_log_neither_body_nor_token(api, client, caplog, cluster_document):
+    api.answer("POST", "/v1/clusters", {"message": "later"}, status=503)
+    api.answer("POST", "/v1/clusters", cluster_document(), status=202)
+    with caplog.at_level(logging.DEBUG):
+        client.clusters.create(BODY)
+    logged = " ".join(str(record.__dict__) for record in caplog.records)
+    assert "stamina.retry_scheduled" in logged
+    assert BODY["secret"] not in logged
+    assert "tok-e3b0c44298fc1c14" not in logged
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ApiError(429, "Throttled", "", retryable=True, retry_after=7.0), 7.0),
+        (ApiError(503, "StoreUnavailable", "", retryable=True, retry_after=3600.0), 30.0),
+        (ApiError(503, "StoreUnavailable", "", retryable=True), True),
+        (ApiError(409, "InUse", "", retryable=False, retry_after=7.0), False),
+        (ConnectionFailed("lost"), True),
+        (UnexpectedAnswer("a page"), False),
+    ],
+)
+def test_pause_is_what_the_api_asks_for_within_bounds(error, expected):
+    found = backoff(error)
+    assert (type(found), found) == (type(expected), expected)
+
+
+def test_web_page_instead_of_an_api_is_said(api, client):
+    api.answer("GET", "/v1/clusters/demo", "<html>Welcome</html>")
+    with pytest.raises(UnexpectedAnswer, match="is the URL"):
+        client.clusters.get("demo")
+
+
+def test_answer_of_another_form_names_fields_not_values(api, client):
+    api.answer("GET", "/v1/clusters/demo", {"id": "clu_01", "name": "demo", "status": {"canary": 1}})
+    with pytest.raises(UnexpectedAnswer, match="not a Cluster: status") as caught:
+        client.clusters.get("demo")
+    assert "canary" not in str(caught.value)

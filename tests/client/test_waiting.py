@@ -1,0 +1,53 @@
+"""Waiting polls, slows down, tells of changes, and stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard_client import OperationFailed, WaitTimedOut
+
+
+def test_waits_until_it_has_succeeded(api, client, clock, operation_document):
+    for document in (
+        operation_document("running", "running"),
+        operation_document("running", "running"),
+        operation_document("succeeded", "succeeded", "succeeded", "succeeded"),
+    ):
+        api.answer("GET", "/v1/operations/op_01", document)
+    seen = []
+    found = client.wait_operation("op_01", on_change=lambda one: seen.append(one.status))
+    assert found.status == "succeeded"
+    assert seen == ["running", "succeeded"]
+    assert clock.slept == [1.0, 1.5]
+
+
+def test_pause_grows_to_five_seconds_and_never_beyond_the_time_left(api, client, clock, operation_document):
+    api.answer("GET", "/v1/operations/op_01", operation_document())
+    with pytest.raises(WaitTimedOut) as caught:
+        client.wait_operation("op_01", timeout=30)
+    assert caught.value.operation.id == "op_01"
+    assert max(clock.slept) == 5.0
+    assert clock.time == 30
+
+
+def test_end_at_the_last_moment_counts(api, client, clock, operation_document):
+    api.answer("GET", "/v1/operations/op_01", operation_document())
+    api.answer("GET", "/v1/operations/op_01", operation_document("succeeded"))
+    assert client.wait_operation("op_01", timeout=1).status == "succeeded"
+
+
+def test_failure_is_raised_with_its_operation(api, client, operation_document):
+    error = {"error_type": "ClusterCouldNotBeDeployed", "phase": "network", "cause": "no VPC left", "hint": "ask"}
+    api.answer("GET", "/v1/operations/op_01", operation_document("failed", error=error))
+    with pytest.raises(OperationFailed, match="no VPC left") as caught:
+        client.wait_operation("op_01")
+    assert caught.value.operation.error is not None
+    assert caught.value.operation.error.hint == "ask"
+
+
+def test_zero_seconds_look_once(api, client, clock, operation_document):
+    api.answer("GET", "/v1/operations/op_01", operation_document())
+    with pytest.raises(WaitTimedOut):
+        client.wait_operation("op_01", timeout=0)
+    assert len(api.requests) == 1
+    assert clock.slept == []
