@@ -142,6 +142,18 @@ class Registry(Protocol):
         """(tenant, record) of every cloud account or cluster. Consistency is eventual."""
         ...
 
+    def tenant_of(self, kind: type[R], id: str) -> str | None:
+        """The tenant that has a cluster of this id; None also while the index does not show it yet."""
+        ...
+
+    def installation(self, randomness: bytes) -> str:
+        """The installation's id; made of ``randomness`` at first use."""
+        ...
+
+    def platform(self) -> Store:
+        """The records of the installation itself, which belong to no tenant."""
+        ...
+
 
 # --- identity, secrets, messages -------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ class Settings:
     """Name of our secret with ``{"client_id", "client_secret"}`` of the realm's admin client."""
     page_key_secret: str = ""
     """Name of our secret whose text signs page tokens."""
-    secret_prefix: str = "stockyard/dev"
+    secret_prefix: str = "stockyard/dev"  # noqa: S105 - a prefix of names
     provision_workflow: str = ""
     delete_workflow: str = ""
     name_prefix: str = "vantage"

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from stockyard import ports, settings
-from stockyard.domain.records import Outbox
+from stockyard.domain.records import AuditRecord, Outbox
 from stockyard.operations.services import Rules, Services
 
 if TYPE_CHECKING:
     from stockyard.adapters.catalog import Ec2PriceList
     from stockyard.adapters.secrets import SecretsManagerSecrets
+    from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.reap import Reaper
     from stockyard.operations.refresh_catalog import CatalogRefresh
     from stockyard.operations.relay_outbox import Relay
@@ -94,9 +95,9 @@ def secrets() -> SecretsManagerSecrets:
 
 
 @cache
-def page_key() -> str:
-    """The text that signs page tokens."""
-    return secrets().own(configuration().page_key_secret)
+def page_key() -> bytes:
+    """The key that signs page tokens."""
+    return secrets().own(configuration().page_key_secret).encode()
 
 
 @cache
@@ -265,3 +266,15 @@ def tenant_template(account: Any) -> dict[str, Any]:
     chosen = configuration()
     document: dict[str, Any] = json.loads(json.dumps(template.render(account, installation(), chosen)))
     return document
+
+
+def keys_of(tenant: str) -> IdempotencyKeys:
+    """The idempotency records of a tenant."""
+    from stockyard.operations.idempotency_keys import IdempotencyKeys
+
+    return IdempotencyKeys(registry().store(tenant))
+
+
+def audit(tenant: str, record: AuditRecord) -> None:
+    """Keep an audit record."""
+    registry().store(tenant).commit(ports.Create(record))

@@ -243,6 +243,16 @@ class Quota:
     version: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class PriceSheet:
+    """Refreshed EC2 prices of one region. ``id`` is the region; ``data`` the catalogue adapter's compressed JSON."""
+
+    id: str
+    refreshed_at: str
+    data: bytes
+    version: int = 1
+
+
 Record = (
     CloudAccount
     | Cluster
@@ -256,4 +266,5 @@ Record = (
     | Fact
     | Counter
     | Quota
+    | PriceSheet
 )

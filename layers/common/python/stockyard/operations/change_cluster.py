@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.records import AuditRecord, Cluster
@@ -48,3 +49,19 @@ def change_cluster(
     except Conflict as conflict:
         raise PreconditionFailed("The cluster was changed by someone else just now.") from conflict
     return changed
+
+
+def plan_change(
+    cluster: Cluster, version: int, *, description: str | None, tags: dict[str, str] | None
+) -> dict[str, Any]:
+    """The dry run of a change: each field that would differ, now and then."""
+    if cluster.version != version:
+        raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
+    wanted = {"description": description, "tags": tags}
+    changes = [
+        {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
+        for name, value in wanted.items()
+        if value is not None and value != getattr(cluster, name)
+    ]
+    free = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
+    return {"creates": [], "changes": changes, "deletes": [], "price": free, "rejected": [], "warnings": []}

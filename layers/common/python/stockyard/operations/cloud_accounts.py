@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import ids
-from stockyard.domain.records import AuditRecord, CloudAccount, Cluster
+from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Name, Operation
 from stockyard.errors import (
     Conflict,
     InUse,
@@ -42,8 +42,15 @@ def register_account(
     attributes: dict[str, Any],
     tags: dict[str, str],
     actor: str,
+    claim: str | None = None,
 ) -> CloudAccount:
-    """A new, unverified account with the tenant's next number and an external id that we generate (192 bits)."""
+    """A new, unverified account with the tenant's next number and an external id that we generate (192 bits).
+
+    ``claim`` names the request where it may be repeated: a second try finds what the first one made.
+    """
+    name_of_claim = f"claim/{claim}"
+    if claim and (held := services.store.get(Name, name_of_claim)):
+        return find_account(services, held.owner)
     number = services.store.next_number("cloud-account")
     now = services.now()
     account = CloudAccount(
@@ -61,7 +68,8 @@ def register_account(
         sequence=1,
     )
     what = Happening("CloudAccount", None, "unverified", "Registered", f"Cloud account {number} was registered.")
-    services.store.commit(Create(account), *account_writes(services, actor, account, what))
+    claimed = [Create(Name(name_of_claim, account.id))] if claim else []
+    services.store.commit(Create(account), *claimed, *account_writes(services, actor, account, what))
     return account
 
 
@@ -130,14 +138,22 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
     return changed
 
 
-def delete_account(services: Services, number: str, actor: str) -> None:
-    """Remove an account that no cluster uses. ``InUse`` names the users."""
+def delete_account(services: Services, number: str, actor: str) -> Operation:
+    """Remove an account that no cluster uses. ``InUse`` names the users. The operation is over when it is returned."""
     account = find_account(services, number)
     users = clusters_of(services, number)
     if users:
         raise InUse(f"Cloud account {number} is used by {', '.join(c.name for c in users)}.")
     gone = replace(account, sequence=account.sequence + 1, version=account.version + 1)
     what = Happening("CloudAccount", account.verification, None, "Deleted", f"Cloud account {number} was removed.")
-    services.store.commit(
-        Remove(CloudAccount, account.id, version=account.version), *account_writes(services, actor, gone, what)
+    now = services.now()
+    subject = f"cloud-account/{number}"
+    operation = Operation(
+        services.new_id(ids.OPERATION), "delete_cloud_account", subject, "succeeded", (), now, now, actor
     )
+    services.store.commit(
+        Remove(CloudAccount, account.id, version=account.version),
+        Create(operation),
+        *account_writes(services, actor, gone, what),
+    )
+    return operation

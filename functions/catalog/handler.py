@@ -1,0 +1,25 @@
+"""The door of the catalogue's schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from stockyard import wiring
+
+logger = Logger()
+
+
+def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Refresh the EC2 catalogue of every region in use.
+
+    Answers and logs the number of types by region, and why the others kept what they had; raises when all failed.
+    """
+    report = wiring.catalog().run()
+    answer = {"refreshed": dict(report.refreshed), "failed": dict(report.failed)}
+    if report.failed:
+        logger.warning("refreshed in part", extra=answer)
+    else:
+        logger.info("refreshed", extra=answer)
+    return answer

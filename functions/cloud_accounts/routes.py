@@ -1,0 +1,171 @@
+"""Cloud accounts over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard import wiring
+from stockyard.domain.models.cloud_accounts import cloud_account_view
+from stockyard.domain.models.operations import operation_view
+from stockyard.domain.records import CloudAccount
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.route import Door, Roles
+from stockyard.errors import PreconditionFailed
+from stockyard.lifecycle.cluster import progress
+from stockyard.operations import cloud_accounts as accounts
+
+door = Door(
+    "cloud_accounts",
+    keys=lambda caller: wiring.keys_of(caller.tenant),
+    audit=lambda caller, record: wiring.audit(caller.tenant, record),
+    page_key=wiring.page_key,
+)
+
+CHANGERS = Roles.ADMIN | Roles.PLATFORM
+VIEW = "cloud_accounts:CloudAccountView"
+FREE = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
+
+
+def _shown(account: CloudAccount, status: int, **more: Any) -> Answer:
+    subject = f"cloud-account/{account.id}"
+    return Answer(status, cloud_account_view(account), version=account.version, subject=subject, **more)
+
+
+def _plan(**parts: Any) -> Answer:
+    empty = {"creates": [], "changes": [], "deletes": [], "price": FREE, "rejected": [], "warnings": []}
+    return Answer.plan({**empty, **parts})
+
+
+@door.route(
+    "POST",
+    "/v1/cloud-accounts",
+    summary="Register a cloud account",
+    action="RegisterCloudAccount",
+    roles=CHANGERS,
+    body="cloud_accounts:CloudAccountCreate",
+    answers={201: VIEW, 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+)
+def register(request: Request) -> Answer:
+    """With the tenant's next number and an external id of ours."""
+    body = request.body
+    if request.dry_run:
+        return _plan(creates=[{"kind": "cloud-account", "name": body.name}])
+    account = accounts.register_account(
+        wiring.services(request.caller.tenant),
+        provider=body.provider,
+        name=body.name,
+        description=body.description,
+        attributes=body.attributes.model_dump(),
+        tags=dict(body.tags),
+        actor=request.caller.actor,
+        claim=request.claim.record.id if request.claim else None,
+    )
+    return _shown(account, 201, location=f"/v1/cloud-accounts/{account.id}")
+
+
+@door.route(
+    "GET",
+    "/v1/cloud-accounts",
+    summary="List cloud accounts",
+    action="ListCloudAccounts",
+    roles=Roles.READERS,
+    answers={200: VIEW},
+    paged=True,
+)
+def list_accounts(request: Request) -> Answer:
+    """The tenant's accounts."""
+    store = wiring.registry().store(request.caller.tenant)
+    page = store.list(CloudAccount, after=request.page.after, limit=request.page.size)
+    return Answer.listing([cloud_account_view(account) for account in page.items], page.next_id)
+
+
+@door.route(
+    "GET",
+    "/v1/cloud-accounts/{id}",
+    summary="Get a cloud account",
+    action="GetCloudAccount",
+    roles=Roles.READERS,
+    answers={200: VIEW},
+)
+def get(request: Request) -> Answer:
+    """One account by its number."""
+    return _shown(accounts.find_account(wiring.services(request.caller.tenant), request.params["id"]), 200)
+
+
+@door.route(
+    "PATCH",
+    "/v1/cloud-accounts/{id}",
+    summary="Change a cloud account",
+    action="ChangeCloudAccount",
+    roles=CHANGERS,
+    body="cloud_accounts:CloudAccountPatch",
+    answers={200: VIEW},
+    if_match=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan.",
+)
+def change(request: Request) -> Answer:
+    """A JSON merge patch; new attributes make the account unverified."""
+    services = wiring.services(request.caller.tenant)
+    account = accounts.find_account(services, request.params["id"])
+    fields = request.body.changes(account)
+    if request.dry_run:
+        if account.version != request.version:
+            raise PreconditionFailed(f"The cloud account is at version {account.version}, not {request.version}.")
+        differing = {name: value for name, value in fields.items() if value != getattr(account, name)}
+        changes = [{"pointer": f"/{n}", "before": getattr(account, n), "after": v} for n, v in differing.items()]
+        return _plan(changes=changes)
+    actor, request_id = request.caller.actor, request.request_id
+    changed = accounts.change_account(services, account.id, request.version, fields, actor, request_id)
+    return _shown(changed, 200, audited=True)
+
+
+@door.route(
+    "DELETE",
+    "/v1/cloud-accounts/{id}",
+    summary="Remove a cloud account",
+    action="DeleteCloudAccount",
+    roles=CHANGERS,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    dry_run=True,
+)
+def delete(request: Request) -> Answer:
+    """Only when no cluster uses it. The operation has succeeded already when it is answered."""
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        account = accounts.find_account(services, request.params["id"])
+        return _plan(deletes=[{"kind": "cloud-account", "name": account.name}])
+    operation = accounts.delete_account(services, request.params["id"], request.caller.actor)
+    return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
+
+
+@door.route(
+    "GET",
+    "/v1/cloud-accounts/{id}/template",
+    summary="CloudFormation template for the tenant's account",
+    action="GetCloudAccountTemplate",
+    roles=Roles.READERS,
+    answers={200: "cloud_accounts:CloudFormationTemplate"},
+)
+def template(request: Request) -> Answer:
+    """The role that Stockyard assumes, with least permissions."""
+    services = wiring.services(request.caller.tenant)
+    account = accounts.find_account(services, request.params["id"])
+    return Answer(200, wiring.tenant_template(account))
+
+
+@door.route(
+    "POST",
+    "/v1/cloud-accounts/{id}/verify",
+    summary="Prove that the role works",
+    action="VerifyCloudAccount",
+    roles=CHANGERS,
+    answers={200: VIEW},
+    idempotent=True,
+)
+def verify(request: Request) -> Answer:
+    """And that it cannot be assumed without the external id. The result is on the account."""
+    services = wiring.services(request.caller.tenant)
+    return _shown(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)

@@ -1,0 +1,166 @@
+"""What is read: operations, events, audit, quotas, prices, health. And what no other function serves."""
+
+from __future__ import annotations
+
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.models.events import audit_view, event_view
+from stockyard.domain.models.operations import operation_view
+from stockyard.domain.records import AuditRecord, Event, Operation
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.query import Query
+from stockyard.edge.route import Door, Roles
+from stockyard.errors import InvalidInput, NotFound
+from stockyard.lifecycle.cluster import progress
+from stockyard.operations import quotas
+from stockyard.operations.list_prices import list_prices
+
+door = Door(
+    "records",
+    audit=lambda caller, record: wiring.audit(caller.tenant, record),
+    page_key=wiring.page_key,
+)
+
+FOLLOW = Query("after", "Only what is newer than this id: follow a list without page tokens.")
+SUBJECT = Query("subject", "Only what is about this resource.")
+
+
+@door.route(
+    "GET",
+    "/v1/operations/{id}",
+    summary="Get an operation",
+    action="GetOperation",
+    roles=Roles.READERS,
+    answers={200: "operations:OperationView"},
+)
+def operation(request: Request) -> Answer:
+    """Phases, progress, error."""
+    found = wiring.registry().store(request.caller.tenant).get(Operation, request.params["id"])
+    if found is None:
+        raise NotFound(f"There is no operation {request.params['id']}.")
+    return Answer(200, operation_view(found, progress(found)), version=found.version)
+
+
+@door.route(
+    "GET",
+    "/v1/operations",
+    summary="List operations",
+    action="ListOperations",
+    roles=Roles.READERS,
+    answers={200: "operations:OperationView"},
+    query=(FOLLOW, SUBJECT),
+    paged=True,
+)
+def operations(request: Request) -> Answer:
+    """In order of time."""
+    store = wiring.registry().store(request.caller.tenant)
+    page = store.list(Operation, after=_after(request, ids.OPERATION), limit=request.page.size, where=_where(request))
+    return Answer.listing([operation_view(o, progress(o)) for o in page.items], page.next_id)
+
+
+@door.route(
+    "GET",
+    "/v1/events",
+    summary="List events",
+    action="ListEvents",
+    roles=Roles.READERS,
+    answers={200: "events:EventView"},
+    query=(FOLLOW, SUBJECT),
+    paged=True,
+)
+def events(request: Request) -> Answer:
+    """What happened, in order of time."""
+    tenant = request.caller.tenant
+    store = wiring.registry().store(tenant)
+    page = store.list(Event, after=_after(request, ids.EVENT), limit=request.page.size, where=_where(request))
+    return Answer.listing([event_view(e, tenant) for e in page.items], page.next_id)
+
+
+@door.route(
+    "GET",
+    "/v1/audit",
+    summary="List audit records",
+    action="ListAudit",
+    roles=Roles.ADMIN | Roles.PLATFORM,
+    answers={200: "events:AuditView"},
+    query=(FOLLOW, SUBJECT),
+    paged=True,
+)
+def audit(request: Request) -> Answer:
+    """Who did what, in order of time."""
+    store = wiring.registry().store(request.caller.tenant)
+    page = store.list(AuditRecord, after=_after(request, ids.AUDIT), limit=request.page.size, where=_where(request))
+    return Answer.listing([audit_view(record) for record in page.items], page.next_id)
+
+
+def _after(request: Request, prefix: str) -> str | None:
+    given = request.query.get("after")
+    if given is None:
+        return request.page.after
+    if not (ids.is_id(given) and given.startswith(f"{prefix}_")):
+        raise InvalidInput(f"after must be the id of an item of this list ({prefix}_...).")
+    return request.page.after or str(given)
+
+
+def _where(request: Request) -> dict[str, str] | None:
+    subject = request.query.get("subject")
+    return {"subject": subject} if subject else None
+
+
+@door.route(
+    "GET",
+    "/v1/quotas",
+    summary="List quotas",
+    action="ListQuotas",
+    roles=Roles.READERS,
+    answers={200: "quotas:QuotaView"},
+    paged=True,
+)
+def list_quotas(request: Request) -> Answer:
+    """Each limit and how much of it is used."""
+    return Answer.listing(quotas.views(wiring.registry().store(request.caller.tenant), wiring.rules()), None)
+
+
+@door.route(
+    "PUT",
+    "/v1/quotas/{name}",
+    summary="Set a tenant's quota",
+    action="SetQuota",
+    roles=Roles.PLATFORM,
+    body="quotas:QuotaPut",
+    answers={200: "quotas:QuotaView"},
+    if_match=True,
+    description="If-Match is the version shown in the list, 0 while the default holds.",
+)
+def set_quota(request: Request) -> Answer:
+    """Raise or lower a limit; what is used already stays."""
+    services = wiring.services(request.caller.tenant)
+    view = quotas.set_quota(services, request.params["name"], request.body.limit, request.version)
+    return Answer(200, view, version=int(view["version"]))
+
+
+@door.route(
+    "GET",
+    "/v1/prices",
+    summary="List prices",
+    action="ListPrices",
+    roles=Roles.READERS,
+    answers={200: "prices:PriceView"},
+    query=(Query("region", "An AWS region, us-east-1 by default."),),
+    paged=True,
+)
+def prices(request: Request) -> Answer:
+    """The EC2 catalogue of a region, in order of name."""
+    items = list_prices(wiring.prices().region(str(request.query.get("region") or "us-east-1")))
+    after = request.page.after
+    rest = [item for item in items if after is None or item["name"] > after]
+    shown = rest[: request.page.size]
+    return Answer.listing(shown, shown[-1]["name"] if len(rest) > len(shown) else None)
+
+
+@door.route(
+    "GET", "/v1/health", summary="The API answers", action="Health", token=False, answers={200: "machines:HealthView"}
+)
+def health(_: Request) -> Answer:
+    """No token; says nothing else."""
+    return Answer(200, {"status": "ok"})

@@ -1,0 +1,143 @@
+"""What EC2 offers in a region and what it costs, from the EC2 and Pricing APIs of Stockyard's own account."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stockyard.adapters.aws_errors import translated
+from stockyard.domain.offers import Gpus, InstanceOffer
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_pricing import PricingClient
+
+PRICING_REGION = "us-east-1"
+"""The Pricing API answers for all regions, but only from a few."""
+
+_RATES: tuple[tuple[str, str, dict[str, str], str], ...] = (
+    ("nat_gateway", "AmazonEC2", {"productFamily": "NAT Gateway"}, "NatGateway-Hours"),
+    ("nat_gateway_gb", "AmazonEC2", {"productFamily": "NAT Gateway"}, "NatGateway-Bytes"),
+    (
+        "network_load_balancer",
+        "AWSELB",
+        {"productFamily": "Load Balancer-Network", "operation": "LoadBalancing:Network"},
+        "LoadBalancerUsage",
+    ),
+    ("public_ipv4", "AmazonVPC", {"group": "VPCPublicIPv4Address"}, "PublicIPv4:InUseAddress"),
+    ("gp3", "AmazonEC2", {"productFamily": "Storage", "volumeApiName": "gp3"}, "EBS:VolumeUsage.gp3"),
+)
+"""Name of the rate, service, attributes, and the usage type behind its region prefix (``EUC1-``; none in us-east-1)."""
+
+_ON_DEMAND = {
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
+
+
+def connected() -> AwsMarket:
+    """The market by real clients: short time-outs, botocore's standard retries."""
+    import boto3
+    from botocore.config import Config
+
+    config = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=3, read_timeout=30)
+    return AwsMarket(
+        lambda region: boto3.client("ec2", region_name=region, config=config),
+        boto3.client("pricing", region_name=PRICING_REGION, config=config),
+    )
+
+
+class AwsMarket:
+    """Implements ``operations.refresh_catalog.Market``. ``ec2`` makes the client of a region."""
+
+    def __init__(self, ec2: Callable[[str], EC2Client], pricing: PricingClient) -> None:
+        self._ec2 = ec2
+        self._pricing = pricing
+
+    def offers(self, region: str) -> Mapping[str, InstanceOffer]:
+        """The types the region offers, with their sizes."""
+        with translated():
+            client = self._ec2(region)
+            pages = client.get_paginator("describe_instance_type_offerings").paginate(LocationType="region")
+            offered = {str(offer["InstanceType"]) for page in pages for offer in page["InstanceTypeOfferings"]}
+            described: Iterator[Any] = (
+                kind
+                for page in client.get_paginator("describe_instance_types").paginate()
+                for kind in page["InstanceTypes"]
+            )
+            return {kind["InstanceType"]: _offer(kind) for kind in described if kind["InstanceType"] in offered}
+
+    def prices(self, region: str) -> Mapping[str, float]:
+        """On-demand prices for Linux by instance type."""
+        found: dict[str, float] = {}
+        for product in self._products("AmazonEC2", {"regionCode": region, **_ON_DEMAND}):
+            name, price = product["product"]["attributes"].get("instanceType"), _usd(product)
+            # A price of 0 belongs to reservations that are already paid for.
+            if name and price:
+                found[name] = price
+        return found
+
+    def rates(self, region: str) -> Mapping[str, float]:
+        """The rates of everything else that a cluster pays for."""
+        found: dict[str, float] = {}
+        for rate, service, attributes, usage in _RATES:
+            pattern = re.compile(rf"([A-Z0-9]+-)?{re.escape(usage)}")
+            for product in self._products(service, {"regionCode": region, **attributes}):
+                price = _usd(product)
+                if price and pattern.fullmatch(product["product"]["attributes"].get("usagetype", "")):
+                    found[rate] = price
+        return found
+
+    def _products(self, service: str, attributes: Mapping[str, str]) -> Iterator[Any]:
+        filters: Any = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in attributes.items()]
+        with translated():
+            pages = self._pricing.get_paginator("get_products").paginate(
+                ServiceCode=service, Filters=filters, FormatVersion="aws_v1"
+            )
+            for page in pages:
+                for text in page["PriceList"]:
+                    yield json.loads(text)
+
+
+def _offer(kind: Mapping[str, Any]) -> InstanceOffer:
+    architectures = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", [])
+    network = kind.get("NetworkInfo", {})
+    gpus = kind.get("GpuInfo", {}).get("Gpus", [])
+    return InstanceOffer(
+        name=kind["InstanceType"],
+        vcpu=kind["VCpuInfo"]["DefaultVCpus"],
+        memory_mib=kind["MemoryInfo"]["SizeInMiB"],
+        architecture="x86_64" if "x86_64" in architectures or not architectures else architectures[0],
+        interfaces=_first_card(network),
+        addresses=network.get("Ipv4AddressesPerInterface", 0),
+        gpus=tuple(_gpus(gpu) for gpu in gpus),
+    )
+
+
+def _first_card(network: Mapping[str, Any]) -> int:
+    """Interfaces of the card that pods use; ``MaximumNetworkInterfaces`` of the type counts all cards."""
+    default = network.get("DefaultNetworkCardIndex", 0)
+    for card in network.get("NetworkCards", []):
+        if card.get("NetworkCardIndex") == default:
+            return int(card.get("MaximumNetworkInterfaces", 0))
+    return int(network.get("MaximumNetworkInterfaces", 0))
+
+
+def _gpus(gpu: Mapping[str, Any]) -> Gpus:
+    memory = gpu.get("MemoryInfo", {}).get("SizeInMiB", 0)
+    return Gpus(gpu.get("Name", ""), gpu.get("Manufacturer", ""), gpu.get("Count", 0), memory)
+
+
+def _usd(product: Mapping[str, Any]) -> float | None:
+    """The on-demand price of a product that starts at quantity 0; None when it is not sold in USD."""
+    for term in product.get("terms", {}).get("OnDemand", {}).values():
+        for dimension in term.get("priceDimensions", {}).values():
+            text = dimension.get("pricePerUnit", {}).get("USD")
+            if text is not None and dimension.get("beginRange", "0") in ("0", ""):
+                return float(text)
+    return None

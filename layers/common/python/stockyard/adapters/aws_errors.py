@@ -1,0 +1,79 @@
+"""botocore's errors in our words, for the AWS services of Stockyard's own account. Secrets are never in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
+
+from stockyard.errors import (
+    PermissionDenied,
+    VendorConflict,
+    VendorError,
+    VendorNotFound,
+    VendorQuotaExceeded,
+    VendorRefused,
+    VendorThrottled,
+    VendorTimeout,
+    VendorUnavailable,
+)
+
+_CODES: dict[str, type[VendorError]] = {
+    "Throttling": VendorThrottled,
+    "ThrottlingException": VendorThrottled,
+    "ThrottledException": VendorThrottled,
+    "RequestLimitExceeded": VendorThrottled,
+    "TooManyRequestsException": VendorThrottled,
+    "ProvisionedThroughputExceededException": VendorThrottled,
+    "InternalFailure": VendorUnavailable,
+    "InternalError": VendorUnavailable,
+    "InternalException": VendorUnavailable,
+    "InternalServiceError": VendorUnavailable,
+    "ServiceUnavailable": VendorUnavailable,
+    "KmsThrottlingException": VendorThrottled,
+    "RequestTimeout": VendorTimeout,
+    "RequestTimeoutException": VendorTimeout,
+    "AccessDenied": PermissionDenied,
+    "AccessDeniedException": PermissionDenied,
+    "ExpiredTokenException": PermissionDenied,
+    "InvalidClientTokenId": PermissionDenied,
+    "KmsAccessDeniedException": PermissionDenied,
+    "UnrecognizedClientException": PermissionDenied,
+    "ConcurrentModificationException": VendorConflict,
+    "ResourceExistsException": VendorConflict,
+    "ResourceNotFoundException": VendorNotFound,
+    "ExecutionDoesNotExist": VendorNotFound,
+    "StateMachineDoesNotExist": VendorNotFound,
+    "LimitExceededException": VendorQuotaExceeded,
+    "ExecutionLimitExceeded": VendorThrottled,
+}
+
+
+def by_code(code: str, message: str, status: int = 0) -> VendorError:
+    """Our error for a service's code, else by its HTTP status; what is neither known nor 5xx is ``VendorRefused``."""
+    fallback = VendorUnavailable if status >= 500 else VendorThrottled if status == 429 else VendorRefused
+    return _CODES.get(code, fallback)(message, code=code)
+
+
+def translate(error: ClientError | BotoCoreError) -> VendorError:
+    """One botocore error in our words. Connection trouble is retryable; time-outs may have had an effect."""
+    if isinstance(error, ClientError):
+        answer = error.response
+        code = answer.get("Error", {}).get("Code", "")
+        status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        what = answer.get("Error", {}).get("Message", "")
+        return by_code(code, f"{error.operation_name}: {what or code}", status)
+    if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
+        return VendorTimeout("no answer in time", code=type(error).__name__)
+    # Everything else botocore raises on its own is about connections, credentials or endpoints.
+    return VendorUnavailable("the call could not be made", code=type(error).__name__)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the ``VendorError`` for whatever botocore error comes out of the block."""
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise translate(error) from error

@@ -1,0 +1,74 @@
+"""Trim a list of EC2 instance types into the offline catalogue:
+
+``python -m stockyard.adapters.data.build_catalog types.json 2026-07-20T13:44:30.000Z``
+
+The input is a JSON list of objects: ``name``, ``od_usd_hour``, ``vcpu``, ``memory_mib``, ``arch`` (list), ``enis``,
+``ipv4_per_eni``, ``allocatable`` (with ``pods``), ``us_east_1_zone_ids`` (list), ``gpus`` (list of ``name``,
+``manufacturer``, ``count``, ``memory_mib``), each of them optional but the name. The second argument is the moment of
+the prices. ``docs/data.md`` has the sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RATES = {
+    "nat_gateway": 0.045,
+    "nat_gateway_gb": 0.045,
+    "network_load_balancer": 0.0225,
+    "public_ipv4": 0.005,
+    "gp3": 0.08,
+}
+"""USD in us-east-1, AWS's public price pages: hours, a GB through the NAT gateway, a GB and month of gp3."""
+
+
+def trimmed(types: Sequence[Mapping[str, Any]], as_of: str) -> dict[str, Any]:
+    """The document that ``stockyard.adapters.catalog`` reads.
+
+    A type whose zones are not known is ``doubtful``; one whose size is not known is nothing else.
+    """
+    whole = [entry for entry in types if entry.get("vcpu") and entry.get("memory_mib") and entry.get("arch")]
+    return {
+        "region": "us-east-1",
+        "as_of": as_of,
+        "rates": RATES,
+        "doubtful": sorted(entry["name"] for entry in types if not entry.get("us_east_1_zone_ids")),
+        "instances": [_row(entry) for entry in whole],
+    }
+
+
+def _row(entry: Mapping[str, Any]) -> list[Any]:
+    architectures = entry["arch"]
+    architecture = "x86_64" if "x86_64" in architectures else architectures[0]
+    fixed = [entry["name"], entry["vcpu"], entry["memory_mib"], architecture]
+    network = [_first_card_interfaces(entry), entry.get("ipv4_per_eni") or 0]
+    gpus = [[gpu["name"], gpu["manufacturer"], gpu["count"], gpu["memory_mib"]] for gpu in entry.get("gpus") or ()]
+    return [*fixed, *network, entry.get("od_usd_hour"), *([gpus] if gpus else [])]
+
+
+def _first_card_interfaces(entry: Mapping[str, Any]) -> int:
+    """The list counts the interfaces of all network cards, pods use the first card alone: see it by their number."""
+    pods, addresses = (entry.get("allocatable") or {}).get("pods"), entry.get("ipv4_per_eni") or 0
+    if pods and addresses > 1 and (pods - 2) % (addresses - 1) == 0:
+        return int((pods - 2) // (addresses - 1))
+    return int(entry.get("enis") or 0)
+
+
+def main() -> None:
+    """Read the input, write ``ec2_catalog.json.gz`` beside this module; the same input gives the same bytes."""
+    parser = argparse.ArgumentParser(description="Trim a list of EC2 instance types into the offline catalogue.")
+    parser.add_argument("types", type=Path)
+    parser.add_argument("as_of")
+    chosen = parser.parse_args()
+    document = trimmed(json.loads(chosen.types.read_text()), chosen.as_of)
+    text = json.dumps(document, separators=(",", ":"))
+    Path(__file__).with_name("ec2_catalog.json.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+if __name__ == "__main__":
+    main()

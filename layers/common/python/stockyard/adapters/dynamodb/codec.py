@@ -1,0 +1,260 @@
+"""Records to DynamoDB items and back, by the records' own type hints.
+
+* A field that is None is not stored; an attribute that is missing takes the field's default (None where the type
+  allows it), an unknown one is ignored, so that neighbouring releases read each other's records.
+* Floats keep their exact value: the shortest decimal text that reads back as the same float has at most 17 digits,
+  DynamoDB keeps 38. Below an untyped (JSON) value a whole float such as 1.0 comes back as the equal integer.
+* Tuples are lists in the table; below an untyped value they come back as lists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from stockyard import errors
+from stockyard.adapters.dynamodb import keys
+from stockyard.domain.records import SCHEMA, Record
+
+Attribute = dict[str, Any]
+Item = dict[str, Attribute]
+R = TypeVar("R", bound=Record)
+
+MAX_ITEM_BYTES = 350_000
+"""Ours, below DynamoDB's 400 KB, so that indexes and later fields have room."""
+
+_MAX_DIGITS = 38
+_MAX_DEPTH = 30
+"""DynamoDB allows 32 levels; the item itself and the field are two."""
+
+KINDS: dict[str, type[Record]] = {kind.__name__: kind for kind in typing.get_args(Record)}
+
+
+class _Unstorable(Exception):
+    """A value has no form in the table; the text says why."""
+
+
+def to_item(tenant: str, record: Record) -> Item:
+    """The whole item of a record, keys and index attributes included.
+
+    Raises ``InvalidInput``, naming the record, when it is over 350 KB or holds a value the table cannot keep.
+    """
+    kind = type(record)
+    item: Item = {
+        "pk": {"S": keys.partition(tenant, kind)},
+        "sk": {"S": keys.checked_id(kind, record.id)},
+        "kind": {"S": kind.__name__},
+        "tenant": {"S": tenant},
+        "schema": {"N": str(SCHEMA)},
+    }
+    try:
+        for field in dataclasses.fields(record):
+            value = getattr(record, field.name)
+            if value is not None:
+                item[keys.attribute(field.name)] = _encode(value, 1)
+        for name, text in keys.index_keys(tenant, record).items():
+            item[name] = {"S": text}
+        expiry = keys.expiry(record)
+        if expiry is not None:
+            item[keys.TTL] = {"N": str(expiry)}
+        size = sum(len(name) + _size(value) for name, value in item.items())
+    except (_Unstorable, UnicodeEncodeError) as fault:
+        raise errors.InvalidInput(f"{kind.__name__} {record.id} cannot be stored: {_reason(fault)}") from None
+    if size > MAX_ITEM_BYTES:
+        raise errors.InvalidInput(
+            f"{kind.__name__} {record.id} has {size} bytes; a record may have at most {MAX_ITEM_BYTES}"
+        )
+    return item
+
+
+def from_item(kind: type[R], item: Mapping[str, Attribute]) -> R:
+    """The record of an item. Raises ``StoreError`` when the item cannot be one of that kind."""
+    try:
+        return typing.cast(R, _plan(typing.cast(Any, kind))({_field(name): value for name, value in item.items()}))
+    except (KeyError, ValueError, TypeError, AttributeError) as fault:
+        name = item.get("sk", {}).get("S", "?")
+        raise errors.StoreError(f"{kind.__name__} {name} cannot be read: {fault!r}") from fault
+
+
+def read(item: Mapping[str, Attribute]) -> tuple[str, Record]:
+    """(tenant, record) of an item of any kind, such as an image of the table's stream.
+
+    Raises ``StoreError`` for a kind this release does not know.
+    """
+    name = item.get("kind", {}).get("S", "")
+    if name not in KINDS:
+        raise errors.StoreError(f"There is no record kind {name!r}")
+    return item["tenant"]["S"], from_item(KINDS[name], item)
+
+
+def encode(value: Any) -> Attribute:
+    """One value as an attribute, for conditions. Raises ``InvalidInput`` when the table cannot keep it."""
+    try:
+        return _encode(value, 1)
+    except _Unstorable as fault:
+        raise errors.InvalidInput(f"A value cannot be stored: {fault}") from None
+
+
+def default(kind: keys.Kind, field: str) -> Any:
+    """What a missing attribute means. ``dataclasses.MISSING`` when the field has no default.
+
+    Raises ``ValueError`` when the kind has no such field.
+    """
+    for known in dataclasses.fields(kind):
+        if known.name == field:
+            return known.default_factory() if callable(known.default_factory) else known.default
+    raise ValueError(f"{kind.__name__} has no field {field!r}")
+
+
+# --- values to attributes ---------------------------------------------------------------------------------------------
+
+
+def _encode(value: Any, depth: int) -> Attribute:  # noqa: PLR0911 - one line per type
+    if isinstance(value, str):
+        return {"S": value}
+    if value is None:
+        return {"NULL": True}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, int | float):
+        return {"N": _number(value)}
+    if isinstance(value, bytes):
+        return {"B": value}
+    if depth > _MAX_DEPTH:
+        raise _Unstorable(f"it is nested more than {_MAX_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        return {"M": {_map_key(key): _encode(inner, depth + 1) for key, inner in value.items()}}
+    if isinstance(value, list | tuple):
+        return {"L": [_encode(inner, depth + 1) for inner in value]}
+    if dataclasses.is_dataclass(value):
+        pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {"M": {name: _encode(inner, depth + 1) for name, inner in pairs if inner is not None}}
+    raise _Unstorable(f"{type(value).__name__} is no type of the table")
+
+
+def _map_key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise _Unstorable("a map has a key that is not text")
+    return key
+
+
+def _number(value: int | float) -> str:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise _Unstorable("a number is not finite")
+        if not value.is_integer() or abs(value) >= 10.0**_MAX_DIGITS:
+            if not 1e-130 <= abs(value) < 1e126:
+                raise _Unstorable("a number is out of range")
+            return repr(value)
+    if abs(value) >= 10**_MAX_DIGITS:
+        raise _Unstorable(f"a number has more than {_MAX_DIGITS} digits")
+    return str(int(value))
+
+
+def _size(attribute: Attribute) -> int:
+    """Bytes of an attribute by DynamoDB's rules, rounded up for numbers."""
+    ((tag, value),) = attribute.items()
+    if tag == "S":
+        return len(value.encode())
+    if tag in ("N", "B"):
+        return len(value) + 1
+    if tag == "M":
+        return 3 + sum(1 + len(name.encode()) + _size(inner) for name, inner in value.items())
+    if tag == "L":
+        return 3 + sum(1 + _size(inner) for inner in value)
+    return 1
+
+
+def _reason(fault: Exception) -> str:
+    return "it holds text that is not Unicode" if isinstance(fault, UnicodeEncodeError) else str(fault)
+
+
+# --- attributes to values ---------------------------------------------------------------------------------------------
+
+_Decoder = Callable[[Any], Any]
+
+
+def _field(attribute: str) -> str:
+    """The field an attribute belongs to; the layout's own attributes get names that no field has."""
+    if attribute.startswith("record_"):
+        return attribute.removeprefix("record_")
+    return attribute if keys.attribute(attribute) == attribute else f"#{attribute}"
+
+
+@cache
+def _plan(kind: Any) -> Callable[[Mapping[str, Attribute]], Any]:
+    """A function that builds ``kind`` from its attributes. Made once per class: reading type hints is slow."""
+    hints = typing.get_type_hints(kind)
+    steps = [(field.name, _decoder(hints[field.name]), *_absence(field, hints)) for field in dataclasses.fields(kind)]
+
+    def build(attributes: Mapping[str, Attribute]) -> Any:
+        values: dict[str, Any] = {}
+        for name, decode, has_default, optional in steps:
+            attribute = attributes.get(name)
+            if attribute is not None:
+                values[name] = decode(attribute)
+            elif optional and not has_default:
+                values[name] = None
+            elif not has_default:
+                raise KeyError(name)
+        return kind(**values)
+
+    return build
+
+
+def _absence(field: dataclasses.Field[Any], hints: Mapping[str, Any]) -> tuple[bool, bool]:
+    """(the field has a default, the field may be None)."""
+    has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    return has_default, type(None) in typing.get_args(hints[field.name])
+
+
+def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
+    """How a value of this type is read from its attribute. Raises ``TypeError`` for a type no record may use."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        wanted = [choice for choice in inner if choice is not type(None)]
+        return _decoder(wanted[0]) if len(wanted) == 1 else _plain
+    if origin is tuple:
+        each = _decoder(inner[0])
+        return lambda attribute: tuple(each(element) for element in attribute["L"])
+    if origin is list:
+        each = _decoder(inner[0])
+        return lambda attribute: [each(element) for element in attribute["L"]]
+    if origin is dict:
+        each = _decoder(inner[1])
+        return lambda attribute: {key: each(value) for key, value in attribute["M"].items()}
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return lambda attribute: _plan(hint)(attribute["M"])
+    if hint is Any:
+        return _plain
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    raise TypeError(f"records cannot hold {hint!r}")
+
+
+_SCALARS: dict[Any, _Decoder] = {
+    str: lambda attribute: attribute["S"],
+    int: lambda attribute: int(attribute["N"]),
+    float: lambda attribute: float(attribute["N"]),
+    bool: lambda attribute: attribute["BOOL"],
+    bytes: lambda attribute: bytes(attribute["B"]),
+}
+
+
+def _plain(attribute: Attribute) -> Any:
+    """A JSON value of any type."""
+    ((tag, value),) = attribute.items()
+    if tag == "M":
+        return {key: _plain(inner) for key, inner in value.items()}
+    if tag == "L":
+        return [_plain(inner) for inner in value]
+    if tag == "N":
+        whole = value.removeprefix("-")
+        # More digits than DynamoDB keeps can only be a float that it wrote out.
+        return int(value) if whole.isdigit() and len(whole) <= _MAX_DIGITS else float(value)
+    return None if tag == "NULL" else value

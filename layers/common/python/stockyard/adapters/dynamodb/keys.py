@@ -1,0 +1,128 @@
+"""The one place that knows how records are laid out in the table.
+
+======== ============================== ===========================================================
+where    partition key                  sort key
+======== ============================== ===========================================================
+table    ``T#{tenant}#{Kind}``          the record's id
+due      ``DUE#{Kind}``                 the moment it is due; only outbox items and accepting clusters
+everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts and clusters
+======== ============================== ===========================================================
+
+A tenant's name cannot hold ``#``, so no name reaches another tenant's partition. The names of attributes that the
+layout needs itself are reserved: a record's field of such a name is stored as ``record_{name}``.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from stockyard import errors
+from stockyard.domain import times
+from stockyard.domain.records import (
+    AuditRecord,
+    CloudAccount,
+    Cluster,
+    Event,
+    Idempotency,
+    Outbox,
+    Record,
+)
+
+Kind = type[Any]
+"""The class of a record. mypy cannot pass a type variable's class on as ``type[Record]``."""
+
+PLATFORM = "_platform"
+"""Holds what belongs to the installation itself. Not a valid tenant name, so no token can name it."""
+
+INSTALLATION = "installation"
+"""The id of the fact that holds the installation's random id."""
+
+DUE_INDEX = "due"
+EVERYTHING_INDEX = "everything"
+
+TTL = "ttl"
+"""The attribute DynamoDB expires items by: whole seconds since 1970."""
+
+EVENT_DAYS = 90
+AUDIT_DAYS = 400
+
+MAX_ID_BYTES = 1024
+"""DynamoDB's limit of a sort key."""
+
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_RESERVED = frozenset({"pk", "sk", "kind", "tenant", "schema", TTL, "due_pk", "due_sk", "all_pk", "all_sk"})
+
+
+def checked_tenant(tenant: str) -> str:
+    """``tenant``, if it can be one. Raises ``Forbidden`` otherwise: the name comes from a token."""
+    if _TENANT.fullmatch(tenant) is None:
+        raise errors.Forbidden("The tenant's name must be 1 to 63 lower-case letters, digits or dashes")
+    return tenant
+
+
+def checked_id(kind: Kind, id: str) -> str:
+    """``id``, if it can be a sort key. Raises ``InvalidInput`` when it is empty, too long or not text."""
+    try:
+        size = len(id.encode())
+    except UnicodeEncodeError:
+        raise errors.InvalidInput(f"The id of a {kind.__name__} is not Unicode text") from None
+    if not 0 < size <= MAX_ID_BYTES:
+        raise errors.InvalidInput(f"The id of a {kind.__name__} must have 1 to {MAX_ID_BYTES} bytes")
+    return id
+
+
+def attribute(field: str) -> str:
+    """The attribute that holds a record's top-level field."""
+    return f"record_{field}" if field in _RESERVED else field
+
+
+def partition(tenant: str, kind: Kind) -> str:
+    """The partition key of a tenant's records of one kind."""
+    return f"T#{tenant}#{kind.__name__}"
+
+
+def due_partition(kind: Kind) -> str:
+    """The partition of the ``due`` index. Raises ``ValueError`` for a kind that is never due."""
+    if kind not in (Outbox, Cluster):
+        raise ValueError(f"{kind.__name__} records are not indexed by due time")
+    return f"DUE#{kind.__name__}"
+
+
+def everything_partition(kind: Kind) -> str:
+    """The partition of the ``everything`` index. Raises ``ValueError`` for a kind that is not listed over tenants."""
+    if kind not in (CloudAccount, Cluster):
+        raise ValueError(f"{kind.__name__} records are not indexed over tenants")
+    return f"ALL#{kind.__name__}"
+
+
+def due_at(record: Record) -> str | None:
+    """When a schedule must look at the record; None when it need not."""
+    if isinstance(record, Outbox):
+        return record.due_at
+    if isinstance(record, Cluster) and record.status == "accepting":
+        return record.lease_expires_at
+    return None
+
+
+def index_keys(tenant: str, record: Record) -> dict[str, str]:
+    """The attributes that put the record into the sparse indexes."""
+    found: dict[str, str] = {}
+    due = due_at(record)
+    if due:
+        found["due_pk"], found["due_sk"] = due_partition(type(record)), due
+    if isinstance(record, CloudAccount | Cluster):
+        found["all_pk"], found["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
+    return found
+
+
+def expiry(record: Record) -> int | None:
+    """When DynamoDB may drop the record (epoch seconds); None means never."""
+    if isinstance(record, Idempotency):
+        return record.expires_at or None
+    if isinstance(record, Event):
+        return times.epoch(times.from_text(record.time) + timedelta(days=EVENT_DAYS))
+    if isinstance(record, AuditRecord):
+        return times.epoch(times.from_text(record.time) + timedelta(days=AUDIT_DAYS))
+    return None

@@ -1,0 +1,88 @@
+"""What spans tenants: due work, all accounts and clusters, and the installation's own records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stockyard.adapters.dynamodb import calls, codec, keys, platform
+from stockyard.adapters.dynamodb.requests import Expression
+from stockyard.adapters.dynamodb.store import DynamoStore
+from stockyard.domain import times
+from stockyard.domain.records import Record
+from stockyard.ports import Store
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+R = TypeVar("R", bound=Record)
+
+
+class DynamoRegistry:
+    """Implements ``ports.Registry``. Its lists come from indexes, so they may be a moment old."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+        self._installation: str | None = None
+
+    def store(self, tenant: str) -> Store:
+        """The records of one tenant. Raises ``Forbidden`` for a name no tenant can have."""
+        return DynamoStore(self._client, self._table, tenant)
+
+    def platform(self) -> Store:
+        """The records of the installation itself."""
+        return DynamoStore.platform(self._client, self._table)
+
+    def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
+        """(tenant, record) of what is due before the moment, the oldest first; see ``ports.Registry.due``."""
+        expression = Expression()
+        condition = (
+            f"{expression.name('due_pk')} = {expression.value({'S': keys.due_partition(kind)})}"
+            f" AND {expression.name('due_sk')} < {expression.value({'S': times.to_text(before)})}"
+        )
+        return self._indexed(kind, keys.DUE_INDEX, condition, expression, limit)
+
+    def all(self, kind: type[R], limit: int = 1000) -> Sequence[tuple[str, R]]:
+        """(tenant, record) of every record of the kind, in order of id and tenant."""
+        expression = Expression()
+        condition = f"{expression.name('all_pk')} = {expression.value({'S': keys.everything_partition(kind)})}"
+        return self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, limit)
+
+    def tenant_of(self, kind: type[R], id: str) -> str | None:
+        """See ``ports.Registry.tenant_of``."""
+        expression = Expression()
+        condition = (
+            f"{expression.name('all_pk')} = {expression.value({'S': keys.everything_partition(kind)})}"
+            f" AND begins_with({expression.name('all_sk')}, {expression.value({'S': f'{id}#'})})"
+        )
+        found = self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, 1)
+        return found[0][0] if found else None
+
+    def installation(self, randomness: bytes) -> str:
+        """The installation's id; made of ``randomness`` when there is none yet."""
+        if self._installation is None:
+            self._installation = platform.installation(self.platform(), randomness)
+        return self._installation
+
+    def _indexed(
+        self, kind: type[R], index: str, condition: str, expression: Expression, limit: int
+    ) -> Sequence[tuple[str, R]]:
+        query: dict[str, Any] = {
+            "TableName": self._table,
+            "IndexName": index,
+            "KeyConditionExpression": condition,
+            **expression.parameters(),
+        }
+        found: list[codec.Item] = []
+        while len(found) < limit:
+            query["Limit"] = limit - len(found)
+            with calls.translated():
+                answer: Any = self._client.query(**query)
+            found += answer["Items"]
+            last = answer.get("LastEvaluatedKey")
+            if not last:
+                break
+            query["ExclusiveStartKey"] = last
+        return [(item["tenant"]["S"], codec.from_item(kind, item)) for item in found]

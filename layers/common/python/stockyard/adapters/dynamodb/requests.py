@@ -1,0 +1,183 @@
+"""Writes and reads of the store as parameters of DynamoDB's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
+
+from stockyard.adapters.dynamodb import batch, codec, keys
+from stockyard.domain.records import SCHEMA, Counter
+from stockyard.ports import Add, Check, Create, Put, Remove, Replace, Write
+
+_LAST = "\U0010ffff"
+"""Sorts behind every other character."""
+
+
+class Expression:
+    """Collects names and values of expressions, so that none of them is ever parsed as part of one."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, codec.Attribute] = {}
+
+    def name(self, attribute: str) -> str:
+        """The placeholder of an attribute's name."""
+        return self._names.setdefault(attribute, f"#n{len(self._names)}")
+
+    def value(self, value: codec.Attribute) -> str:
+        """The placeholder of a value."""
+        placeholder = f":v{len(self._values)}"
+        self._values[placeholder] = value
+        return placeholder
+
+    def equal(self, condition: batch.Equal) -> str:
+        """The condition in DynamoDB's words."""
+        name = self.name(condition.attribute)
+        absent = f"attribute_not_exists({name})"
+        if condition.value is None:
+            return absent
+        same = f"{name} = {self.value(condition.value)}"
+        return f"({same} OR {absent})" if condition.absent else same
+
+    def parameters(self) -> dict[str, Any]:
+        """The placeholders, for the call."""
+        found: dict[str, Any] = {}
+        if self._names:
+            found["ExpressionAttributeNames"] = {placeholder: name for name, placeholder in self._names.items()}
+        if self._values:
+            found["ExpressionAttributeValues"] = self._values
+        return found
+
+
+def key(tenant: str, kind: keys.Kind, id: str) -> codec.Item:
+    """The primary key of a record."""
+    return {"pk": {"S": keys.partition(tenant, kind)}, "sk": {"S": id}}
+
+
+def transact_item(table: str, tenant: str, write: Write, emptied: bool = False) -> dict[str, Any]:
+    """One write as a member of ``TransactItems``.
+
+    ``emptied`` makes a subtraction set its counter to 0, on condition that the counter is too small for it.
+    """
+    match write:
+        case Create() | Replace() | Put():
+            return {"Put": _put(table, tenant, write)}
+        case Remove():
+            return {"Delete": _delete(table, tenant, write)}
+        case Check():
+            expression = Expression()
+            conditions = [f"attribute_exists({expression.name('pk')})"]
+            conditions += [expression.equal(equal) for equal in batch.equalities(write.kind, write.equals)]
+            where = key(tenant, write.kind, write.id)
+            return {"ConditionCheck": _guarded({"TableName": table, "Key": where}, conditions, expression)}
+        case Add():
+            return {"Update": _update(table, tenant, write, emptied)}
+        case _:
+            assert_never(write)
+
+
+def _guarded(parameters: dict[str, Any], conditions: Sequence[str], expression: Expression) -> dict[str, Any]:
+    """``parameters`` with the conditions; a refusal then tells what is stored instead."""
+    if conditions:
+        parameters["ConditionExpression"] = " AND ".join(conditions)
+        parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    return parameters | expression.parameters()
+
+
+def _put(table: str, tenant: str, write: Create | Replace | Put) -> dict[str, Any]:
+    expression, conditions = Expression(), []
+    if isinstance(write, Create):
+        conditions = [f"attribute_not_exists({expression.name('pk')})"]
+    elif isinstance(write, Replace):
+        version = codec.encode(write.record.version - 1)
+        conditions = [f"{expression.name('version')} = {expression.value(version)}"]
+        conditions += [expression.equal(equal) for equal in batch.equalities(type(write.record), write.fence)]
+    return _guarded({"TableName": table, "Item": codec.to_item(tenant, write.record)}, conditions, expression)
+
+
+def _delete(table: str, tenant: str, write: Remove) -> dict[str, Any]:
+    expression, conditions = Expression(), []
+    if write.version is not None:
+        conditions = [f"{expression.name('version')} = {expression.value(codec.encode(write.version))}"]
+    return _guarded({"TableName": table, "Key": key(tenant, write.kind, write.id)}, conditions, expression)
+
+
+def _update(table: str, tenant: str, write: Add, emptied: bool) -> dict[str, Any]:
+    expression = Expression()
+    value, version = expression.name("value"), expression.name("version")
+    fixed = {"kind": {"S": Counter.__name__}, "tenant": {"S": tenant}, "id": {"S": write.counter}}
+    fixed["schema"] = {"N": str(SCHEMA)}
+    sets = [f"{expression.name(name)} = {expression.value(attribute)}" for name, attribute in fixed.items()]
+    adds = [f"{version} {expression.value(codec.encode(1))}"]
+    if emptied:
+        sets.append(f"{value} = {expression.value(codec.encode(0))}")
+    else:
+        adds.append(f"{value} {expression.value(codec.encode(write.by))}")
+    conditions = []
+    if write.by < 0:
+        enough = f"{value} >= {expression.value(codec.encode(-write.by))}"
+        absent = f"attribute_not_exists({value})"
+        need = expression.value(codec.encode(-write.by)) if emptied else ""
+        conditions = [f"({absent} OR {value} < {need})"] if emptied else [enough]
+    elif write.limit is not None and write.by > 0:
+        room = write.limit - write.by
+        fits = f"{value} <= {expression.value(codec.encode(room))}"
+        # A counter that is not there yet is 0, which fits only when the limit is not below the addition.
+        conditions = [f"(attribute_not_exists({value}) OR {fits})" if room >= 0 else fits]
+    update = {
+        "TableName": table,
+        "Key": key(tenant, Counter, write.counter),
+        "UpdateExpression": f"SET {', '.join(sets)} ADD {', '.join(adds)}",
+    }
+    return _guarded(update, conditions, expression)
+
+
+def query(
+    table: str,
+    tenant: str,
+    kind: keys.Kind,
+    *,
+    prefix: str,
+    after: str | None,
+    newest_first: bool,
+    where: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    """Parameters of a consistent query over a tenant's records of one kind; None when nothing can match.
+
+    Going down from ``after``, the record ``after`` itself may be among the answers.
+    """
+    expression = Expression()
+    pk = f"{expression.name('pk')} = {expression.value({'S': keys.partition(tenant, kind)})}"
+    sort = _sort_condition(expression, prefix, after, newest_first)
+    if sort is None:
+        return None
+    filters = [expression.equal(equal) for equal in batch.equalities(kind, where)]
+    parameters: dict[str, Any] = {
+        "TableName": table,
+        "ConsistentRead": True,
+        "ScanIndexForward": not newest_first,
+        "KeyConditionExpression": f"{pk} AND {sort}" if sort else pk,
+    }
+    if filters:
+        parameters["FilterExpression"] = " AND ".join(filters)
+    return parameters | expression.parameters()
+
+
+def _sort_condition(expression: Expression, prefix: str, after: str | None, newest_first: bool) -> str | None:
+    """The condition on the sort key: empty for none, None when no key can fulfil it."""
+    low, high = prefix, f"{prefix}{_LAST}" if prefix else ""
+    if after is not None and newest_first:
+        high = min(high, after) if high else after
+    elif after is not None:
+        low = max(low, f"{after}\x00")
+    if low and high:
+        if low > high:
+            return None
+        pair = f"{expression.value({'S': low})} AND {expression.value({'S': high})}"
+        return f"{expression.name('sk')} BETWEEN {pair}"
+    if low:
+        return f"{expression.name('sk')} >= {expression.value({'S': low})}"
+    if high:
+        return f"{expression.name('sk')} <= {expression.value({'S': high})}"
+    # Going down from an empty id: nothing is below it.
+    return None if newest_first and after == "" else ""

@@ -1,0 +1,168 @@
+"""The records of one tenant in DynamoDB.
+
+Every commit is one ``TransactWriteItems`` call with a client token, single writes too: botocore repeats a call whose
+answer was lost, and only a token tells DynamoDB that it is the same commit and not a second one.
+
+What botocore never repeats is a transaction that DynamoDB cancelled because another one touched the same record at
+that moment. Nothing was written then, so it is tried again here, a few times with growing random pauses.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from botocore.exceptions import ClientError
+
+from stockyard import errors
+from stockyard.adapters.dynamodb import batch, calls, codec, keys, requests
+from stockyard.domain.records import Counter, Record
+from stockyard.ports import Add, Check, Create, Page, Replace, Write
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+R = TypeVar("R", bound=Record)
+
+_ATTEMPTS = 7
+_PAUSE_SECONDS = 0.02
+_FILTER_PAGE = 200
+"""Records DynamoDB looks at per call when it filters: a compromise of round trips and read units."""
+
+
+class DynamoStore:
+    """Implements ``ports.Store``.
+
+    A failed write is ``Fenced`` when it is a ``Check``, or a ``Replace`` with a fence whose record is gone or differs
+    in a fence attribute: the writer is no longer the current one and drops its result. Every other failed condition
+    is a plain ``Conflict``: the writer may load again and decide anew. Where several writes fail, the first counts.
+    """
+
+    def __init__(
+        self, client: DynamoDBClient, table: str, tenant: str, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._tenant = keys.checked_tenant(tenant)
+        self._sleep = sleep
+
+    @classmethod
+    def platform(cls, client: DynamoDBClient, table: str) -> DynamoStore:
+        """The records of the installation itself, under a name that no tenant can have."""
+        store = cls.__new__(cls)
+        store._client, store._table, store._tenant, store._sleep = client, table, keys.PLATFORM, time.sleep
+        return store
+
+    @property
+    def tenant(self) -> str:
+        """Whose records these are."""
+        return self._tenant
+
+    def get(self, kind: type[R], id: str) -> R | None:
+        """The record, read consistently, or None."""
+        keys.checked_id(kind, id)
+        with calls.translated():
+            answer: Any = self._client.get_item(
+                TableName=self._table, Key=requests.key(self._tenant, kind, id), ConsistentRead=True
+            )
+        item = answer.get("Item")
+        return None if item is None else codec.from_item(kind, item)
+
+    def list(
+        self,
+        kind: type[R],
+        *,
+        prefix: str = "",
+        after: str | None = None,
+        limit: int = 50,
+        newest_first: bool = False,
+        where: Mapping[str, Any] | None = None,
+    ) -> Page[R]:
+        """A page of records; see ``ports.Store.list``. Reads on until the page is full or nothing is left."""
+        if limit < 1:
+            raise ValueError("limit must be at least 1")
+        query = requests.query(
+            self._table, self._tenant, kind, prefix=prefix, after=after, newest_first=newest_first, where=where or {}
+        )
+        found: list[codec.Item] = []
+        while query is not None and len(found) <= limit:
+            # One more than asked for tells whether there is a next page; one more because `after` may come back.
+            query["Limit"] = max(limit + 2 - len(found), _FILTER_PAGE if where else 1)
+            with calls.translated():
+                answer: Any = self._client.query(**query)
+            found += [item for item in answer["Items"] if item["sk"]["S"] != after]
+            query = _next(query, answer)
+        items = [codec.from_item(kind, item) for item in found[:limit]]
+        return Page(items, found[limit - 1]["sk"]["S"] if len(found) > limit else None)
+
+    def commit(self, *writes: Write) -> None:
+        """All writes or none; see ``ports.Store.commit`` and the class for what is ``Fenced``.
+
+        Raises ``InvalidInput`` for a record that cannot be stored, ``StoreUnavailable`` when the outcome is unknown
+        or other work was in the way for too long, ``ValueError`` for more than 100 writes or two of one record.
+        """
+        batch.check(writes)
+        if not writes:
+            return
+        emptied: frozenset[int] = frozenset()
+        for attempt in range(_ATTEMPTS):
+            reasons = self._transact(writes, emptied)
+            if not reasons:
+                return
+            refused = calls.first_refused(reasons)
+            if refused is None and not calls.busy(reasons):
+                raise errors.StoreError(f"TransactWriteItems: {[reason.get('Code') for reason in reasons]}")
+            if refused is not None:
+                write = writes[refused]
+                if not (isinstance(write, Add) and write.by < 0):
+                    _refuse(write, refused, reasons[refused].get("Item"))
+                # The counter is below what is taken from it: it becomes 0. Or it rose in between: subtract after all.
+                emptied ^= {refused}
+            self._sleep(random.uniform(0, _PAUSE_SECONDS * 2**attempt))
+        raise errors.StoreUnavailable("Other writers kept the records busy")
+
+    def next_number(self, counter: str) -> int:
+        """Add 1 to a counter and return it. A number may be skipped, never given twice."""
+        keys.checked_id(Counter, counter)
+        update = requests.transact_item(self._table, self._tenant, Add(counter, 1))["Update"]
+        with calls.translated():
+            answer = self._client.update_item(**update, ReturnValues="UPDATED_NEW")
+        return int(answer["Attributes"]["value"]["N"])
+
+    def _transact(self, writes: Sequence[Write], emptied: frozenset[int]) -> Sequence[Mapping[str, Any]]:
+        """Try once. The reasons why it was cancelled; none when it was done."""
+        items: list[Any] = [
+            requests.transact_item(self._table, self._tenant, write, index in emptied)
+            for index, write in enumerate(writes)
+        ]
+        try:
+            with calls.translated():
+                self._client.transact_write_items(TransactItems=items, ClientRequestToken=str(uuid.uuid4()))
+        except ClientError as fault:
+            return calls.reasons(fault)
+        return ()
+
+
+def _next(query: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any] | None:
+    last = answer.get("LastEvaluatedKey")
+    return {**query, "ExclusiveStartKey": last} if last else None
+
+
+def _refuse(write: Write, index: int, stored: codec.Item | None) -> NoReturn:
+    kind, name = batch.target(write)
+    what = f"{kind.__name__} {name}"
+    if isinstance(write, Check):
+        raise errors.Fenced(f"{what} has moved on", index=index)
+    if isinstance(write, Replace):
+        fence = batch.equalities(kind, write.fence)
+        if fence and (stored is None or not all(equal.holds(stored) for equal in fence)):
+            raise errors.Fenced(f"{what} has moved on", index=index)
+        raise errors.Conflict(f"{what} is not at version {write.record.version - 1}", index=index)
+    if isinstance(write, Create):
+        raise errors.Conflict(f"{what} exists already", index=index)
+    if isinstance(write, Add):
+        raise errors.Conflict(f"{what} would exceed {write.limit}", index=index)
+    raise errors.Conflict(f"{what} has another version", index=index)

@@ -1,0 +1,70 @@
+"""How our clients look in Keycloak: representations, attributes, protocol mappers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.ports import IdentityClient
+
+OWNER = "stockyard.cluster_id"
+"""The attribute that says which cluster a client belongs to."""
+SERVICE = "stockyard.service"
+"""The attribute of Stockyard's own service client. It has no owner, so that the sweep never sees it."""
+SERVICE_CLIENT = "stockyard-service"
+
+
+def cluster_client(client_id: str, *, owner: str, tenant: str, secret: str, audience: str) -> dict[str, Any]:
+    """The representation of a cluster's client: a service account whose tokens name the tenant and are for us."""
+    mappers = [
+        _mapper(
+            "organization",
+            "oidc-hardcoded-claim-mapper",
+            {"claim.name": "organization", "claim.value": json.dumps({tenant: {}}), "jsonType.label": "JSON"},
+        ),
+        _mapper("audience", "oidc-audience-mapper", {"included.custom.audience": audience}),
+    ]
+    return confidential(client_id, secret, {OWNER: owner}, mappers)
+
+
+def confidential(
+    client_id: str, secret: str, marks: Mapping[str, str], mappers: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A client that only ever gets tokens for itself, with a secret. ``marks`` are its attributes."""
+    return {
+        "clientId": client_id,
+        "secret": secret,
+        "protocol": "openid-connect",
+        "enabled": True,
+        "publicClient": False,
+        "clientAuthenticatorType": "client-secret",
+        "serviceAccountsEnabled": True,
+        "standardFlowEnabled": False,
+        "implicitFlowEnabled": False,
+        "directAccessGrantsEnabled": False,
+        # Without this the tokens would carry every role the service account has, now and later.
+        "fullScopeAllowed": False,
+        "attributes": dict(marks),
+        "protocolMappers": list(mappers),
+    }
+
+
+def _mapper(name: str, kind: str, config: Mapping[str, str]) -> dict[str, Any]:
+    where = {
+        "access.token.claim": "true",
+        "introspection.token.claim": "true",
+        "id.token.claim": "false",
+        "userinfo.token.claim": "false",
+    }
+    return {"name": name, "protocol": "openid-connect", "protocolMapper": kind, "config": {**config, **where}}
+
+
+def attributes(client: Mapping[str, Any]) -> Mapping[str, str]:
+    """The attributes of a client as Keycloak shows it."""
+    return client.get("attributes") or {}
+
+
+def view(client: Mapping[str, Any]) -> IdentityClient:
+    """What the port shows of a client: never its secret."""
+    return IdentityClient(str(client["id"]), str(client["clientId"]), attributes(client).get(OWNER, ""))

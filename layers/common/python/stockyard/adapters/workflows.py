@@ -1,0 +1,65 @@
+"""Background workflows (``ports.Workflows``) on Step Functions. ``workflow`` is a name of ours or an ARN."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from stockyard.adapters.aws_errors import translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_stepfunctions import SFNClient
+
+
+def execution_arn(workflow: str, name: str) -> str:
+    """The ARN of the execution ``name`` of the state machine ``workflow``."""
+    return f"{workflow.replace(':stateMachine:', ':execution:', 1)}:{name}"
+
+
+class StepFunctionsWorkflows:
+    """``ports.Workflows`` over a boto3 client of Step Functions."""
+
+    def __init__(self, client: SFNClient, arns: Mapping[str, str] | None = None) -> None:
+        """``arns`` gives the state machines' ARNs by the names that operations use (``provision``, ``delete``)."""
+        self._client = client
+        self._arns = arns or {}
+
+    def _arn(self, workflow: str) -> str:
+        return self._arns.get(workflow, workflow)
+
+    def start(self, workflow: str, name: str, payload: Mapping[str, Any]) -> None:
+        """Start an execution. A running or finished one of that name is success, whatever its input was."""
+        text = json.dumps(payload, separators=(",", ":"), sort_keys=True)
+        with translated():
+            try:
+                self._client.start_execution(stateMachineArn=self._arn(workflow), name=name, input=text)
+            except self._client.exceptions.ExecutionAlreadyExists:
+                return
+
+    def succeed(self, task_token: str, output: Mapping[str, Any]) -> bool:
+        """Wake a waiting task. False when its token is gone, timed out or was never one."""
+        gone = self._client.exceptions
+        with translated():
+            try:
+                self._client.send_task_success(taskToken=task_token, output=json.dumps(output))
+            except (gone.TaskTimedOut, gone.TaskDoesNotExist, gone.InvalidToken):
+                return False
+        return True
+
+    def running(self, workflow: str, name: str) -> bool:
+        """Whether the execution exists and has not ended."""
+        with translated():
+            try:
+                answer = self._client.describe_execution(executionArn=execution_arn(self._arn(workflow), name))
+            except self._client.exceptions.ExecutionDoesNotExist:
+                return False
+        return answer["status"] in {"RUNNING", "PENDING_REDRIVE"}
+
+    def stop(self, workflow: str, name: str) -> None:
+        """Stop an execution; one that is not running is no error."""
+        with translated():
+            try:
+                self._client.stop_execution(executionArn=execution_arn(self._arn(workflow), name), error="Stopped")
+            except self._client.exceptions.ExecutionDoesNotExist:
+                return

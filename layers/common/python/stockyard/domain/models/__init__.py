@@ -1,0 +1,1 @@
+"""What enters and leaves the API, as pydantic models: one module per resource, imported only where it is used."""

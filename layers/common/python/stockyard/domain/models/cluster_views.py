@@ -1,0 +1,73 @@
+"""Clusters as callers see them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stockyard.domain.models.base import View
+from stockyard.domain.records import Cluster
+
+
+class ConditionView(View):
+    """One observed aspect of a resource (Kubernetes API conventions)."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    last_transition_time: str
+
+
+class ClusterView(View):
+    """One Kubernetes cluster. ``phase`` is the running phase or null; ``operation_id`` the last operation."""
+
+    id: str
+    name: str
+    description: str
+    cluster_type: str
+    provider: str
+    cloud_account_id: int
+    client_id: str
+    status: Literal["preparing", "ready", "failed", "deleting"]
+    phase: str | None
+    conditions: list[ConditionView]
+    settings: dict[str, Any]
+    tags: dict[str, str]
+    created_at: str
+    updated_at: str
+    version: int
+    operation_id: str | None
+
+
+class TreeNode(View):
+    """One thing of a cluster and what is below it."""
+
+    kind: str
+    name: str
+    id: str | None = None
+    status: str
+    message: str = ""
+    children: list[TreeNode] = Field(default_factory=list)
+
+
+class KubeconfigView(View):
+    """A kubeconfig as YAML text; its user is an ``exec`` of the command line unless asked for otherwise."""
+
+    kubeconfig: str
+
+
+class ClientSecretView(View):
+    """The Keycloak client of a cluster and its current secret."""
+
+    client_id: str
+    client_secret: str
+
+
+def cluster_view(cluster: Cluster) -> dict[str, Any]:
+    """``cluster`` as a :class:`ClusterView` document."""
+    view = {name: getattr(cluster, name) for name in ClusterView.model_fields}
+    view["conditions"] = [asdict(condition) for condition in cluster.conditions]
+    return view

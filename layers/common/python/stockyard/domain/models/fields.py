@@ -1,0 +1,144 @@
+"""Kinds of text and number that several inputs share."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints
+
+from stockyard.domain.models import patterns
+from stockyard.domain.models.base import pointer, refuse, summary
+from stockyard.errors import FieldProblem, InvalidInput
+
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+_TAG = re.compile(r"[\w .:/=+@-]*")
+_SECRET = re.compile(r"[!-~]{24,32}")
+_RESERVED_TAGS = ("aws:", "stockyard:", "kubernetes.io/cluster/")
+MAX_TAGS = 40
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    if not _SECRET.fullmatch(value.get_secret_value()):
+        raise ValueError("must have 24 to 32 printable ASCII characters without spaces")
+    return value
+
+
+def label_key_fault(key: str) -> str | None:
+    """What is wrong with a Kubernetes label or taint key, or None."""
+    prefix, slash, name = key.rpartition("/")
+    if not _LABEL_NAME.fullmatch(name):
+        return "the name of a key has 1 to 63 letters, digits, - _ . and starts and ends with a letter or digit"
+    if slash and (len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
+        return "the prefix of a key is a DNS subdomain of at most 253 characters"
+    return None
+
+
+def _label_key(key: str) -> str:
+    fault = label_key_fault(key)
+    if fault:
+        raise ValueError(fault)
+    return key
+
+
+def _label_value(value: str) -> str:
+    if not _LABEL_VALUE.fullmatch(value):
+        raise ValueError("has at most 63 letters, digits, - _ . and starts and ends with a letter or digit")
+    return value
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    faults = [((key,), fault) for key in labels if (fault := label_key_fault(key))]
+    if faults:
+        raise refuse(*faults)
+    return labels
+
+
+def tag_key_fault(key: str) -> str | None:
+    """What is wrong with the key of a tag, or None."""
+    if not 1 <= len(key) <= 128 or not _TAG.fullmatch(key):
+        return "a tag's key has 1 to 128 letters, digits, spaces and . : / = + @ _ -"
+    if key == "Name" or key.lower().startswith(_RESERVED_TAGS):
+        return "this tag is set by Stockyard or AWS and cannot be given"
+    return None
+
+
+def _tag_value(value: str) -> str:
+    if len(value) > 256 or not _TAG.fullmatch(value):
+        raise ValueError("a tag's value has at most 256 letters, digits, spaces and . : / = + @ _ -")
+    return value
+
+
+def tag_faults(tags: dict[str, str]) -> list[tuple[tuple[str | int, ...], str]]:
+    """Faults of the keys and of their number, as :func:`stockyard.domain.models.base.refuse` takes them."""
+    faults: list[tuple[tuple[str | int, ...], str]] = []
+    if len(tags) > MAX_TAGS:
+        faults.append(((), f"at most {MAX_TAGS} tags"))
+    faults.extend(((key,), fault) for key in tags if (fault := tag_key_fault(key)))
+    return faults
+
+
+def _tags(tags: dict[str, str]) -> dict[str, str]:
+    faults = tag_faults(tags)
+    if faults:
+        raise refuse(*faults)
+    return tags
+
+
+def settled_tags(current: dict[str, str], patch: dict[str, str | None] | None) -> dict[str, str]:
+    """``current`` after a JSON merge patch; None removes all. Raises ``InvalidInput`` below ``/tags``."""
+    merged = {**current, **patch} if patch is not None else {}
+    tags = {key: value for key, value in merged.items() if value is not None}
+    problems = [FieldProblem(pointer("tags", *place), detail) for place, detail in tag_faults(tags)]
+    if problems:
+        raise InvalidInput(summary(problems), errors=problems)
+    return tags
+
+
+def _cidr(text: str) -> str:
+    try:
+        network = ipaddress.IPv4Network(text, strict=False)
+    except ValueError:
+        raise ValueError("must be an IPv4 range such as 203.0.113.0/24") from None
+    if str(network) != text:
+        raise ValueError(f"must be written as the range itself, {network}")
+    return text
+
+
+def _distinct(items: list[str]) -> list[str]:
+    faults = [((index,), "is listed twice") for index, item in enumerate(items) if item in items[:index]]
+    if faults:
+        raise refuse(*faults)
+    return items
+
+
+def _no_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("must not have a NUL character")
+    return text
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=patterns.NAME)]
+"""1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
+Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(_no_nul)]
+ClientSecret = Annotated[
+    SecretStr,
+    AfterValidator(_secret),
+    Field(json_schema_extra={"minLength": 24, "maxLength": 32, "pattern": "^[!-~]{24,32}$"}),
+]
+Region = Annotated[str, StringConstraints(max_length=32, pattern=patterns.REGION)]
+InstanceType = Annotated[str, StringConstraints(max_length=63, pattern=patterns.INSTANCE_TYPE)]
+KeyPair = Annotated[str, StringConstraints(max_length=255, pattern=patterns.KEY_PAIR)]
+VpcId = Annotated[str, StringConstraints(pattern=patterns.VPC)]
+SubnetId = Annotated[str, StringConstraints(pattern=patterns.SUBNET)]
+Cidr = Annotated[str, StringConstraints(max_length=18), AfterValidator(_cidr)]
+Cidrs = Annotated[list[Cidr], Field(max_length=20), AfterValidator(_distinct)]
+LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=317), AfterValidator(_label_key)]
+LabelValue = Annotated[str, StringConstraints(max_length=63), AfterValidator(_label_value)]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)]
+TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_tag_value)]
+Tags = Annotated[dict[str, TagValue], AfterValidator(_tags), Field(json_schema_extra={"maxProperties": MAX_TAGS})]
+InstanceTypes = Annotated[list[InstanceType], Field(min_length=1, max_length=50), AfterValidator(_distinct)]

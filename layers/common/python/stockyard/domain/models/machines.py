@@ -1,0 +1,48 @@
+"""What control planes send before and after they have a token, and what they get."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from stockyard.domain.models.base import Input, View
+
+
+class ReadyReport(Input):
+    """The report of a control plane that is up. ``certificate_authority`` is the cluster CA's certificate."""
+
+    kubeconfig: Annotated[SecretStr, Field(min_length=1, max_length=65_536)]
+    certificate_authority: Annotated[str, StringConstraints(min_length=1, max_length=32_768)]
+
+
+class BootstrapProof(Input):
+    """A presigned ``sts:GetCallerIdentity`` request that binds our host by a signed header."""
+
+    method: Literal["GET", "POST"]
+    url: Annotated[str, StringConstraints(min_length=1, max_length=8_192, pattern=r"^https?://[!-~]+$")]
+    headers: Annotated[
+        dict[str, Annotated[str, StringConstraints(max_length=4_096)]],
+        Field(max_length=32),
+    ]
+
+
+class BootstrapAnswer(View):
+    """The control plane's own client, where it gets tokens, and the API endpoint's stable name."""
+
+    client_id: str
+    client_secret: str
+    token_url: str
+    endpoint: str
+
+
+class Accepted(View):
+    """The report was kept."""
+
+    status: Literal["accepted"] = "accepted"
+
+
+class HealthView(View):
+    """The API answers."""
+
+    status: Literal["ok"] = "ok"

@@ -1,0 +1,57 @@
+"""Operations as callers see them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from stockyard.domain.models.base import View
+from stockyard.domain.records import Operation
+
+
+class PhaseView(View):
+    """Progress of one phase."""
+
+    name: str
+    state: Literal["pending", "running", "succeeded", "failed", "skipped"]
+    started_at: str | None
+    ended_at: str | None
+    attempt: int
+    message: str
+
+
+class OperationErrorView(View):
+    """Why an operation failed: the phase, the cause, and what a person can do."""
+
+    error_type: str
+    phase: str
+    cause: str
+    hint: str
+
+
+class OperationView(View):
+    """One long-running change of ``subject``."""
+
+    id: str
+    kind: str
+    subject: str
+    status: Literal["running", "succeeded", "failed"]
+    phases: list[PhaseView]
+    error: OperationErrorView | None
+    progress: Annotated[int, Field(ge=0, le=100)]
+    created_at: str
+    updated_at: str
+    version: int
+
+
+def operation_view(operation: Operation, progress: int) -> dict[str, Any]:
+    """``operation`` as an :class:`OperationView` document; ``progress`` in percent."""
+    names = [name for name in OperationView.model_fields if name not in ("phases", "error", "progress")]
+    return {
+        **{name: getattr(operation, name) for name in names},
+        "phases": [asdict(phase) for phase in operation.phases],
+        "error": asdict(operation.error) if operation.error else None,
+        "progress": progress,
+    }

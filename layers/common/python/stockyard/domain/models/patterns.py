@@ -1,0 +1,24 @@
+"""Patterns of texts, each with the words that say what it wants."""
+
+from __future__ import annotations
+
+LABEL = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
+NAME = r"^[A-Za-z0-9]([A-Za-z0-9-]{0,126}[A-Za-z0-9])?$"
+REGION = r"^[a-z]{2,8}(-[a-z]{2,12}){1,3}-[0-9]{1,2}$"
+INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,30}\.[a-z0-9-]{1,30}$"
+KEY_PAIR = r"^[!-~]([ -~]{0,253}[!-~])?$"
+VPC = r"^vpc-([0-9a-f]{8}|[0-9a-f]{17})$"
+SUBNET = r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$"
+ROLE_ARN = r"^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]{1,512}$"
+
+WORDS = {
+    LABEL: "1 to 63 letters, digits, - _ . starting and ending with a letter or digit",
+    NAME: "1 to 128 letters, digits and hyphens, starting and ending with a letter or digit",
+    REGION: "an AWS region such as us-east-1",
+    INSTANCE_TYPE: "an EC2 instance type such as t3.xlarge",
+    KEY_PAIR: "the name of an EC2 key pair: printable ASCII characters, no space at the ends",
+    VPC: "the id of a VPC: vpc- and 8 or 17 hexadecimal digits",
+    SUBNET: "the id of a subnet: subnet- and 8 or 17 hexadecimal digits",
+    ROLE_ARN: "the ARN of an IAM role, arn:aws:iam::<account>:role/<name>",
+}
+"""What a text must be, by its pattern."""

@@ -1,0 +1,67 @@
+"""The plan of a dry run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from stockyard.domain.models.base import View
+
+
+class PlannedThing(View):
+    """Something that would be made or removed."""
+
+    kind: str
+    name: str
+
+
+class PlannedChange(View):
+    """A field that would change: its JSON pointer, the value now and then."""
+
+    pointer: str
+    before: Any
+    after: Any
+
+
+class Remark(View):
+    """Why something was ruled out, or what to mind; ``pointer`` is the place in the body."""
+
+    pointer: str
+    detail: str
+
+
+class PriceItem(View):
+    """One line of a price; ``hour`` and ``month`` are null where the catalogue does not know it."""
+
+    name: str
+    quantity: int
+    hour: float | None
+    month: float | None
+
+
+class Price(View):
+    """What the plan costs; ``complete`` is false when a line has no known price."""
+
+    currency: str = "USD"
+    hour: float
+    month: float
+    complete: bool = True
+    items: list[PriceItem]
+
+
+class Plan(View):
+    """What would be made, changed and removed, what it costs, what was rejected and why."""
+
+    creates: list[PlannedThing] = Field(default_factory=list)
+    changes: list[PlannedChange] = Field(default_factory=list)
+    deletes: list[PlannedThing] = Field(default_factory=list)
+    price: Price = Price(hour=0, month=0, items=[])
+    rejected: list[Remark] = Field(default_factory=list)
+    warnings: list[Remark] = Field(default_factory=list)
+
+
+class PlanView(View):
+    """The answer to ``?dry_run=true``; nothing was written."""
+
+    plan: Plan

@@ -1,0 +1,50 @@
+"""What a cloud region offers and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """The GPUs of an instance type. ``count`` is 0 where the type has a part of one; memory is of each one."""
+
+    name: str
+    manufacturer: str
+    count: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceOffer:
+    """One instance type. ``usd_hour`` is the on-demand price for Linux, None when it is not known.
+
+    ``interfaces`` (of the first network card) and ``addresses`` (of each interface) bound the pods that can have an
+    address of the VPC.
+    """
+
+    name: str
+    vcpu: int
+    memory_mib: int
+    architecture: str
+    """EC2's name: ``x86_64`` or ``arm64``."""
+    interfaces: int
+    addresses: int
+    usd_hour: float | None = None
+    gpus: tuple[Gpus, ...] = ()
+
+    @property
+    def max_pods(self) -> int:
+        """Pods with an address of the VPC, by AWS's formula; 0 when the interfaces are not known."""
+        return self.interfaces * (self.addresses - 1) + 2 if self.interfaces else 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegionOffers:
+    """Everything known of one region. ``rates`` are USD by the names of ``ports.PriceList.rate``."""
+
+    region: str
+    as_of: str
+    instances: Mapping[str, InstanceOffer] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,109 @@
+"""The body of a request: bounded, JSON without surprises, and then a model. No error repeats a value."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from stockyard.edge.identity import header
+from stockyard.errors import BodyTooLarge, MalformedBody, UnsupportedMediaType
+
+LIMIT = 256 * 1024
+MAX_DEPTH = 32
+_JSON = frozenset({"application/json"})
+_PATCH = frozenset({"application/json", "application/merge-patch+json"})
+
+
+def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
+    """The bytes of the body, empty when there is none. ``BodyTooLarge`` above ``limit`` bytes."""
+    text = event.get("body") or ""
+    if event.get("isBase64Encoded"):
+        if len(text) > limit * 2:
+            raise _too_large(limit)
+        try:
+            raw = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise MalformedBody("The body cannot be decoded.") from None
+    else:
+        raw = text.encode("utf-8", "surrogatepass")
+    if len(raw) > limit:
+        raise _too_large(limit)
+    return raw
+
+
+def check_media_type(event: Mapping[str, Any], *, patch: bool) -> None:
+    """``UnsupportedMediaType`` unless the content is JSON (or, of a PATCH, a merge patch) in UTF-8."""
+    kind, *parameters = (part.strip().lower() for part in (header(event, "content-type") or "").split(";"))
+    allowed = _PATCH if patch else _JSON
+    charset = [value.strip('"') for name, _, value in (one.partition("=") for one in parameters) if name == "charset"]
+    if kind not in allowed or any(value not in ("utf-8", "utf8") for value in charset):
+        raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8.")
+
+
+def parse(raw: bytes) -> Any:
+    """``raw`` as JSON. ``MalformedBody`` for no JSON, NaN and Infinity, repeated names, deep nesting, lone surrogates.
+
+    A number without a fraction is whole, however it is written (``1.0``), as JSON Schema has it.
+    """
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise MalformedBody("The body is not UTF-8.") from None
+    if _depth(text) > MAX_DEPTH:
+        raise MalformedBody(f"The body is nested deeper than {MAX_DEPTH} levels.")
+    try:
+        document = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+        json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise MalformedBody("The body has half of a surrogate pair.") from None
+    except (ValueError, RecursionError):
+        # the parser's own words would repeat parts of the body
+        raise MalformedBody("The body is not JSON.") from None
+    return document
+
+
+def _depth(text: str) -> int:
+    """The deepest nesting of brackets outside strings, counted before the parser recurses."""
+    depth = deepest = 0
+    inside = escaped = False
+    for character in text:
+        if inside:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                inside = False
+        elif character == '"':
+            inside = True
+        elif character in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "]}":
+            depth -= 1
+    return deepest
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise MalformedBody("The body has a name twice in one object.")
+    return found
+
+
+def _constant(name: str) -> Any:
+    raise MalformedBody(f"The body has {name}, which is no JSON.")
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise MalformedBody("The body has a number that is too large.")
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(f"The body may have at most {limit // 1024} KiB.")

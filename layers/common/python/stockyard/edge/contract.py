@@ -1,0 +1,138 @@
+"""What a function and the edge say to each other: routes, requests, answers. Plain values, cheap to import."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stockyard.edge.idempotency import Claim
+from stockyard.edge.identity import Caller, Roles
+from stockyard.edge.query import Query
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+MODELS = "stockyard.domain.models."
+
+
+def model_of(reference: type[BaseModel] | str) -> type[BaseModel]:
+    """A model, or the one that ``module:Class`` below the domain's models names.
+
+    Routes name models as text so that importing a function does not load pydantic.
+    """
+    if not isinstance(reference, str):
+        return reference
+    module, _, name = reference.partition(":")
+    found: type[BaseModel] = getattr(import_module(MODELS + module), name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list is wanted: at most ``size`` items behind ``after``."""
+
+    size: int
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A checked request. ``path`` is the concrete one, ``params`` its parameters.
+
+    ``body`` is the validated model, ``document`` the JSON it came from (a merge patch as it was sent). ``if_match`` is
+    the version the caller read. ``claim`` is there when the request has an ``Idempotency-Key``.
+    """
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any
+    document: Any = field(repr=False)
+    caller: Caller
+    request_id: str
+    now: datetime
+    if_match: int | None = None
+    idempotency_key: str | None = None
+    claim: Claim | None = None
+    dry_run: bool = False
+    page: Page = field(default_factory=lambda: Page(50))
+
+    @property
+    def version(self) -> int:
+        """``if_match`` of a route that demands it."""
+        if self.if_match is None:
+            raise TypeError("the route does not demand If-Match")
+        return self.if_match
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a function answers. ``version`` becomes the ``ETag``.
+
+    ``subject`` is what the audit record is about (by default the answer's id, else the path's); ``audited`` says that
+    the use case has written that record in its own transaction. ``next_id`` is for lists.
+    """
+
+    status: int
+    body: BaseModel | Mapping[str, Any] | None = field(default=None, repr=False)
+    version: int | None = None
+    location: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    subject: str | None = None
+    audited: bool = False
+    next_id: str | None = None
+
+    @staticmethod
+    def listing(items: Sequence[Mapping[str, Any]], next_id: str | None) -> Answer:
+        """A page of a list; the edge makes the token to go on behind ``next_id``."""
+        return Answer(200, {"items": list(items)}, next_id=next_id)
+
+    @staticmethod
+    def accepted(body: Mapping[str, Any], operation_id: str, **more: Any) -> Answer:
+        """202: the work goes on, and ``Location`` names its operation."""
+        return Answer(202, body, location=f"/v1/operations/{operation_id}", **more)
+
+    @staticmethod
+    def plan(plan: Mapping[str, Any]) -> Answer:
+        """The answer to a dry run."""
+        return Answer(200, {"plan": plan})
+
+
+Use = Callable[[Request], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path, and everything the edge must know of it.
+
+    ``roles``: any of them will do. ``machine``: a client without roles may call too; the function checks whose it is.
+    ``token`` False: no token is needed. ``audited``: by default what changes something.
+    """
+
+    method: str
+    path: str
+    use: Use
+    summary: str
+    action: str
+    roles: Roles = Roles.NONE
+    machine: bool = False
+    token: bool = True
+    body: type[BaseModel] | str | None = None
+    answers: Mapping[int, type[BaseModel] | str | None] = field(default_factory=dict)
+    query: tuple[Query, ...] = ()
+    paged: bool = False
+    idempotent: bool = False
+    if_match: bool = False
+    dry_run: bool = False
+    audited: bool = False
+    tag: str = ""
+    description: str = ""
+
+    @property
+    def name(self) -> str:
+        """``POST /v1/clusters``: method and path template."""
+        return f"{self.method} {self.path}"

@@ -1,0 +1,152 @@
+"""Who calls: the claims of the token that the gateway has checked, by the rules of the API.
+
+The gateway hands nested claims on as flattened text, so the payload of the same ``Authorization`` header is decoded
+here; only when the gateway's authorizer has put its claims beside it, and only when both speak of the same token.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Flag
+from typing import Any
+
+from stockyard.errors import Forbidden, Unauthorized
+
+TENANT_HEADER = "x-stockyard-tenant"
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_SAME = ("iss", "sub", "jti", "azp", "client_id")
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+
+
+class Roles(Flag):
+    """The realm roles of the product."""
+
+    NONE = 0
+    VIEWER = 1
+    OPERATOR = 2
+    ADMIN = 4
+    PLATFORM = 8
+    READERS = 15
+    """All that may read."""
+
+
+ROLE_NAMES: Mapping[str, Roles] = {
+    "stockyard-viewer": Roles.VIEWER,
+    "stockyard-operator": Roles.OPERATOR,
+    "stockyard-admin": Roles.ADMIN,
+    "stockyard-platform": Roles.PLATFORM,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, for which tenant. ``client_id`` is the token's client (``azp``)."""
+
+    tenant: str
+    actor: str
+    roles: Roles
+    client_id: str | None = None
+
+    @property
+    def machine(self) -> bool:
+        """Whether this may be a cluster's own client: it has no role of ours, only a client."""
+        return not self.roles and self.client_id is not None
+
+
+ANONYMOUS = Caller(tenant="", actor="anonymous", roles=Roles.NONE)
+
+
+def caller_of(event: Mapping[str, Any]) -> Caller:
+    """The caller of an HTTP API event. ``Unauthorized`` without a checked token, ``Forbidden`` without a tenant."""
+    claims = claims_of(event)
+    roles = _roles(claims)
+    client = claims.get("azp") or claims.get("client_id")
+    client_id = client if isinstance(client, str) and client else None
+    wanted = header(event, TENANT_HEADER)
+    own = _organizations(claims.get("organization"))
+    if wanted is None:
+        return Caller(_one(own, roles), _actor(claims, client_id, roles), roles, client_id)
+    if Roles.PLATFORM not in roles:
+        raise Forbidden("Only the role stockyard-platform may name a tenant.")
+    if not _TENANT.fullmatch(wanted):
+        raise Forbidden("X-Stockyard-Tenant does not name a tenant.")
+    # in a foreign tenant only the platform role counts: being an operator at home gives no right elsewhere
+    effective = roles if own == [wanted] else Roles.PLATFORM
+    return Caller(wanted, _actor(claims, client_id, roles), effective, client_id)
+
+
+def claims_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The claims of the token that the gateway has checked, nested as they were signed."""
+    authorizer = (event.get("requestContext") or {}).get("authorizer") or {}
+    checked = authorizer.get("jwt")
+    if not isinstance(checked, Mapping):
+        raise Unauthorized("A valid bearer token is needed.")
+    claims = _payload(header(event, "authorization") or "")
+    flat = checked.get("claims") or {}
+    for name in _SAME:
+        if name in flat and str(claims.get(name)) != str(flat[name]):
+            raise Unauthorized("The token is not the one that was checked.")
+    return claims
+
+
+def header(event: Mapping[str, Any], name: str) -> str | None:
+    """A header field of the request, by its lower-case name. None when absent."""
+    for key, value in (event.get("headers") or {}).items():
+        if key.lower() == name:
+            return str(value)
+    return None
+
+
+def _payload(authorization: str) -> dict[str, Any]:
+    scheme, _, rest = authorization.strip().partition(" ")
+    token = rest.strip() if scheme.lower() == "bearer" else scheme
+    parts = token.split(".")
+    try:
+        decoded = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (IndexError, ValueError, RecursionError):
+        decoded = None
+    if len(parts) != 3 or not isinstance(decoded, dict):
+        raise Unauthorized("The bearer token cannot be read.")
+    return decoded
+
+
+def _roles(claims: Mapping[str, Any]) -> Roles:
+    access = claims.get("realm_access")
+    names = access.get("roles") if isinstance(access, Mapping) else None
+    found = Roles.NONE
+    for name in names if isinstance(names, list) else ():
+        found |= ROLE_NAMES.get(name, Roles.NONE) if isinstance(name, str) else Roles.NONE
+    return found
+
+
+def _organizations(claim: Any) -> list[str]:
+    """A map of alias to object, a list, or a string: each names organizations."""
+    if isinstance(claim, str):
+        return [claim]
+    if isinstance(claim, (Mapping, list)):
+        return _strings(claim)
+    return []
+
+
+def _strings(items: Iterable[Any]) -> list[str]:
+    return [item if isinstance(item, str) else "" for item in items]
+
+
+def _one(organizations: list[str], roles: Roles) -> str:
+    if not organizations and Roles.PLATFORM in roles:
+        raise Forbidden("Name the tenant by the header X-Stockyard-Tenant.")
+    if len(organizations) != 1:
+        raise Forbidden("The token must name exactly one organization.")
+    if not _TENANT.fullmatch(organizations[0]):
+        raise Forbidden("The token's organization cannot be a tenant.")
+    return organizations[0]
+
+
+def _actor(claims: Mapping[str, Any], client_id: str | None, roles: Roles) -> str:
+    name = claims.get("preferred_username") or claims.get("sub")
+    who = f"user:{name}" if isinstance(name, str) and (roles or client_id is None) else f"client:{client_id}"
+    return _UNPRINTABLE.sub("?", who)[:200]

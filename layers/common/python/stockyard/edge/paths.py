@@ -1,0 +1,49 @@
+"""Every path of the API and its methods: what 404 and 405 are decided by, also where no function serves a request.
+
+A test compares the table with the routes that the functions declare.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from stockyard.errors import MethodNotAllowed, NotFound, StockyardError
+
+METHODS: Mapping[str, tuple[str, ...]] = {
+    "/v1/audit": ("GET",),
+    "/v1/cloud-accounts": ("GET", "POST"),
+    "/v1/cloud-accounts/{id}": ("DELETE", "GET", "PATCH"),
+    "/v1/cloud-accounts/{id}/template": ("GET",),
+    "/v1/cloud-accounts/{id}/verify": ("POST",),
+    "/v1/clusters": ("GET", "POST"),
+    "/v1/clusters/{id}": ("DELETE", "GET", "PATCH"),
+    "/v1/clusters/{id}/bootstrap": ("POST",),
+    "/v1/clusters/{id}/client-secret": ("GET",),
+    "/v1/clusters/{id}/kubeconfig": ("GET",),
+    "/v1/clusters/{id}/ready": ("POST",),
+    "/v1/clusters/{id}/resume": ("POST",),
+    "/v1/clusters/{id}/tree": ("GET",),
+    "/v1/events": ("GET",),
+    "/v1/health": ("GET",),
+    "/v1/operations": ("GET",),
+    "/v1/operations/{id}": ("GET",),
+    "/v1/prices": ("GET",),
+    "/v1/quotas": ("GET",),
+    "/v1/quotas/{name}": ("PUT",),
+}
+
+
+def pattern(template: str) -> re.Pattern[str]:
+    """What paths of a template look like; parameters are the named groups."""
+    parts = (f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in template.split("/"))
+    return re.compile("/".join(parts))
+
+
+def unserved(method: str, path: str) -> tuple[StockyardError, dict[str, str]]:
+    """The error for a request that no route takes, and its header fields."""
+    for template, methods in METHODS.items():
+        if pattern(template).fullmatch(path) and method not in methods:
+            allowed = ", ".join(methods)
+            return MethodNotAllowed(f"This resource allows {allowed}."), {"Allow": allowed}
+    return NotFound("There is no such resource."), {}

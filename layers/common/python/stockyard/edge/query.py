@@ -1,0 +1,83 @@
+"""Query parameters: declared by name, typed, and unknown ones refused, so that ``?dryrun=true`` changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode
+
+from stockyard.edge.paging import DEFAULT_SIZE, MAX_SIZE
+from stockyard.errors import InvalidInput
+
+_MAX_LENGTH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One parameter. ``values`` lists what it may be; ``minimum`` and ``maximum`` bound an integer."""
+
+    name: str
+    description: str
+    kind: Literal["string", "boolean", "integer"] = "string"
+    values: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+DRY_RUN = Query("dry_run", "Answer with the plan; nothing is written.", "boolean")
+PAGE = (
+    Query("page_size", f"Items on a page, {DEFAULT_SIZE} by default.", "integer", minimum=1, maximum=MAX_SIZE),
+    Query("page_token", "The `next_page_token` of the page before."),
+)
+
+
+def read(event: Mapping[str, Any], known: Sequence[Query]) -> dict[str, Any]:
+    """The parameters of a request, typed. ``InvalidInput`` for an unknown, repeated or malformed one."""
+    declared = {query.name: query for query in known}
+    found: dict[str, Any] = {}
+    for name, text in _pairs(event):
+        if name not in declared:
+            raise InvalidInput(f"There is no query parameter {_shown(name)} here.")
+        if name in found:
+            raise InvalidInput(f"The query parameter {name} is given twice.")
+        found[name] = _value(declared[name], text)
+    return found
+
+
+def _pairs(event: Mapping[str, Any]) -> list[tuple[str, str]]:
+    raw = event.get("rawQueryString")
+    if raw is None:
+        raw = urlencode(event.get("queryStringParameters") or {})
+    try:
+        return parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=50)
+    except ValueError:
+        raise InvalidInput("The query string cannot be read.") from None
+
+
+def _value(query: Query, text: str) -> Any:
+    if not 1 <= len(text) <= _MAX_LENGTH:
+        raise InvalidInput(f"{query.name} must have 1 to {_MAX_LENGTH} characters.")
+    if query.kind == "boolean":
+        if text not in ("true", "false"):
+            raise InvalidInput(f"{query.name} must be true or false.")
+        return text == "true"
+    if query.kind == "integer":
+        return _integer(query, text)
+    if query.values and text not in query.values:
+        raise InvalidInput(f"{query.name} must be one of {', '.join(query.values)}.")
+    return text
+
+
+def _integer(query: Query, text: str) -> int:
+    low = query.minimum if query.minimum is not None else -(2**53)
+    high = query.maximum if query.maximum is not None else 2**53
+    digits = text.removeprefix("-")
+    number = int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 17 else None
+    if number is None or not low <= number <= high:
+        raise InvalidInput(f"{query.name} must be a whole number from {low} to {high}.")
+    return number
+
+
+def _shown(name: str) -> str:
+    return "'" + "".join(c if c.isascii() and c.isprintable() else "?" for c in name[:64]) + "'"

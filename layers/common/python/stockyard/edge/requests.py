@@ -1,0 +1,105 @@
+"""Requests that come as EventBridge events of source ``stockyard.request``: one event in, one answer out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from stockyard.domain.models.base import read
+from stockyard.edge import idempotency, problems
+from stockyard.edge.contract import model_of
+from stockyard.edge.idempotency import Claim, Keys, Replay
+from stockyard.errors import CallerError, FieldProblem, Forbidden, InvalidInput, StockyardError
+
+ACCEPTED, REFUSED = "RequestAccepted", "RequestRefused"
+FIELDS = frozenset({"idempotency_key", "cluster", "body"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A checked request. ``cluster`` is an id or a name; ``body`` the validated model, None for a deletion."""
+
+    tenant: str
+    actor: str
+    cluster: str
+    body: Any
+    claim: Claim
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a detail type does: the model of its body (None: no body), whether it names a cluster, the use case."""
+
+    body: str | None
+    names_cluster: bool
+    use: Callable[[Wish], Mapping[str, Any]]
+
+
+def answer_of(
+    event: Mapping[str, Any],
+    tenant: str | None,
+    deeds: Mapping[str, Deed],
+    keys_of: Callable[[str], Keys],
+    now: datetime,
+) -> tuple[str, dict[str, Any]]:
+    """(detail type, detail) of the answer. ``tenant`` comes from the envelope's account, never from the detail.
+
+    Failures that may pass are raised, so that the event is delivered again; every other one is ``RequestRefused``.
+    """
+    base = {"request": str(event.get("id", "")), "detail_type": str(event.get("detail-type", ""))}
+    try:
+        done = _carry_out(event, tenant, deeds, keys_of, now)
+    except CallerError as error:
+        problem = problems.document(error, instance="event", request_id=base["request"])
+        return REFUSED, {**base, "problem": problem}
+    return ACCEPTED, {**base, **done}
+
+
+def _carry_out(
+    event: Mapping[str, Any],
+    tenant: str | None,
+    deeds: Mapping[str, Deed],
+    keys_of: Callable[[str], Keys],
+    now: datetime,
+) -> Mapping[str, Any]:
+    if tenant is None:
+        raise Forbidden("The account of this event belongs to no tenant.")
+    kind, detail, event_id = str(event.get("detail-type")), event.get("detail"), str(event.get("id", ""))
+    if kind not in deeds:
+        raise InvalidInput(f"There is no request {kind[:64]}.")
+    if not isinstance(detail, Mapping):
+        raise InvalidInput("The detail must be an object.")
+    deed = deeds[kind]
+    cluster, body = _checked(deed, detail)
+    key = idempotency.checked_key(str(detail.get("idempotency_key") or event_id))
+    keys = keys_of(tenant)
+    found = idempotency.begin(keys, f"event {kind}#{key}", idempotency.digest(dict(detail), kind), now)
+    if isinstance(found, Replay):
+        return found.body
+    wish = Wish(tenant, f"event:{event.get('account')}", cluster, body, found, event_id)
+    try:
+        done = dict(deed.use(wish))
+    except StockyardError:
+        idempotency.give_up(keys, found, now)
+        raise
+    idempotency.finish(keys, found, 202, {}, done)
+    return done
+
+
+def _checked(deed: Deed, detail: Mapping[str, Any]) -> tuple[str, Any]:
+    unknown = [FieldProblem(f"/{name}", "unknown field") for name in detail if name not in FIELDS]
+    if unknown:
+        raise InvalidInput("The detail has unknown fields.", errors=unknown)
+    body = detail.get("body")
+    if isinstance(body, Mapping) and "secret" in body:
+        raise InvalidInput(
+            "A secret may not travel in an event.", errors=[FieldProblem("/body/secret", "not allowed in an event")]
+        )
+    cluster = detail.get("cluster")
+    if deed.names_cluster and not (isinstance(cluster, str) and cluster):
+        raise InvalidInput("The cluster is missing.", errors=[FieldProblem("/cluster", "this field is required")])
+    model = None if deed.body is None else read(model_of(deed.body), body, at=("body",))
+    return str(cluster or ""), model

@@ -1,0 +1,287 @@
+"""One request from event to reply: identity, input, idempotency, the use case, audit; every error as a problem."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from stockyard.edge import audit, body, etag, idempotency, problems
+from stockyard.edge import query as queries
+from stockyard.edge.contract import Answer, Page, Request, Route, model_of
+from stockyard.edge.idempotency import Claim, Keys, Replay
+from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, header
+from stockyard.edge.paging import DEFAULT_SIZE, PageCodec
+from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody, StockyardError
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger
+
+    from stockyard.domain.records import AuditRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the edge needs from outside: idempotency keys, the audit log, the key of page tokens, time, randomness."""
+
+    keys: Callable[[Caller], Keys] | None
+    audit: Callable[[Caller, AuditRecord], None] | None
+    page_key: Callable[[], bytes] | None
+    clock: Callable[[], datetime]
+    randomness: Callable[[int], bytes]
+    logger: Logger
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP answer; ``body`` is JSON text."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str = field(repr=False)
+    content_type: str = "application/json"
+
+
+def reply(status: int, document: Mapping[str, Any], headers: Mapping[str, str], *, problem: bool = False) -> Reply:
+    """``document`` as a reply that no cache keeps."""
+    fixed = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    kind = problems.CONTENT_TYPE if problem else "application/json"
+    return Reply(status, {**fixed, **headers}, json.dumps(document, separators=(",", ":")), kind)
+
+
+def refusal(error: StockyardError, *, path: str, request_id: str, headers: Mapping[str, str] | None = None) -> Reply:
+    """``error`` as a reply."""
+    document = problems.document(error, instance=path, request_id=request_id)
+    return reply(error.status, document, {**problems.headers(error), **(headers or {})}, problem=True)
+
+
+def log_failure(logger: Logger, error: Exception, request_id: str) -> None:
+    """Log what failed and where: the type and the lines. Its text stays out, because it may hold what was sent."""
+    chain: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(chain) < 5:
+        frames = traceback.extract_tb(current.__traceback__)[-8:]
+        where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno} {one.name}" for one in reversed(frames))
+        chain.append(f"{type(current).__name__} at {where}")
+        current = current.__cause__ or current.__context__
+    logger.error("request failed", extra={"failed_request": request_id, "chain": chain})
+
+
+class Call:
+    """One call of one route."""
+
+    def __init__(
+        self, outside: Outside, route: Route, event: Mapping[str, Any], params: Mapping[str, str], request_id: str
+    ) -> None:
+        self._outside = outside
+        self._route = route
+        self._event = event
+        self._params = params
+        self._request_id = request_id
+        self._path = str(event.get("rawPath") or route.path)
+        self._now = outside.clock()
+        self._caller = ANONYMOUS
+        self._dry_run = False
+        self._told = False
+        self._names: tuple[str, ...] = ()
+        self._claim: Claim | None = None
+        self._keys: Keys | None = None
+
+    def reply(self) -> Reply:
+        """The reply, whatever happens. Logs one line."""
+        started = time.perf_counter()
+        try:
+            answered = self._run()
+        except Exception as error:
+            answered = self._failed(error)
+        self._outside.logger.info(
+            "request",
+            extra={
+                "http_method": self._route.method,
+                "route": self._route.path,
+                "status": answered.status,
+                "request": self._request_id,
+                "tenant": self._caller.tenant,
+                "actor": self._caller.actor,
+                "milliseconds": round((time.perf_counter() - started) * 1000, 1),
+            },
+        )
+        return answered
+
+    def _run(self) -> Reply:
+        self._identify()
+        request = self._request()
+        replay = self._begin(request)
+        if replay is not None:
+            return self._again(replay)
+        answer = self._route.use(self._with_claim(request))
+        document = self._document(answer, request)
+        headers = _headers(answer)
+        self._audit(audit.DONE, answer, document)
+        if self._keys is not None and self._claim is not None:
+            idempotency.finish(self._keys, self._claim, answer.status, headers, document)
+        return reply(answer.status, document, headers)
+
+    def _identify(self) -> None:
+        route = self._route
+        if not route.token:
+            return
+        self._caller = caller_of(self._event)
+        if self._caller.roles & route.roles or (route.machine and self._caller.machine):
+            return
+        names = " or ".join(f"stockyard-{role.name.lower()}" for role in route.roles if role.name)
+        raise Forbidden(f"This needs the role {names}." if names else "This is for a cluster's own client only.")
+
+    def _request(self) -> Request:
+        route, event = self._route, self._event
+        known = (*route.query, *(queries.PAGE if route.paged else ()), *((queries.DRY_RUN,) if route.dry_run else ()))
+        query = queries.read(event, known)
+        self._dry_run = bool(query.pop("dry_run", False))
+        size, token = query.pop("page_size", DEFAULT_SIZE), query.pop("page_token", None)
+        key = idempotency.checked_key(header(event, "idempotency-key")) if route.idempotent else None
+        version = etag.version_of(header(event, "if-match")) if route.if_match else None
+        document = self._body_document()
+        model = self._model(document)
+        return Request(
+            method=route.method,
+            path=self._path,
+            params=self._params,
+            query=query,
+            body=model,
+            document=document,
+            caller=self._caller,
+            request_id=self._request_id,
+            now=self._now,
+            if_match=version,
+            idempotency_key=key,
+            dry_run=self._dry_run,
+            page=Page(size, None if token is None else self._after(token, query)),
+        )
+
+    def _body_document(self) -> Any:
+        if self._route.method in ("GET", "DELETE"):
+            return None
+        raw = body.raw_body(self._event)
+        if not raw:
+            if self._route.body is not None:
+                raise MalformedBody("A JSON body is needed.")
+            return None
+        body.check_media_type(self._event, patch=self._route.method == "PATCH")
+        return body.parse(raw)
+
+    def _model(self, document: Any) -> Any:
+        if self._route.body is None:
+            if document not in (None, {}):
+                raise InvalidInput("This takes no body.")
+            return None
+        from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body
+
+        model = read(model_of(self._route.body), document)
+        self._names = tuple(document)
+        return model
+
+    def _begin(self, request: Request) -> Replay | None:
+        if request.idempotency_key is None or request.dry_run or self._outside.keys is None:
+            return None
+        self._keys = self._outside.keys(self._caller)
+        sent = idempotency.digest(request.document, self._path)
+        found = idempotency.begin(self._keys, f"{self._route.name}#{request.idempotency_key}", sent, self._now)
+        if isinstance(found, Replay):
+            return found
+        self._claim = found
+        return None
+
+    def _with_claim(self, request: Request) -> Request:
+        return replace(request, claim=self._claim) if self._claim else request
+
+    def _again(self, replay: Replay) -> Reply:
+        headers = {**replay.headers, "Idempotent-Replayed": "true"}
+        return reply(replay.status, replay.body, headers, problem=replay.status >= 400)
+
+    def _codec(self) -> PageCodec:
+        if self._outside.page_key is None:
+            raise TypeError(f"{self._route.name} pages, but its door has no page_key")
+        return PageCodec(self._outside.page_key())
+
+    def _after(self, token: str, query: Mapping[str, Any]) -> str:
+        return self._codec().decode(token, tenant=self._caller.tenant, route=self._path, query=query, now=self._now)
+
+    def _next_token(self, following: str | None, request: Request) -> str | None:
+        if following is None:
+            return None
+        return self._codec().encode(
+            following, tenant=self._caller.tenant, route=self._path, query=request.query, now=self._now
+        )
+
+    def _document(self, answer: Answer, request: Request) -> dict[str, Any]:
+        given = answer.body
+        if given is None:
+            document: dict[str, Any] = {}
+        elif isinstance(given, Mapping):
+            document = dict(given)
+        else:
+            document = given.model_dump(mode="json")
+        if self._route.paged:
+            document["next_page_token"] = self._next_token(answer.next_id, request)
+        return document
+
+    def _audit(self, outcome: str, answer: Answer | None, document: Any) -> None:
+        """Write the audit record. Of a secret that is read it comes before the secret goes out, or nothing does."""
+        write = self._outside.audit
+        if not self._route.audited or write is None or self._dry_run or not self._caller.tenant:
+            return
+        if self._told or (answer is not None and answer.audited):
+            return
+        subject = (answer.subject if answer else None) or audit.subject_of(self._path, self._params.values(), document)
+        made = audit.record(
+            self._caller,
+            action=self._route.action,
+            subject=subject,
+            outcome=outcome,
+            request_id=self._request_id,
+            fields=self._names,
+            now=self._now,
+            randomness=self._outside.randomness(10),
+        )
+        try:
+            write(self._caller, made)
+            self._told = True
+        except Exception as error:
+            log_failure(self._outside.logger, error, self._request_id)
+            if self._route.method == "GET" and answer is not None:
+                raise
+
+    def _failed(self, error: Exception) -> Reply:
+        shown = problems.shown(error, guarded=self._route.if_match)
+        if not isinstance(error, CallerError):
+            log_failure(self._outside.logger, error, self._request_id)
+        self._audit(shown.error_type, None, None)
+        answered = refusal(shown, path=self._path, request_id=self._request_id)
+        if self._keys is not None and self._claim is not None:
+            self._settle_key(error, shown, self._keys, self._claim)
+        return answered
+
+    def _settle_key(self, error: Exception, shown: StockyardError, keys: Keys, claim: Claim) -> None:
+        """Keep a final refusal under the key; let a failure that may pass be tried again."""
+        try:
+            if isinstance(error, CallerError) and not error.retryable:
+                document = problems.document(shown, instance=self._path, request_id=self._request_id)
+                idempotency.finish(keys, claim, shown.status, problems.headers(shown), document)
+            else:
+                idempotency.give_up(keys, claim, self._now)
+        except StockyardError as second:
+            # the lease runs out by itself; the first error is the one to answer
+            log_failure(self._outside.logger, second, self._request_id)
+
+
+def _headers(answer: Answer) -> dict[str, str]:
+    headers = dict(answer.headers)
+    if answer.version is not None:
+        headers["ETag"] = etag.tag(answer.version)
+    if answer.location is not None:
+        headers["Location"] = answer.location
+    return headers

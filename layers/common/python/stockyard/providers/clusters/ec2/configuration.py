@@ -1,0 +1,35 @@
+"""What the provider is configured with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stockyard.domain.records import Cluster
+
+DEFAULT_REGION = "us-east-1"
+DEFAULT_TYPE = "t3.xlarge"
+
+
+@dataclass(frozen=True, slots=True)
+class Ec2Config:
+    """Names, versions and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
+
+    name_prefix: str
+    kubernetes_version: str
+    api_url: str
+    issuer: str
+    audience: str
+    visibility_seconds: int = 60
+
+
+def region(cluster: Cluster) -> str:
+    """The region of a cluster."""
+    return str(cluster.settings.get("region_name") or DEFAULT_REGION)
+
+
+def control_plane_type(cluster: Cluster) -> str:
+    """The control group's first type, else ``control_plane_instance_type``, else the default."""
+    for group in cluster.settings.get("autoscaler_node_groups") or ():
+        if group.get("role") == "control" and group.get("instance_types"):
+            return str(group["instance_types"][0])
+    return str(cluster.settings.get("control_plane_instance_type") or DEFAULT_TYPE)

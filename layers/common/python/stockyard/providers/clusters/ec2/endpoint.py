@@ -1,0 +1,98 @@
+"""The endpoint phase: a network load balancer before the API server, from the start, since its name never changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.errors import NotYetVisible, VendorError, VendorRefused
+from stockyard.ports import Outcome
+from stockyard.providers.clusters.ec2 import elb_kinds, network, tags
+from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.security import API_PORT
+
+
+def short_name(builder: Builder, suffix: str) -> str:
+    """At most 32 characters, as load balancing wants it: the prefix and the unique end of the client id."""
+    return f"{builder.config.name_prefix[:14].strip('-')}-{builder.work.cluster.client_id[-12:]}-{suffix}"
+
+
+def ensure(builder: Builder) -> Outcome:
+    """Target group, load balancer and listener; the fact ``endpoint`` is the API server's URL."""
+    net = network.of(builder)
+    group = target_group(builder, net)
+    name = short_name(builder, "api")
+
+    def create(_line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "elbv2",
+            "create_load_balancer",
+            Name=name,
+            Type="network",
+            # A VPC without a public subnet can only have an internal one.
+            Scheme="internet-facing" if net.public else "internal",
+            Subnets=list(net.balanced),
+            Tags=tags.pairs(marks),
+        )
+        return str(answer["LoadBalancers"][0]["LoadBalancerArn"])
+
+    wish = Wish(
+        elb_kinds.LOAD_BALANCER, "api", name, create, lambda arn: _configure(builder, arn, group), identity=True
+    )
+    arn = builder.want(wish).vendor_id
+    found = builder.calls.call("elbv2", "describe_load_balancers", LoadBalancerArns=[arn])["LoadBalancers"]
+    if not found:
+        raise NotYetVisible(f"load balancer {name} is not shown yet")
+    url = f"https://{found[0]['DNSName']}:{API_PORT}"
+    return Outcome(True, url, facts={"endpoint": url})
+
+
+def target_group(builder: Builder, net: network.Network) -> str:
+    """The ARN of the group that the control plane's machine is registered in."""
+    name = short_name(builder, "tg")
+
+    def create(_line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "elbv2",
+            "create_target_group",
+            Name=name,
+            Protocol="TCP",
+            Port=API_PORT,
+            VpcId=net.vpc_id,
+            TargetType="instance",
+            HealthCheckProtocol="TCP",
+            Tags=tags.pairs(marks),
+        )
+        return str(answer["TargetGroups"][0]["TargetGroupArn"])
+
+    return builder.want(Wish(elb_kinds.TARGET_GROUP, "api", name, create, identity=True)).vendor_id
+
+
+def made_target_group(builder: Builder) -> str:
+    """The target group on the ledger. Raises ``VendorRefused`` when the endpoint phase has not run."""
+    line = builder.work.ledger.find(elb_kinds.TARGET_GROUP.name, "api")
+    if line is None or line.state != "made":
+        raise VendorRefused("the endpoint is not on the ledger", hint="Resume from the endpoint phase.")
+    return line.vendor_id
+
+
+def _configure(builder: Builder, balancer: str, group: str) -> None:
+    # The one control plane stands in one zone; both zones' addresses must lead there.
+    cross: list[dict[str, Any]] = [{"Key": "load_balancing.cross_zone.enabled", "Value": "true"}]
+    builder.calls.call("elbv2", "modify_load_balancer_attributes", LoadBalancerArn=balancer, Attributes=cross)
+    listeners = builder.calls.pages("elbv2", "describe_listeners", "Listeners", LoadBalancerArn=balancer)
+    if any(listener.get("Port") == API_PORT for listener in listeners):
+        return
+    try:
+        builder.calls.call(
+            "elbv2",
+            "create_listener",
+            LoadBalancerArn=balancer,
+            Protocol="TCP",
+            Port=API_PORT,
+            DefaultActions=[{"Type": "forward", "TargetGroupArn": group}],
+            Tags=tags.pairs(tags.ours(builder.work.installation, builder.work.tenant)),
+        )
+    except VendorError as error:
+        if error.code != "DuplicateListener":
+            raise

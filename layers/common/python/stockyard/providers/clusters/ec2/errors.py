@@ -1,0 +1,145 @@
+"""Vendor to ours: the one table that says what an answer of AWS means to us."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore import exceptions as boto
+
+from stockyard import errors as ours
+
+DUPLICATE = re.compile(
+    r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict"
+)
+"""Codes that say that something of this name or range exists already."""
+
+Row = tuple[str, str, type[ours.VendorError], str]
+
+TABLE: tuple[Row, ...] = (
+    # code, message, our error, what a person can do. The first row that matches both decides.
+    (
+        r"InvalidParameterValue|InvalidParameterCombination",
+        r"(?i)invalid iam instance profile",
+        ours.NotYetVisible,
+        "The instance profile is new; IAM needs a moment.",
+    ),
+    (
+        r"RequestLimitExceeded|Throttling.*|TooManyRequests.*|.*RequestThrottled.*|SlowDown|BandwidthLimitExceeded",
+        "",
+        ours.VendorThrottled,
+        "AWS limits the rate of calls of this account; it is tried again.",
+    ),
+    (
+        r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity",
+        "",
+        ours.InsufficientCapacity,
+        "The zone has none of this instance type now; wait, or choose another type or region.",
+    ),
+    (
+        r"InsufficientFreeAddressesInSubnet",
+        "",
+        ours.VendorRefused,
+        "The subnet has no free address; choose another subnet.",
+    ),
+    (
+        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume)?"
+        r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
+        r"RulesPerSecurityGroupLimitExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
+        r"ServiceQuotaExceeded.*",
+        "",
+        ours.VendorQuotaExceeded,
+        "A quota of the AWS account is used up; ask AWS to raise it, or remove what is not needed.",
+    ),
+    (
+        r"UnauthorizedOperation|AccessDenied(Exception)?|NotAuthorized|Client\.UnauthorizedOperation",
+        "",
+        ours.PermissionDenied,
+        "The role in the AWS account lacks a permission; deploy the account's current template again.",
+    ),
+    (
+        r"AuthFailure|InvalidClientTokenId|ExpiredToken(Exception)?|UnrecognizedClientException|SignatureDoesNotMatch|"
+        r"RequestExpired|OptInRequired|InvalidAccessKeyId|Blocked|PendingVerification",
+        "",
+        ours.CredentialsRevoked,
+        "AWS does not accept the account's credentials; check the role and verify the cloud account.",
+    ),
+    (
+        r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception)?|"
+        r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed",
+        "",
+        ours.VendorNotFound,
+        "It does not exist in this region of the account.",
+    ),
+    (
+        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse",
+        "",
+        ours.VendorConflict,
+        "Something still uses it; it is tried again.",
+    ),
+    (
+        r"IncorrectState|IncorrectInstanceState|Incorrect.*State.*|ConcurrentModification(Exception)?|OperationAborted|"
+        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted",
+        "",
+        ours.VendorConflict,
+        "It is busy with another change; it is tried again.",
+    ),
+    (
+        r"IdempotentParameterMismatch",
+        "",
+        ours.VendorRefused,
+        "The same request was made with other values before; resume the operation.",
+    ),
+    (
+        DUPLICATE.pattern,
+        "",
+        ours.VendorRefused,
+        "Something that is not ours has the same name; rename or remove it.",
+    ),
+    (
+        r"InternalError|InternalFailure|ServerInternal|ServiceUnavailable(Exception)?|Unavailable|ServiceFailure",
+        "",
+        ours.VendorUnavailable,
+        "AWS has a fault; it is tried again.",
+    ),
+)
+
+
+def classify(code: str, message: str, status: int) -> tuple[type[ours.VendorError], str]:
+    """The error class and hint for an answer's code, message and HTTP status."""
+    for code_pattern, message_pattern, kind, hint in TABLE:
+        if re.fullmatch(code_pattern, code) and (not message_pattern or re.search(message_pattern, message)):
+            return kind, hint
+    if status == 429:
+        return ours.VendorThrottled, "It is tried again."
+    if status >= 500:
+        return ours.VendorUnavailable, "AWS has a fault; it is tried again."
+    return ours.VendorRefused, "AWS refuses the request as it is."
+
+
+def translate(error: Exception, doing: str) -> ours.VendorError:
+    """Our error for one of botocore's. ``doing`` names the service and the call; no parameter is shown."""
+    if isinstance(error, boto.ClientError):
+        body = error.response.get("Error", {})
+        code, message = str(body.get("Code", "")), str(body.get("Message", ""))
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
+        kind, hint = classify(code, message, status)
+        return kind(f"{doing}: {message or code}", code=code, hint=hint)
+    name = type(error).__name__
+    if isinstance(error, (boto.ConnectTimeoutError, boto.ReadTimeoutError)):
+        return ours.VendorTimeout(f"{doing}: no answer in time", code=name)
+    if isinstance(error, (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)):
+        return ours.CredentialsRevoked(f"{doing}: no credentials", code=name)
+    if isinstance(error, (boto.ParamValidationError, boto.InvalidRegionError)):
+        return ours.VendorRefused(f"{doing}: {error}", code=name)
+    return ours.VendorUnavailable(f"{doing}: {name}", code=name)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise what botocore raises as one of ours."""
+    try:
+        yield
+    except (boto.ClientError, boto.BotoCoreError, boto.HTTPClientError) as error:
+        raise translate(error, doing) from error

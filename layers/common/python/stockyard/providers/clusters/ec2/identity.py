@@ -1,0 +1,101 @@
+"""The identity phase: the role of the cluster's machines and the instance profile that carries it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from stockyard.domain.records import CloudAccount, Resource
+from stockyard.errors import VendorError
+from stockyard.ports import Outcome
+from stockyard.providers.clusters.ec2 import iam_kinds, tags
+from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.sessions import account_number, partition
+
+POLICY_NAME = "node"
+NODE_ACTIONS = ("ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones")
+"""What a kubelet and the cloud's node controller read about the machine they run on; AWS offers no narrower resource.
+That a machine says who it is (``sts:GetCallerIdentity``) needs no permission."""
+
+_TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+
+
+def boundary_name(prefix: str) -> str:
+    """The managed policy of the tenant's template that bounds every role we make."""
+    return f"{prefix}-node-boundary"
+
+
+def boundary_arn(account: CloudAccount, prefix: str) -> str:
+    """The account's own ``permissions_boundary`` if it names one, else the template's."""
+    named = account.attributes.get("permissions_boundary")
+    return str(named or f"arn:{partition(account)}:iam::{account_number(account)}:policy/{boundary_name(prefix)}")
+
+
+def node_policy() -> dict[str, Any]:
+    """The inline policy of the role."""
+    statement = {"Sid": "ReadTheMachine", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+def role_name(builder: Builder) -> str:
+    """``{prefix}-{client_id}-node-role``."""
+    return builder.name("node-role")
+
+
+def profile_name(builder: Builder) -> str:
+    """``{prefix}-{client_id}-instance-profile``."""
+    return builder.name("instance-profile")
+
+
+def ensure(builder: Builder) -> Outcome:
+    """The role with its policy, and the profile with the role."""
+    role, profile = role_name(builder), profile_name(builder)
+
+    def create_role(_line: Resource, marks: dict[str, str]) -> str:
+        builder.calls.call(
+            "iam",
+            "create_role",
+            RoleName=role,
+            Path=iam_kinds.PATH,
+            AssumeRolePolicyDocument=json.dumps(_TRUST),
+            PermissionsBoundary=boundary_arn(builder.work.account, builder.config.name_prefix),
+            Tags=tags.pairs(marks),
+        )
+        return role
+
+    def create_profile(_line: Resource, marks: dict[str, str]) -> str:
+        builder.calls.call(
+            "iam", "create_instance_profile", InstanceProfileName=profile, Path=iam_kinds.PATH, Tags=tags.pairs(marks)
+        )
+        return profile
+
+    def put_policy(_role: str) -> None:
+        document = json.dumps(node_policy())
+        builder.calls.call("iam", "put_role_policy", RoleName=role, PolicyName=POLICY_NAME, PolicyDocument=document)
+
+    builder.want(Wish(iam_kinds.ROLE, "node", role, create_role, put_policy, identity=True))
+    builder.want(
+        Wish(
+            iam_kinds.INSTANCE_PROFILE,
+            "node",
+            profile,
+            create_profile,
+            lambda _profile: _carry(builder, profile, role),
+            identity=True,
+        )
+    )
+    return Outcome(True, f"{role} and {profile}")
+
+
+def _carry(builder: Builder, profile: str, role: str) -> None:
+    if role in iam_kinds.profile_roles(builder.calls, profile):
+        return
+    try:
+        builder.calls.call("iam", "add_role_to_instance_profile", InstanceProfileName=profile, RoleName=role)
+    except VendorError as error:
+        # A profile holds one role: it is there, and the listing was not up to date.
+        if error.code != "LimitExceeded":
+            raise

@@ -1,0 +1,138 @@
+"""The control plane phase: one machine that turns itself into a control plane and stands behind the endpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.errors import NotYetVisible, VendorError, VendorNotFound, VendorRefused
+from stockyard.ports import Outcome
+from stockyard.providers.clusters.ec2 import ec2_kinds, identity, network, security, tags, user_data
+from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.configuration import control_plane_type
+from stockyard.providers.clusters.ec2.endpoint import made_target_group
+from stockyard.providers.clusters.ec2.security import API_PORT
+
+CANONICAL = "099720109477"
+"""AWS account of Ubuntu's publisher."""
+IMAGE_PARAMETER = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
+ROOT_DEVICE = "/dev/sda1"
+ROOT_GIB = 50
+
+
+def ensure(builder: Builder) -> Outcome:
+    """The machine, running and registered. Facts: ``instance_id``."""
+    line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, "control-plane")
+    detail = dict(line.detail) if line else _choice(builder)
+    wish = Wish(
+        ec2_kinds.INSTANCE,
+        "control-plane",
+        builder.name("control-plane"),
+        lambda line, marks: _run(builder, line, marks),
+        detail=detail,
+        extra_tags={tags.kubernetes(builder.work.cluster.client_id): "owned"},
+    )
+    instance = builder.want(wish)
+    item = _described(builder, instance.vendor_id)
+    state = item["State"]["Name"]
+    facts = {"instance_id": instance.vendor_id}
+    if state == "pending":
+        return Outcome(False, f"{instance.vendor_id} is starting", wait_seconds=10, facts=facts)
+    if state != "running":
+        reason = item.get("StateReason", {}).get("Message", "") or "no reason given"
+        raise VendorRefused(
+            f"{instance.vendor_id} is {state}: {reason}", hint="See the reason, then delete the cluster or resume."
+        )
+    builder.calls.call(
+        "elbv2",
+        "register_targets",
+        TargetGroupArn=made_target_group(builder),
+        Targets=[{"Id": instance.vendor_id, "Port": API_PORT}],
+    )
+    return Outcome(True, f"{instance.vendor_id} runs", facts=facts)
+
+
+def _choice(builder: Builder) -> dict[str, Any]:
+    """Image and type, chosen once and written with the intent: a repeated request must not differ."""
+    wanted = control_plane_type(builder.work.cluster)
+    found = builder.calls.call("ec2", "describe_instance_types", InstanceTypes=[wanted])["InstanceTypes"]
+    if not found:
+        raise VendorRefused(f"{wanted} is not offered in {builder.calls.region}", hint="Choose another type.")
+    arm = "arm64" in found[0].get("ProcessorInfo", {}).get("SupportedArchitectures", ())
+    return {"type": wanted, "image": image(builder, arm)}
+
+
+def image(builder: Builder, arm: bool) -> str:
+    """The current Ubuntu 24.04 image, by the publisher's public parameter, else by its newest image."""
+    name = IMAGE_PARAMETER.format("arm64" if arm else "amd64")
+    try:
+        return str(builder.calls.call("ssm", "get_parameter", Name=name)["Parameter"]["Value"])
+    except VendorNotFound:
+        pass
+    # Regions without the parameters.
+    images = builder.calls.pages(
+        "ec2",
+        "describe_images",
+        "Images",
+        Owners=[CANONICAL],
+        Filters=[
+            {"Name": "name", "Values": ["ubuntu/images/*"]},
+            {"Name": "architecture", "Values": ["arm64" if arm else "x86_64"]},
+        ],
+    )
+    ordered = sorted(images, key=lambda i: ("24.04" in i["Name"], i.get("CreationDate", ""), i["ImageId"]))
+    if not ordered:
+        raise VendorRefused(
+            f"{builder.calls.region} shows no Ubuntu image", hint="Choose another region or instance type."
+        )
+    return str(ordered[-1]["ImageId"])
+
+
+def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
+    settings, config, cluster = builder.work.cluster.settings, builder.config, builder.work.cluster
+    interface = {
+        "DeviceIndex": 0,
+        "SubnetId": network.of(builder).subnet_id,
+        "Groups": [security.group(builder, security.CONTROL_PLANE), security.group(builder, security.NODE)],
+        "AssociatePublicIpAddress": bool(settings.get("public_control_plane")),
+        "DeleteOnTermination": True,
+    }
+    disk = {"VolumeSize": ROOT_GIB, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+    answer = builder.calls.call(
+        "ec2",
+        "run_instances",
+        ImageId=line.detail["image"],
+        InstanceType=line.detail["type"],
+        MinCount=1,
+        MaxCount=1,
+        ClientToken=line.token,
+        KeyName=settings["key_pair"],
+        IamInstanceProfile={"Name": identity.profile_name(builder)},
+        MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
+        BlockDeviceMappings=[{"DeviceName": ROOT_DEVICE, "Ebs": disk}],
+        NetworkInterfaces=[interface],
+        UserData=user_data.render(
+            api_url=config.api_url,
+            cluster_id=cluster.id,
+            client_id=cluster.client_id,
+            kubernetes_version=config.kubernetes_version,
+            issuer=config.issuer,
+            audience=config.audience,
+        ),
+        TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
+    )
+    return str(answer["Instances"][0]["InstanceId"])
+
+
+def _described(builder: Builder, instance: str) -> dict[str, Any]:
+    try:
+        answer = builder.calls.call("ec2", "describe_instances", InstanceIds=[instance])
+    except VendorError as error:
+        if isinstance(error, VendorNotFound):
+            raise NotYetVisible(f"{instance} is not shown yet", code=error.code) from error
+        raise
+    for reservation in answer["Reservations"]:
+        for item in reservation["Instances"]:
+            found: dict[str, Any] = item
+            return found
+    raise NotYetVisible(f"{instance} is not shown yet")

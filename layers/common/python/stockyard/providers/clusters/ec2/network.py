@@ -1,0 +1,237 @@
+"""The network phase: our own VPC over two zones, or the tenant's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.errors import NotYetVisible, VendorError, VendorRefused
+from stockyard.ports import Finding, Outcome
+from stockyard.providers.clusters.ec2 import ec2_kinds, given, tags
+from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.configuration import control_plane_type
+from stockyard.providers.clusters.ec2.kinds import GIVEN_NETWORK
+
+CIDR = "10.0.0.0/16"
+SUBNETS = {
+    "public-a": "10.0.0.0/20",
+    "public-b": "10.0.16.0/20",
+    "private-a": "10.0.64.0/18",
+    "private-b": "10.0.128.0/18",
+}
+ZONES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What later phases need to know. ``balanced`` are the load balancer's subnets; ``nat`` our gateway's address."""
+
+    vpc_id: str
+    cidr: str
+    subnet_id: str
+    balanced: tuple[str, ...]
+    public: bool
+    nat: str = ""
+
+
+def is_given(settings: dict[str, Any]) -> bool:
+    """Whether the tenant names a VPC or a subnet."""
+    return bool(settings.get("vpc_id") or settings.get("subnet_id"))
+
+
+def ensure(builder: Builder) -> Outcome:
+    """Make the network, or choose the given one. Not done while the NAT gateway comes up."""
+    if is_given(builder.work.cluster.settings):
+        chosen = _given(builder)
+        return Outcome(True, f"{chosen.vpc_id} and {chosen.subnet_id} are used as they are")
+    vpc = builder.want(Wish(ec2_kinds.VPC, "main", builder.name("vpc"), _vpc(builder), _names(builder))).vendor_id
+    gateway = builder.want(
+        Wish(
+            ec2_kinds.INTERNET_GATEWAY,
+            "main",
+            builder.name("igw"),
+            _plain(builder, "create_internet_gateway", "InternetGateway", "InternetGatewayId", "internet-gateway"),
+            lambda found: _attach(builder, found, vpc),
+        )
+    ).vendor_id
+    subnets = _subnets(builder, vpc)
+    _route_table(builder, "public", vpc, [subnets["public-a"], subnets["public-b"]], {"GatewayId": gateway})
+    address = builder.want(Wish(ec2_kinds.ADDRESS, "nat", builder.name("nat"), _address(builder))).vendor_id
+    nat = builder.want(Wish(ec2_kinds.NAT_GATEWAY, "main", builder.name("nat"), _nat(builder, subnets, address)))
+    if nat.pending:
+        return Outcome(False, f"NAT gateway {nat.vendor_id} is coming up")
+    _route_table(builder, "private", vpc, [subnets["private-a"], subnets["private-b"]], {"NatGatewayId": nat.vendor_id})
+    return Outcome(True, f"{vpc} with four subnets")
+
+
+def of(builder: Builder) -> Network:
+    """The network as the ledger knows it. Raises ``VendorRefused`` when the network phase has not run."""
+    ledger = builder.work.ledger
+    choice = ledger.find(GIVEN_NETWORK.name, "main")
+    if choice is not None:
+        detail = choice.detail
+        return Network(
+            detail["vpc_id"], detail["cidr"], detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
+        )
+
+    def made(kind: str, key: str) -> str:
+        line = ledger.find(kind, key)
+        if line is None or line.state != "made":
+            raise VendorRefused(f"{kind} {key} is not on the ledger", hint="Resume from the network phase.")
+        return line.vendor_id
+
+    place = "public-a" if builder.work.cluster.settings.get("public_control_plane") else "private-a"
+    answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=[made("address", "nat")])
+    nat = str(answer["Addresses"][0].get("PublicIp", "")) if answer["Addresses"] else ""
+    balanced = (made("subnet", "public-a"), made("subnet", "public-b"))
+    return Network(made("vpc", "main"), CIDR, made("subnet", place), balanced, public=True, nat=nat)
+
+
+def _given(builder: Builder) -> given.Given:
+    ledger = builder.work.ledger
+    line = ledger.find(GIVEN_NETWORK.name, "main")
+    if line is None or line.state != "made":
+        chosen = given.choose(builder.calls, builder.work.cluster.settings)
+        if isinstance(chosen, Finding):
+            raise VendorRefused(chosen.detail, hint=f"Correct {chosen.pointer} and create the cluster again.")
+        line = ledger.made(ledger.intend(GIVEN_NETWORK.name, "main", asdict(chosen)), chosen.subnet_id)
+    detail = line.detail
+    return given.Given(
+        detail["vpc_id"], detail["cidr"], detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
+    )
+
+
+def _plain(builder: Builder, operation: str, thing: str, identity: str, resource: str, **parameters: Any) -> Any:
+    """A creating call whose answer holds one thing with its id."""
+
+    def create(_line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "ec2", operation, TagSpecifications=tags.specification([resource], marks), **parameters
+        )
+        return str(answer[thing][identity])
+
+    return create
+
+
+def _vpc(builder: Builder) -> Any:
+    return _plain(builder, "create_vpc", "Vpc", "VpcId", "vpc", CidrBlock=CIDR)
+
+
+def _names(builder: Builder) -> Any:
+    def configure(vpc: str) -> None:
+        # AWS takes one attribute a call; host names need support first.
+        for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
+            builder.calls.call("ec2", "modify_vpc_attribute", VpcId=vpc, **{attribute: {"Value": True}})
+
+    return configure
+
+
+def _attach(builder: Builder, gateway: str, vpc: str) -> None:
+    answer = builder.calls.call("ec2", "describe_internet_gateways", InternetGatewayIds=[gateway])
+    attached = [item["VpcId"] for found in answer["InternetGateways"] for item in found.get("Attachments", ())]
+    if vpc in attached:
+        return
+    try:
+        builder.calls.call("ec2", "attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
+    except VendorError as error:
+        if error.code != "Resource.AlreadyAssociated":
+            raise
+
+
+def zones(builder: Builder) -> list[str]:
+    """Two zones of the region that offer the control plane's type, the same ones each time."""
+    wanted = control_plane_type(builder.work.cluster)
+    offers = builder.calls.pages(
+        "ec2",
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone",
+        Filters=[{"Name": "instance-type", "Values": [wanted]}],
+    )
+    offering = {str(offer["Location"]) for offer in offers}
+    answer = builder.calls.call(
+        "ec2", "describe_availability_zones", Filters=[{"Name": "state", "Values": ["available"]}]
+    )
+    here = sorted(
+        str(zone["ZoneName"])
+        for zone in answer["AvailabilityZones"]
+        if zone.get("ZoneType", "availability-zone") == "availability-zone"
+    )
+    if not offering.intersection(here):
+        raise VendorRefused(
+            f"no zone of {builder.calls.region} offers {wanted}", hint="Choose another instance type or region."
+        )
+    # The control plane stands in the first; the second need not offer the type.
+    ordered = [zone for zone in here if zone in offering] + [zone for zone in here if zone not in offering]
+    if len(ordered) < ZONES:
+        raise VendorRefused(f"{builder.calls.region} has fewer than {ZONES} zones", hint="Choose another region.")
+    return ordered[:ZONES]
+
+
+def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
+    made: dict[str, str] = {}
+    chosen: list[str] = []
+    for key, cidr in SUBNETS.items():
+        line = builder.work.ledger.find("subnet", key)
+        if line is None and not chosen:
+            chosen = zones(builder)
+        zone = str(line.detail["zone"]) if line else chosen["ab".index(key[-1])]
+        role = "elb" if key.startswith("public") else "internal-elb"
+        extra = {
+            f"kubernetes.io/role/{role}": "1",
+            tags.kubernetes(builder.work.cluster.client_id): "owned",
+        }
+        create = _plain(
+            builder, "create_subnet", "Subnet", "SubnetId", "subnet", VpcId=vpc, CidrBlock=cidr, AvailabilityZone=zone
+        )
+        wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail={"zone": zone}, extra_tags=extra)
+        made[key] = builder.want(wish).vendor_id
+    return made
+
+
+def _address(builder: Builder) -> Any:
+    def create(_line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "ec2", "allocate_address", Domain="vpc", TagSpecifications=tags.specification(["elastic-ip"], marks)
+        )
+        return str(answer["AllocationId"])
+
+    return create
+
+
+def _nat(builder: Builder, subnets: dict[str, str], address: str) -> Any:
+    def create(line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "ec2",
+            "create_nat_gateway",
+            SubnetId=subnets["public-a"],
+            AllocationId=address,
+            ClientToken=line.token,
+            TagSpecifications=tags.specification(["natgateway"], marks),
+        )
+        return str(answer["NatGateway"]["NatGatewayId"])
+
+    return create
+
+
+def _route_table(builder: Builder, key: str, vpc: str, subnets: list[str], target: dict[str, str]) -> None:
+    def create(line: Resource, marks: dict[str, str]) -> str:
+        specification = tags.specification(["route-table"], marks)
+        answer = builder.calls.call(
+            "ec2", "create_route_table", VpcId=vpc, ClientToken=line.token, TagSpecifications=specification
+        )
+        return str(answer["RouteTable"]["RouteTableId"])
+
+    def configure(table: str) -> None:
+        found = builder.calls.call("ec2", "describe_route_tables", RouteTableIds=[table])["RouteTables"]
+        if not found:
+            raise NotYetVisible(f"route table {table} is not shown yet")
+        if not any(route.get("DestinationCidrBlock") == "0.0.0.0/0" for route in found[0]["Routes"]):
+            builder.calls.call("ec2", "create_route", RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **target)
+        associated = {item.get("SubnetId") for item in found[0].get("Associations", ())}
+        for subnet in subnets:
+            if subnet not in associated:
+                builder.calls.call("ec2", "associate_route_table", RouteTableId=table, SubnetId=subnet)
+
+    builder.want(Wish(ec2_kinds.ROUTE_TABLE, key, builder.name(f"{key}-routes"), create, configure))

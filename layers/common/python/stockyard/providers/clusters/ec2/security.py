@@ -1,0 +1,89 @@
+"""The security phase: who may reach the API server, and what nodes may say to each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.errors import VendorError
+from stockyard.ports import Outcome
+from stockyard.providers.clusters.ec2 import ec2_kinds, network, tags
+from stockyard.providers.clusters.ec2.building import Builder, Wish
+
+API_PORT = 6443
+EVERYWHERE = "0.0.0.0/0"
+CONTROL_PLANE, NODE = "control-plane", "node"
+
+
+def ensure(builder: Builder) -> Outcome:
+    """The two groups with their rules. Nodes and control plane are both in the node group, which trusts itself."""
+    net = network.of(builder)
+    _group(builder, CONTROL_PLANE, net.vpc_id, "API server of a Stockyard cluster", control_plane_rules(builder, net))
+    owned = {tags.kubernetes(builder.work.cluster.client_id): "owned"}
+    _group(builder, NODE, net.vpc_id, "Nodes of a Stockyard cluster", [], owned)
+    return Outcome(True, "two security groups")
+
+
+def control_plane_rules(builder: Builder, net: network.Network) -> list[dict[str, Any]]:
+    """The API port for the CIDR list, the VPC and our own NAT address; SSH only for ``ssh_cidrs``."""
+    settings = builder.work.cluster.settings
+    # The load balancer keeps the caller's address, so the list holds here; nodes come back in through their NAT.
+    api = [*(settings.get("api_cidrs") or [EVERYWHERE]), net.cidr, *([f"{net.nat}/32"] if net.nat else [])]
+    rules = [_rule(API_PORT, api)]
+    if settings.get("ssh_cidrs"):
+        rules.append(_rule(22, list(settings["ssh_cidrs"])))
+    return rules
+
+
+def _rule(port: int, cidrs: list[str]) -> dict[str, Any]:
+    four = [{"CidrIp": cidr} for cidr in dict.fromkeys(cidrs) if ":" not in cidr]
+    six = [{"CidrIpv6": cidr} for cidr in dict.fromkeys(cidrs) if ":" in cidr]
+    return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "IpRanges": four, "Ipv6Ranges": six}
+
+
+def _group(
+    builder: Builder,
+    key: str,
+    vpc: str,
+    description: str,
+    rules: list[dict[str, Any]],
+    extra: dict[str, str] | None = None,
+) -> None:
+    name = builder.name(f"{key}-sg")
+
+    def create(_line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "ec2",
+            "create_security_group",
+            GroupName=name,
+            Description=description,
+            VpcId=vpc,
+            TagSpecifications=tags.specification(["security-group"], marks),
+        )
+        return str(answer["GroupId"])
+
+    def configure(group: str) -> None:
+        wanted = rules or [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+        for rule in wanted:
+            # One rule a call: a duplicate from an earlier try would refuse the others with it.
+            _authorize(builder, group, rule)
+
+    builder.want(Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, extra_tags=extra))
+
+
+def _authorize(builder: Builder, group: str, rule: dict[str, Any]) -> None:
+    for part in ("IpRanges", "Ipv6Ranges", "UserIdGroupPairs"):
+        for peer in rule.get(part, ()):
+            ports: dict[str, Any] = {name: rule[name] for name in ("IpProtocol", "FromPort", "ToPort") if name in rule}
+            permission = {**ports, part: [peer]}
+            try:
+                builder.calls.call("ec2", "authorize_security_group_ingress", GroupId=group, IpPermissions=[permission])
+            except VendorError as error:
+                if error.code != "InvalidPermission.Duplicate":
+                    raise
+
+
+def group(builder: Builder, key: str) -> str:
+    """The id of a group made by this phase."""
+    line = builder.work.ledger.find(ec2_kinds.SECURITY_GROUP.name, key)
+    return line.vendor_id if line else ""

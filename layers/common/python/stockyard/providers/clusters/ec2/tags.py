@@ -1,0 +1,73 @@
+"""The tags on everything we make, and how they are written for each service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.ports import CloudWork
+
+INSTALLATION = "stockyard:installation"
+TENANT = "stockyard:tenant"
+RESOURCE = "stockyard:resource"
+GENERATION = "stockyard:generation"
+KEY = "stockyard:key"
+"""``kind/key`` of the ledger line, so that a lookup by tag is exact."""
+SINCE = "stockyard:since"
+"""When the line was intended; the sweep needs an age of things that have none of their own."""
+
+
+def ours(installation: str, tenant: str) -> dict[str, str]:
+    """What the sweep looks for."""
+    return {INSTALLATION: installation, TENANT: tenant}
+
+
+def of_line(work: CloudWork, line: Resource) -> dict[str, str]:
+    """What identifies the thing that a ledger line stands for."""
+    key = f"{line.kind}/{line.key}"
+    return {**ours(work.installation, work.tenant), RESOURCE: work.cluster.id, KEY: key}
+
+
+def kubernetes(client_id: str) -> str:
+    """The tag key by which a cluster's own controllers know what is theirs."""
+    return f"kubernetes.io/cluster/{client_id}"
+
+
+def full(
+    work: CloudWork, line: Resource, prefix: str, name: str, extra: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """All tags of a new thing."""
+    return {
+        "Name": name,
+        **of_line(work, line),
+        GENERATION: str(work.cluster.generation),
+        SINCE: line.intended_at,
+        f"{prefix}-cluster": work.cluster.client_id,
+        **(extra or {}),
+    }
+
+
+def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """As AWS writes tags."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def mapping(found: Sequence[Mapping[str, str]] | None) -> dict[str, str]:
+    """The reverse of :func:`pairs`."""
+    return {tag["Key"]: tag["Value"] for tag in found or ()}
+
+
+def specification(kinds: Sequence[str], tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """EC2's ``TagSpecifications`` for each resource type a call makes."""
+    return [{"ResourceType": kind, "Tags": pairs(tags)} for kind in kinds]
+
+
+def filters(tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """EC2's ``Filters`` for things that carry all these tags."""
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+
+
+def carries(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether ``found`` holds every wanted tag."""
+    return all(found.get(key) == value for key, value in wanted.items())

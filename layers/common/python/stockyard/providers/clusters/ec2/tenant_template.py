@@ -1,0 +1,310 @@
+"""The CloudFormation template a tenant deploys: the role Stockyard assumes, the boundary of the roles it makes, and a
+rule that forwards EC2's spot events to our bus.
+
+Every action is written out. Creating needs our installation's tag in the request, changing and deleting needs it on
+the thing, so that the role cannot touch anything else in the account. Where AWS offers no resource or condition for an
+action, ``*`` stands alone in a statement that only reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from stockyard.domain.records import CloudAccount
+from stockyard.errors import Internal
+from stockyard.providers.clusters.ec2 import iam_kinds, tags
+from stockyard.providers.clusters.ec2.identity import NODE_ACTIONS, boundary_name
+from stockyard.providers.clusters.ec2.sessions import account_number, role_arn
+
+READ = (
+    "ec2:DescribeAddresses",
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeImages",
+    "ec2:DescribeInstances",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInternetGateways",
+    "ec2:DescribeKeyPairs",
+    "ec2:DescribeNatGateways",
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVolumes",
+    "ec2:DescribeVpcs",
+    "elasticloadbalancing:DescribeListeners",
+    "elasticloadbalancing:DescribeLoadBalancers",
+    "elasticloadbalancing:DescribeTags",
+    "elasticloadbalancing:DescribeTargetGroups",
+    "iam:ListInstanceProfiles",
+    "iam:ListRoles",
+)
+"""AWS offers no resource narrower than ``*`` for these."""
+CREATE_EC2 = {
+    "ec2:AllocateAddress": ("elastic-ip",),
+    "ec2:CreateInternetGateway": ("internet-gateway",),
+    "ec2:CreateNatGateway": ("natgateway",),
+    "ec2:CreateRouteTable": ("route-table",),
+    "ec2:CreateSecurityGroup": ("security-group",),
+    "ec2:CreateSubnet": ("subnet",),
+    "ec2:CreateVpc": ("vpc",),
+    "ec2:RunInstances": ("instance", "volume", "network-interface"),
+}
+"""Creating action -> resource types that the call makes and tags."""
+CREATE_WITHIN = {
+    "ec2:CreateNatGateway": ("subnet", "elastic-ip"),
+    "ec2:CreateRouteTable": ("vpc",),
+    "ec2:CreateSecurityGroup": ("vpc",),
+    "ec2:CreateSubnet": ("vpc",),
+    "ec2:RunInstances": ("subnet", "security-group", "key-pair"),
+}
+"""Creating action -> existing things it uses; a VPC, subnet or key pair may be the tenant's own."""
+CHANGE_EC2 = {
+    "ec2:AssociateRouteTable": ("route-table", "subnet"),
+    "ec2:AttachInternetGateway": ("internet-gateway", "vpc"),
+    "ec2:AuthorizeSecurityGroupIngress": ("security-group",),
+    "ec2:CreateRoute": ("route-table",),
+    "ec2:DeleteInternetGateway": ("internet-gateway",),
+    "ec2:DeleteNatGateway": ("natgateway",),
+    "ec2:DeleteRouteTable": ("route-table",),
+    "ec2:DeleteSecurityGroup": ("security-group",),
+    "ec2:DeleteSubnet": ("subnet",),
+    "ec2:DeleteVolume": ("volume",),
+    "ec2:DeleteVpc": ("vpc",),
+    "ec2:DetachInternetGateway": ("internet-gateway", "vpc"),
+    "ec2:DisassociateRouteTable": ("route-table", "subnet"),
+    "ec2:ModifyVpcAttribute": ("vpc",),
+    "ec2:ReleaseAddress": ("elastic-ip",),
+    "ec2:RevokeSecurityGroupIngress": ("security-group",),
+    "ec2:TerminateInstances": ("instance",),
+}
+CREATE_ELB = ("CreateListener", "CreateLoadBalancer", "CreateTargetGroup")
+CHANGE_ELB = (
+    "DeleteLoadBalancer",
+    "DeleteTargetGroup",
+    "ModifyLoadBalancerAttributes",
+    "RegisterTargets",
+)
+ROLE_ACTIONS = (
+    "iam:DeleteRole",
+    "iam:DeleteRolePolicy",
+    "iam:DetachRolePolicy",
+    "iam:GetRole",
+    "iam:ListAttachedRolePolicies",
+    "iam:ListRolePolicies",
+)
+PROFILE_ACTIONS = (
+    "iam:AddRoleToInstanceProfile",
+    "iam:DeleteInstanceProfile",
+    "iam:GetInstanceProfile",
+    "iam:RemoveRoleFromInstanceProfile",
+)
+CONTROLLER_TAGS = {
+    "ebs": ("ebs.csi.aws.com/cluster", ["ec2:DeleteVolume"]),
+    "balancers": (
+        "elbv2.k8s.aws/cluster",
+        [
+            "ec2:DeleteSecurityGroup",
+            "elasticloadbalancing:DeleteLoadBalancer",
+            "elasticloadbalancing:DeleteTargetGroup",
+        ],
+    ),
+    "services": ("kubernetes.io/service-name", ["elasticloadbalancing:DeleteLoadBalancer"]),
+}
+"""What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
+controllers set these besides: EBS driver, load balancer controller, cloud controller."""
+SPOT_EVENTS = ("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation")
+
+Statement = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The tenant's account, in whatever region."""
+
+    account: str
+
+    def arn(self, service: str, resource: str) -> str:
+        region = "" if service == "iam" else "*"
+        return f"arn:${{AWS::Partition}}:{service}:{region}:{self.account}:{resource}"
+
+
+class Stage(Protocol):
+    """What the template needs of our own side; ``stockyard.settings.Settings`` is one."""
+
+    @property
+    def name_prefix(self) -> str: ...
+
+    @property
+    def principal_pattern(self) -> str: ...
+
+    @property
+    def bus(self) -> str: ...
+
+
+def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, Any]:
+    """The template as a document. Raises ``Internal`` when the stage names no principal pattern."""
+    if len(stage.principal_pattern.split(":")) < 6:
+        raise Internal("This stage has no principal pattern, so no role can trust it.")
+    ours = stage.principal_pattern.split(":")[4]
+    here = _Place(account_number(account))
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"AWS": {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{ours}:root"}},
+        "Action": "sts:AssumeRole",
+        "Condition": {
+            "StringEquals": {"sts:ExternalId": account.external_id},
+            "StringLike": {"aws:PrincipalArn": stage.principal_pattern},
+        },
+    }
+    prefix = stage.name_prefix
+    boundary = {"Sid": "NodesMayRead", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
+        "Resources": {
+            "Boundary": _managed(boundary_name(prefix), _policy([boundary])),
+            "Permissions": _managed(f"{prefix}-stockyard", _policy(_statements(here, installation, prefix))),
+            "Role": {
+                "Type": "AWS::IAM::Role",
+                "Properties": {
+                    "RoleName": role_arn(account).rsplit("/", 1)[-1],
+                    "AssumeRolePolicyDocument": _policy([trust]),
+                    "ManagedPolicyArns": [{"Ref": "Permissions"}],
+                },
+            },
+            **_forwarding(_bus_arn(stage.bus, ours), prefix),
+        },
+        "Outputs": {"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}},
+    }
+
+
+def _bus_arn(bus: str, account: str) -> dict[str, str]:
+    # A bus without a region of its own is the one in the stack's region.
+    name = bus or "default"
+    at = f"arn:${{AWS::Partition}}:events:${{AWS::Region}}:{account}:event-bus/{name}"
+    return {"Fn::Sub": name if name.startswith("arn:") else at}
+
+
+def _policy(statements: list[Statement]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _managed(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    properties = {"ManagedPolicyName": name, "PolicyDocument": document}
+    return {"Type": "AWS::IAM::ManagedPolicy", "Properties": properties}
+
+
+def _allow(sid: str, actions: list[str], resources: list[str], condition: dict[str, Any] | None = None) -> Statement:
+    where: Any = [resource if resource == "*" else {"Fn::Sub": resource} for resource in resources]
+    found: Statement = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": where}
+    return found | ({"Condition": condition} if condition else {})
+
+
+def _statements(here: _Place, installation: str, prefix: str) -> list[Statement]:
+    asked = {"StringEquals": {f"aws:RequestTag/{tags.INSTALLATION}": installation}}
+    marked = {"StringEquals": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
+    return [
+        _allow("Read", list(READ), ["*"]),
+        _allow(
+            "ReadImageParameter",
+            ["ssm:GetParameter"],
+            ["arn:${AWS::Partition}:ssm:*::parameter/aws/service/canonical/ubuntu/server/*"],
+        ),
+        *_compute(here, asked, marked),
+        *_balancing(here, asked, marked),
+        *_identities(here, asked, marked, prefix),
+        *_controllers(here),
+    ]
+
+
+def _things(here: _Place, uses: dict[str, tuple[str, ...]]) -> list[str]:
+    return sorted({here.arn("ec2", f"{thing}/*") for things in uses.values() for thing in things})
+
+
+def _compute(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> list[Statement]:
+    image = "arn:${AWS::Partition}:ec2:*::image/*"
+    made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
+    return [
+        _allow("Create", sorted(CREATE_EC2), _things(here, CREATE_EC2), asked),
+        _allow("CreateWithin", sorted(CREATE_WITHIN), [*_things(here, CREATE_WITHIN), image]),
+        _allow("TagWhatIsCreated", ["ec2:CreateTags"], _things(here, CREATE_EC2), _both(asked, made_by)),
+        _allow("ChangeOurs", sorted(CHANGE_EC2), _things(here, CHANGE_EC2), marked),
+    ]
+
+
+def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    return {"StringEquals": {**first["StringEquals"], **second["StringEquals"]}}
+
+
+def _balancing(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> list[Statement]:
+    def elb(names: tuple[str, ...]) -> list[str]:
+        return [f"elasticloadbalancing:{name}" for name in names]
+
+    new = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
+    listener = here.arn("elasticloadbalancing", "listener/net/*")
+    made_by = {"StringEquals": {"elasticloadbalancing:CreateAction": list(CREATE_ELB)}}
+    return [
+        _allow("CreateBalancers", elb(CREATE_ELB), new, asked),
+        _allow("TagNewBalancers", ["elasticloadbalancing:AddTags"], [*new, listener], _both(asked, made_by)),
+        _allow("ChangeOurBalancers", elb(CHANGE_ELB), new, marked),
+    ]
+
+
+def _identities(here: _Place, asked: dict[str, Any], marked: dict[str, Any], prefix: str) -> list[Statement]:
+    role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-node-role")
+    profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
+    bounded = {
+        "StringEquals": {"iam:PermissionsBoundary": {"Fn::Sub": here.arn("iam", f"policy/{boundary_name(prefix)}")}}
+    }
+    passed = {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com"]}}
+    return [
+        _allow("CreateBoundedRoles", ["iam:CreateRole"], [role], _both(asked, bounded)),
+        _allow("FillBoundedRoles", ["iam:PutRolePolicy"], [role], _both(marked, bounded)),
+        _allow("TagNewIdentities", ["iam:TagInstanceProfile", "iam:TagRole"], [role, profile], asked),
+        _allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], asked),
+        # Path and name are ours alone, and a read of an absent thing has no tag to look at.
+        _allow("Roles", list(ROLE_ACTIONS), [role]),
+        _allow("Profiles", list(PROFILE_ACTIONS), [profile]),
+        _allow("PassRoles", ["iam:PassRole"], [role], passed),
+    ]
+
+
+def _controllers(here: _Place) -> list[Statement]:
+    resources = {
+        "ec2:DeleteVolume": here.arn("ec2", "volume/*"),
+        "ec2:DeleteSecurityGroup": here.arn("ec2", "security-group/*"),
+        "elasticloadbalancing:DeleteLoadBalancer": here.arn("elasticloadbalancing", "loadbalancer/*"),
+        "elasticloadbalancing:DeleteTargetGroup": here.arn("elasticloadbalancing", "targetgroup/*"),
+    }
+    return [
+        _allow(
+            f"RemoveLeftovers{name.capitalize()}",
+            actions,
+            [resources[action] for action in actions],
+            {"StringLike": {f"aws:ResourceTag/{key}": "?*"}},
+        )
+        for name, (key, actions) in CONTROLLER_TAGS.items()
+    ]
+
+
+def _forwarding(bus_arn: dict[str, str], prefix: str) -> dict[str, Any]:
+    trust = {"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    put = {"Effect": "Allow", "Action": ["events:PutEvents"], "Resource": [bus_arn]}
+    return {
+        "ForwardRole": {
+            "Type": "AWS::IAM::Role",
+            "Properties": {
+                "AssumeRolePolicyDocument": _policy([trust]),
+                "Policies": [{"PolicyName": "forward", "PolicyDocument": _policy([put])}],
+            },
+        },
+        "ForwardSpotEvents": {
+            "Type": "AWS::Events::Rule",
+            "Properties": {
+                "Name": f"{prefix}-stockyard-spot",
+                "EventPattern": {"source": ["aws.ec2"], "detail-type": list(SPOT_EVENTS)},
+                "Targets": [{"Id": "stockyard", "Arn": bus_arn, "RoleArn": {"Fn::GetAtt": ["ForwardRole", "Arn"]}}],
+            },
+        },
+    }

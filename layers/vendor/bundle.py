@@ -1,0 +1,106 @@
+"""Builds the third-party layer from ``requirements/runtime.txt`` with uv: no Docker, no compiler, any laptop.
+
+The result depends on the pins alone, so it is kept under a name that is their hash, and built once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from uv import find_uv_bin
+
+ROOT = Path(__file__).resolve().parents[2]
+PINS = ROOT / "requirements" / "runtime.txt"
+BUILDS = Path(__file__).resolve().parent / "build"
+PLATFORM = "aarch64-manylinux2014"
+PYTHON = "3.13"
+MOST_BYTES = 200 * 1024 * 1024
+"""Lambda takes 250 MiB unzipped for a function and all its layers."""
+
+
+class BundleError(RuntimeError):
+    """uv could not build the layer; the text is what it said."""
+
+
+def command(target: Path, pins: Path = PINS) -> list[str]:
+    """The call of uv that fills ``target``. It takes wheels only, and only those whose hash is pinned."""
+    return [
+        find_uv_bin(),
+        "pip",
+        "install",
+        "--quiet",
+        "--require-hashes",
+        "--target",
+        str(target),
+        "--python-platform",
+        PLATFORM,
+        "--python-version",
+        PYTHON,
+        "--only-binary",
+        ":all:",
+        "--requirement",
+        str(pins),
+    ]
+
+
+def key(pins: Path = PINS) -> str:
+    """The name of the build: a hash of everything that the result depends on."""
+    source = f"{PLATFORM}\n{PYTHON}\n{compiler() is not None}\n".encode() + pins.read_bytes()
+    return hashlib.sha256(source).hexdigest()[:16]
+
+
+def compiler() -> str | None:
+    """An interpreter of the deployed version, which alone can write the bytecode that it reads; None without one."""
+    found = shutil.which(f"python{PYTHON}")
+    if found is None:
+        return None
+    # A version manager may have put a program of that name there which starts nothing.
+    answer = subprocess.run([found, "--version"], capture_output=True, check=False)  # noqa: S603
+    return found if answer.returncode == 0 else None
+
+
+def bundle(builds: Path = BUILDS, pins: Path = PINS) -> Path:
+    """The folder of the layer (with ``python/`` in it), built if it is not there. Raises ``BundleError``."""
+    done = builds / key(pins)
+    if done.is_dir():
+        return done
+    builds.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=builds) as folder:
+        target = Path(folder) / "layer" / "python"
+        _run(command(target, pins))
+        _trim(target)
+        python = compiler()
+        if python is not None:
+            _run([python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(target)])
+        size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
+        if size > MOST_BYTES:
+            raise BundleError(f"the layer has {size} bytes; {MOST_BYTES} is the most")
+        (Path(folder) / "layer").rename(done)
+    return done
+
+
+def _run(arguments: list[str]) -> None:
+    answer = subprocess.run(arguments, capture_output=True, text=True, check=False)  # noqa: S603
+    if answer.returncode != 0:
+        raise BundleError(f"{Path(arguments[0]).name} failed:\n{answer.stderr.strip()}")
+
+
+def _trim(target: Path) -> None:
+    """Takes away what a function never reads: scripts, caches, type stubs of compiled modules."""
+    for name in ("bin", ".lock"):
+        path = target / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    for cache in list(target.rglob("__pycache__")):
+        shutil.rmtree(cache)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{bundle()}\n")
