@@ -1,0 +1,1 @@
+"""Figures: what imports cost, what a stage costs."""

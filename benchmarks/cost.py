@@ -1,0 +1,173 @@
+"""What a default stage costs idle, and what one cluster adds: a table for people, then one JSON line of figures.
+
+Counts of resources are read off the synthesized template and its memory sizes and schedules, so a new alarm or a
+faster schedule shows. What a run does (reads, writes, seconds) is assumed, and written down below.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import rates
+from stacks.functions import FUNCTIONS, SCHEDULES
+from stacks.names import Names
+from stacks.synth import synthesize
+
+STAGE = "dev"
+GOAL = 5.0
+"""USD a month that an idle stage may cost."""
+
+MINUTES = rates.HOURS * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of a scheduled function does while nothing happens."""
+
+    seconds: float
+    reads: int
+    writes: int
+    log_kb: float = 1.0
+
+
+RUNS: Mapping[str, Run] = {
+    # A query of one empty index.
+    "relay": Run(seconds=0.1, reads=1, writes=0),
+    # Queries of the indexes; two accounts in four regions are looked at, which is waiting for the clouds.
+    "reaper": Run(seconds=4.0, reads=12, writes=1, log_kb=2.0),
+    # One price list of some hundred types, in pieces of 1 KB.
+    "catalog": Run(seconds=120.0, reads=2, writes=800, log_kb=5.0),
+}
+OWN_SECRETS = 2
+"""The realm's admin client, which the operator makes, and the page key."""
+SECRET_READS = MINUTES / SCHEDULES["reaper"][0]
+"""The sweep asks Keycloak for clients without an owner; a value is kept for five minutes."""
+STORED_GB = 0.2
+"""Table, backup and assets of a stage with a handful of clusters."""
+
+CLUSTER_TRANSITIONS = 120
+CLUSTER_INVOCATIONS = 90
+CLUSTER_SECONDS = 1.5
+CLUSTER_WRITES = 400
+CLUSTER_READS = 400
+CLUSTER_SECRETS = 2
+"""Creating, keeping for a month and deleting one cluster: its phases, polls, ledger lines, kubeconfig and CA."""
+
+DISK_GB = 40
+
+
+def counts(template: Mapping[str, Any]) -> Counter[str]:
+    """How many resources of each type the template has."""
+    return Counter(resource["Type"] for resource in template["Resources"].values())
+
+
+def traced(template: Mapping[str, Any]) -> set[str]:
+    """Names of the functions whose runs are traced."""
+    functions = (one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::Lambda::Function")
+    return {
+        one["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+        for one in functions
+        if one.get("TracingConfig", {}).get("Mode") == "Active"
+    }
+
+
+def idle(template: Mapping[str, Any]) -> dict[str, float]:
+    """USD a month by item of a stage that nobody uses, without any free tier."""
+    number = counts(template)
+    memory = {spec.name: spec.memory / 1024 for spec in FUNCTIONS}
+    runs = {name: MINUTES / minutes for name, (minutes, _) in SCHEDULES.items()}
+    invocations = sum(runs.values())
+    seconds = sum(runs[name] * RUNS[name].seconds * memory[name] for name in runs)
+    logged = sum(runs[name] * RUNS[name].log_kb for name in runs) / 1e6
+    return {
+        "functions": invocations * rates.LAMBDA_REQUEST + seconds * rates.LAMBDA_ARM_GB_SECOND,
+        "table": sum(
+            runs[name] * (RUNS[name].reads * rates.DYNAMODB_READ + RUNS[name].writes * rates.DYNAMODB_WRITE)
+            for name in runs
+        )
+        + STORED_GB * (rates.DYNAMODB_STORAGE_GB + rates.DYNAMODB_BACKUP_GB),
+        "secrets": OWN_SECRETS * rates.SECRET + SECRET_READS * rates.SECRET_CALL,
+        "alarms": number["AWS::CloudWatch::Alarm"] * rates.ALARM,
+        "dashboard": number["AWS::CloudWatch::Dashboard"] * rates.DASHBOARD,
+        "logs": logged * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+        "traces": sum(runs[name] for name in runs if name in traced(template)) * rates.TRACE,
+        "assets": STORED_GB * rates.ASSET_STORED_GB,
+    }
+
+
+def idle_with_free_tier(template: Mapping[str, Any]) -> dict[str, float]:
+    """As :func:`idle`, less the parts of the free tier that never end; an account that shares them pays more."""
+    items = idle(template)
+    number = counts(template)
+    items["alarms"] = max(0, number["AWS::CloudWatch::Alarm"] - rates.FREE_ALARMS) * rates.ALARM
+    items["dashboard"] = max(0, number["AWS::CloudWatch::Dashboard"] - rates.FREE_DASHBOARDS) * rates.DASHBOARD
+    full = rates.FREE_LAMBDA_GB_SECONDS * rates.LAMBDA_ARM_GB_SECOND + rates.FREE_LAMBDA_REQUESTS * rates.LAMBDA_REQUEST
+    items["functions"] = max(0.0, items["functions"] - full)
+    items["traces"] = max(0.0, items["traces"] - rates.FREE_TRACES * rates.TRACE)
+    return items
+
+
+def cluster() -> dict[str, float]:
+    """USD that one cluster adds in Stockyard's own account in the month in which it is made and deleted."""
+    memory = next(spec.memory for spec in FUNCTIONS if spec.name == "cluster_phases") / 1024
+    return {
+        "functions": CLUSTER_INVOCATIONS
+        * (rates.LAMBDA_REQUEST + CLUSTER_SECONDS * memory * rates.LAMBDA_ARM_GB_SECOND),
+        "workflow": CLUSTER_TRANSITIONS * rates.STEP_FUNCTIONS_TRANSITION,
+        "table": CLUSTER_WRITES * 2 * rates.DYNAMODB_WRITE + CLUSTER_READS * rates.DYNAMODB_READ,
+        "secrets": CLUSTER_SECRETS * rates.SECRET,
+        "events": 40 * rates.EVENT,
+    }
+
+
+def tenant() -> dict[str, float]:
+    """USD a month in the tenant's account: one ``t3.medium`` control plane in a network of its own."""
+    return {
+        "control plane, t3.medium": rates.T3_MEDIUM_HOUR * rates.HOURS,
+        "disk": DISK_GB * rates.GP3_GB,
+        "NAT gateway": rates.NAT_GATEWAY_HOUR * rates.HOURS,
+        "network load balancer": rates.LOAD_BALANCER_HOUR * rates.HOURS,
+        "public addresses": 2 * rates.PUBLIC_IPV4_HOUR * rates.HOURS,
+    }
+
+
+def _table(title: str, items: Mapping[str, float]) -> list[str]:
+    rows = [f"  {name:<28}{usd:>10.4f}" for name, usd in items.items()]
+    return [title, *rows, f"  {'total':<28}{sum(items.values()):>10.4f}", ""]
+
+
+def main() -> int:
+    """Print table and figures; 1 when the idle stage costs more than the goal with the lasting free tier."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = synthesize(STAGE, Path(folder), bundled=False)
+        template = json.loads((out / f"{Names(STAGE).service_stack}.template.json").read_text())
+    listed, paid = idle(template), idle_with_free_tier(template)
+    lines = [f"USD a month, {rates.REGION}, rates of {rates.AS_OF} ({rates.SOURCE})", ""]
+    lines += _table("Idle stage, list price", listed)
+    lines += _table("Idle stage, with the free tier that never ends", paid)
+    lines += _table("One cluster, made, kept a month, deleted: Stockyard's account", cluster())
+    lines += _table("One cluster: the tenant's account", tenant())
+    sys.stdout.write("\n".join(lines) + "\n")
+    figures = {
+        "benchmark": "cost",
+        "region": rates.REGION,
+        "rates_as_of": rates.AS_OF,
+        "idle_usd_month_list": round(sum(listed.values()), 4),
+        "idle_usd_month": round(sum(paid.values()), 4),
+        "goal_usd_month": GOAL,
+        "cluster_usd_month": round(sum(cluster().values()), 4),
+        "cluster_tenant_usd_month": round(sum(tenant().values()), 4),
+    }
+    sys.stdout.write(json.dumps(figures) + "\n")
+    return 0 if sum(paid.values()) <= GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""Puts a stage's two stacks into an app and checks them with cdk-nag."""
+
+from __future__ import annotations
+
+from aws_cdk import App, Tags
+from cdk_nag import AwsSolutionsChecks
+
+from stacks.config import StageConfig
+from stacks.data_stack import DataStack
+from stacks.errors import NagError
+from stacks.service_stack import ServiceStack
+
+
+def build(app: App, config: StageConfig, *, bundled: bool) -> None:
+    """Add the stacks of one stage. Raises ``NagError`` when a finding has no reason."""
+    Tags.of(app).add("stockyard:stage", config.stage)
+    data = DataStack(app, config)
+    ServiceStack(app, config, stream_arn=data.stream_arn, bundled=bundled)
+    found = findings(app)
+    if found:
+        raise NagError("cdk-nag (AwsSolutions):\n" + "\n".join(found))
+
+
+def findings(app: App) -> list[str]:
+    """What AwsSolutions finds and no construct acknowledges, as ``rule at construct: text``."""
+    report = AwsSolutionsChecks(app).validate_scope(app)
+    return [
+        f"{violation.rule_name} at {resource.construct_path or resource.resource_logical_id}: {violation.description}"
+        for violation in report.violations
+        for resource in violation.violating_resources
+    ]

@@ -1,0 +1,176 @@
+"""The configuration of a stage, from the ``stages`` object of ``cdk.json``. Every mistake names its key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from stacks.errors import ConfigError
+
+RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A VPC of the operator for the functions that call private services (Keycloak admin, vdeployer)."""
+
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageConfig:
+    """One stage. Times are in seconds, retention in days, rates in requests a second."""
+
+    stage: str
+    issuer: str
+    audience: str = "stockyard"
+    account: str = ""
+    """Deploy only into this account; empty: the one the CDK CLI is logged in to."""
+    region: str = ""
+    name_prefix: str = "vantage"
+    kubernetes_version: str = "1.34"
+    vdeployer_url_template: str = ""
+    event_tenants: Mapping[str, str] = field(default_factory=dict)
+    """AWS account -> tenant that may send ``stockyard.request`` events to our bus."""
+    tenant_role_pattern: str = "*"
+    """Names (with path) of the tenants' roles we may assume. A role is brought by its tenant under any name, and the
+    external id protects it; a stage whose tenants all use our template narrows this."""
+    allow_own_account: bool = False
+    """Whether a role of Stockyard's own account may be registered as a tenant's."""
+    log_level: str = "INFO"
+    log_retention_days: int = 30
+    rate_limit: int = 50
+    burst_limit: int = 100
+    visibility_seconds: int = 60
+    sweep_grace_seconds: int = 3600
+    report_only: bool = False
+    alarm_topic_arn: str = ""
+    """SNS topic that alarms notify; empty: they only show."""
+    network: Network | None = None
+
+
+def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) -> StageConfig:
+    """The configuration of ``stage``. ``overrides`` (from ``-c key=value``) win. Raises ``ConfigError``."""
+    if not isinstance(stages, Mapping) or not stages:
+        raise ConfigError("stages: cdk.json has no context.stages object")
+    if stage not in stages:
+        raise ConfigError(f"stage: {stage!r} is not one of {', '.join(sorted(stages))} in context.stages of cdk.json")
+    values = stages[stage]
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"stages.{stage}: must be an object")
+    merged = {**values, **(overrides or {})}
+    known = {f.name for f in fields(StageConfig)} - {"stage"}
+    for key in merged:
+        if key not in known:
+            raise ConfigError(f"stages.{stage}.{key}: unknown key; known are {', '.join(sorted(known))}")
+    if "issuer" not in merged:
+        raise ConfigError(f"stages.{stage}.issuer: missing; the URL of the Keycloak realm that issues the tokens")
+    checked = {"stage": _STAGE("stage", stage)}
+    for key, value in merged.items():
+        checked[key] = CHECKS[key](f"stages.{stage}.{key}", value)
+    return StageConfig(**checked)
+
+
+Check = Callable[[str, Any], Any]
+
+
+def _pattern(expression: str, meaning: str) -> Check:
+    compiled = re.compile(expression)
+
+    def check(key: str, value: Any) -> str:
+        if not isinstance(value, str) or not compiled.fullmatch(value):
+            raise ConfigError(f"{key}: {value!r} is not {meaning}")
+        return value
+
+    return check
+
+
+def _whole(low: int, high: int) -> Check:
+    def check(key: str, value: Any) -> int:
+        number = int(value) if isinstance(value, str) and value.isdigit() else value
+        if not isinstance(number, int) or isinstance(number, bool) or not low <= number <= high:
+            raise ConfigError(f"{key}: {value!r} is not a whole number from {low} to {high}")
+        return number
+
+    return check
+
+
+def _choice(allowed: tuple[Any, ...]) -> Check:
+    by_text = {str(one): one for one in allowed}
+
+    def check(key: str, value: Any) -> Any:
+        if str(value) not in by_text:
+            raise ConfigError(f"{key}: {value!r} is not one of {', '.join(by_text)}")
+        return by_text[str(value)]
+
+    return check
+
+
+def _truth(key: str, value: Any) -> bool:
+    if value in (True, "true"):
+        return True
+    if value in (False, "false"):
+        return False
+    raise ConfigError(f"{key}: {value!r} is neither true nor false")
+
+
+def _url_template(key: str, value: Any) -> str:
+    if value == "":
+        return ""
+    if not isinstance(value, str) or not re.fullmatch(r"https?://\S+", value) or "{client_id}" not in value:
+        raise ConfigError(f"{key}: {value!r} is not a URL that contains {{client_id}}")
+    return value
+
+
+def _event_tenants(key: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{key}: must be an object of account: tenant")
+    for account, tenant in value.items():
+        if not re.fullmatch(r"\d{12}", account):
+            raise ConfigError(f"{key}.{account}: is not an AWS account of 12 digits")
+        if not isinstance(tenant, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", tenant):
+            raise ConfigError(f"{key}.{account}: {tenant!r} is not a tenant")
+    return dict(value)
+
+
+def _network(key: str, value: Any) -> Network | None:
+    if value is None:
+        return None
+    wanted = {"subnet_ids": r"subnet-[0-9a-f]+", "security_group_ids": r"sg-[0-9a-f]+"}
+    if not isinstance(value, Mapping) or set(value) != set(wanted):
+        raise ConfigError(f"{key}: must be an object with exactly subnet_ids and security_group_ids")
+    for name, expression in wanted.items():
+        ids = value[name]
+        if not isinstance(ids, list) or not ids or not all(re.fullmatch(expression, str(one)) for one in ids):
+            raise ConfigError(f"{key}.{name}: must be a list of at least one id such as {expression[:-9]}0a1b")
+    return Network(tuple(value["subnet_ids"]), tuple(value["security_group_ids"]))
+
+
+_STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits that start with a letter")
+
+CHECKS: dict[str, Check] = {
+    "issuer": _pattern(r"https://[^\s/]+(/\S*[^\s/])?", "an https URL without a slash at its end"),
+    "audience": _pattern(r"[A-Za-z0-9._:/-]+", "an audience"),
+    "account": _pattern(r"(\d{12})?", "an AWS account of 12 digits"),
+    "region": _pattern(r"([a-z]{2}(-[a-z]+)+-\d)?", "an AWS region"),
+    # The node role's name is {prefix}-{client_id}-node-role; IAM allows 64, a client_id has up to 46.
+    "name_prefix": _pattern(r"[a-z][a-z0-9]{0,6}", "1 to 7 lower-case letters and digits that start with a letter"),
+    "kubernetes_version": _pattern(r"1\.\d{1,2}", "a Kubernetes minor such as 1.34"),
+    "vdeployer_url_template": _url_template,
+    "event_tenants": _event_tenants,
+    "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
+    "allow_own_account": _truth,
+    "log_level": _choice(LOG_LEVELS),
+    "log_retention_days": _choice(RETENTION_DAYS),
+    "rate_limit": _whole(1, 10000),
+    "burst_limit": _whole(1, 5000),
+    "visibility_seconds": _whole(0, 3600),
+    "sweep_grace_seconds": _whole(0, 604800),
+    "report_only": _truth,
+    "alarm_topic_arn": _pattern(r"(arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:\S+)?", "the ARN of an SNS topic"),
+    "network": _network,
+}

@@ -1,0 +1,1 @@
+"""The parts the service stack is put together from."""

@@ -1,0 +1,52 @@
+"""The code: one asset for each function, one layer of ours, one of third parties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aws_cdk import IgnoreMode
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from layers.vendor.bundle import bundle
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHES = ["**/__pycache__", "**/__pycache__/**", "**/*.pyc"]
+RUNTIME = lambda_.Runtime.PYTHON_3_13
+ARCHITECTURE = lambda_.Architecture.ARM_64
+
+
+class Layers(Construct):
+    """``common`` (our core) and ``vendor``. Without ``bundled`` the second is an empty stand-in, which is enough to
+    look at the templates and for the local cloud, but not to deploy."""
+
+    def __init__(self, scope: Construct, id: str, *, bundled: bool) -> None:
+        super().__init__(scope, id)
+        common = lambda_.Code.from_asset(
+            str(ROOT / "layers" / "common"), exclude=[*CACHES, "**/py.typed"], ignore_mode=IgnoreMode.GLOB
+        )
+        vendor = (
+            lambda_.Code.from_asset(str(bundle()))
+            if bundled
+            else lambda_.Code.from_asset(
+                str(ROOT / "layers" / "vendor"), exclude=["**", "!bundle.py"], ignore_mode=IgnoreMode.GLOB
+            )
+        )
+        self.both = [self._layer("Common", "The core of Stockyard", common), self._layer("Vendor", "Pins", vendor)]
+
+    def _layer(self, id: str, description: str, code: lambda_.Code) -> lambda_.LayerVersion:
+        return lambda_.LayerVersion(
+            self,
+            id,
+            code=code,
+            description=description,
+            compatible_runtimes=[RUNTIME],
+            compatible_architectures=[ARCHITECTURE],
+        )
+
+
+def function_code(name: str) -> lambda_.Code:
+    """Only ``functions/<name>``, kept under that path so that the import path is the same as in the repository."""
+    own = ["!functions", "!functions/__init__.py", f"!functions/{name}", f"!functions/{name}/**"]
+    exclude = ["**", ".*", *own, *CACHES]
+    return lambda_.Code.from_asset(str(ROOT), exclude=exclude, ignore_mode=IgnoreMode.GLOB)

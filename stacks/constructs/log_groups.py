@@ -1,0 +1,19 @@
+"""Log groups with the stage's retention."""
+
+from __future__ import annotations
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from stacks.config import StageConfig
+
+
+def log_group(scope: Construct, id: str, name: str, config: StageConfig) -> logs.LogGroup:
+    """A log group that goes with the stack and keeps lines for the stage's number of days."""
+    made = logs.LogGroup(scope, id, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
+    resource = made.node.default_child
+    if isinstance(resource, logs.CfnLogGroup):
+        # The high-level property takes members of an enumeration only; the configuration has days.
+        resource.retention_in_days = config.log_retention_days
+    return made

@@ -1,0 +1,57 @@
+"""Roles from the typed statements of ``permissions``, with the reason of every wildcard told to cdk-nag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from stacks.environment import render
+from stacks.permissions import Statement
+
+
+def role(
+    scope: Construct, id: str, *, service: str, description: str, statements: Sequence[Statement], stream: str = ""
+) -> iam.IRole:
+    """A role that ``service`` may take, with these statements and no others. ``stream`` is the ARN of the table's.
+
+    What is built with it cannot add to it, so the statements are the whole truth.
+    """
+    policy = iam.PolicyDocument(statements=[_statement(one, stream) for one in statements])
+    made = iam.Role(
+        scope,
+        id,
+        assumed_by=iam.ServicePrincipal(service),
+        description=description,
+        inline_policies={"Permissions": policy},
+    )
+    for one in statements:
+        for resource in one.resources:
+            if "*" in resource or "?" in resource:
+                acknowledge(made, f"AwsSolutions-IAM5[Resource::{_as_found(scope, resource)}]", one.reason)
+    return made.without_policy_updates()
+
+
+def acknowledge(scope: Construct, rule: str, reason: str) -> None:
+    """Accept one finding of one construct, for a reason."""
+    Validations.of(scope).acknowledge(Acknowledgment(id=rule, reason=reason))
+
+
+def _statement(one: Statement, stream: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid=one.sid,
+        effect=iam.Effect.ALLOW if one.effect == "Allow" else iam.Effect.DENY,
+        actions=list(one.actions),
+        resources=[render(resource, stream) for resource in one.resources],
+        conditions={key: dict(value) for key, value in one.conditions.items()},
+    )
+
+
+def _as_found(scope: Construct, resource: str) -> str:
+    """The resource as cdk-nag spells it: unresolved parameters in angle brackets."""
+    stack = Stack.of(scope)
+    account = "<AWS::AccountId>" if "${Token" in stack.account else stack.account
+    region = "<AWS::Region>" if "${Token" in stack.region else stack.region
+    return resource.format(partition="<AWS::Partition>", region=region, account=account)

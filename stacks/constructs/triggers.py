@@ -1,0 +1,117 @@
+"""What starts functions without a caller: the table's stream, schedules, request events on our own bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as sources
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from stacks.config import StageConfig
+from stacks.functions import REQUEST_SOURCE, REQUEST_TYPES, SCHEDULES
+from stacks.names import Names
+
+
+class Triggers(Construct):
+    """Connects ``functions`` with what wakes them; ``failures`` take what could not be handed over."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        config: StageConfig,
+        stream_arn: str,
+        functions: Mapping[str, lambda_.Function],
+        failures: Mapping[str, sqs.Queue],
+    ) -> None:
+        super().__init__(scope, id)
+        self._config = config
+        self._names = Names(config.stage)
+        self._functions = functions
+        self._failures = failures
+        self._stream(stream_arn)
+        for name, (minutes, meaning) in SCHEDULES.items():
+            self._schedule(name, minutes, meaning)
+        self.bus = self._bus()
+
+    def _stream(self, stream_arn: str) -> None:
+        table = dynamodb.Table.from_table_attributes(
+            self, "Table", table_name=self._names.table, table_stream_arn=stream_arn
+        )
+        inserted = lambda_.FilterCriteria.filter(
+            {
+                "eventName": lambda_.FilterRule.is_equal("INSERT"),
+                "dynamodb": {"NewImage": {"kind": {"S": lambda_.FilterRule.is_equal("Outbox")}}},
+            }
+        )
+        self._functions["relay"].add_event_source(
+            sources.DynamoEventSource(
+                table,
+                starting_position=lambda_.StartingPosition.LATEST,
+                batch_size=25,
+                bisect_batch_on_error=True,
+                report_batch_item_failures=True,
+                # What fails longer is in the index of due items and sent again each minute.
+                retry_attempts=3,
+                max_record_age=Duration.hours(1),
+                on_failure=sources.SqsDlq(self._failures["relay"]),
+                filters=[inserted],
+            )
+        )
+
+    def _schedule(self, name: str, minutes: int, meaning: str) -> None:
+        events.Rule(
+            self,
+            f"{name.capitalize()}Schedule",
+            rule_name=f"{self._names.function(name)}-schedule",
+            description=meaning,
+            schedule=events.Schedule.rate(Duration.minutes(minutes)),
+            targets=[self._target(name)],
+        )
+
+    def _bus(self) -> events.EventBus:
+        bus = events.EventBus(self, "Bus", event_bus_name=self._names.bus)
+        events.Rule(
+            self,
+            "Requests",
+            rule_name=self._names.function("requests"),
+            description="Requests that come as events",
+            event_bus=bus,
+            event_pattern=events.EventPattern(source=[REQUEST_SOURCE], detail_type=list(REQUEST_TYPES)),
+            targets=[self._target("requests")],
+        )
+        for account in self._config.event_tenants:
+            self._admit(bus, account)
+        return bus
+
+    def _admit(self, bus: events.EventBus, account: str) -> None:
+        # Only requests: what a tenant may put on the bus must not look like an event of ours.
+        events.CfnEventBusPolicy(
+            self,
+            f"Admit{account}",
+            event_bus_name=bus.event_bus_name,
+            statement_id=f"Requests{account}",
+            statement={
+                "Sid": f"Requests{account}",
+                "Effect": "Allow",
+                "Principal": {"AWS": f"arn:{Stack.of(self).partition}:iam::{account}:root"},
+                "Action": "events:PutEvents",
+                "Resource": bus.event_bus_arn,
+                "Condition": {"StringEquals": {"events:source": REQUEST_SOURCE}},
+            },
+        )
+
+    def _target(self, name: str) -> targets.LambdaFunction:
+        return targets.LambdaFunction(
+            self._functions[name],
+            dead_letter_queue=self._failures[name],
+            retry_attempts=2,
+            max_event_age=Duration.hours(1),
+        )

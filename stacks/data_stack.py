@@ -1,0 +1,55 @@
+"""The table, in a stack of its own, so that nothing done to the service can take it along."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from stacks.config import StageConfig
+from stacks.environment import environment_of
+from stacks.names import TABLE_OUTPUT, Names
+
+
+class DataStack(Stack):
+    """One table on demand with the sparse indexes ``due`` and ``everything``. ``stream_arn`` is for the service."""
+
+    def __init__(self, scope: Construct, config: StageConfig) -> None:
+        names = Names(config.stage)
+        super().__init__(
+            scope,
+            names.data_stack,
+            description=f"Stockyard {config.stage}: the table",
+            env=environment_of(config),
+            termination_protection=True,
+        )
+        table = dynamodb.Table(
+            self,
+            "Table",
+            table_name=names.table,
+            partition_key=_text("pk"),
+            sort_key=_text("sk"),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            stream=dynamodb.StreamViewType.NEW_IMAGE,
+            time_to_live_attribute="ttl",
+            deletion_protection=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        for index, prefix in (("due", "due"), ("everything", "all")):
+            table.add_global_secondary_index(
+                index_name=index, partition_key=_text(f"{prefix}_pk"), sort_key=_text(f"{prefix}_sk")
+            )
+        # The logical id must never change: CloudFormation would make a new, empty table.
+        resource = table.node.default_child
+        if not isinstance(resource, dynamodb.CfnTable) or table.table_stream_arn is None:
+            raise TypeError("the table has another shape than this stack expects")
+        resource.override_logical_id("Table")
+        self.stream_arn = table.table_stream_arn
+        CfnOutput(self, TABLE_OUTPUT, value=table.table_name)
+
+
+def _text(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)

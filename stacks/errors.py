@@ -1,0 +1,11 @@
+"""What a person can do something about; the command line prints these without a trace."""
+
+from __future__ import annotations
+
+
+class ConfigError(ValueError):
+    """The stage configuration cannot be used; the text starts with the key."""
+
+
+class NagError(Exception):
+    """cdk-nag found something that nobody explained; one finding a line."""

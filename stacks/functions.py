@@ -1,0 +1,94 @@
+"""The nine functions and the routes of the API, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+HTTP_SECONDS = 29
+"""API Gateway gives up after 30 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """One Lambda. ``asynchronous``: nobody waits for its answer, so what fails goes to a queue.
+    ``private``: calls Keycloak's admin API or vdeployer, so it joins the stage's network where there is one."""
+
+    name: str
+    description: str
+    timeout: int
+    memory: int = 512
+    asynchronous: bool = False
+    private: bool = False
+
+
+FUNCTIONS: tuple[FunctionSpec, ...] = (
+    FunctionSpec("clusters", "HTTP: clusters", HTTP_SECONDS, 1024, private=True),
+    FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS),
+    FunctionSpec("records", "HTTP: operations, events, audit, quotas, prices, health, unknown routes", HTTP_SECONDS),
+    FunctionSpec("machines", "HTTP: control planes that boot and report", HTTP_SECONDS, private=True),
+    # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
+    FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, private=True),
+    FunctionSpec("relay", "Sends what the outbox holds", 60, asynchronous=True),
+    FunctionSpec("reaper", "The sweep: orphans and expired leases", 240, asynchronous=True, private=True),
+    FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),
+    FunctionSpec("catalog", "Refreshes prices and offers of EC2", 600, 1024, asynchronous=True),
+)
+
+DEFAULT_ROUTE = "$default"
+
+ROUTES: Mapping[str, tuple[str, ...]] = {
+    "clusters": (
+        "POST /v1/clusters",
+        "GET /v1/clusters",
+        "GET /v1/clusters/{id}",
+        "PATCH /v1/clusters/{id}",
+        "DELETE /v1/clusters/{id}",
+        "GET /v1/clusters/{id}/kubeconfig",
+        "GET /v1/clusters/{id}/client-secret",
+        "GET /v1/clusters/{id}/tree",
+        "POST /v1/clusters/{id}/resume",
+    ),
+    "cloud_accounts": (
+        "POST /v1/cloud-accounts",
+        "GET /v1/cloud-accounts",
+        "GET /v1/cloud-accounts/{id}",
+        "PATCH /v1/cloud-accounts/{id}",
+        "DELETE /v1/cloud-accounts/{id}",
+        "GET /v1/cloud-accounts/{id}/template",
+        "POST /v1/cloud-accounts/{id}/verify",
+    ),
+    "records": (
+        "GET /v1/operations/{id}",
+        "GET /v1/operations",
+        "GET /v1/events",
+        "GET /v1/audit",
+        "GET /v1/quotas",
+        "PUT /v1/quotas/{name}",
+        "GET /v1/prices",
+        "GET /v1/health",
+        DEFAULT_ROUTE,
+    ),
+    "machines": (
+        "POST /v1/clusters/{id}/ready",
+        "POST /v1/clusters/{id}/bootstrap",
+    ),
+}
+"""Function -> its routes, as API Gateway spells them."""
+
+OPEN_ROUTES: Mapping[str, str] = {
+    "GET /v1/health": "A probe has no token; the answer says that the API is there and nothing else",
+    "POST /v1/clusters/{id}/bootstrap": "A machine that boots has no token; it proves itself by a presigned STS call",
+    DEFAULT_ROUTE: "Answers 404 and 405 as problem documents, and never anything of a tenant",
+}
+"""Routes without the JWT authorizer, and why."""
+
+SCHEDULES: Mapping[str, tuple[int, str]] = {
+    "relay": (1, "Sends again what the stream did not deliver"),
+    "reaper": (5, "Sweeps orphans and expired leases"),
+    "catalog": (1440, "Refreshes prices and offers"),
+}
+"""Function -> minutes between two runs, and what the run is for."""
+
+REQUEST_SOURCE = "stockyard.request"
+REQUEST_TYPES = ("CreateCluster", "ChangeCluster", "DeleteCluster")

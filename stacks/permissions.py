@@ -1,0 +1,282 @@
+"""What each of our roles may do, as data: the stack turns it into policies, a test evaluates recorded calls against it.
+
+Resources are templates with ``{partition}``, ``{region}``, ``{account}`` and ``{stream}``, the ARN of the table's
+stream, which AWS chooses. An action is always spelt out. A statement
+whose resource holds a wildcard has a ``reason``; :data:`WIDE` says it for the resources that are ``*`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stacks.config import StageConfig
+from stacks.functions import FUNCTIONS
+from stacks.names import DELETE, PROVISION, Names
+
+WIDE: Mapping[str, str] = {
+    "ListSecrets": "secretsmanager:ListSecrets knows no resource; only names and tags are listed, never values",
+    "Prices": "pricing:GetProducts knows no resource; it reads public prices",
+    "Offers": "The ec2:Describe actions on types and regions know no resource; they read public facts",
+    "Traces": "The X-Ray write actions know no resource",
+    "LogDelivery": "The log delivery actions, by which Step Functions writes its logs, know no resource",
+    "Interfaces": "The ec2 actions by which Lambda joins a VPC are checked against * when the function is created",
+}
+"""Statement -> why its resource is ``*``. The only statements that may have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a policy. ``reason`` explains a wildcard, and actions that not every run needs."""
+
+    sid: str
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    reason: str = ""
+    effect: str = "Allow"
+    conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+BY_THE_PLATFORM: Mapping[str, str] = {
+    "Logs": "Lambda writes what the function prints",
+    "Traces": "Lambda and Step Functions write the traces",
+    "LogDelivery": "Step Functions sets up and uses the delivery of its logs",
+    "Failures": "Lambda sends what the function could not handle",
+    "Stream": "Lambda reads the table's stream for the function",
+    "Interfaces": "Lambda joins the function to the stage's network",
+}
+"""Statement -> who uses it in the role's name; our own code makes none of these calls."""
+
+TABLE_READ = ("dynamodb:GetItem", "dynamodb:Query")
+TABLE_WRITE = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem")
+SECRET_WRITE = ("secretsmanager:CreateSecret", "secretsmanager:PutSecretValue", "secretsmanager:TagResource")
+
+_SUFFIX = "-??????"
+"""Secrets Manager ends the ARN of a secret with six random characters."""
+
+
+class Permissions:
+    """The statements of one stage."""
+
+    def __init__(self, config: StageConfig) -> None:
+        self._config = config
+        self._names = Names(config.stage)
+
+    def of_function(self, name: str) -> tuple[Statement, ...]:
+        """All statements of the function's role, its logs and traces included. ``KeyError`` for an unknown name."""
+        spec = next((one for one in FUNCTIONS if one.name == name), None)
+        if spec is None:
+            raise KeyError(name)
+        own = {
+            "clusters": self._clusters,
+            "cloud_accounts": self._cloud_accounts,
+            "records": self._records,
+            "machines": self._machines,
+            "cluster_phases": self._cluster_phases,
+            "relay": self._relay,
+            "reaper": self._reaper,
+            "requests": self._requests,
+            "catalog": self._catalog,
+        }[name]()
+        failures = (self._failures(name),) if spec.asynchronous else ()
+        interfaces = (_INTERFACES,) if spec.private and self._config.network is not None else ()
+        traces = () if spec.asynchronous else (self._traces(),)
+        return (*own, *failures, *interfaces, self._function_logs(name), *traces)
+
+    def of_workflows(self) -> tuple[Statement, ...]:
+        """The statements of the state machines' role."""
+        function = f"arn:{{partition}}:lambda:{{region}}:{{account}}:function:{self._names.function('cluster_phases')}"
+        delivery = (
+            "logs:CreateLogDelivery",
+            "logs:DeleteLogDelivery",
+            "logs:DescribeLogGroups",
+            "logs:DescribeResourcePolicies",
+            "logs:GetLogDelivery",
+            "logs:ListLogDeliveries",
+            "logs:PutResourcePolicy",
+            "logs:UpdateLogDelivery",
+        )
+        return (
+            Statement("Phases", ("lambda:InvokeFunction",), (function,)),
+            _wide("LogDelivery", *delivery),
+            self._traces(sampling=True),
+        )
+
+    # --- one method a function ---------------------------------------------------------------------------------------
+
+    def _clusters(self) -> tuple[Statement, ...]:
+        return (*self._changes_of_clusters(), self._cluster_secrets("secretsmanager:GetSecretValue"))
+
+    def _requests(self) -> tuple[Statement, ...]:
+        return (*self._changes_of_clusters(), self._publish())
+
+    def _changes_of_clusters(self) -> tuple[Statement, ...]:
+        return (
+            self._table(),
+            self._own_secrets(self._names.identity_admin, self._names.page_key),
+            *self._tenant_roles(),
+        )
+
+    def _cloud_accounts(self) -> tuple[Statement, ...]:
+        # Verification proves that the role is refused without the external id, so it must be allowed to leave it out.
+        return (
+            self._table(),
+            self._own_secrets(self._names.page_key),
+            *self._tenant_roles(external_id=False),
+        )
+
+    def _records(self) -> tuple[Statement, ...]:
+        return self._table(), self._own_secrets(self._names.page_key)
+
+    def _machines(self) -> tuple[Statement, ...]:
+        return (
+            self._table(),
+            self._cluster_secrets(*SECRET_WRITE),
+            self._own_secrets(self._names.identity_admin),
+            Statement("Wake", ("states:SendTaskSuccess",), (self._workflow(PROVISION),)),
+        )
+
+    def _cluster_phases(self) -> tuple[Statement, ...]:
+        return (
+            self._table(),
+            self._cluster_secrets("secretsmanager:DeleteSecret"),
+            self._list_secrets(),
+            self._own_secrets(self._names.identity_admin),
+            *self._tenant_roles(),
+            self._executions(PROVISION, "states:DescribeExecution", "states:StopExecution"),
+        )
+
+    def _relay(self) -> tuple[Statement, ...]:
+        workflows = (self._workflow(PROVISION), self._workflow(DELETE))
+        return (
+            self._table("due"),
+            Statement(
+                "Stream",
+                ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+                ("{stream}",),
+            ),
+            Statement("Start", ("states:StartExecution",), workflows),
+            self._publish(),
+        )
+
+    def _reaper(self) -> tuple[Statement, ...]:
+        return (
+            self._table("due", "everything"),
+            self._cluster_secrets("secretsmanager:DeleteSecret"),
+            self._list_secrets(),
+            self._own_secrets(self._names.identity_admin),
+            *self._tenant_roles(),
+            self._executions(PROVISION, "states:DescribeExecution"),
+            self._executions(DELETE, "states:DescribeExecution"),
+        )
+
+    def _catalog(self) -> tuple[Statement, ...]:
+        return (
+            self._table(),
+            _wide("Prices", "pricing:GetProducts"),
+            _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeRegions"),
+        )
+
+    # --- what they are made of ---------------------------------------------------------------------------------------
+
+    def _table(self, *indexes: str) -> Statement:
+        table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
+        return Statement(
+            "Table",
+            (*TABLE_READ, *TABLE_WRITE),
+            (table, *(f"{table}/index/{index}" for index in indexes)),
+            reason="A commit mixes any of the four writes; which ones depends on what has changed",
+        )
+
+    def _secret(self, pattern: str) -> str:
+        return f"arn:{{partition}}:secretsmanager:{{region}}:{{account}}:secret:{pattern}"
+
+    def _cluster_secrets(self, *actions: str) -> Statement:
+        return Statement(
+            "ClusterSecrets",
+            tuple(sorted(actions)),
+            (self._secret(f"{self._names.cluster_secrets}/*"),),
+            reason="One secret per cluster is made at run time below this prefix",
+        )
+
+    def _own_secrets(self, *names: str) -> Statement:
+        return Statement(
+            "OwnSecrets",
+            ("secretsmanager:GetSecretValue",),
+            tuple(self._secret(name + _SUFFIX) for name in names),
+            reason="Secrets Manager ends each ARN with six random characters",
+        )
+
+    def _list_secrets(self) -> Statement:
+        return _wide("ListSecrets", "secretsmanager:ListSecrets")
+
+    def _tenant_roles(self, *, external_id: bool = True) -> tuple[Statement, ...]:
+        pattern = self._config.tenant_role_pattern
+        allow = Statement(
+            "TenantRoles",
+            ("sts:AssumeRole",),
+            (f"arn:{{partition}}:iam::*:role/{pattern}",),
+            reason="A tenant brings a role of its own account under its own name; its trust policy demands our external"
+            " id. The stage's tenant_role_pattern narrows the names",
+            conditions={"Null": {"sts:ExternalId": "false"}} if external_id else {},
+        )
+        if self._config.allow_own_account:
+            return (allow,)
+        # Roles of our own account may trust the whole account; without this a tenant could name one of them.
+        deny = Statement(
+            "NotOurOwn",
+            ("sts:AssumeRole",),
+            ("arn:{partition}:iam::{account}:role/*",),
+            reason="Denies every role of Stockyard's own account",
+            effect="Deny",
+        )
+        return allow, deny
+
+    def _workflow(self, name: str) -> str:
+        return f"arn:{{partition}}:states:{{region}}:{{account}}:stateMachine:{self._names.workflow(name)}"
+
+    def _executions(self, workflow: str, *actions: str) -> Statement:
+        name = self._names.workflow(workflow)
+        return Statement(
+            "".join(part.capitalize() for part in workflow.split("-")),
+            actions,
+            (f"arn:{{partition}}:states:{{region}}:{{account}}:execution:{name}:*",),
+            reason="Executions are named at run time after the operation they carry out",
+        )
+
+    def _publish(self) -> Statement:
+        bus = f"arn:{{partition}}:events:{{region}}:{{account}}:event-bus/{self._names.bus}"
+        return Statement("Bus", ("events:PutEvents",), (bus,))
+
+    def _failures(self, name: str) -> Statement:
+        queue = f"arn:{{partition}}:sqs:{{region}}:{{account}}:{self._names.failures(name)}"
+        return Statement("Failures", ("sqs:SendMessage",), (queue,))
+
+    def _function_logs(self, name: str) -> Statement:
+        group = self._names.function_log_group(name)
+        return Statement(
+            "Logs",
+            ("logs:CreateLogStream", "logs:PutLogEvents"),
+            (f"arn:{{partition}}:logs:{{region}}:{{account}}:log-group:{group}:*",),
+            reason="Lambda names the streams of the function's own log group",
+        )
+
+    def _traces(self, *, sampling: bool = False) -> Statement:
+        sample = ("xray:GetSamplingRules", "xray:GetSamplingTargets") if sampling else ()
+        return _wide("Traces", *sample, "xray:PutTelemetryRecords", "xray:PutTraceSegments")
+
+
+def _wide(sid: str, *actions: str) -> Statement:
+    return Statement(sid, actions, ("*",), reason=WIDE[sid])
+
+
+_INTERFACES = _wide(
+    "Interfaces",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)

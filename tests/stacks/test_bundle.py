@@ -1,0 +1,83 @@
+"""How the third-party layer is built. uv itself is replaced: tests download nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layers.vendor import bundle
+
+
+@pytest.fixture
+def pins(tmp_path: Path) -> Path:
+    path = tmp_path / "runtime.txt"
+    path.write_text("one==1 --hash=sha256:00\n")
+    return path
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    made: list[list[str]] = []
+
+    def run(arguments: list[str]) -> None:
+        made.append(arguments)
+        if "--target" in arguments:
+            target = Path(arguments[arguments.index("--target") + 1])
+            (target / "bin").mkdir(parents=True)
+            (target / "one" / "__pycache__").mkdir(parents=True)
+            (target / "one" / "__init__.py").write_text("")
+
+    monkeypatch.setattr(bundle, "_run", run)
+    monkeypatch.setattr(bundle, "compiler", lambda: None)
+    return made
+
+
+def test_only_hashed_wheels_for_arm_and_python_3_13(tmp_path: Path) -> None:
+    text = " ".join(bundle.command(tmp_path))
+    assert f"--target {tmp_path} --python-platform aarch64-manylinux2014 --python-version 3.13" in text
+    assert "--only-binary :all:" in text
+    assert "--require-hashes" in text
+    assert text.endswith("requirements/runtime.txt")
+
+
+def test_it_is_built_once_for_the_same_pins(tmp_path: Path, pins: Path, calls: list[list[str]]) -> None:
+    first = bundle.bundle(tmp_path / "build", pins)
+    assert bundle.bundle(tmp_path / "build", pins) == first
+    assert len(calls) == 1
+    assert sorted(path.relative_to(first).as_posix() for path in first.rglob("*")) == [
+        "python",
+        "python/one",
+        "python/one/__init__.py",
+    ]
+
+
+def test_other_pins_are_another_build(tmp_path: Path, pins: Path, calls: list[list[str]]) -> None:
+    first = bundle.bundle(tmp_path / "build", pins)
+    pins.write_text("one==2 --hash=sha256:01\n")
+    assert bundle.bundle(tmp_path / "build", pins) != first
+    assert len(calls) == 2
+
+
+def test_bytecode_is_written_by_the_deployed_version_only(
+    tmp_path: Path, pins: Path, calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "compiler", lambda: "/opt/python3.13")
+    bundle.bundle(tmp_path / "build", pins)
+    assert calls[1][:3] == ["/opt/python3.13", "-m", "compileall"]
+
+
+def test_a_layer_that_is_too_large_is_refused(
+    tmp_path: Path, pins: Path, calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "MOST_BYTES", -1)
+    with pytest.raises(bundle.BundleError, match="-1 is the most"):
+        bundle.bundle(tmp_path / "build", pins)
+    assert list((tmp_path / "build").iterdir()) == []
+
+
+def test_a_failure_tells_what_uv_said_and_leaves_nothing(tmp_path: Path, pins: Path) -> None:
+    pins.write_text("this is no requirement\n")
+    with pytest.raises(bundle.BundleError, match=r"(?s)uv failed:.+"):
+        bundle.bundle(tmp_path / "build", pins)
+    assert list((tmp_path / "build").iterdir()) == []

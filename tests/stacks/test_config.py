@@ -1,0 +1,108 @@
+"""Stage configuration: what is accepted, and that every mistake names its key."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from stacks.config import CHECKS, Network, StageConfig, load
+from stacks.errors import ConfigError
+
+ISSUER = "https://id.example.com/realms/stockyard"
+
+
+def test_only_an_issuer_is_needed() -> None:
+    config = load("dev", {"dev": {"issuer": ISSUER}})
+    assert config == StageConfig(stage="dev", issuer=ISSUER)
+    assert (config.name_prefix, config.tenant_role_pattern, config.allow_own_account) == ("vantage", "*", False)
+
+
+def test_it_is_frozen() -> None:
+    config = load("dev", {"dev": {"issuer": ISSUER}})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.stage = "prod"  # type: ignore[misc]
+
+
+def test_each_setting_has_a_check_and_no_check_is_left_over() -> None:
+    assert set(CHECKS) == {field.name for field in dataclasses.fields(StageConfig)} - {"stage"}
+
+
+def test_overrides_win_and_come_as_text() -> None:
+    stages = {"dev": {"issuer": ISSUER, "rate_limit": 5}}
+    config = load("dev", stages, {"rate_limit": "7", "report_only": "true", "log_retention_days": "90"})
+    assert (config.rate_limit, config.report_only, config.log_retention_days) == (7, True, 90)
+
+
+def test_a_network() -> None:
+    network = {"subnet_ids": ["subnet-0a1b"], "security_group_ids": ["sg-0a1b"]}
+    assert load("dev", {"dev": {"issuer": ISSUER, "network": network}}).network == Network(
+        ("subnet-0a1b",), ("sg-0a1b",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("issuer", "http://id.example.com/realms/stockyard"),
+        ("issuer", ISSUER + "/"),
+        ("audience", ""),
+        ("account", "12345"),
+        ("region", "Virginia"),
+        ("name_prefix", "vantages"),
+        ("name_prefix", "1abc"),
+        ("kubernetes_version", "1.34.2"),
+        ("vdeployer_url_template", "https://example.com/vdeployer"),
+        ("event_tenants", {"123": "acme"}),
+        ("event_tenants", {"222222222222": "Acme Inc"}),
+        ("event_tenants", "acme"),
+        ("tenant_role_pattern", ""),
+        ("allow_own_account", "yes"),
+        ("log_level", "LOUD"),
+        ("log_retention_days", 8),
+        ("rate_limit", 0),
+        ("rate_limit", True),
+        ("burst_limit", 5001),
+        ("visibility_seconds", -1),
+        ("sweep_grace_seconds", "soon"),
+        ("report_only", None),
+        ("alarm_topic_arn", "alarms"),
+        ("network", {"subnet_ids": ["subnet-0a1b"]}),
+        ("network", {"subnet_ids": [], "security_group_ids": ["sg-0a1b"]}),
+        ("nat_gateways", 1),
+    ],
+)
+def test_a_mistake_names_its_key(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"^stages\.dev\.{key}[:.]"):
+        load("dev", {"dev": {"issuer": ISSUER, key: value}})
+
+
+def test_a_missing_issuer_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^stages\.dev\.issuer: missing"):
+        load("dev", {"dev": {}})
+
+
+def test_an_unknown_stage_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"^stage: 'test' is not one of dev, prod"):
+        load("test", {"prod": {}, "dev": {}})
+
+
+@pytest.mark.parametrize("stage", ["a-b", "Dev", "averylongstage", "1st"])
+def test_a_stage_name_cannot_be_the_prefix_of_another_with_a_hyphen(stage: str) -> None:
+    with pytest.raises(ConfigError, match=r"^stage: "):
+        load(stage, {stage: {"issuer": ISSUER}})
+
+
+@pytest.mark.parametrize("stages", [None, {}, "dev"])
+def test_missing_stages(stages: object) -> None:
+    with pytest.raises(ConfigError, match=r"^stages: "):
+        load("dev", stages)
+
+
+def test_the_stages_of_the_project_are_valid() -> None:
+    stages = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]["stages"]
+    assert sorted(stages) == ["dev", "prod"]
+    assert load("dev", stages).stage == "dev"
+    assert load("prod", stages).log_retention_days > load("dev", stages).log_retention_days

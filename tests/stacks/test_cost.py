@@ -1,0 +1,48 @@
+"""The figures of `make cost`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks import cost, rates
+from stacks.functions import SCHEDULES
+
+
+def test_an_alarm_more_is_ten_cents_more(assembly: Any) -> None:
+    before = cost.idle(assembly.service)
+    template = json.loads(json.dumps(assembly.service))
+    template["Resources"]["OneMore"] = {"Type": "AWS::CloudWatch::Alarm"}
+    after = cost.idle(template)
+    assert after["alarms"] - before["alarms"] == pytest.approx(rates.ALARM)
+    assert {key for key in after if after[key] != before[key]} == {"alarms"}
+
+
+def test_an_idle_stage_costs_less_than_the_goal(assembly: Any) -> None:
+    assert 0 < sum(cost.idle_with_free_tier(assembly.service).values()) < cost.GOAL
+
+
+def test_the_free_tier_never_makes_an_item_negative_or_dearer(assembly: Any) -> None:
+    listed, paid = cost.idle(assembly.service), cost.idle_with_free_tier(assembly.service)
+    assert listed.keys() == paid.keys()
+    assert all(0 <= paid[key] <= listed[key] for key in listed)
+
+
+def test_schedules_trace_nothing(assembly: Any) -> None:
+    assert cost.traced(assembly.service) == {"clusters", "cloud_accounts", "records", "machines", "cluster_phases"}
+
+
+def test_every_schedule_is_counted() -> None:
+    assert set(cost.RUNS) == set(SCHEDULES)
+
+
+def test_the_last_line_is_json_and_agrees_with_the_items(
+    assembly: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cost, "synthesize", lambda stage, out, bundled: assembly.folder)
+    assert cost.main() == 0
+    figures = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert figures["idle_usd_month_list"] == pytest.approx(sum(cost.idle(assembly.service).values()), abs=1e-4)
+    assert figures["cluster_usd_month"] == pytest.approx(sum(cost.cluster().values()), abs=1e-4)

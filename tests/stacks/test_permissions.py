@@ -1,0 +1,187 @@
+"""Least privilege, gate by gate: what the data says, and that the template says the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import json
+import re
+from typing import Any
+
+import pytest
+
+from stacks.config import Network, StageConfig
+from stacks.functions import FUNCTIONS
+from stacks.permissions import WIDE, Permissions, Statement
+
+CONFIG = StageConfig(
+    stage="dev", issuer="https://id.example.com/r", network=Network(("subnet-1",), ("sg-1",)), log_retention_days=14
+)
+NAMES = [spec.name for spec in FUNCTIONS]
+PLACES = {"partition": "aws", "region": "us-east-1", "account": "111111111111", "stream": "STREAM"}
+
+
+def statements(name: str, config: StageConfig = CONFIG) -> tuple[Statement, ...]:
+    permissions = Permissions(config)
+    return permissions.of_workflows() if name == "workflows" else permissions.of_function(name)
+
+
+def allowed(name: str, action: str, resource: str, config: StageConfig = CONFIG) -> bool:
+    """Whether the statements let the role do it; conditions are taken as met."""
+    effects = {
+        one.effect
+        for one in statements(name, config)
+        if action in one.actions
+        and any(fnmatch.fnmatchcase(resource, pattern.format(**PLACES)) for pattern in one.resources)
+    }
+    return effects == {"Allow"}
+
+
+@pytest.mark.parametrize("name", [*NAMES, "workflows"])
+def test_no_action_is_a_wildcard_and_every_wide_resource_is_listed(name: str) -> None:
+    for one in statements(name):
+        for action in one.actions:
+            assert re.fullmatch(r"[a-z0-9-]+:[A-Za-z]+", action), action
+        if "*" in one.resources:
+            assert one.resources == ("*",)
+            assert one.reason == WIDE[one.sid]
+        elif any("*" in resource or "?" in resource for resource in one.resources):
+            assert one.reason, f"{one.sid} has a wildcard and no reason"
+
+
+def test_every_listed_wide_statement_is_used() -> None:
+    used = {one.sid for name in [*NAMES, "workflows"] for one in statements(name) if one.resources == ("*",)}
+    assert used == set(WIDE)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "workflows"])
+def test_statement_ids_are_unique_and_valid(name: str) -> None:
+    sids = [one.sid for one in statements(name)]
+    assert len(set(sids)) == len(sids)
+    assert all(sid.isalnum() for sid in sids)
+
+
+def test_an_unknown_function_has_no_permissions() -> None:
+    with pytest.raises(KeyError):
+        Permissions(CONFIG).of_function("nobody")
+
+
+SECRET = "arn:aws:secretsmanager:us-east-1:111111111111:secret:stockyard/dev/"
+TENANT_ROLE = "arn:aws:iam::222222222222:role/stockyard-access"
+OWN_ROLE = "arn:aws:iam::111111111111:role/cdk-deploy"
+PROVISION = "arn:aws:states:us-east-1:111111111111:stateMachine:stockyard-dev-provision-cluster"
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "resource"),
+    [
+        ("clusters", "secretsmanager:GetSecretValue", SECRET + "clusters/acme/clu_1/kubeconfig-AbCdEf"),
+        ("clusters", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
+        ("clusters", "sts:AssumeRole", TENANT_ROLE),
+        ("machines", "secretsmanager:CreateSecret", SECRET + "clusters/acme/clu_1/ca-AbCdEf"),
+        ("machines", "states:SendTaskSuccess", PROVISION),
+        ("relay", "states:StartExecution", PROVISION),
+        ("relay", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
+        ("reaper", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/everything"),
+        ("cluster_phases", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),
+        ("requests", "events:PutEvents", "arn:aws:events:us-east-1:111111111111:event-bus/stockyard-dev"),
+        ("catalog", "pricing:GetProducts", "*"),
+        (
+            "workflows",
+            "lambda:InvokeFunction",
+            "arn:aws:lambda:us-east-1:111111111111:function:stockyard-dev-cluster-phases",
+        ),
+    ],
+)
+def test_what_a_function_needs_is_allowed(name: str, action: str, resource: str) -> None:
+    assert allowed(name, action, resource)
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "resource"),
+    [
+        ("records", "sts:AssumeRole", TENANT_ROLE),
+        ("machines", "sts:AssumeRole", TENANT_ROLE),
+        ("clusters", "sts:AssumeRole", OWN_ROLE),
+        ("cloud_accounts", "sts:AssumeRole", OWN_ROLE),
+        ("cloud_accounts", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
+        ("machines", "secretsmanager:GetSecretValue", SECRET + "clusters/acme/clu_1/kubeconfig-AbCdEf"),
+        ("clusters", "secretsmanager:GetSecretValue", SECRET.replace("/dev/", "/prod/") + "identity-admin-AbCdEf"),
+        ("clusters", "states:StartExecution", PROVISION),
+        ("reaper", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),
+        ("clusters", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/everything"),
+        ("records", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-prod"),
+    ],
+)
+def test_what_a_function_does_not_need_is_refused(name: str, action: str, resource: str) -> None:
+    assert not allowed(name, action, resource)
+
+
+def test_the_pattern_of_a_stage_narrows_the_roles() -> None:
+    narrow = dataclasses.replace(CONFIG, tenant_role_pattern="stockyard-*")
+    assert allowed("clusters", "sts:AssumeRole", TENANT_ROLE, narrow)
+    assert not allowed("clusters", "sts:AssumeRole", "arn:aws:iam::222222222222:role/admin", narrow)
+
+
+def test_a_stage_may_allow_its_own_account() -> None:
+    assert allowed("clusters", "sts:AssumeRole", OWN_ROLE, dataclasses.replace(CONFIG, allow_own_account=True))
+
+
+def test_only_the_verification_may_leave_the_external_id_out() -> None:
+    for name in NAMES:
+        for one in statements(name):
+            if one.sid == "TenantRoles":
+                demanded = one.conditions == {"Null": {"sts:ExternalId": "false"}}
+                assert demanded is (name != "cloud_accounts"), name
+
+
+def _plain(value: Any) -> str:
+    """An ARN of the template with its parameters filled in."""
+    if isinstance(value, str):
+        return value
+    if "Fn::ImportValue" in value:
+        return "STREAM"
+    names = {"AWS::Partition": "partition", "AWS::Region": "region", "AWS::AccountId": "account"}
+    return "".join(part if isinstance(part, str) else PLACES[names[part["Ref"]]] for part in value["Fn::Join"][1])
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "workflows"])
+def test_the_template_grants_exactly_the_statements(assembly: Any, name: str) -> None:
+    if name == "workflows":
+        owner = next(iter(assembly.of_type("AWS::StepFunctions::StateMachine").values()))["Properties"]["RoleArn"]
+    else:
+        owner = assembly.function(name)[1]["Role"]
+    role = assembly.service["Resources"][owner["Fn::GetAtt"][0]]["Properties"]
+    assert "ManagedPolicyArns" not in role
+    (policy,) = role["Policies"]
+    granted = [
+        (
+            one["Sid"],
+            one["Effect"],
+            sorted(_list(one["Action"])),
+            sorted(_plain(resource) for resource in _list(one["Resource"])),
+            one.get("Condition", {}),
+        )
+        for one in policy["PolicyDocument"]["Statement"]
+    ]
+    wanted = [
+        (
+            one.sid,
+            one.effect,
+            sorted(one.actions),
+            sorted(resource.format(**PLACES) for resource in one.resources),
+            dict(one.conditions),
+        )
+        for one in statements(name, dataclasses.replace(CONFIG, network=None))
+    ]
+    assert granted == wanted
+
+
+def test_no_policy_stands_outside_the_roles(assembly: Any) -> None:
+    types = {one["Type"] for one in assembly.service["Resources"].values()}
+    assert not {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User"} & types
+    assert "arn:aws:iam::aws:policy" not in json.dumps(assembly.service)

