@@ -8,14 +8,13 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
 from stockyard import errors
-from stockyard.adapters.dynamodb import batch, codec, keys
+from stockyard.adapters.dynamodb import batch, codec, keys, platform
 from stockyard.domain import times
-from stockyard.domain.records import Counter, Fact, Record
+from stockyard.domain.records import Counter, Record
 from stockyard.ports import Add, Check, Create, Page, Put, Remove, Replace, Store, Write
 
 R = TypeVar("R", bound=Record)
@@ -170,16 +169,16 @@ class MemoryRegistry:
         return self._indexed(kind, "due", keys.due_partition(kind), times.to_text(before), limit)
 
     def all(self, kind: type[R], limit: int = 1000) -> Sequence[tuple[str, R]]:
-        """(tenant, record) of every record of the kind, in order of tenant and id."""
+        """(tenant, record) of every record of the kind, in order of id and tenant."""
         return self._indexed(kind, "all", keys.everything_partition(kind), None, limit)
+
+    def tenant_of(self, kind: type[R], id: str) -> str | None:
+        """See ``ports.Registry.tenant_of``."""
+        return next((tenant for tenant, record in self.all(kind, 1_000_000) if record.id == id), None)
 
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` when there is none yet."""
-        store = self.platform()
-        with suppress(errors.Conflict):
-            store.commit(Create(Fact(keys.INSTALLATION, randomness.hex(), "")))
-        found = store.get(Fact, keys.INSTALLATION)
-        return found.value if found else randomness.hex()
+        return platform.installation(self.platform(), randomness)
 
     def _indexed(
         self, kind: type[R], index: str, partition: str, before: str | None, limit: int

@@ -1,0 +1,81 @@
+"""A Keycloak to talk to: the stand-in, or a real one where Java and Maven are there."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from local.identity import IdentityServer
+from local.keycloak import KeycloakServer, Unavailable
+from stockyard.adapters.keycloak import Keycloak
+
+
+@dataclass(slots=True)
+class Door:
+    """One running server, and the calls that the tests make to it without the adapter."""
+
+    server: IdentityServer | KeycloakServer
+
+    def adapter(self, **extra: str) -> Keycloak:
+        """Our adapter, logged in as the server's admin client; ``extra`` goes into its secret."""
+        secret = {"client_id": self.server.admin_client_id, "client_secret": self.server.admin_client_secret, **extra}
+        return Keycloak(self.server.issuer, "stockyard", read_secret=lambda _: json.dumps(secret), admin_secret="admin")
+
+    def post(self, path: str, form: dict[str, str]) -> httpx.Response:
+        """POST a form to an OpenID Connect endpoint."""
+        return httpx.post(f"{self.server.issuer}/protocol/openid-connect/{path}", data=form, timeout=30)
+
+    def token(self, client_id: str, secret: str, **form: str) -> httpx.Response:
+        """Ask for a token; empty fields are left out."""
+        data = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret, **form}
+        return self.post("token", {name: value for name, value in data.items() if value})
+
+    @property
+    def clients(self) -> str:
+        """The URL of the admin API's clients."""
+        return self.server.issuer.replace("/realms/", "/admin/realms/") + "/clients"
+
+    def admin(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """Call the admin API of clients as the admin client."""
+        token = self.token(self.server.admin_client_id, self.server.admin_client_secret).json()["access_token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.request(method, self.clients + path, json=body, headers=headers, timeout=30)
+
+    @staticmethod
+    def claims(token: str) -> dict[str, Any]:
+        """The payload of a JWT, unchecked."""
+        part = token.split(".")[1]
+        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        return found
+
+
+@pytest.fixture(scope="session")
+def doors() -> Iterator[Callable[[str], Door]]:
+    """Starts a server of a kind when it is first asked for; all stop at the end."""
+    running: dict[str, Door] = {}
+
+    def door(kind: str) -> Door:
+        if kind not in running:
+            server = KeycloakServer() if kind == "keycloak" else IdentityServer()
+            try:
+                server.start()
+            except Unavailable as reason:
+                pytest.skip(str(reason))
+            running[kind] = Door(server)
+        return running[kind]
+
+    yield door
+    for one in running.values():
+        one.server.stop()
+
+
+@pytest.fixture(params=["stand-in", pytest.param("keycloak", marks=pytest.mark.keycloak)])
+def door(request: pytest.FixtureRequest, doors: Callable[[str], Door]) -> Door:
+    """The stand-in, then a real Keycloak."""
+    return doors(request.param)

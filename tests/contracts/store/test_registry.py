@@ -1,0 +1,153 @@
+"""The contract of ``ports.Registry``, and that tenants are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local.memory_store import MemoryRegistry, MemoryStore
+from stockyard import errors
+from stockyard.adapters.dynamodb.registry import DynamoRegistry
+from stockyard.adapters.dynamodb.store import DynamoStore
+from stockyard.domain.records import (
+    CloudAccount,
+    Cluster,
+    Counter,
+    Event,
+    Idempotency,
+    Name,
+    Outbox,
+    Quota,
+    Record,
+)
+from stockyard.ports import Add, Create, Remove, Replace, Store
+
+TIME = "2026-01-31T12:00:00.000Z"
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+
+
+# --- tenants ----------------------------------------------------------------------------------------------------------
+
+
+def test_tenants_do_not_see_each_other(
+    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any], counted: Callable[..., Any]
+) -> None:
+    acme, other = registry.store("acme"), registry.store("acme-2")
+    acme.commit(Create(cluster()), Add("clusters", 1))
+    assert (acme.tenant, other.tenant) == ("acme", "acme-2")
+    assert other.get(Cluster, "clu_1") is None
+    assert other.list(Cluster).items == []
+    assert counted(other, "clusters") == 0
+    other.commit(Create(cluster(name="theirs")))
+    other.commit(Remove(Cluster, "clu_1"))
+    found = acme.get(Cluster, "clu_1")
+    assert found is not None
+    assert found.name == "one"
+
+
+@pytest.mark.parametrize("tenant", ["", "acme#Cluster", "a#b", "Acme", "-acme", "a" * 64, "acme\n", "_platform", "a b"])
+def test_a_tenant_must_have_a_plain_name(registry: MemoryRegistry | DynamoRegistry, tenant: str) -> None:
+    with pytest.raises(errors.Forbidden):
+        registry.store(tenant)
+
+
+def test_ids_do_not_reach_other_partitions(registry: MemoryRegistry | DynamoRegistry) -> None:
+    acme = registry.store("a")
+    acme.commit(Create(Name("#b#Name#x", "clu_1")))
+    assert registry.store("b").list(Name).items == []
+    assert acme.get(Name, "#b#Name#x") is not None
+
+
+# --- what spans tenants -----------------------------------------------------------------------------------------------
+
+
+def in_order(found: Any) -> list[tuple[str, str]]:
+    return [(tenant, record.id) for tenant, record in found]
+
+
+def test_due_outbox_items_of_all_tenants_the_oldest_first(registry: MemoryRegistry | DynamoRegistry) -> None:
+    late, soon = "2026-01-31T11:59:59.000Z", "2026-01-31T11:00:00.000Z"
+    registry.store("acme").commit(
+        Create(Outbox("out_1", "event", {"a": 1}, late)), Create(Outbox("out_2", "event", {}, TIME))
+    )
+    registry.store("globex").commit(Create(Outbox("out_3", "workflow", {}, soon)))
+    assert in_order(registry.due(Outbox, NOW)) == [("globex", "out_3"), ("acme", "out_1")]
+    assert in_order(registry.due(Outbox, NOW, limit=1)) == [("globex", "out_3")]
+    registry.store("globex").commit(Remove(Outbox, "out_3"))
+    assert in_order(registry.due(Outbox, NOW)) == [("acme", "out_1")]
+    assert registry.due(Outbox, NOW)[0][1].payload == {"a": 1}
+
+
+def test_only_accepting_clusters_are_due(
+    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]
+) -> None:
+    store = registry.store("acme")
+    lease = "2026-01-31T11:00:00.000Z"
+    store.commit(
+        Create(cluster("clu_1", status="accepting", lease_expires_at=lease)),
+        Create(cluster("clu_2", status="ready", lease_expires_at=lease)),
+        Create(cluster("clu_3", status="accepting", lease_expires_at="2026-01-31T13:00:00.000Z")),
+    )
+    assert in_order(registry.due(Cluster, NOW)) == [("acme", "clu_1")]
+    assert in_order(registry.due(Cluster, NOW + timedelta(hours=2))) == [("acme", "clu_1"), ("acme", "clu_3")]
+    store.commit(Replace(cluster("clu_1", status="preparing", version=2)))
+    assert registry.due(Cluster, NOW) == []
+
+
+def test_all_clusters_and_accounts_of_all_tenants(
+    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]
+) -> None:
+    account = CloudAccount("1", "aws", "main", "", {}, "x", "unverified", "", TIME, TIME)
+    registry.store("globex").commit(Create(account), Create(cluster("clu_1")))
+    registry.store("acme").commit(Create(account), Create(cluster("clu_2")), Create(cluster("clu_3")))
+    assert in_order(registry.all(CloudAccount)) == [("acme", "1"), ("globex", "1")]
+    assert in_order(registry.all(Cluster)) == [("globex", "clu_1"), ("acme", "clu_2"), ("acme", "clu_3")]
+    assert len(registry.all(Cluster, limit=2)) == 2
+    registry.store("acme").commit(Remove(Cluster, "clu_2"))
+    assert in_order(registry.all(Cluster)) == [("globex", "clu_1"), ("acme", "clu_3")]
+
+
+def test_the_tenant_of_a_cluster_is_found_by_its_whole_id(
+    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]
+) -> None:
+    registry.store("acme").commit(Create(cluster("clu_11")))
+    registry.store("globex").commit(Create(cluster("clu_1")))
+    assert registry.tenant_of(Cluster, "clu_1") == "globex"
+    assert registry.tenant_of(Cluster, "clu_11") == "acme"
+    assert registry.tenant_of(Cluster, "clu_") is None
+
+
+@pytest.mark.parametrize("ask", [lambda r: r.due(Event, NOW), lambda r: r.all(Event)])
+def test_kinds_without_an_index_are_a_mistake(
+    registry: MemoryRegistry | DynamoRegistry, ask: Callable[[MemoryRegistry | DynamoRegistry], object]
+) -> None:
+    with pytest.raises(ValueError, match="Event"):
+        ask(registry)
+
+
+def test_the_installation_has_one_id(registry: MemoryRegistry | DynamoRegistry) -> None:
+    first = registry.installation(b"\x01" * 16)
+    assert first == "01" * 16
+    assert registry.installation(b"\x02" * 16) == first
+    assert registry.platform().tenant == "_platform"
+
+
+def test_every_kind_of_record_can_be_stored(store: Store, event: Callable[..., Any]) -> None:
+    records: list[Record] = [
+        event(1),
+        Idempotency("POST /v1/clusters key", "d", "done", TIME, TIME, 202, {"ETag": "1"}, {"id": "x"}, 1769860800),
+        Quota("clusters", 3, TIME),
+        Counter("clusters", 3),
+    ]
+    store.commit(*[Create(record) for record in records])
+    assert [store.get(type(record), record.id) for record in records] == records
+
+
+def test_both_stores_refuse_a_tenant_in_their_constructor() -> None:
+    with pytest.raises(errors.Forbidden):
+        MemoryStore(MemoryRegistry().table, "a#b")
+    with pytest.raises(errors.Forbidden):
+        DynamoStore(object(), "stockyard", "a#b")  # type: ignore[arg-type]

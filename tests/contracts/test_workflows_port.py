@@ -1,0 +1,167 @@
+"""``ports.Workflows`` in memory and on Step Functions (moto), and ``ports.Bus`` in memory and on EventBridge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from local.memory import MemoryBus, MemoryWorkflows
+from stockyard.adapters.bus import EventBridgeBus
+from stockyard.adapters.workflows import StepFunctionsWorkflows, execution_arn
+from stockyard.errors import VendorNotFound, VendorRefused, VendorThrottled, VendorUnavailable
+from stockyard.ports import Workflows
+
+ACCOUNT = "123456789012"
+WORKFLOW = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:stockyard-test-provision-cluster"
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        yield
+
+
+@pytest.fixture
+def client(cloud: None):
+    client = boto3.client("stepfunctions", region_name="us-east-1")
+    client.create_state_machine(
+        name=WORKFLOW.rsplit(":", 1)[1],
+        definition=json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}}),
+        roleArn=f"arn:aws:iam::{ACCOUNT}:role/x",
+    )
+    return client
+
+
+@pytest.fixture(params=["memory", "step-functions"])
+def workflows(request: pytest.FixtureRequest) -> Workflows:
+    if request.param == "memory":
+        return MemoryWorkflows()
+    return StepFunctionsWorkflows(request.getfixturevalue("client"))
+
+
+def test_a_started_execution_runs_until_it_is_stopped(workflows: Workflows):
+    assert workflows.running(WORKFLOW, "op_1") is False
+    workflows.start(WORKFLOW, "op_1", {"cluster_id": "clu_1"})
+    assert workflows.running(WORKFLOW, "op_1") is True
+    assert workflows.running(WORKFLOW, "op_2") is False
+    workflows.stop(WORKFLOW, "op_1")
+    assert workflows.running(WORKFLOW, "op_1") is False
+
+
+def test_starting_a_name_again_is_success_running_or_not(workflows: Workflows):
+    workflows.start(WORKFLOW, "op_1", {"n": 1})
+    workflows.start(WORKFLOW, "op_1", {"n": 1})
+    workflows.start(WORKFLOW, "op_1", {"n": 2})
+    workflows.stop(WORKFLOW, "op_1")
+    workflows.start(WORKFLOW, "op_1", {"n": 1})
+    assert workflows.running(WORKFLOW, "op_1") is False
+
+
+def test_stopping_what_does_not_run_is_no_error(workflows: Workflows):
+    workflows.stop(WORKFLOW, "never")
+    workflows.start(WORKFLOW, "op_1", {})
+    workflows.stop(WORKFLOW, "op_1")
+    workflows.stop(WORKFLOW, "op_1")
+    assert workflows.running(WORKFLOW, "op_1") is False
+
+
+def test_there_is_one_execution_with_the_first_payload(client):
+    workflows = StepFunctionsWorkflows(client)
+    workflows.start(WORKFLOW, "op_1", {"n": 1})
+    workflows.start(WORKFLOW, "op_1", {"n": 2})
+    found = client.list_executions(stateMachineArn=WORKFLOW)["executions"]
+    assert [one["executionArn"] for one in found] == [execution_arn(WORKFLOW, "op_1")]
+    assert json.loads(client.describe_execution(executionArn=found[0]["executionArn"])["input"]) == {"n": 1}
+
+
+def test_workflows_go_by_the_names_that_operations_use(client):
+    workflows = StepFunctionsWorkflows(client, {"provision": WORKFLOW})
+    workflows.start("provision", "op_1", {})
+    assert client.describe_execution(executionArn=execution_arn(WORKFLOW, "op_1"))["status"] == "RUNNING"
+    assert workflows.running("provision", "op_1") is True
+    workflows.stop("provision", "op_1")
+    assert workflows.running("provision", "op_1") is False
+
+
+def test_an_unknown_workflow_is_not_found(client):
+    with pytest.raises(VendorNotFound):
+        StepFunctionsWorkflows(client).start(WORKFLOW + "-nope", "op_1", {})
+
+
+@pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
+def test_a_task_token_that_is_gone_is_false(client, code: str):
+    with Stubber(client) as stub:
+        stub.add_client_error("send_task_success", code, "gone", 400)
+        assert StepFunctionsWorkflows(client).succeed("token", {}) is False
+
+
+def test_a_task_token_that_waits_gets_the_output(client):
+    with Stubber(client) as stub:
+        stub.add_response("send_task_success", {}, {"taskToken": "token", "output": '{"ready": true}'})
+        assert StepFunctionsWorkflows(client).succeed("token", {"ready": True}) is True
+        stub.assert_no_pending_responses()
+
+
+def test_other_refusals_of_a_task_token_are_raised(client):
+    with Stubber(client) as stub:
+        stub.add_client_error("send_task_success", "ThrottlingException", "slow", 400)
+        with pytest.raises(VendorThrottled):
+            StepFunctionsWorkflows(client).succeed("token", {})
+
+
+def test_memory_answers_a_token_once():
+    workflows = MemoryWorkflows()
+    workflows.waiting.add("token")
+    assert workflows.succeed("token", {"a": 1}) is True
+    assert workflows.succeed("token", {"a": 2}) is False
+    assert workflows.answers == {"token": {"a": 1}}
+
+
+# --- the bus ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_reaches_the_bus(cloud: None):
+    events = boto3.client("events", region_name="us-east-1")
+    queues = boto3.client("sqs", region_name="us-east-1")
+    events.create_event_bus(Name="stockyard-test")
+    url = queues.create_queue(QueueName="seen")["QueueUrl"]
+    arn = queues.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    pattern = json.dumps({"source": ["stockyard"], "detail-type": ["Cluster"]})
+    events.put_rule(Name="all", EventBusName="stockyard-test", EventPattern=pattern)
+    events.put_targets(Rule="all", EventBusName="stockyard-test", Targets=[{"Id": "q", "Arn": arn}])
+    EventBridgeBus(events, "stockyard-test").publish("Cluster", {"subject": "clu_1", "sequence": 3})
+    seen = json.loads(queues.receive_message(QueueUrl=url)["Messages"][0]["Body"])
+    assert seen["detail"] == {"subject": "clu_1", "sequence": 3}
+    assert (seen["source"], seen["detail-type"]) == ("stockyard", "Cluster")
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("ThrottlingException", VendorThrottled),
+        ("InternalFailure", VendorUnavailable),
+        ("MalformedDetail", VendorRefused),
+    ],
+)
+def test_a_refused_entry_is_raised(cloud: None, code: str, error: type[Exception]):
+    events = boto3.client("events", region_name="us-east-1")
+    with Stubber(events) as stub:
+        entries = [{"ErrorCode": code, "ErrorMessage": "no"}]
+        stub.add_response("put_events", {"FailedEntryCount": 1, "Entries": entries})
+        with pytest.raises(error):
+            EventBridgeBus(events, "stockyard-test").publish("Cluster", {})
+
+
+def test_memory_keeps_what_was_published():
+    bus, detail = MemoryBus(), {"subject": "clu_1"}
+    bus.publish("Cluster", detail)
+    detail["subject"] = "changed"
+    assert bus.published == [("Cluster", {"subject": "clu_1"})]

@@ -1,0 +1,256 @@
+"""The catalogue: offline data, refreshed sheets, and the vendor's lists."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from local.memory_store import MemoryRegistry
+from stockyard import errors
+from stockyard.adapters.aws_catalog import AwsMarket
+from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets, pack
+from stockyard.adapters.data.build_catalog import trimmed
+from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
+from stockyard.ports import Store
+
+AS_OF = "2026-01-31T12:00:00.000Z"
+
+
+class Seconds:
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def __call__(self) -> float:
+        return self.value
+
+
+@pytest.fixture
+def store() -> Store:
+    return MemoryRegistry().platform()
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def prices(store: Store, seconds: Seconds) -> Ec2PriceList:
+    return Ec2PriceList(store, seconds)
+
+
+def offers(region: str, usd_hour: float | None = 0.2, **rates: float) -> RegionOffers:
+    gpus = (Gpus("L4", "NVIDIA", 1, 22888),)
+    instances = {
+        "t3.xlarge": InstanceOffer("t3.xlarge", 4, 16384, "x86_64", 4, 15, usd_hour),
+        "g6.xlarge": InstanceOffer("g6.xlarge", 4, 16384, "x86_64", 4, 15, None, gpus),
+    }
+    return RegionOffers(region, AS_OF, instances, rates)
+
+
+# --- offline ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_region_has_sizes_and_prices_offline(prices: Ec2PriceList) -> None:
+    known = prices.instance("us-east-1", "t3.xlarge")
+    assert known == {
+        "vcpu": 4,
+        "memory_mib": 16384,
+        "architecture": "x86_64",
+        "usd_hour": 0.1664,
+        "max_pods": 58,
+        "interfaces": 4,
+        "gpus": [],
+    }
+    assert prices.offered("us-east-1", "t3.xlarge") is True
+    rates = [prices.rate("us-east-1", item) for item in ("nat_gateway", "network_load_balancer", "public_ipv4", "gp3")]
+    assert rates == [0.045, 0.0225, 0.005, 0.08]
+
+
+def test_a_gpu_type_names_its_gpus_and_counts_pods_of_the_first_card(prices: Ec2PriceList) -> None:
+    known = prices.instance("us-east-1", "p4d.24xlarge")
+    assert known is not None
+    assert known["gpus"] == [{"name": "A100", "manufacturer": "NVIDIA", "count": 8, "memory_mib": 40960}]
+    assert known["max_pods"] == 737
+
+
+def test_an_unknown_type_is_not_offered_and_a_doubtful_one_is_open(prices: Ec2PriceList) -> None:
+    assert prices.offered("us-east-1", "t3.gigantic") is False
+    assert prices.instance("us-east-1", "t3.gigantic") is None
+    assert prices.offered("us-east-1", "p3.2xlarge") is None
+
+
+def test_no_price_of_one_region_is_given_for_another(prices: Ec2PriceList) -> None:
+    known = prices.instance("eu-west-1", "t3.xlarge")
+    assert known is not None
+    assert (known["vcpu"], known["usd_hour"]) == (4, None)
+    assert prices.offered("eu-west-1", "t3.xlarge") is None
+    assert prices.rate("eu-west-1", "nat_gateway") is None
+    assert prices.region("eu-west-1") is None
+
+
+# --- refreshed --------------------------------------------------------------------------------------------------------
+
+
+def test_a_refreshed_region_has_its_own_prices(store: Store, prices: Ec2PriceList) -> None:
+    StoredPriceSheets(store).write(offers("eu-west-1", 0.1824, nat_gateway=0.048))
+    known = prices.instance("eu-west-1", "t3.xlarge")
+    assert known is not None
+    assert known["usd_hour"] == 0.1824
+    assert prices.region("eu-west-1") == offers("eu-west-1", 0.1824, nat_gateway=0.048)
+    assert prices.rate("eu-west-1", "nat_gateway") == 0.048
+    assert prices.rate("eu-west-1", "gp3") is None
+    assert prices.offered("eu-west-1", "t3.xlarge") is True
+    assert prices.offered("eu-west-1", "m5.large") is False
+    elsewhere = prices.instance("eu-west-1", "m5.large")
+    assert elsewhere is not None
+    assert elsewhere["usd_hour"] is None
+
+
+def test_a_refreshed_default_region_replaces_the_offline_prices(store: Store, prices: Ec2PriceList) -> None:
+    StoredPriceSheets(store).write(offers("us-east-1", 0.17))
+    known = prices.instance("us-east-1", "t3.xlarge")
+    assert known is not None
+    assert known["usd_hour"] == 0.17
+    assert prices.offered("us-east-1", "m5.large") is False
+    assert prices.rate("us-east-1", "gp3") == 0.08
+
+
+def test_a_newer_sheet_is_seen_after_a_while(store: Store, prices: Ec2PriceList, seconds: Seconds) -> None:
+    sheets = StoredPriceSheets(store)
+    sheets.write(offers("eu-west-1", 0.1))
+    assert prices.rate("eu-west-1", "gp3") is None
+    sheets.write(offers("eu-west-1", 0.1, gp3=0.088))
+    seconds.value = 899.0
+    assert prices.rate("eu-west-1", "gp3") is None
+    seconds.value = 900.0
+    assert prices.rate("eu-west-1", "gp3") == 0.088
+
+
+def test_a_sheet_of_every_type_fits_a_record(store: Store) -> None:
+    known = Ec2PriceList(store).region("us-east-1")
+    assert known is not None
+    assert len(known.instances) == 1400
+    assert len(pack(known).data) < 60_000
+    StoredPriceSheets(store).write(known)
+    assert Ec2PriceList(store).region("us-east-1") == known
+
+
+# --- the trimming -----------------------------------------------------------------------------------------------------
+
+
+def test_trimming_tells_doubtful_types() -> None:
+    whole = {"name": "a", "vcpu": 2, "memory_mib": 8, "arch": ["i386", "x86_64"], "enis": 60, "ipv4_per_eni": 50}
+    whole |= {"us_east_1_zone_ids": ["use1-az1"], "allocatable": {"pods": 737}}
+    document = trimmed([whole, {"name": "b", "od_usd_hour": 3.0}], AS_OF)
+    assert document["instances"] == [["a", 2, 8, "x86_64", 15, 50, None]]
+    assert document["doubtful"] == ["b"]
+
+
+# --- the vendor -------------------------------------------------------------------------------------------------------
+
+
+def product(price: str, usage: str = "", name: str = "", currency: str = "USD", begin: str = "0") -> str:
+    attributes = {"usagetype": usage} | ({"instanceType": name} if name else {})
+    dimension = {"beginRange": begin, "pricePerUnit": {currency: price}}
+    terms = {"OnDemand": {"x": {"priceDimensions": {"y": dimension}}}}
+    return json.dumps({"product": {"attributes": attributes}, "terms": terms})
+
+
+@pytest.fixture
+def pricing() -> Any:
+    return boto3.client("pricing", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+
+
+@pytest.fixture
+def ec2() -> Any:
+    return boto3.client("ec2", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
+
+
+def test_prices_are_read_page_by_page(pricing: Any, ec2: Any) -> None:
+    def wanted(**more: str) -> dict[str, Any]:
+        fields = {
+            "regionCode": "eu-west-1",
+            "operatingSystem": "Linux",
+            "tenancy": "Shared",
+            "preInstalledSw": "NA",
+            "capacitystatus": "Used",
+            "marketoption": "OnDemand",
+        }
+        filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
+        return {"ServiceCode": "AmazonEC2", "Filters": filters, "FormatVersion": "aws_v1", **more}
+
+    first = [product("0.1824000000", name="t3.xlarge"), product("0.0000000000", name="m5.large")]
+    second = [product("0.1070000000", name="m5.large"), product("1.0", name="c5.large", currency="CNY")]
+    with Stubber(pricing) as stub:
+        stub.add_response("get_products", {"PriceList": first, "NextToken": "n"}, wanted())
+        stub.add_response("get_products", {"PriceList": second}, wanted(NextToken="n"))
+        found = AwsMarket(lambda _: ec2, pricing).prices("eu-west-1")
+        stub.assert_no_pending_responses()
+    assert found == {"t3.xlarge": 0.1824, "m5.large": 0.107}
+
+
+def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> None:
+    nat = [
+        product("0.048", "EU-NatGateway-Hours"),
+        product("0.047", "EU-NatGateway-Bytes"),
+        product("0.5", "EU-NatGateway-Prvd-Bytes"),
+    ]
+    balancer = [product("0.02646", "EU-LoadBalancerUsage"), product("0.006", "EU-LCUUsage")]
+    answers = [nat, nat, balancer, [product("0.005", "EU-PublicIPv4:InUseAddress")], []]
+    with Stubber(pricing) as stub:
+        for answer in answers:
+            stub.add_response("get_products", {"PriceList": answer})
+        found = AwsMarket(lambda _: ec2, pricing).rates("eu-west-1")
+        stub.assert_no_pending_responses()
+    assert found == {
+        "nat_gateway": 0.048,
+        "nat_gateway_gb": 0.047,
+        "network_load_balancer": 0.02646,
+        "public_ipv4": 0.005,
+    }
+
+
+def test_offers_are_the_types_of_the_region_with_their_sizes(pricing: Any, ec2: Any) -> None:
+    def described(name: str, **more: Any) -> dict[str, Any]:
+        return {
+            "InstanceType": name,
+            "VCpuInfo": {"DefaultVCpus": 4},
+            "MemoryInfo": {"SizeInMiB": 16384},
+            "ProcessorInfo": {"SupportedArchitectures": ["arm64"]},
+            **more,
+        }
+
+    cards = [
+        {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 15},
+        {"NetworkCardIndex": 1, "MaximumNetworkInterfaces": 15},
+    ]
+    network = {"MaximumNetworkInterfaces": 30, "Ipv4AddressesPerInterface": 50, "NetworkCards": cards}
+    gpu = {"Name": "T4g", "Manufacturer": "NVIDIA", "Count": 1, "MemoryInfo": {"SizeInMiB": 16384}}
+    types = [
+        described("g5g.xlarge", NetworkInfo={**network, "DefaultNetworkCardIndex": 0}, GpuInfo={"Gpus": [gpu]}),
+        described("m6g.xlarge"),
+        described("m7g.xlarge"),
+    ]
+    with Stubber(ec2) as stub:
+        offerings = [{"InstanceType": "g5g.xlarge"}, {"InstanceType": "m6g.xlarge"}]
+        stub.add_response(
+            "describe_instance_type_offerings", {"InstanceTypeOfferings": offerings}, {"LocationType": "region"}
+        )
+        stub.add_response("describe_instance_types", {"InstanceTypes": types}, {})
+        found = AwsMarket(lambda _: ec2, pricing).offers("eu-west-1")
+    assert found == {
+        "g5g.xlarge": InstanceOffer("g5g.xlarge", 4, 16384, "arm64", 15, 50, None, (Gpus("T4g", "NVIDIA", 1, 16384),)),
+        "m6g.xlarge": InstanceOffer("m6g.xlarge", 4, 16384, "arm64", 0, 0),
+    }
+
+
+def test_a_refusal_is_a_vendor_error(pricing: Any, ec2: Any) -> None:
+    with Stubber(pricing) as stub:
+        stub.add_client_error("get_products", "AccessDeniedException", "no", 403)
+        with pytest.raises(errors.PermissionDenied):
+            AwsMarket(lambda _: ec2, pricing).prices("eu-west-1")
