@@ -1,0 +1,73 @@
+"""``python -m local serve`` and ``python -m local run [--once]``: the product on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from local.cloud import ROOT, LocalCloud, StartError
+from local.show import create_and_watch
+from local.template import TemplateError
+
+EXAMPLE = ROOT / "examples" / "aws-cluster.json"
+
+
+class Stopped(Exception):
+    """A signal asked us to end."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM (exit 0); 1 when it cannot start or the cluster does not become ready."""
+    parser = argparse.ArgumentParser(prog="python -m local", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, meaning in (("serve", "start the local cloud"), ("run", "start it and create the example's cluster")):
+        command = commands.add_parser(name, help=meaning)
+        command.add_argument("--port", type=int, default=0, help="port of the API; 0 takes a free one")
+        if name == "run":
+            command.add_argument("--once", action="store_true", help="end when the cluster is ready")
+    chosen = parser.parse_args(arguments)
+    console = Console(highlight=False)
+    ended = threading.Event()
+    _on_signals(ended)
+    try:
+        with LocalCloud(port=chosen.port, say=lambda text: console.print(f"[dim]{text}[/]")) as cloud:
+            console.print(f"API {cloud.url}   environment {cloud.home.name}/env   Ctrl-C stops everything")
+            if chosen.command == "run":
+                body = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+                ready = create_and_watch(cloud.call, body, console)
+                if chosen.once:
+                    return 0 if ready else 1
+            ended.wait()
+    except Stopped:
+        return 0
+    except (StartError, TemplateError, TimeoutError) as error:
+        console.print(f"[red]{error}[/]", markup=True)
+        return 1
+    finally:
+        _ignore_signals()
+    return 0
+
+
+def _on_signals(ended: threading.Event) -> None:
+    def stop(_number: int, _frame: object) -> None:
+        _ignore_signals()  # a second Ctrl-C must not interrupt the clean-up
+        ended.set()
+        raise Stopped
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _ignore_signals() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""moto's server on 127.0.0.1 with every correction in place."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+from moto.core.config import default_user_config
+from moto.dynamodb.models import dynamodb_backends
+from moto.iam.models import iam_backends
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+
+from local.corrections.buses import Listener, heard_buses
+from local.corrections.compute import hidden_at_first, idempotent_calls
+from local.corrections.roles import trusted_roles
+from local.corrections.tables import atomic_tables
+from local.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
+from local.invocation import Invoker
+from local.presigned import presigned_requests
+
+OWN_ACCOUNT, ACME_ACCOUNT, GLOBEX_ACCOUNT = "111111111111", "222222222222", "333333333333"
+REGION = "us-east-1"
+HIDDEN_SECONDS = 30.0
+"""The longest that AWS hides what was just made, before scaling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aws:
+    """The running server."""
+
+    url: str
+    lock: AbstractContextManager[Any]
+
+    def keys(self, account: str, user: str = "local") -> dict[str, str]:
+        """New access keys of an account, as environment variables."""
+        backend = iam_backends[account]["aws"]
+        if user not in {known.name for known in backend.users.values()}:
+            backend.create_user(REGION, user)
+        key = backend.create_access_key(user)
+        return {"AWS_ACCESS_KEY_ID": key.access_key_id, "AWS_SECRET_ACCESS_KEY": key.secret_access_key}
+
+    def client(self, service: str, keys: Mapping[str, str]) -> Any:
+        """A boto3 client that reaches this server with those keys."""
+        session: Any = boto3.Session(keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
+        return session.client(service, endpoint_url=self.url)
+
+    def stream(self, account: str, stream_arn: str) -> Callable[[int, int], Sequence[Mapping[str, Any]]]:
+        """Reads a table's stream by position; what a cancelled transaction wrote is never seen."""
+        table = stream_arn.split(":table/", 1)[1].split("/", maxsplit=1)[0]
+
+        def read(position: int, limit: int) -> Sequence[Mapping[str, Any]]:
+            with self.lock:
+                shard = dynamodb_backends[account][REGION].tables[table].stream_shard
+                return [record.to_json() for record in shard.items[position : position + limit]]
+
+        return read
+
+
+@contextmanager
+def running_aws(invoker: Invoker, listener: Listener, scale: float) -> Iterator[Aws]:
+    """moto on a free port of 127.0.0.1. ``scale`` shortens waits, retry intervals and the hiding of new resources."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    logging.getLogger("moto").setLevel(logging.CRITICAL)  # it logs each failed execution, which operations tell anyway
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(default_user_config, {k: dict(v) for k, v in MOTO_CONFIG.items()}))
+        lock = stack.enter_context(atomic_tables())
+        stack.enter_context(functions_run(invoker))
+        stack.enter_context(scaled_waits(scale))
+        stack.enter_context(heard_buses(listener))
+        stack.enter_context(trusted_roles())
+        stack.enter_context(idempotent_calls())
+        stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
+        stack.enter_context(presigned_requests())
+        server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+        server.start()
+        stack.callback(server.stop)
+        port = server.get_host_and_port()[1]
+        stack.enter_context(patch.dict(os.environ, {"MOTO_PORT": str(port)}))
+        yield Aws(f"http://127.0.0.1:{port}", lock)

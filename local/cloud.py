@@ -1,0 +1,288 @@
+"""The local cloud, put together: the only module that knows all its parts."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from local.authorizer import JwtAuthorizer, Refused
+from local.aws import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION, Aws, running_aws
+from local.corrections.roles import service_session
+from local.deployment import Deployment, Maker, deploy
+from local.events import Asynchronous, Rules, StreamReader
+from local.functions import Definition, Functions
+from local.gateway import Gateway
+from local.identity import IdentityServer
+from local.machines import Machines
+from local.template import synthesized
+from local.vdeployer import VDeployer
+
+ROOT = Path(__file__).resolve().parents[1]
+SCALE = 0.02
+"""A minute of waiting takes 1.2 seconds."""
+TENANT_ROLE = "stockyard-tenant"
+KEY_PAIR = "my-key"
+SERVICE_CLIENT = "stockyard-service"
+"""The one whose token vdeployers accept; it has no audience, so the authorizer looks at ``client_id``."""
+ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
+
+
+class StartError(Exception):
+    """The local cloud cannot start; the text says why."""
+
+
+class LocalCloud:
+    """``start`` brings everything up, ``close`` takes everything down; usable as a context manager.
+
+    ``home`` keeps logs, caches and ``env``. ``schedules`` may be switched off for tests that drive them themselves.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        home: Path = ROOT / ".local",
+        scale: float = SCALE,
+        schedules: bool = True,
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self.home = home
+        self._port = port
+        self._scale = scale
+        self._schedules = schedules
+        self._say = say
+        self._stack = ExitStack()
+        self._stop = threading.Event()
+        self._rules = Rules((), lambda _function, _event: None)
+        self.functions = Functions(ROOT, home / "logs", {})
+        self.identity = IdentityServer()
+        self.aws: Aws
+        self.gateway: Gateway
+        self.vdeployer: VDeployer
+        self.machines: Machines
+        self.environment: dict[str, str] = {}
+
+    def __enter__(self) -> LocalCloud:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        return self.gateway.url
+
+    def start(self) -> None:
+        """Start all parts and write ``env`` when requests are answered. Raises ``StartError``."""
+        began = time.monotonic()
+        self.home.mkdir(parents=True, exist_ok=True)
+        (self.home / "env").unlink(missing_ok=True)
+        self._say("reading the template")
+        assembly = synthesized(ROOT, self.home / "cache")
+        self.aws = self._stack.enter_context(running_aws(self.functions, self._heard, self._scale))
+        self._stack.callback(self.identity.stop)
+        self.identity.start()
+        self.vdeployer = VDeployer(self._service_token)
+        self._stack.callback(self.vdeployer.close)
+        try:
+            self.gateway = Gateway(self.functions, self._port)
+        except OSError as error:
+            raise StartError(f"port {self._port} cannot be used: {error.strerror}") from None
+        self._stack.callback(self.gateway.close)
+        self._stack.callback(self.functions.close)
+        own = self.aws.keys(OWN_ACCOUNT)
+        self._say("making the resources of the template")
+        deployment = self._deploy(assembly, own)
+        self._seed_secrets(own)
+        self._define(deployment)
+        self._listen(deployment)
+        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, self.home / "logs" / "machines.log")
+        self._stack.callback(self.machines.close)
+        self.machines.start()
+        self.gateway.serve(deployment.routes)
+        self._say("registering the tenant's account")
+        self._write_environment()
+        self._seed_tenant()
+        self._publish()
+        self._say(f"ready after {time.monotonic() - began:.1f} s")
+
+    def close(self) -> None:
+        """Stop all parts; no process is left. A second call does nothing."""
+        self._stop.set()
+        (self.home / "env").unlink(missing_ok=True)
+        self._stack.close()
+
+    # --- parts -------------------------------------------------------------------------------------------------------
+
+    def _heard(self, bus: str, envelope: Mapping[str, Any]) -> None:
+        self._rules.heard(bus, envelope)
+
+    def _service_token(self, header: str) -> bool:
+        try:
+            JwtAuthorizer(self.identity.issuer, (SERVICE_CLIENT,)).claims(header)
+        except Refused:
+            return False
+        return True
+
+    def _deploy(self, assembly: Path, own: Mapping[str, str]) -> Deployment:
+        clients: dict[str, Any] = {}
+
+        def client(service: str) -> Any:
+            if service not in clients:
+                clients[service] = self.aws.client(service, own)
+            return clients[service]
+
+        stage = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]["stages"]["dev"]
+        maker = Maker(client, assembly, self.gateway.url, OWN_ACCOUNT, REGION)
+        pseudo = {
+            "AWS::AccountId": OWN_ACCOUNT,
+            "AWS::Region": REGION,
+            "AWS::Partition": "aws",
+            "AWS::URLSuffix": "amazonaws.com",
+            "AWS::StackName": "Stockyard-dev",
+            "AWS::NoValue": "",
+        }
+        # The issuer has a free port, and the template is cached: so its text is replaced.
+        return deploy(maker, assembly, pseudo, {stage["issuer"]: self.identity.issuer})
+
+    def _seed_secrets(self, own: Mapping[str, str]) -> None:
+        """What the operator fills in before the first deploy."""
+        value = {"client_id": self.identity.admin_client_id, "client_secret": self.identity.admin_client_secret}
+        secrets = self.aws.client("secretsmanager", own)
+        secrets.create_secret(Name="stockyard/dev/identity-admin", SecretString=json.dumps(value))
+
+    def _define(self, deployment: Deployment) -> None:
+        """Define the functions with the environment of the template and what only this place can know."""
+        path = [ROOT, ROOT / "layers" / "common" / "python"]
+        here = {
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            "PYTHONDONTWRITEBYTECODE": "",
+            "AWS_ENDPOINT_URL": self.aws.url,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "POWERTOOLS_TRACE_DISABLED": "true",
+            "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
+            "STOCKYARD_EVENT_TENANTS": json.dumps({ACME_ACCOUNT: "acme", GLOBEX_ACCOUNT: "globex"}),
+            "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
+        }
+        for name, found in deployment.functions.items():
+            keys = service_session(deployment.roles[name], "lambda.amazonaws.com", name, REGION)
+            environment = {
+                **found.environment,
+                **here,
+                "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+                "AWS_SESSION_TOKEN": keys["Token"],
+            }
+            self.functions.define(Definition(name, found.handler, found.arn, environment, found.timeout, found.memory))
+
+    def _listen(self, deployment: Deployment) -> None:
+        own = self.aws.keys(OWN_ACCOUNT, "events")
+        queues = self.aws.client("sqs", own)
+
+        def send(queue: str, text: str) -> None:
+            url = queues.get_queue_url(QueueName=queue.rsplit(":", 1)[-1])["QueueUrl"]
+            queues.send_message(QueueUrl=url, MessageBody=text)
+
+        later = Asynchronous(self.functions, send, deployment.invoke_configs, self._stop, self._scale)
+        self._stack.callback(later.close)
+        self._stack.callback(self._stop.set)
+        self._rules = Rules(deployment.rules, later.submit)
+        for mapping in deployment.mappings:
+            read = self.aws.stream(OWN_ACCOUNT, mapping.source)
+            reader = StreamReader(mapping, read, self.functions, send, self._stop, self._scale)
+            self._thread(reader.run, f"stream of {mapping.function}")
+        if self._schedules:
+            # Schedules keep real time: an idle laptop is not to be kept busy.
+            self._thread(lambda: self._rules.run_schedules(self._stop, 1.0), "schedules")
+
+    def _thread(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=target, daemon=True, name=name)
+        thread.start()
+        self._stack.callback(thread.join, 5)
+        self._stack.callback(self._stop.set)
+
+    # --- seeds -------------------------------------------------------------------------------------------------------
+
+    def _write_environment(self) -> None:
+        token = self.identity.token
+        self.environment = {
+            "STOCKYARD_URL": self.url,
+            "STOCKYARD_TOKEN": token("acme", ROLES),
+            "STOCKYARD_TOKEN_VIEWER": token("acme", ROLES[:1], subject="local-viewer"),
+            "STOCKYARD_TOKEN_OTHER": token("globex", ROLES, subject="local-other"),
+            "STOCKYARD_TOKEN_PLATFORM": token("platform", ("stockyard-platform",), subject="local-platform"),
+            "AWS_ENDPOINT_URL": self.aws.url,
+            **self.aws.keys(ACME_ACCOUNT),
+            "AWS_DEFAULT_REGION": REGION,
+        }
+
+    def _seed_tenant(self) -> None:
+        """The tenant's key pair; its account, registered and verified by the API; the role that the API asks for."""
+        ec2 = self.aws.client("ec2", self.environment)
+        ec2.create_key_pair(KeyName=KEY_PAIR)
+        role = f"arn:aws:iam::{ACME_ACCOUNT}:role/{TENANT_ROLE}"
+        body = {
+            "provider": "aws",
+            "name": "acme",
+            "description": "The tenant's account in the local cloud",
+            "attributes": {"role_arn": role},
+        }
+        account = self.call("POST", "/v1/cloud-accounts", body)
+        trust = {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Action": "sts:AssumeRole",
+                    "Principal": {"AWS": f"arn:aws:iam::{OWN_ACCOUNT}:root"},
+                    "Condition": {"StringEquals": {"sts:ExternalId": account["external_id"]}},
+                }
+            ],
+        }
+        iam = self.aws.client("iam", self.environment)
+        iam.create_role(RoleName=TENANT_ROLE, AssumeRolePolicyDocument=json.dumps(trust))
+        verified = self.call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
+        if verified.get("verification", verified.get("status")) not in {"verified", None}:
+            raise StartError(f"the tenant's account is not verified: {json.dumps(verified)}")
+
+    def call(self, method: str, path: str, body: Any = None, token: str = "") -> Any:
+        """One call of the API as the tenant's administrator. Raises ``StartError`` for anything but 2xx."""
+        headers = {"Authorization": f"Bearer {token or self.environment['STOCKYARD_TOKEN']}"}
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            text = error.read().decode(errors="replace")[:2000]
+            raise StartError(f"{method} {path}: {error.code} {text}\n(logs: {self.home / 'logs'})") from None
+
+    def _publish(self) -> None:
+        """Write ``env`` in one step: whoever sees it can use it."""
+        self.call("GET", "/v1/health")
+        text = "".join(f"{name}={value}\n" for name, value in self.environment.items())
+        path = self.home / "env"
+        part = path.with_suffix(".part")
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        part.replace(path)

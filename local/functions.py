@@ -1,0 +1,205 @@
+"""Functions as processes: each worker is ``awslambdaric`` with the function's real environment.
+
+A worker is started when an invocation finds none idle (a cold start), kept warm, and replaced when it crashes or runs
+over its time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from local.invocation import Invocation, failure
+from local.runtime_api import Request, RuntimeApi
+
+INIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One function of the template. ``timeout`` is in seconds, ``concurrency`` how many workers may run at once."""
+
+    name: str
+    handler: str
+    arn: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = 3.0
+    memory: int = 128
+    concurrency: int = 4
+
+
+@dataclass(slots=True)
+class Stats:
+    """What was measured, in seconds: durations of cold and warm invocations."""
+
+    cold: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+
+
+class Worker:
+    """One process of one function."""
+
+    def __init__(self, definition: Definition, environment: Mapping[str, str], log: IO[bytes], folder: Path) -> None:
+        self.definition = definition
+        self.api = RuntimeApi()
+        self.used = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "awslambdaric", definition.handler],
+            env={**environment, "AWS_LAMBDA_RUNTIME_API": self.api.address},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            process_group=0,  # Ctrl-C reaches the local cloud, which then ends its workers in order
+        )
+        self._watch = threading.Thread(target=self._watch_exit, daemon=True)
+        self._watch.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def run(self, payload: bytes) -> Invocation:
+        """Run one invocation. A worker that crashed or ran over its time is dead afterwards."""
+        if not self.api.ready.wait(INIT_SECONDS):
+            self.kill()
+            return failure("Sandbox.Timedout", f"Init timed out after {INIT_SECONDS:.2f} seconds")
+        if self.api.init_error:
+            self.kill()
+            return self.api.init_error
+        limit = self.definition.timeout
+        request = Request(payload, self.definition.arn, time.time() + limit)
+        self.api.put(request)
+        if not self.alive:
+            self.api.abandon(self._exited())
+        if not request.done.wait(limit):
+            self.kill()
+            return failure(
+                "Sandbox.Timedout", f"RequestId: {request.id} Error: Task timed out after {limit:.2f} seconds"
+            )
+        self.used = True
+        return request.answer or self._exited()
+
+    def kill(self) -> None:
+        """End the process at once and free its port."""
+        if self.alive:
+            self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+        self._watch.join(2)
+        self.api.close()
+
+    def _watch_exit(self) -> None:
+        self._process.wait()
+        self.api.abandon(self._exited())
+
+    def _exited(self) -> Invocation:
+        return failure("Runtime.ExitError", f"Error: Runtime exited with code {self._process.returncode}")
+
+
+class Functions:
+    """All functions; an ``Invoker``. ``folder`` is where their code is, ``logs`` gets one file per function."""
+
+    def __init__(self, folder: Path, logs: Path, base: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._logs = logs
+        self._base = dict(base)
+        self._definitions: dict[str, Definition] = {}
+        self._files: dict[str, IO[bytes]] = {}
+        self._idle: dict[str, list[Worker]] = {}
+        self._busy: dict[str, set[Worker]] = {}
+        self._free = threading.Condition()
+        self._closed = False
+        self.stats = Stats()
+
+    def define(self, definition: Definition) -> None:
+        """Add a function. Nothing is started yet."""
+        self._logs.mkdir(parents=True, exist_ok=True)
+        self._definitions[definition.name] = definition
+        self._idle[definition.name] = []
+        self._busy[definition.name] = set()
+        self._files[definition.name] = (self._logs / f"{definition.name}.log").open("ab", buffering=0)
+
+    def names(self) -> list[str]:
+        """Names of all functions."""
+        return sorted(self._definitions)
+
+    def invoke(self, function: str, payload: bytes) -> Invocation:
+        """See ``Invoker``. Waits while all workers of the function are busy."""
+        definition = self._definitions[function]
+        worker = self._take(definition)
+        if worker is None:
+            return failure("Runtime.ExitError", "the local cloud stops")
+        cold, started = not worker.used, time.perf_counter()
+        try:
+            return worker.run(payload)
+        finally:
+            (self.stats.cold if cold else self.stats.warm).append(time.perf_counter() - started)
+            self._give_back(worker)
+
+    def close(self) -> None:
+        """End every worker."""
+        with self._free:
+            self._closed = True
+            workers = [worker for pool in (*self._idle.values(), *self._busy.values()) for worker in pool]
+            self._idle = {name: [] for name in self._idle}
+            self._free.notify_all()
+        for worker in workers:
+            worker.kill()
+        for file in self._files.values():
+            file.close()
+
+    def _take(self, definition: Definition) -> Worker | None:
+        idle, busy = self._idle[definition.name], self._busy[definition.name]
+        with self._free:
+            while not self._closed:
+                while idle:
+                    worker = idle.pop()
+                    if worker.alive:
+                        busy.add(worker)
+                        return worker
+                    worker.kill()
+                if len(busy) < definition.concurrency:
+                    worker = Worker(
+                        definition, self._environment(definition), self._files[definition.name], self._folder
+                    )
+                    busy.add(worker)
+                    return worker
+                self._free.wait()
+        return None
+
+    def _give_back(self, worker: Worker) -> None:
+        name = worker.definition.name
+        with self._free:
+            self._busy[name].discard(worker)
+            if worker.alive and not self._closed:
+                self._idle[name].append(worker)
+            else:
+                worker.kill()
+            self._free.notify_all()
+
+    def _environment(self, definition: Definition) -> dict[str, str]:
+        """What Lambda sets, then what the template says. Nothing else of this process's environment gets in."""
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "en_US.UTF-8",
+            "TZ": ":UTC",
+            **self._base,
+            "_HANDLER": definition.handler,
+            "LAMBDA_TASK_ROOT": str(self._folder),
+            "AWS_EXECUTION_ENV": f"AWS_Lambda_python{sys.version_info.major}.{sys.version_info.minor}",
+            "AWS_LAMBDA_FUNCTION_NAME": definition.name,
+            "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(definition.memory),
+            "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{definition.name}",
+            "AWS_LAMBDA_LOG_STREAM_NAME": "local",
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+            **definition.environment,
+        }

@@ -1,0 +1,103 @@
+"""What ``python -m local run`` shows: the plan's price, live progress, the tree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+Call = Callable[..., Any]
+"""``LocalCloud.call``."""
+MARKS = {
+    "pending": ("·", "dim"),
+    "running": ("▸", "yellow"),
+    "succeeded": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "skipped": ("-", "dim"),
+}
+LIMIT_SECONDS = 300.0
+
+
+def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> bool:
+    """Create the cluster, show how it comes up, its tree and its price. False when it did not become ready."""
+    plan = call("POST", "/v1/clusters?dry_run=true", body)["plan"]
+    cluster = call("POST", "/v1/clusters", body)
+    started = time.monotonic()
+    operation = follow(call, cluster["operation_id"], console)
+    if operation["status"] != "succeeded":
+        error = operation.get("error") or {}
+        console.print(f"[red]{cluster['name']} failed[/] in {error.get('phase')}: {error.get('cause')}")
+        console.print(f"hint: {error.get('hint')}")
+        return False
+    console.print(f"[green]{cluster['name']} is ready[/] after {time.monotonic() - started:.1f} s\n")
+    console.print(tree(call("GET", f"/v1/clusters/{cluster['id']}/tree")))
+    console.print(price(plan["price"]))
+    return True
+
+
+def follow(call: Call, operation_id: str, console: Console) -> dict[str, Any]:
+    """Show an operation's phases until it ends. Raises ``TimeoutError`` after five minutes."""
+    end = time.monotonic() + LIMIT_SECONDS
+    with Live(console=console, refresh_per_second=8, transient=not console.is_terminal) as live:
+        while time.monotonic() < end:
+            operation: dict[str, Any] = call("GET", f"/v1/operations/{operation_id}")
+            live.update(progress(operation))
+            if operation["status"] != "running":
+                return operation
+            time.sleep(0.2)
+    raise TimeoutError(f"{operation_id} still runs after {LIMIT_SECONDS:.0f} s")
+
+
+def progress(operation: Mapping[str, Any]) -> Group:
+    """The phases of an operation, one line each."""
+    table = Table.grid(padding=(0, 2))
+    for phase in operation["phases"]:
+        mark, style = MARKS.get(phase["state"], ("?", ""))
+        message = str(phase.get("message") or "")
+        table.add_row(Text(mark, style), Text(phase["name"], style), Text(phase["state"], style), Text(message, "dim"))
+    return Group(Text(f"{operation['kind']}: {operation['progress']} %", "bold"), table)
+
+
+def tree(answer: Mapping[str, Any]) -> Tree:
+    """The cluster with everything below it."""
+    root = Tree(_label(answer))
+    _grow(root, answer)
+    return root
+
+
+def _grow(branch: Tree, node: Mapping[str, Any]) -> None:
+    for child in node.get("children", ()):
+        _grow(branch.add(_label(child)), child)
+
+
+def _label(node: Mapping[str, Any]) -> Text:
+    text = Text(f"{node.get('kind', '')} ", "dim")
+    text.append(str(node.get("name") or node.get("id") or ""), "bold")
+    for key in ("status", "state", "vendor_id", "phase"):
+        if node.get(key):
+            text.append(f"  {node[key]}", "cyan" if key == "vendor_id" else "green")
+    return text
+
+
+def price(answer: Mapping[str, Any]) -> Table:
+    """What the cluster costs, an hour and a month."""
+    table = Table(title=f"Price in {answer['currency']}", title_justify="left")
+    table.add_column("item")
+    table.add_column("hour", justify="right")
+    table.add_column("month", justify="right")
+    for item in answer["items"]:
+        name = str(item.get("item") or item.get("name") or item.get("description") or "")
+        table.add_row(name, _money(item.get("hour"), 4), _money(item.get("month"), 2))
+    table.add_section()
+    table.add_row("total", _money(answer.get("hour"), 4), _money(answer.get("month"), 2), style="bold")
+    return table
+
+
+def _money(amount: Any, digits: int) -> str:
+    return "unknown" if amount is None else f"{float(amount):.{digits}f}"

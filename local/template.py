@@ -1,0 +1,168 @@
+"""The synthesized template: made once per state of its inputs, and its intrinsic functions resolved.
+
+Resources are made on demand: a ``Ref`` or ``Fn::GetAtt`` makes what it names first, so no order has to be known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+INPUTS = ("stacks", "cdk.json", "requirements/cdk.txt", "layers/vendor")
+"""What the template depends on; the code of functions and of the core is run from the tree."""
+
+
+class TemplateError(Exception):
+    """The template holds something that the local cloud does not know."""
+
+
+def synthesized(root: Path, cache: Path) -> Path:
+    """The folder of the cloud assembly, from ``cache`` when its inputs have not changed."""
+    target = cache / f"template-{_digest(root)}"
+    if (target / "manifest.json").exists():
+        return target
+    cache.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=cache, prefix="synth-"))
+    try:
+        command = [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", str(work)]
+        made = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise TemplateError(f"stacks.synth failed ({made.returncode}):\n{made.stderr[-4000:]}")
+        for old in cache.glob("template-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        work.rename(target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
+def _digest(root: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_files(root)):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for name in INPUTS:
+        path = root / name
+        if path.is_dir():
+            found: Iterable[Path] = path.rglob("*")
+            yield from (p for p in found if p.is_file() and "__pycache__" not in p.parts and "build" not in p.parts)
+        elif path.exists():
+            yield path
+
+
+def load(assembly: Path, replacements: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """The templates, the one that imports after the one that exports. ``replacements`` are made in their text."""
+    found = []
+    for path in assembly.glob("*.template.json"):
+        text = path.read_text(encoding="utf-8")
+        for old, new in (replacements or {}).items():
+            text = text.replace(old, new)
+        found.append((text.count("Fn::ImportValue"), path.name, json.loads(text)))
+    if not found:
+        raise TemplateError(f"there is no template in {assembly}")
+    return [template for _, _, template in sorted(found, key=lambda item: item[:2])]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A resource that exists now: what ``Ref`` and ``Fn::GetAtt`` give."""
+
+    ref: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+Maker = Callable[[str, str, Mapping[str, Any]], Made]
+"""(type, logical id, resolved properties) -> the resource. Raises ``TemplateError`` for an unknown type."""
+
+
+class Stack:
+    """One template being made. ``imports`` are the exports of the stacks before it."""
+
+    def __init__(
+        self, template: Mapping[str, Any], pseudo: Mapping[str, str], imports: Mapping[str, str], make: Maker
+    ) -> None:
+        self._template = template
+        self._pseudo = pseudo
+        self._imports = imports
+        self._make = make
+        self._made: dict[str, Made] = {}
+        self._open: set[str] = set()
+
+    def create(self) -> dict[str, str]:
+        """Make every resource; returns the exports."""
+        for logical in self._template["Resources"]:
+            self.resource(logical)
+        exports = {}
+        for output in self._template.get("Outputs", {}).values():
+            if "Export" in output:
+                exports[str(self.resolve(output["Export"]["Name"]))] = str(self.resolve(output["Value"]))
+        return exports
+
+    def resource(self, logical: str) -> Made:
+        """The resource of that logical id, made now if it was not yet."""
+        if logical in self._made:
+            return self._made[logical]
+        if logical not in self._template["Resources"]:
+            raise TemplateError(f"there is no resource {logical}")
+        if logical in self._open:
+            raise TemplateError(f"{logical} refers to itself")
+        self._open.add(logical)
+        body = self._template["Resources"][logical]
+        if "Condition" in body:
+            raise TemplateError(f"{logical} has a condition, which is not known here")
+        made = self._make(body["Type"], logical, self.resolve(body.get("Properties", {})))
+        self._open.discard(logical)
+        self._made[logical] = made
+        return made
+
+    def resolve(self, value: Any) -> Any:
+        """``value`` with its intrinsic functions replaced."""
+        if isinstance(value, list):
+            return [self.resolve(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            (name, argument), *_ = value.items()
+            if name == "Ref":
+                return self._ref(argument)
+            if name.startswith("Fn::"):
+                return self._function(name, argument)
+        return {key: self.resolve(item) for key, item in value.items()}
+
+    def _ref(self, name: str) -> str:
+        return self._pseudo[name] if name.startswith("AWS::") else self.resource(name).ref
+
+    def _function(self, name: str, argument: Any) -> Any:
+        if name == "Fn::GetAtt":
+            logical, attribute = argument if isinstance(argument, list) else argument.split(".", 1)
+            attributes = self.resource(logical).attributes
+            if attribute not in attributes:
+                raise TemplateError(f"{logical} has no attribute {attribute} here")
+            return attributes[attribute]
+        if name == "Fn::Join":
+            return str(argument[0]).join(str(self.resolve(item)) for item in argument[1])
+        if name == "Fn::Sub":
+            text, more = (argument, {}) if isinstance(argument, str) else argument
+            return re.sub(r"\$\{([^}!]+)\}", lambda found: self._sub(found.group(1), more), text)
+        if name == "Fn::ImportValue":
+            return self._imports[str(self.resolve(argument))]
+        raise TemplateError(f"{name} is not known here")
+
+    def _sub(self, name: str, more: Mapping[str, Any]) -> str:
+        if name in more:
+            return str(self.resolve(more[name]))
+        if "." in name:
+            return str(self._function("Fn::GetAtt", name))
+        return self._ref(name)

@@ -1,0 +1,188 @@
+"""The HTTP API in front of functions: routing, authorizer, payload format 2.0, the gateway's own answers."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local.authorizer import JwtAuthorizer, flattened
+from local.gateway import BODY_LIMIT, Gateway, Route
+from local.identity import IdentityServer
+from local.invocation import Invocation, failure
+
+
+class Echo:
+    """Answers with the event, or with what a test put in ``answer``."""
+
+    def __init__(self) -> None:
+        self.answer: Invocation | None = None
+
+    def invoke(self, function: str, payload: bytes) -> Invocation:
+        if self.answer:
+            return self.answer
+        body = json.dumps({"function": function, "event": json.loads(payload)})
+        headers = {"Content-Type": "application/json"}
+        return Invocation(json.dumps({"statusCode": 200, "headers": headers, "body": body}).encode())
+
+
+@pytest.fixture
+def identity() -> Iterator[IdentityServer]:
+    server = IdentityServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+def gateway(identity: IdentityServer, echo: Echo) -> Iterator[Gateway]:
+    found = Gateway(echo)
+    authorizer = JwtAuthorizer(identity.issuer, ("stockyard",))
+    found.serve(
+        [
+            Route("$default", "other"),
+            Route("GET /v1/things/{id}", "things", authorizer),
+            Route("GET /v1/things/special", "special"),
+            Route("POST /v1/things", "things"),
+            Route("ANY /files/{path+}", "files"),
+        ]
+    )
+    yield found
+    found.close()
+
+
+def call(
+    gateway: Gateway, method: str, target: str, body: bytes = b"", headers: dict[str, str] | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
+    connection.request(method, target, body or None, headers or {})
+    answer = connection.getresponse()
+    found = answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read()
+    connection.close()
+    return found
+
+
+def event(gateway: Gateway, method: str, target: str, body: bytes = b"", **headers: str) -> tuple[str, dict[str, Any]]:
+    status, _, text = call(gateway, method, target, body, {k.replace("_", "-"): v for k, v in headers.items()})
+    assert status == 200
+    found = json.loads(text)
+    return found["function"], found["event"]
+
+
+def test_the_most_specific_route_answers(gateway: Gateway, identity: IdentityServer) -> None:
+    bearer = f"Bearer {identity.token('acme', ['stockyard-viewer'])}"
+    assert event(gateway, "GET", "/v1/things/special")[0] == "special"
+    assert event(gateway, "GET", "/v1/things/a%20b", Authorization=bearer)[1]["pathParameters"] == {"id": "a b"}
+    assert event(gateway, "PUT", "/files/a/b")[1]["pathParameters"] == {"path": "a/b"}
+    for method, target in (("GET", "/v1/things/a/b"), ("DELETE", "/v1/things/a"), ("GET", "/v1/thingsX")):
+        function, found = event(gateway, method, target)
+        assert (function, found["routeKey"]) == ("other", "$default")
+        assert "pathParameters" not in found
+
+
+def test_the_event_has_payload_format_2(gateway: Gateway) -> None:
+    _, found = event(
+        gateway, "POST", "/v1/things?a=1&a=2&b=", b'{"x": 1}', Content_Type="application/json", Cookie="a=1; b=2"
+    )
+    assert found["version"] == "2.0"
+    assert found["rawPath"] == "/v1/things"
+    assert found["rawQueryString"] == "a=1&a=2&b="
+    assert found["queryStringParameters"] == {"a": "1,2", "b": ""}
+    assert (found["body"], found["isBase64Encoded"]) == ('{"x": 1}', False)
+    assert found["cookies"] == ["a=1", "b=2"]
+    assert found["headers"]["content-type"] == "application/json"
+    assert found["requestContext"]["http"]["method"] == "POST"
+    assert "authorizer" not in found["requestContext"]
+
+
+def test_what_is_not_text_comes_in_base_64(gateway: Gateway) -> None:
+    for kind, body in (("application/octet-stream", b"abc"), ("application/json", b"\xff\xfe")):
+        _, found = event(gateway, "POST", "/v1/things", body, Content_Type=kind)
+        assert found["isBase64Encoded"] is True
+        assert base64.b64decode(found["body"]) == body
+
+
+def test_only_good_tokens_pass(gateway: Gateway, identity: IdentityServer) -> None:
+    good = identity.token("acme", ["stockyard-viewer"])
+    head, body, signature = good.split(".")
+    other = IdentityServer()
+    other.start()
+    stranger = other.token("acme", ["stockyard-viewer"])
+    other.stop()
+    none = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+    bad = {
+        "": "missing",
+        f"Basic {good}": "scheme",
+        f"Bearer {head}.{body}.{signature[:-8]}AAAAAAAA": "signature",
+        f"Bearer {stranger}": "issuer",
+        f"Bearer {identity.token('acme', [], ttl=-10)}": "expired",
+        f"Bearer {none}.{body}.": "algorithm",
+        "Bearer nonsense": "form",
+    }
+    for header, reason in bad.items():
+        status, headers, text = call(
+            gateway, "GET", "/v1/things/a", headers={"Authorization": header} if header else {}
+        )
+        assert (status, json.loads(text)) == (401, {"message": "Unauthorized"}), reason
+        assert headers["content-type"] == "application/json"
+    assert call(gateway, "GET", "/v1/things/a", headers={"Authorization": f"Bearer {good}"})[0] == 200
+
+
+def test_another_audience_is_refused(gateway: Gateway, identity: IdentityServer, echo: Echo) -> None:
+    gateway.serve([Route("GET /v1/things/{id}", "things", JwtAuthorizer(identity.issuer, ("other",)))])
+    bearer = {"Authorization": f"Bearer {identity.token('acme', [])}"}
+    assert call(gateway, "GET", "/v1/things/a", headers=bearer)[0] == 401
+
+
+def test_nested_claims_become_text() -> None:
+    claims = {"organization": {"acme": {"id": "1"}}, "roles": ["a", "b"], "exp": 1700000000, "ok": True}
+    assert flattened(claims) == {
+        "organization": "map[acme:map[id:1]]",
+        "roles": "[a b]",
+        "exp": "1700000000",
+        "ok": "true",
+    }
+
+
+def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
+    connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
+    connection.putrequest("POST", "/v1/things")
+    connection.putheader("Content-Length", str(BODY_LIMIT + 1))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())) == (413, {"message": "Request Entity Too Large"})
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "body"),
+    [
+        (failure("ValueError", "secret detail"), 500, b'{"message": "Internal Server Error"}'),
+        (failure("Sandbox.Timedout", "late"), 503, b'{"message": "Service Unavailable"}'),
+        (Invocation(b'{"hello": 1}'), 200, b'{"hello": 1}'),
+        (Invocation(b'{"statusCode": 204}'), 204, b""),
+        (Invocation(b'{"statusCode": 200, "body": "aGk=", "isBase64Encoded": true}'), 200, b"hi"),
+        (Invocation(b'{"statusCode": "x"}'), 500, b'{"message": "Internal Server Error"}'),
+    ],
+)
+def test_answers_of_functions_are_mapped(
+    gateway: Gateway, echo: Echo, answer: Invocation, status: int, body: bytes
+) -> None:
+    echo.answer = answer
+    found = call(gateway, "GET", "/anything")
+    assert (found[0], found[2]) == (status, body)
+
+
+def test_before_the_routes_are_known_it_answers_503(echo: Echo) -> None:
+    gateway = Gateway(echo)
+    assert call(gateway, "GET", "/v1/health")[0] == 503
+    gateway.close()

@@ -1,0 +1,91 @@
+"""Intrinsic functions are resolved and resources made in the order of their references; unknown ones are errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.deployment import NO_LOCAL_MEANING, Maker
+from local.template import Made, Stack, TemplateError, load
+
+PSEUDO = {"AWS::AccountId": "111111111111", "AWS::Region": "us-east-1", "AWS::Partition": "aws"}
+
+
+def stack(resources: Mapping[str, Any], imports: Mapping[str, str] | None = None, **more: Any) -> tuple[Any, Any]:
+    made: dict[str, Mapping[str, Any]] = {}
+
+    def make(kind: str, logical: str, properties: Mapping[str, Any]) -> Made:
+        made[logical] = properties
+        return Made(f"ref-{logical}", {"Arn": f"arn-{logical}"})
+
+    return Stack({"Resources": resources, **more}, PSEUDO, imports or {}, make), made
+
+
+def test_references_are_made_first_and_resolved() -> None:
+    found, made = stack(
+        {
+            "B": {
+                "Type": "T",
+                "Properties": {
+                    "a": {"Ref": "A"},
+                    "arn": {"Fn::GetAtt": ["A", "Arn"]},
+                    "joined": {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":", {"Fn::GetAtt": "A.Arn"}]]},
+                    "sub": {"Fn::Sub": "x-${AWS::Region}-${A}-${A.Arn}-${own}-${!kept}".replace("-${own}", "")},
+                    "subs": {"Fn::Sub": ["${own}!", {"own": {"Ref": "A"}}]},
+                    "imported": {"Fn::ImportValue": "theirs"},
+                    "list": [{"Ref": "A"}, 1, {"Fn": "plain"}],
+                },
+            },
+            "A": {"Type": "T"},
+        },
+        {"theirs": "value"},
+        Outputs={"O": {"Value": {"Ref": "B"}, "Export": {"Name": "mine"}}, "P": {"Value": 1}},
+    )
+    assert found.create() == {"mine": "ref-B"}
+    assert list(made) == ["A", "B"]
+    assert made["B"] == {
+        "a": "ref-A",
+        "arn": "arn-A",
+        "joined": "arn:aws:arn-A",
+        "sub": "x-us-east-1-ref-A-arn-A-${!kept}",
+        "subs": "ref-A!",
+        "imported": "value",
+        "list": ["ref-A", 1, {"Fn": "plain"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("resources", "message"),
+    [
+        ({"A": {"Type": "T", "Properties": {"x": {"Fn::GetAtt": ["A", "Arn"]}}}}, "refers to itself"),
+        ({"A": {"Type": "T", "Properties": {"x": {"Ref": "none"}}}}, "no resource none"),
+        ({"A": {"Type": "T", "Properties": {"x": {"Fn::Base64": "y"}}}}, "Fn::Base64"),
+        ({"A": {"Type": "T", "Condition": "c"}}, "condition"),
+        ({"A": {"Type": "T"}, "B": {"Type": "T", "Properties": {"x": {"Fn::GetAtt": ["A", "Url"]}}}}, "attribute Url"),
+    ],
+)
+def test_what_is_not_known_is_an_error(resources: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(TemplateError, match=message):
+        stack(resources)[0].create()
+
+
+def test_an_unknown_type_is_an_error_and_a_skipped_one_has_a_reason() -> None:
+    maker = Maker(lambda _service: None, Path(), "http://api", "111111111111", "us-east-1")
+    with pytest.raises(TemplateError, match="AWS::Kinesis::Stream"):
+        maker("AWS::Kinesis::Stream", "S", {})
+    assert all(len(reason) > 15 for reason in NO_LOCAL_MEANING.values())
+    assert maker("AWS::CloudWatch::Alarm", "Alarm", {}).ref == "Alarm"
+
+
+def test_templates_are_loaded_exporters_first_with_replacements(tmp_path: Path) -> None:
+    (tmp_path / "a.template.json").write_text(json.dumps({"x": {"Fn::ImportValue": "y"}, "issuer": "https://old"}))
+    (tmp_path / "b.template.json").write_text(json.dumps({"exports": True}))
+    found = load(tmp_path, {"https://old": "http://new"})
+    assert found[0] == {"exports": True}
+    assert found[1]["issuer"] == "http://new"
+    with pytest.raises(TemplateError, match="no template"):
+        load(tmp_path / "none")

@@ -1,0 +1,107 @@
+"""Cloud accounts in and out."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard.domain.models.base import read
+from stockyard.domain.models.cloud_accounts import (
+    CloudAccountCreate,
+    CloudAccountPatch,
+    CloudAccountView,
+    cloud_account_view,
+)
+from stockyard.domain.records import CloudAccount
+from stockyard.errors import InvalidInput
+
+ROLE = "arn:aws:iam::222222222222:role/stockyard"
+GOOD = {"provider": "aws", "name": "main", "attributes": {"role_arn": ROLE}}
+ACCOUNT = CloudAccount(
+    id="3",
+    provider="aws",
+    name="main",
+    description="",
+    attributes={"role_arn": ROLE, "region": "eu-west-1"},
+    external_id="x" * 32,
+    verification="verified",
+    verification_message="",
+    created_at="t1",
+    updated_at="t2",
+    tags={"a": "b"},
+)
+
+
+def pointers(model, document):
+    with pytest.raises(InvalidInput) as caught:
+        read(model, document)
+    return {one.pointer: one.detail for one in caught.value.errors}
+
+
+def test_an_account_is_read_with_its_defaults():
+    account = read(CloudAccountCreate, GOOD)
+    assert account.attributes.model_dump() == {"role_arn": ROLE, "region": "us-east-1"}
+    assert (account.description, account.tags) == ("", {})
+
+
+@pytest.mark.parametrize("provider", ["cudo", "kubernetes", "bcm"])
+def test_providers_that_are_not_built_yet_are_named(provider):
+    for attributes in ({"role_arn": ROLE}, {"project": "p", "api_key": "k"}):
+        found = pointers(CloudAccountCreate, {**GOOD, "provider": provider, "attributes": attributes})
+        assert found == {"/provider": f"{provider} is not built yet; only aws is"}
+
+
+@pytest.mark.parametrize("provider", ["gcp", "AWS", "", 1, None])
+def test_other_providers_are_unknown(provider):
+    assert set(pointers(CloudAccountCreate, {**GOOD, "provider": provider})) == {"/provider"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "where"),
+    [
+        ({}, "/attributes/role_arn"),
+        ({"role_arn": None}, "/attributes/role_arn"),
+        ({"role_arn": "arn:aws:iam::1:role/x"}, "/attributes/role_arn"),
+        ({"role_arn": "arn:aws:iam::222222222222:user/x"}, "/attributes/role_arn"),
+        ({"role_arn": ROLE + "\n"}, "/attributes/role_arn"),
+        ({"role_arn": ROLE, "region": "moon"}, "/attributes/region"),
+        ({"role_arn": ROLE, "external_id": "mine"}, "/attributes/external_id"),
+    ],
+)
+def test_attributes_that_are_refused(attributes, where):
+    assert set(pointers(CloudAccountCreate, {**GOOD, "attributes": attributes})) == {where}
+
+
+def test_the_external_id_is_never_the_callers():
+    assert pointers(CloudAccountCreate, {**GOOD, "external_id": "mine"}) == {"/external_id": "unknown field"}
+
+
+def test_a_patch_gives_whole_fields():
+    patch = read(CloudAccountPatch, {"attributes": {"region": "us-west-2"}, "tags": {"a": None, "c": "d"}})
+    assert patch.changes(ACCOUNT) == {"attributes": {"role_arn": ROLE, "region": "us-west-2"}, "tags": {"c": "d"}}
+    assert read(CloudAccountPatch, {}).changes(ACCOUNT) == {}
+    assert read(CloudAccountPatch, {"name": "n", "description": "d", "tags": None}).changes(ACCOUNT) == {
+        "name": "n",
+        "description": "d",
+        "tags": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("patch", "where"),
+    [
+        ({"provider": "aws"}, "/provider"),
+        ({"name": None}, "/name"),
+        ({"attributes": None}, "/attributes"),
+        ({"attributes": {"role_arn": None}}, "/attributes/role_arn"),
+        ({"attributes": {"external_id": "x"}}, "/attributes/external_id"),
+        ({"verification": "verified"}, "/verification"),
+    ],
+)
+def test_patches_that_are_refused(patch, where):
+    assert set(pointers(CloudAccountPatch, patch)) == {where}
+
+
+def test_the_view_is_of_its_model():
+    view = cloud_account_view(ACCOUNT)
+    assert CloudAccountView.model_validate(view).id == 3
+    assert view["external_id"] == "x" * 32

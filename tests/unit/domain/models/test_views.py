@@ -1,0 +1,94 @@
+"""Records as callers see them: exactly the fields of the API."""
+
+from __future__ import annotations
+
+import json
+
+from stockyard.domain.conditions import Condition
+from stockyard.domain.models.base import pointer, read, summary
+from stockyard.domain.models.cluster_views import ClusterView, cluster_view
+from stockyard.domain.models.events import AuditView, EventView, audit_view, event_view
+from stockyard.domain.models.machines import BootstrapProof, ReadyReport
+from stockyard.domain.models.operations import OperationView, operation_view
+from stockyard.domain.models.plan import PlanView
+from stockyard.domain.records import AuditRecord, Cluster, Event, Operation, OperationError, PhaseRecord
+from stockyard.errors import FieldProblem
+
+CLUSTER = Cluster(
+    id="clu_1",
+    name="one",
+    description="",
+    cluster_type="k8s",
+    provider="aws",
+    cloud_account_id=1,
+    client_id="one-0123",
+    status="preparing",
+    settings={"key_pair": "k"},
+    created_at="t1",
+    updated_at="t2",
+    phase="network",
+    conditions=(Condition("Ready", "False", "Preparing", "", "t1"),),
+    operation_id="op_1",
+)
+
+
+def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
+    view = cluster_view(CLUSTER)
+    names = (
+        "id name description cluster_type provider cloud_account_id client_id status phase conditions settings tags "
+        "created_at updated_at version operation_id"
+    )
+    assert set(view) == set(names.split())
+    assert ClusterView.model_validate(view).conditions[0].reason == "Preparing"
+    json.dumps(view)
+
+
+def test_an_operation_with_and_without_an_error():
+    operation = Operation(
+        "op_1", "create_cluster", "clu_1", "failed", (PhaseRecord("network"),), "t1", "t2", "user:bob"
+    )
+    view = operation_view(operation, 40)
+    assert (view["error"], view["progress"], view["phases"][0]["state"]) == (None, 40, "pending")
+    assert OperationView.model_validate(view)
+    failed = Operation(
+        **{name: getattr(operation, name) for name in ("id", "kind", "subject", "status", "phases")},
+        created_at="t1",
+        updated_at="t2",
+        actor="a",
+        error=OperationError("ClusterCouldNotBeDeployed", "network", "cause", "hint"),
+    )
+    view = operation_view(failed, 40)
+    assert view["error"]["hint"] == "hint"
+    assert OperationView.model_validate(view)
+
+
+def test_events_and_audit_records():
+    event = Event("evt_1", "Cluster", "clu_1", 4, "t", "user:bob", None, "preparing", "Created", "m")
+    view = event_view(event, "acme")
+    assert view["phase"] == {"before": None, "after": "preparing"}
+    assert (view["tenant"], view["sequence"]) == ("acme", 4)
+    assert EventView.model_validate(view)
+    record = AuditRecord("aud_1", "t", "user:bob", "CreateCluster", "clu_1", "done", "r", "name")
+    assert AuditView.model_validate(audit_view(record)).detail == "name"
+
+
+def test_a_plan_of_nothing_is_a_plan():
+    plan = PlanView.model_validate({"plan": {}}).model_dump()["plan"]
+    assert plan["price"] == {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
+    assert [plan[name] for name in ("creates", "changes", "deletes", "rejected", "warnings")] == [[]] * 5
+
+
+def test_a_report_hides_its_kubeconfig():
+    report = read(ReadyReport, {"kubeconfig": "canary", "certificate_authority": "ca"})
+    assert report.kubeconfig.get_secret_value() == "canary"
+    assert "canary" not in repr(report)
+
+
+def test_a_proof_is_a_signed_request():
+    proof = read(BootstrapProof, {"method": "POST", "url": "https://sts.amazonaws.com/?x=1", "headers": {"a": "b"}})
+    assert proof.headers == {"a": "b"}
+
+
+def test_pointers_are_escaped():
+    assert pointer("a/b", 0, "c~d") == "/a~1b/0/c~0d"
+    assert summary([FieldProblem("", "must be an object")]) == "the body: must be an object"

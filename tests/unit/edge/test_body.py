@@ -1,0 +1,69 @@
+"""JSON without surprises."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stockyard.edge.body import LIMIT, MAX_DEPTH, parse, raw_body
+from stockyard.errors import BodyTooLarge, MalformedBody
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_json_is_read_as_it_is(value):
+    assert parse(json.dumps(value).encode()) == value
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_json_or_malformed(raw):
+    with suppress(MalformedBody):
+        parse(raw)
+
+
+@pytest.mark.parametrize("number", ["1.0", "1e0", "10E-1"])
+def test_a_whole_number_may_be_written_with_a_fraction(number):
+    value = parse(number.encode())
+    assert (value, type(value)) == (1, int)
+
+
+def test_other_fractions_stay():
+    assert parse(b"1.5") == 1.5
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", '{"a":1,"a":1}', '{"x":{"a":1,"a":2}}', "'a'", "{} {}"])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(MalformedBody):
+        parse(text.encode())
+
+
+def test_nesting_is_bounded_and_brackets_in_text_do_not_count():
+    assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    with pytest.raises(MalformedBody, match="deeper"):
+        parse(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
+    assert parse(json.dumps('\\"' + "[" * 100).encode()) == '\\"' + "[" * 100
+
+
+def test_errors_repeat_nothing_of_the_body():
+    with pytest.raises(MalformedBody) as caught:
+        parse(b'{"secret": "canary-secret" oops}')
+    assert "canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_the_limit_is_of_bytes_also_inflated():
+    assert len(raw_body({"body": "x" * LIMIT})) == LIMIT
+    with pytest.raises(BodyTooLarge):
+        raw_body({"body": "é" * (LIMIT // 2) + "x"})
+    with pytest.raises(BodyTooLarge):
+        raw_body({"body": "A" * LIMIT * 3, "isBase64Encoded": True})

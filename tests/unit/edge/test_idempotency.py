@@ -1,0 +1,256 @@
+"""One effect and one answer for each key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stockyard.edge import idempotency
+from stockyard.edge.idempotency import Claim, Replay
+from stockyard.edge.route import Answer, Roles
+from stockyard.errors import (
+    ClusterNameInUse,
+    IdempotencyConflict,
+    InvalidInput,
+    RequestInProgress,
+    StoreUnavailable,
+    UnexpectedBehavior,
+)
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+BODY = {
+    "name": "one",
+    "description": "",
+    "cloud_account_id": 1,
+    "cluster_type": "k8s",
+    "secret": "canary-secret-canary-secret",
+    "settings": {"key_pair": "my-key"},
+}
+
+
+@pytest.fixture
+def create(world):
+    """Serves POST /v1/clusters; ``outcomes`` are what the use case does, one after another."""
+    outcomes = []
+
+    def use(request):
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome(request)
+
+    world.door.route(
+        "POST",
+        "/v1/clusters",
+        summary="Create",
+        action="CreateCluster",
+        roles=Roles.OPERATOR,
+        body="clusters:ClusterCreate",
+        answers={202: None},
+        idempotent=True,
+    )(use)
+
+    def call(*given_outcomes, key="k-1", body=BODY, **more):
+        outcomes.extend(given_outcomes)
+        return world.call("POST", "/v1/clusters", body=body, headers={"idempotency-key": key}, **more)
+
+    return call
+
+
+def made(request):
+    return Answer.accepted({"id": "clu_1", "moment": str(request.claim.moment)}, "op_1", version=1)
+
+
+def test_the_same_request_gets_the_same_answer_once_done(world, create):
+    first = create(made)
+    world.wait(86_000)
+    second = create()
+    assert (first.status, second.status) == (202, 202)
+    assert first.json == second.json
+    assert second.headers["Location"] == "/v1/operations/op_1"
+    assert second.headers["ETag"] == '"1"'
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert "Idempotent-Replayed" not in first.headers
+    assert [one.outcome for _, one in world.audits] == ["done"]
+    reordered = dict(reversed(BODY.items()))
+    assert create(body=reordered).json == first.json
+
+
+def test_after_a_day_the_key_is_new(world, create):
+    create(made)
+    world.wait(86_400)
+    assert create(ClusterNameInUse("taken")).status == 409
+
+
+def test_another_body_is_refused(create):
+    create(made)
+    result = create(body={**BODY, "name": "two"})
+    assert (result.status, result.json["error_type"]) == (422, "IdempotencyConflict")
+
+
+def test_keys_of_other_tenants_are_others(world, create):
+    create(made)
+    other = {"sub": "x", "organization": "globex", "realm_access": {"roles": ["stockyard-operator"]}}
+    result = create(lambda _: Answer(202, {"id": "clu_2"}), claims=other)
+    assert result.json == {"id": "clu_2"}
+    assert set(world.keys) == {"acme", "globex"}
+
+
+def test_while_the_first_runs_the_second_waits(world, create):
+    inner = []
+
+    def slow(request):
+        inner.append(create())
+        return made(request)
+
+    assert create(slow).status == 202
+    assert (inner[0].status, inner[0].json["error_type"]) == (409, "RequestInProgress")
+    assert 1 <= int(inner[0].headers["Retry-After"]) <= 60
+
+
+def test_a_crash_is_taken_over_with_the_same_identifiers(world, create):
+    claims = []
+
+    def crash(request):
+        claims.append(request.claim)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        create(crash)
+    world.wait(59)
+    assert create().status == 409
+    world.wait(1)
+
+    def again(request):
+        claims.append(request.claim)
+        return made(request)
+
+    assert create(again).status == 202
+    first, second = claims
+    assert (first.taken_over, second.taken_over) == (False, True)
+    assert (first.moment, first.randomness) == (second.moment, second.randomness)
+    assert len(first.randomness) == 10
+
+
+def test_a_final_refusal_is_repeated(world, create):
+    first = create(ClusterNameInUse("taken"))
+    second = create()
+    assert (second.status, second.json) == (409, first.json)
+    assert second.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("error", [UnexpectedBehavior("keycloak"), StoreUnavailable("x"), RuntimeError("bug")])
+def test_a_failure_that_may_pass_is_tried_again_at_once(world, create, error):
+    seen = []
+    assert create(error).status >= 500
+    assert create(lambda request: seen.append(request.claim.taken_over) or made(request)).status == 202
+    assert seen == [True]
+
+
+def test_a_validation_fault_keeps_no_key(world, create):
+    assert create(body={}).status == 422
+    assert world.keys == {}
+    assert create(made).status == 202
+
+
+@pytest.mark.parametrize("key", ["", "a\nb", "é", "x" * 256])
+def test_keys_are_printable_and_short(create, key):
+    assert create(key=key).status == 422
+
+
+def test_no_secret_is_kept(world, create):
+    create(made)
+    create(body={**BODY, "name": "two"})
+    assert "canary" not in repr(world.keys["acme"].records)
+
+
+def test_a_store_that_fails_while_the_key_is_settled_hides_nothing(world, create, monkeypatch):
+    def broken(_):
+        raise StoreUnavailable("down")
+
+    def use(request):
+        monkeypatch.setattr(world.keys["acme"], "replace", broken)
+        raise ClusterNameInUse("taken")
+
+    assert create(use).json["error_type"] == "ClusterNameInUse"
+
+
+def test_the_one_that_lost_the_race_to_take_over_waits(memory_keys):
+    claim = idempotency.begin(memory_keys, "id", "d", NOW)
+    assert isinstance(claim, Claim)
+    later = NOW + timedelta(seconds=60)
+    stale = memory_keys.get("id")
+    assert isinstance(idempotency.begin(memory_keys, "id", "d", later), Claim)
+    assert memory_keys.replace(replace(stale, version=2)) is False
+    with pytest.raises(RequestInProgress):
+        idempotency.begin(memory_keys, "id", "d", later)
+    assert idempotency.finish(memory_keys, claim, 202, {}, {}) is False
+
+
+def test_a_key_that_always_slips_away_is_in_progress(memory_keys):
+    memory_keys.insert = lambda _: False
+    with pytest.raises(RequestInProgress):
+        idempotency.begin(memory_keys, "id", "d", NOW)
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_a_key_is_taken_as_it_is_or_refused(key):
+    try:
+        assert idempotency.checked_key(key) == key
+    except InvalidInput:
+        assert len(key) > 255 or not key.isascii() or not key.isprintable()
+
+
+steps = st.lists(st.sampled_from(["begin", "finish", "fail", "wait", "wait long", "other"]), max_size=30)
+
+
+@given(steps)
+def test_in_any_order_of_tries_there_is_one_owner_and_one_answer(order):
+    keys, now = fresh_keys(), NOW
+    owners, answers = [], []
+    for step in order:
+        if step == "wait":
+            now += timedelta(seconds=30)
+        elif step == "wait long":
+            now += timedelta(seconds=61)
+        elif step == "finish" and owners:
+            if idempotency.finish(keys, owners.pop(), 202, {}, {"n": len(answers)}):
+                answers.append(len(answers))
+        elif step == "fail" and owners:
+            idempotency.give_up(keys, owners.pop(), now)
+        else:
+            try:
+                got = idempotency.begin(keys, "id", "other" if step == "other" else "d", now)
+            except (RequestInProgress, IdempotencyConflict):
+                continue
+            if isinstance(got, Replay):
+                assert (got.status, got.body) == (202, {"n": 0})
+            else:
+                owners.append(got)
+    assert len(answers) <= 1
+
+
+def fresh_keys():
+    class Fresh:
+        def __init__(self):
+            self.record = None
+
+        def get(self, _):
+            return self.record
+
+        def insert(self, record):
+            return self._set(record, self.record is None)
+
+        def replace(self, record):
+            return self._set(record, self.record.version == record.version - 1)
+
+        def _set(self, record, holds):
+            if holds:
+                self.record = record
+            return holds
+
+    return Fresh()

@@ -1,0 +1,334 @@
+"""The door as a caller meets it."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from stockyard.domain.models.clusters import ClusterCreate
+from stockyard.edge.route import Answer, Query, Roles
+from stockyard.errors import (
+    ClusterNameInUse,
+    Conflict,
+    NotFound,
+    StoreUnavailable,
+    Throttled,
+    VendorThrottled,
+)
+
+CLUSTER = {
+    "name": "one",
+    "description": "a cluster",
+    "cloud_account_id": 1,
+    "cluster_type": "k8s",
+    "settings": {"key_pair": "my-key"},
+}
+
+
+def create_route(world, use, **more):
+    settings = {
+        "summary": "Create",
+        "action": "CreateCluster",
+        "roles": Roles.OPERATOR,
+        "body": "clusters:ClusterCreate",
+        "answers": {202: "cluster_views:ClusterView"},
+        "idempotent": True,
+        "dry_run": True,
+    }
+    world.door.route("POST", "/v1/clusters", **{**settings, **more})(use)
+
+
+def read_route(world, use, **more):
+    settings = {"summary": "Read", "action": "GetCluster", "roles": Roles.READERS, "answers": {200: None}}
+    world.door.route("GET", "/v1/clusters/{id}", **{**settings, **more})(use)
+
+
+def patch_route(world, use):
+    world.door.route(
+        "PATCH",
+        "/v1/clusters/{id}",
+        summary="Change",
+        action="ChangeCluster",
+        roles=Roles.OPERATOR,
+        body="cluster_patch:ClusterPatch",
+        answers={200: "cluster_views:ClusterView"},
+        if_match=True,
+    )(use)
+
+
+def raising(error):
+    def use(_):
+        raise error
+
+    return use
+
+
+def test_a_function_gets_a_typed_request_and_its_answer_becomes_http(world):
+    seen = []
+
+    def create(request):
+        seen.append(request)
+        return Answer.accepted({"id": "clu_1"}, "op_1", version=3)
+
+    create_route(world, create)
+    result = world.call("POST", "/v1/clusters", body=CLUSTER)
+
+    assert (result.status, result.json) == (202, {"id": "clu_1"})
+    assert result.headers["ETag"] == '"3"'
+    assert result.headers["Location"] == "/v1/operations/op_1"
+    assert result.headers["Content-Type"] == "application/json"
+    assert result.headers["Cache-Control"] == "no-store"
+    request = seen[0]
+    assert isinstance(request.body, ClusterCreate)
+    assert request.document == CLUSTER
+    assert (request.caller.tenant, request.caller.actor) == ("acme", "user:bob")
+    assert request.caller.roles == Roles.VIEWER | Roles.OPERATOR
+    assert (request.request_id, request.now, request.dry_run, request.claim) == ("req-1", world.now, False, None)
+
+
+def test_input_faults_name_their_places_and_no_value(world):
+    create_route(world, raising(AssertionError("not reached")))
+    secret = "short-secret"
+    sent = {**CLUSTER, "secret": secret, "colour": "red", "settings": {}}
+    result = world.call("POST", "/v1/clusters", body=sent)
+    assert result.status == 422
+    assert result.headers["Content-Type"] == "application/problem+json"
+    assert result.json["error_type"] == "InvalidInput"
+    assert {one["pointer"] for one in result.json["errors"]} == {"/secret", "/settings/key_pair", "/colour"}
+    assert secret not in result.text
+    assert result.json["instance"] == "/v1/clusters"
+    assert result.json["request_id"] == "req-1"
+    assert result.json["type"] == "urn:stockyard:problem:InvalidInput"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "error_type", "retryable"),
+    [
+        (NotFound("no"), 404, "NotFound", False),
+        (ClusterNameInUse("no"), 409, "ClusterNameInUse", False),
+        (Throttled("slow", retry_after=7), 429, "Throttled", True),
+        (VendorThrottled("aws said canary-secret"), 502, "UnexpectedBehavior", True),
+        (StoreUnavailable("gone"), 503, "StoreUnavailable", True),
+        (Conflict("race"), 409, "IllegalTransition", False),
+        (RuntimeError("canary-secret"), 500, "Internal", False),
+    ],
+)
+def test_every_error_becomes_a_problem_document(world, capsys, error, status, error_type, retryable):
+    read_route(world, raising(error))
+    result = world.call("GET", "/v1/clusters/one")
+    assert (result.status, result.json["error_type"], result.json["retryable"]) == (status, error_type, retryable)
+    assert result.json["status"] == status
+    assert result.headers["Content-Type"] == "application/problem+json"
+    assert "canary-secret" not in result.text + capsys.readouterr().out
+    if status == 429:
+        assert result.headers["Retry-After"] == "7"
+    if status == 503:
+        assert result.headers["Retry-After"] == "1"
+
+
+def test_an_unexpected_error_is_found_in_the_log_by_its_request(world, capsys):
+    def broken(_):
+        try:
+            json.loads("{")
+        except ValueError as inner:
+            raise RuntimeError("canary-secret") from inner
+
+    read_route(world, broken)
+    world.call("GET", "/v1/clusters/one")
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    failed = next(line for line in lines if line["message"] == "request failed")
+    assert failed["failed_request"] == "req-1"
+    assert failed["chain"][0].startswith("RuntimeError at test_route.py:")
+    assert failed["chain"][1].startswith("JSONDecodeError at ")
+
+
+def test_one_line_is_logged_for_each_request(world, capsys):
+    read_route(world, lambda _: Answer(200, {"id": "x"}))
+    world.call("GET", "/v1/clusters/one")
+    (line,) = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert (line["status"], line["tenant"], line["actor"], line["route"]) == (
+        200,
+        "acme",
+        "user:bob",
+        "/v1/clusters/{id}",
+    )
+
+
+def test_what_no_route_takes_is_404_or_405(world):
+    missing = world.call("GET", "/v1/nothing")
+    assert (missing.status, missing.json["error_type"]) == (404, "NotFound")
+    slash = world.call("GET", "/v1/clusters/")
+    assert slash.status == 404
+    wrong = world.call("PUT", "/v1/clusters")
+    assert (wrong.status, wrong.json["error_type"], wrong.headers["Allow"]) == (405, "MethodNotAllowed", "GET, POST")
+    assert world.call("DELETE", "/v1/quotas/clusters").headers["Allow"] == "PUT"
+
+
+def test_an_event_that_is_none_is_a_problem_too(world):
+    answer = world.door.handle({}, None)
+    assert answer["statusCode"] == 500
+    assert json.loads(answer["body"])["error_type"] == "Internal"
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+
+
+def test_roles_decide_who_comes_in(world, make_event):
+    create_route(world, raising(AssertionError("not reached")))
+    viewer = {"sub": "u", "organization": ["acme"], "realm_access": {"roles": ["stockyard-viewer"]}}
+    result = world.call("POST", "/v1/clusters", claims=viewer, body=CLUSTER)
+    assert (result.status, result.json["error_type"]) == (403, "Forbidden")
+    assert "stockyard-operator" in result.json["detail"]
+    nobody = world.call("POST", "/v1/clusters", claims=None, body=CLUSTER)
+    assert (nobody.status, nobody.json["error_type"]) == (401, "Unauthorized")
+    assert nobody.headers["WWW-Authenticate"] == "Bearer"
+    assert [(tenant, one.outcome) for tenant, one in world.audits] == [("acme", "Forbidden")]
+
+
+def test_machines_come_in_where_a_route_says_so(world):
+    machine = {"sub": "s", "azp": "one-0123", "organization": "acme", "realm_access": {"roles": ["default"]}}
+    seen = []
+    world.door.route(
+        "POST",
+        "/v1/clusters/{id}/ready",
+        summary="Report",
+        action="ReportReady",
+        machine=True,
+        body="machines:ReadyReport",
+        answers={200: "machines:Accepted"},
+    )(lambda request: seen.append(request) or Answer(200, {"status": "accepted"}))
+    report = {"kubeconfig": "k", "certificate_authority": "c"}
+    assert world.call("POST", "/v1/clusters/one/ready", claims=machine, body=report).status == 200
+    assert (seen[0].caller.client_id, seen[0].caller.machine, dict(seen[0].params)) == ("one-0123", True, {"id": "one"})
+    person = world.call("POST", "/v1/clusters/one/ready", body=report)
+    assert (person.status, "own client" in person.json["detail"]) == (403, True)
+    read_route(world, lambda _: Answer(200, {}))
+    assert world.call("GET", "/v1/clusters/one", claims=machine).status == 403
+
+
+def test_a_route_without_a_token_serves_anyone(world):
+    world.door.route("GET", "/v1/health", summary="Health", action="Health", token=False, answers={200: None})(
+        lambda request: Answer(200, {"status": "ok", "actor": request.caller.actor})
+    )
+    assert world.call("GET", "/v1/health", claims=None).json == {"status": "ok", "actor": "anonymous"}
+
+
+def test_a_route_that_lets_nobody_in_or_is_unknown_is_refused(world):
+    with pytest.raises(ValueError, match="lets nobody in"):
+        read_route(world, lambda _: Answer(200), roles=Roles.NONE)
+    with pytest.raises(ValueError, match="table of paths"):
+        world.door.route("GET", "/v1/x", summary="", action="X", roles=Roles.VIEWER, answers={})(lambda _: Answer(200))
+
+
+@pytest.mark.parametrize(
+    ("raw", "headers", "status"),
+    [
+        ("", {}, 400),
+        ("{", {}, 400),
+        ('{"name": NaN}', {}, 400),
+        ('{"name":"a","name":"b"}', {}, 400),
+        ("[" * 5000 + "]" * 5000, {}, 400),
+        ('{"name": "\\ud800"}', {}, 400),
+        ('{"name": 1' + "0" * 5000 + "}", {}, 400),
+        ("{}", {"content-type": "text/plain"}, 415),
+        ("{}", {"content-type": "application/merge-patch+json"}, 415),
+        ("{}", {"content-type": "application/json; charset=latin-1"}, 415),
+        ("{}", {"content-type": 'application/json; charset="UTF-8"'}, 422),
+        ('"' + "x" * 262_143 + '"', {}, 413),
+        ("[]", {}, 422),
+        ("null", {}, 422),
+    ],
+)
+def test_bodies_that_are_refused(world, raw, headers, status):
+    create_route(world, raising(AssertionError("not reached")))
+    result = world.call("POST", "/v1/clusters", raw=raw, headers=headers)
+    assert result.status == status
+    assert result.json["status"] == status
+
+
+def test_a_body_may_come_in_base64(world, make_event):
+    create_route(world, lambda request: Answer(202, {"name": request.body.name}))
+    given = make_event("POST", "/v1/clusters", body=CLUSTER)
+    given |= {"body": base64.b64encode(given["body"].encode()).decode(), "isBase64Encoded": True}
+    assert json.loads(world.door.handle(given, None)["body"]) == {"name": "one"}
+    given["body"] = "*"
+    assert world.door.handle(given, None)["statusCode"] == 400
+
+
+def test_an_action_takes_no_body_but_an_empty_one(world):
+    world.door.route(
+        "POST",
+        "/v1/clusters/{id}/resume",
+        summary="Resume",
+        action="ResumeCluster",
+        roles=Roles.OPERATOR,
+        answers={202: None},
+    )(lambda _: Answer(202))
+    assert world.call("POST", "/v1/clusters/x/resume").json == {}
+    assert world.call("POST", "/v1/clusters/x/resume", body={}).status == 202
+    assert world.call("POST", "/v1/clusters/x/resume", body={"force": True}).status == 422
+
+
+def test_changes_need_if_match(world):
+    patch_route(world, lambda request: Answer(200, {"seen": request.version}, version=request.version + 1))
+    body = {"description": "new"}
+    result = world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": '"4"'})
+    assert (result.status, result.json, result.headers["ETag"]) == (200, {"seen": 4}, '"5"')
+    assert world.call("PATCH", "/v1/clusters/x", body=body).status == 428
+    assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": "*"}).status == 428
+    assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": 'W/"4"'}).status == 412
+    merge = {"content-type": "application/merge-patch+json", "if-match": '"4"'}
+    assert world.call("PATCH", "/v1/clusters/x", body=body, headers=merge).status == 200
+
+
+def test_a_lost_race_of_a_guarded_change_is_a_failed_precondition(world):
+    patch_route(world, raising(Conflict("race")))
+    result = world.call("PATCH", "/v1/clusters/x", body={}, headers={"if-match": '"4"'})
+    assert (result.status, result.json["error_type"]) == (412, "PreconditionFailed")
+
+
+def test_pages_go_on_where_they_ended(world):
+    def listing(request):
+        return Answer.listing([{"after": request.page.after, "size": request.page.size}], "clu_9")
+
+    kind = Query("status", "Only this status.", values=("ready", "failed"))
+    world.door.route(
+        "GET",
+        "/v1/clusters",
+        summary="List",
+        action="ListClusters",
+        roles=Roles.READERS,
+        answers={200: None},
+        query=(kind,),
+        paged=True,
+    )(listing)
+    first = world.call("GET", "/v1/clusters", query="status=ready&page_size=2")
+    assert first.json["items"] == [{"after": None, "size": 2}]
+    token = first.json["next_page_token"]
+    second = world.call("GET", "/v1/clusters", query=f"status=ready&page_token={token}")
+    assert second.json["items"] == [{"after": "clu_9", "size": 50}]
+    other = {"sub": "u", "organization": "globex", "realm_access": {"roles": ["stockyard-viewer"]}}
+    for query, claims in ((f"status=failed&page_token={token}", None), (f"status=ready&page_token={token}", other)):
+        more = {} if claims is None else {"claims": claims}
+        refused = world.call("GET", "/v1/clusters", query=query, **more)
+        assert (refused.status, "items" in refused.json) == (422, False)
+    world.wait(3600)
+    assert world.call("GET", "/v1/clusters", query=f"status=ready&page_token={token}").status == 422
+
+
+@pytest.mark.parametrize(
+    "query", ["dryrun=true", "dry_run=yes", "dry_run=true&dry_run=true", "dry_run=", "page_size=1", "a=%ff"]
+)
+def test_queries_that_are_refused(world, query):
+    create_route(world, raising(AssertionError("not reached")))
+    result = world.call("POST", "/v1/clusters", body=CLUSTER, query=query)
+    assert (result.status, result.json["error_type"]) == (422, "InvalidInput")
+
+
+def test_a_dry_run_is_neither_audited_nor_kept(world):
+    create_route(world, lambda request: Answer.plan({"dry": request.dry_run}))
+    headers = {"idempotency-key": "k"}
+    result = world.call("POST", "/v1/clusters", body=CLUSTER, query="dry_run=true", headers=headers)
+    assert (result.status, result.json) == (200, {"plan": {"dry": True}})
+    assert world.audits == []
+    assert world.keys == {}

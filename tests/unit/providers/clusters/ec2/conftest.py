@@ -1,0 +1,192 @@
+"""A tenant's AWS account in memory, a ledger in memory, and one cluster's work."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from stockyard.domain.ids import client_id
+from stockyard.domain.records import CloudAccount, Cluster, Resource
+from stockyard.domain.times import to_text
+from stockyard.ports import CloudWork, Outcome
+from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
+
+ACME = "222222222222"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CREATE = ("account", "network", "security", "identity", "endpoint", "control_plane")
+DELETE = ("leftovers", "control_plane", "endpoint", "identity", "security", "network")
+
+
+@dataclass
+class MemoryLedger:
+    """``ports.Ledger`` without a store; it keeps every line, also those that are gone."""
+
+    cluster: Cluster
+    phase: str = "network"
+    now: datetime = START
+    all: dict[str, Resource] = field(default_factory=dict)
+    writes: int = 0
+    fail_made: str = ""
+    """``kind/key`` whose next ``made`` fails, as a crash between the call and the record would."""
+
+    def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
+        name = f"{self.cluster.id}/{self.phase}/{kind}/{key}"
+        old = self.all.get(name)
+        if old is not None and old.state != "gone":
+            return old
+        self.writes += 1
+        token = hashlib.sha256(f"{name}/{self.cluster.attempt}".encode()).hexdigest()[:32]
+        self.all[name] = Resource(
+            name, self.cluster.id, self.phase, kind, key, token, "intended", "us-east-1", 1, to_text(self.now),
+            detail=dict(detail or {}),
+        )  # fmt: skip
+        return self.all[name]
+
+    def made(self, resource: Resource, vendor_id: str, detail: Mapping[str, Any] | None = None) -> Resource:
+        if self.fail_made == f"{resource.kind}/{resource.key}":
+            self.fail_made = ""
+            raise RuntimeError("the machine stopped")
+        self.writes += 1
+        merged = {**resource.detail, **(detail or {})}
+        line = replace(resource, state="made", vendor_id=vendor_id, made_at=to_text(self.now), detail=merged)
+        self.all[resource.id] = line
+        return line
+
+    def gone(self, resource: Resource) -> None:
+        self.writes += 1
+        self.all[resource.id] = replace(self.all[resource.id], state="gone")
+
+    def find(self, kind: str, key: str) -> Resource | None:
+        return next((line for line in self.lines() if (line.kind, line.key) == (kind, key)), None)
+
+    def lines(self, phase: str | None = None) -> Sequence[Resource]:
+        return [x for x in self.all.values() if x.state != "gone" and phase in (None, x.phase)]
+
+
+@dataclass
+class Yard:
+    """Drives phases as the workflow does: again and again until done, with the clock going on."""
+
+    provider: Ec2ClusterProvider
+    cluster: Cluster
+    account: CloudAccount
+    ledger: MemoryLedger
+    now: datetime = START
+    waits: int = 0
+    seen_by: boto3.Session | None = None
+
+    def work(self, phase: str) -> CloudWork:
+        self.ledger.phase, self.ledger.now = phase, self.now
+        return CloudWork("acme", "inst-1", self.cluster, self.account, self.ledger, self.now, "op_1")
+
+    def later(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def ensure(self, phase: str) -> Outcome:
+        return self._until_done(phase, "ensure")
+
+    def remove(self, phase: str) -> Outcome:
+        return self._until_done(phase, "remove")
+
+    def _until_done(self, phase: str, what: str) -> Outcome:
+        for _ in range(40):
+            outcome: Outcome = getattr(self.provider, what)(phase, self.work(phase))
+            if outcome.done:
+                return outcome
+            self.waits += 1
+            self.later(outcome.wait_seconds)
+        raise AssertionError(f"{what} {phase} does not end: {outcome}")
+
+    def create(self) -> dict[str, str]:
+        facts: dict[str, str] = {}
+        for phase in CREATE:
+            facts.update(self.ensure(phase).facts)
+        return facts
+
+    def delete(self) -> None:
+        for phase in DELETE:
+            self.remove(phase)
+
+    def with_settings(self, **settings: Any) -> Yard:
+        self.cluster = replace(self.cluster, settings={**self.cluster.settings, **settings})
+        self.ledger.cluster = self.cluster
+        return self
+
+    def tenant(self) -> boto3.Session:
+        """What a person with the tenant's keys sees."""
+        if self.seen_by is not None:
+            return self.seen_by
+        keys = boto3.client("sts", region_name="us-east-1").assume_role(
+            RoleArn=f"arn:aws:iam::{ACME}:role/stockyard", RoleSessionName="look", ExternalId="ext-1"
+        )["Credentials"]
+        self.seen_by = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
+        return self.seen_by
+
+    def living(self) -> list[str]:
+        """Everything in the account that a cluster could have made, straight from AWS, not by our own search."""
+        session = self.tenant()
+        ec2, elb, iam = session.client("ec2"), session.client("elbv2"), session.client("iam")
+        reservations = ec2.describe_instances()["Reservations"]
+        return [
+            *(v["VpcId"] for v in ec2.describe_vpcs()["Vpcs"] if not v["IsDefault"]),
+            *(s["SubnetId"] for s in ec2.describe_subnets()["Subnets"] if not s["DefaultForAz"]),
+            *(g["InternetGatewayId"] for g in ec2.describe_internet_gateways()["InternetGateways"]),
+            *(a["AllocationId"] for a in ec2.describe_addresses()["Addresses"]),
+            *(n["NatGatewayId"] for n in ec2.describe_nat_gateways()["NatGateways"] if n["State"] != "deleted"),
+            *(t["RouteTableId"] for t in ec2.describe_route_tables()["RouteTables"] if t.get("Tags")),
+            *(g["GroupId"] for g in ec2.describe_security_groups()["SecurityGroups"] if g["GroupName"] != "default"),
+            *(i["InstanceId"] for r in reservations for i in r["Instances"] if i["State"]["Name"] != "terminated"),
+            *(v["VolumeId"] for v in ec2.describe_volumes()["Volumes"]),
+            *(b["LoadBalancerArn"] for b in elb.describe_load_balancers()["LoadBalancers"]),
+            *(g["TargetGroupArn"] for g in elb.describe_target_groups()["TargetGroups"]),
+            *(r["RoleName"] for r in iam.list_roles()["Roles"]),
+            *(p["InstanceProfileName"] for p in iam.list_instance_profiles()["InstanceProfiles"]),
+        ]
+
+
+@pytest.fixture(autouse=True)
+def _aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+        "AWS_SECRET_ACCESS_KEY": "example",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        yield
+
+
+@pytest.fixture
+def ec2_config() -> Ec2Config:
+    return Ec2Config("vantage", "1.34", "https://api.example.test", "https://id.example.test/realms/s", "stockyard", 60)
+
+
+@pytest.fixture
+def yard(ec2_config: Ec2Config) -> Yard:
+    moment = to_text(START)
+    cluster = Cluster(
+        id="clu_01KDVJXQ80000000000000000A",
+        name="My-Cluster",
+        description="d",
+        cluster_type="k8s",
+        provider="aws",
+        cloud_account_id=1,
+        client_id=client_id("acme", "clu_01KDVJXQ80000000000000000A", "My-Cluster"),
+        status="preparing",
+        settings={"key_pair": "my-key"},
+        created_at=moment,
+        updated_at=moment,
+    )
+    attributes = {"role_arn": f"arn:aws:iam::{ACME}:role/stockyard", "region": "us-east-1"}
+    account = CloudAccount("1", "aws", "main", "", attributes, "ext-1", "verified", "", moment, moment)
+    made = Yard(Ec2ClusterProvider(ec2_config, boto3.Session), cluster, account, MemoryLedger(cluster))
+    made.tenant().client("ec2").create_key_pair(KeyName="my-key")
+    return made

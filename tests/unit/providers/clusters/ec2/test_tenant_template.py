@@ -1,0 +1,134 @@
+"""The tenant's template against the calls that the provider really makes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from stockyard.errors import Internal
+from stockyard.providers.clusters.ec2 import calls, identity, tenant_template
+
+
+@dataclass
+class Stage:
+    name_prefix: str = "vantage"
+    principal_pattern: str = "arn:aws:iam::111111111111:role/Stockyard-dev-*"
+    bus: str = "arn:aws:events:us-east-1:111111111111:event-bus/stockyard-dev"
+
+
+SERVICES = {"elbv2": "elasticloadbalancing", "elb": "elasticloadbalancing"}
+IMPLIED = {
+    "ec2:RunInstances": {"ec2:CreateTags", "iam:PassRole"},
+    "elasticloadbalancing:CreateLoadBalancer": {"elasticloadbalancing:AddTags"},
+    "iam:CreateRole": {"iam:TagRole"},
+    "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
+}
+NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
+
+
+def _statements(template: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = template["Resources"]["Permissions"]["Properties"]["PolicyDocument"]["Statement"]
+    return found
+
+
+def _action(service: str, operation: str) -> str:
+    return f"{SERVICES.get(service, service)}:{''.join(word.capitalize() for word in operation.split('_'))}"
+
+
+def test_every_call_is_granted_and_every_grant_is_used(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[str] = set()
+    real_call, real_pages = calls.Calls.call, calls.Calls.pages
+
+    def call(self: Any, service: str, operation: str, **parameters: Any) -> Any:
+        seen.add(_action(service, operation))
+        return real_call(self, service, operation, **parameters)
+
+    def pages(self: Any, service: str, operation: str, key: str, **parameters: Any) -> Any:
+        seen.add(_action(service, operation))
+        return real_pages(self, service, operation, key, **parameters)
+
+    monkeypatch.setattr(calls.Calls, "call", call)
+    monkeypatch.setattr(calls.Calls, "pages", pages)
+    list(yard.provider.inspect(yard.work("account")))
+    yard.create()
+    session, owned = yard.tenant(), [{"Key": f"kubernetes.io/cluster/{yard.cluster.client_id}", "Value": "owned"}]
+    ec2 = session.client("ec2")
+    ec2.create_volume(
+        AvailabilityZone="us-east-1a", Size=1, TagSpecifications=[{"ResourceType": "volume", "Tags": owned}]
+    )
+    group = ec2.create_security_group(
+        GroupName="k8s", Description="d", VpcId=yard.ledger.find("vpc", "main").vendor_id,
+        TagSpecifications=[{"ResourceType": "security-group", "Tags": owned}],
+    )["GroupId"]  # fmt: skip
+    ec2.authorize_security_group_ingress(
+        GroupId=yard.ledger.find("security_group", "node").vendor_id,
+        IpPermissions=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 1, "UserIdGroupPairs": [{"GroupId": group}]}],
+    )
+    iam = session.client("iam")
+    policy = iam.create_policy(PolicyName="p", PolicyDocument=json.dumps(identity.node_policy()))
+    role = yard.ledger.find("role", "node").vendor_id
+    iam.attach_role_policy(RoleName=role, PolicyArn=policy["Policy"]["Arn"])
+    list(yard.provider.tagged(yard.account, "inst-1", "acme", ["us-east-1"]))
+    yard.later(120)
+    yard.delete()
+    needed = seen | {implied for action in seen for implied in IMPLIED.get(action, ())}
+    granted = {a for s in _statements(tenant_template.render(yard.account, "inst-1", Stage())) for a in s["Action"]}
+    assert needed - granted - NEEDS_NO_PERMISSION == set()
+    assert granted - needed == set()
+
+
+def test_no_wildcard_action_and_a_lone_star_only_for_reading(yard: Any) -> None:
+    for statement in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
+        assert not [action for action in statement["Action"] if "*" in action]
+        if "*" in statement["Resource"]:
+            assert statement["Sid"] == "Read"
+            assert all(a.split(":")[1].startswith(("Describe", "List")) for a in statement["Action"])
+
+
+def test_what_is_made_must_carry_our_tag_and_only_that_may_be_changed(yard: Any) -> None:
+    found = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
+    for sid in ("Create", "CreateBalancers", "CreateProfiles", "CreateBoundedRoles", "TagWhatIsCreated"):
+        assert found[sid]["Condition"]["StringEquals"]["aws:RequestTag/stockyard:installation"] == "inst-1", sid
+    for sid in ("ChangeOurs", "ChangeOurBalancers", "FillBoundedRoles"):
+        assert found[sid]["Condition"]["StringEquals"]["aws:ResourceTag/stockyard:installation"] == "inst-1", sid
+    for sid in ("CreateBoundedRoles", "FillBoundedRoles"):
+        boundary = found[sid]["Condition"]["StringEquals"]["iam:PermissionsBoundary"]
+        assert boundary == {"Fn::Sub": "arn:${AWS::Partition}:iam::222222222222:policy/vantage-node-boundary"}
+    passed = found["PassRoles"]["Condition"]["StringEquals"]["iam:PassedToService"]
+    assert passed == ["ec2.amazonaws.com", "eks.amazonaws.com"]
+
+
+def test_only_our_functions_with_the_external_id_are_trusted(yard: Any) -> None:
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    role = template["Resources"]["Role"]["Properties"]
+    trust = role["AssumeRolePolicyDocument"]["Statement"]
+    assert role["RoleName"] == "stockyard"
+    assert len(trust) == 1
+    assert trust[0]["Condition"] == {
+        "StringEquals": {"sts:ExternalId": "ext-1"},
+        "StringLike": {"aws:PrincipalArn": "arn:aws:iam::111111111111:role/Stockyard-dev-*"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("bus", "arn"),
+    [
+        (Stage().bus, Stage().bus),
+        ("yard", "arn:${AWS::Partition}:events:${AWS::Region}:111111111111:event-bus/yard"),
+    ],
+)
+def test_spot_events_go_to_our_bus(yard: Any, bus: str, arn: str) -> None:
+    rule = tenant_template.render(yard.account, "inst-1", Stage(bus=bus))["Resources"]["ForwardSpotEvents"]
+    assert [target["Arn"] for target in rule["Properties"]["Targets"]] == [{"Fn::Sub": arn}]
+    assert rule["Properties"]["EventPattern"]["detail-type"] == [
+        "EC2 Spot Instance Interruption Warning",
+        "EC2 Instance Rebalance Recommendation",
+    ]
+
+
+def test_a_stage_without_a_principal_has_no_template(yard: Any) -> None:
+    with pytest.raises(Internal):
+        tenant_template.render(yard.account, "inst-1", Stage(principal_pattern=""))

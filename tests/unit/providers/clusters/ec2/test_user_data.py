@@ -1,0 +1,195 @@
+"""What a machine is told, and that its programs do what Stockyard's own doors expect."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from stockyard.providers.clusters.ec2 import user_data
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
+
+
+@pytest.fixture
+def rendered() -> str:
+    return user_data.render(
+        api_url="https://api.example.test/",
+        cluster_id="clu_01KDVJXQ80000000000000000A",
+        client_id="x" * 33 + "-0123456789ab",
+        kubernetes_version="1.34",
+        issuer="https://id.example.test/realms/vantage",
+        audience="stockyard",
+    )
+
+
+@pytest.fixture
+def files(rendered: str) -> dict[str, dict[str, Any]]:
+    return {file["path"]: file for file in yaml.safe_load(rendered)["write_files"]}
+
+
+@pytest.fixture
+def machine(files: dict[str, Any], tmp_path: Path) -> Any:
+    """The machine's own program, as it was extracted from the document."""
+    path = tmp_path / "stockyard_machine.py"
+    path.write_text(files[user_data.SCRIPT_PATH]["content"])
+    specification = importlib.util.spec_from_file_location("stockyard_machine_extracted", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    module.STATE = str(tmp_path / "state")  # type: ignore[attr-defined]
+    module.KUBERNETES = str(tmp_path / "kubernetes")  # type: ignore[attr-defined]
+    (tmp_path / "state").mkdir()
+    (tmp_path / "kubernetes" / "pki").mkdir(parents=True)
+    return module
+
+
+def test_the_document_fits_and_is_the_same_each_time(rendered: str) -> None:
+    assert rendered.startswith("#cloud-config\n")
+    assert len(rendered.encode()) <= user_data.LIMIT == 16_384
+
+
+def test_a_document_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="user data is"):
+        user_data.render(
+            api_url="https://a" * 2000, cluster_id="", client_id="", kubernetes_version="", issuer="", audience=""
+        )
+
+
+def test_programs_arrive_unchanged_and_values_travel_as_data(files: dict[str, Any]) -> None:
+    for name, path in (("stockyard_machine.py", user_data.SCRIPT_PATH), ("start.sh", user_data.START_PATH)):
+        source = Path(user_data.__file__).parent / "on_machine" / name
+        assert files[path]["content"] == source.read_text()
+        assert files[path]["permissions"] == "0755"
+    told = json.loads(files[user_data.CONFIG_PATH]["content"])
+    assert told["cluster_id"] == "clu_01KDVJXQ80000000000000000A"
+    assert told["api_url"] == "https://api.example.test"
+    assert set(told) == {
+        "api_url", "audience", "client_id", "cluster_id", "issuer", "kubernetes_version", "pod_cidr",
+    }  # fmt: skip
+
+
+def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[str, Any]) -> None:
+    unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
+    assert f"ExecStart={user_data.START_PATH} 1.34 {user_data.CNI}" in unit
+    start = files[user_data.START_PATH]["content"]
+    assert f"python3 {user_data.SCRIPT_PATH} bootstrap" in start
+    assert f"python3 {user_data.SCRIPT_PATH} ready" in start
+    commands = yaml.safe_load(rendered)["runcmd"]
+    assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
+
+
+def test_shellcheck_accepts_the_script(files: dict[str, Any], tmp_path: Path) -> None:
+    program = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("shellcheck is not installed")
+    script = tmp_path / "start.sh"
+    script.write_text(files[user_data.START_PATH]["content"])
+    done = subprocess.run(
+        [program, "-o", "all", "-e", "SC2250,SC2310,SC2312", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_cloud_init_accepts_the_document(rendered: str, tmp_path: Path) -> None:
+    program = shutil.which("cloud-init")
+    if program is None:
+        pytest.skip("cloud-init is a system package that is not installed here")
+    path = tmp_path / "user-data"
+    path.write_text(rendered)
+    done = subprocess.run([program, "schema", "--config-file", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_signature_is_botocores(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = machine.presign(KEYS, "eu-west-1", "api.example.test", MOMENT)
+    url = "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15"
+    request = AWSRequest("GET", url, headers={"x-stockyard-host": "api.example.test"})
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: MOMENT.replace(tzinfo=None))
+    credentials = Credentials(KEYS["AccessKeyId"], KEYS["SecretAccessKey"], KEYS["Token"])
+    SigV4QueryAuth(credentials, "sts", "eu-west-1", expires=300).add_auth(request)
+    mine, theirs = (parse_qs(urlsplit(address).query) for address in (proof["url"], request.url))
+    assert mine == theirs
+    assert len(mine["X-Amz-Signature"][0]) == 64
+    assert mine["X-Amz-SignedHeaders"] == ["host;x-stockyard-host"]
+    assert proof["headers"] == {"x-stockyard-host": "api.example.test"}
+
+
+def test_the_machine_proves_itself_then_reports(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = json.loads(files[user_data.CONFIG_PATH]["content"])
+    seen: list[tuple[str, str, dict[str, str], bytes]] = []
+    client = {
+        "client_id": "c",
+        "client_secret": "s3cret",
+        "token_url": "https://id.example.test/token",
+        "endpoint": "https://nlb.example.test:6443",
+    }
+    answers = {
+        "/latest/api/token": "imds-token",
+        "/latest/meta-data/placement/region": "us-east-1",
+        "/latest/meta-data/iam/security-credentials/": "node-role",
+        "/latest/meta-data/iam/security-credentials/node-role": json.dumps(KEYS),
+        "/v1/clusters/clu_01KDVJXQ80000000000000000A/bootstrap": json.dumps(client),
+        "/token": json.dumps({"access_token": "jwt"}),
+        "/v1/clusters/clu_01KDVJXQ80000000000000000A/ready": "{}",
+    }
+
+    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
+        seen.append((method, url, headers or {}, body or b""))
+        return answers[urlsplit(url).path]
+
+    monkeypatch.setattr(machine, "fetch", fetch)
+    machine.bootstrap(told)
+    kubeadm = (tmp_path / "state" / "kubeadm.yaml").read_text()
+    documents = {d["kind"]: d for d in yaml.safe_load_all(kubeadm)}
+    settings = documents["ClusterConfiguration"]
+    flags = {flag["name"]: flag["value"] for flag in settings["apiServer"]["extraArgs"]}
+    assert settings["controlPlaneEndpoint"] == "nlb.example.test:6443"
+    assert settings["kubernetesVersion"] == "stable-1.34"
+    assert flags["oidc-issuer-url"] == "https://id.example.test/realms/vantage"
+    assert flags["oidc-client-id"] == "stockyard"
+    assert "s3cret" not in kubeadm
+    assert (tmp_path / "state" / "client.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "state" / "endpoint").read_text() == "nlb.example.test\n"
+    calls = len(seen)
+    machine.bootstrap(told)
+    assert len(seen) == calls, "a second start must not ask again"
+    (tmp_path / "kubernetes" / "admin.conf").write_text("kind: Config")
+    (tmp_path / "kubernetes" / "pki" / "ca.crt").write_text("PEM")
+    machine.ready(told)
+    assert seen[-2][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
+    assert seen[-1][2]["Authorization"] == "Bearer jwt"
+    assert json.loads(seen[-1][3]) == {"kubeconfig": "kind: Config", "certificate_authority": "UEVN"}
+
+
+def test_the_machine_is_patient_and_then_tells(machine: Any) -> None:
+    waits: list[float] = []
+    answers: list[Any] = [OSError("no"), ValueError("no"), "yes"]
+
+    def step() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert machine.patiently(step, pause=waits.append) == "yes"
+    assert waits == [2, 3]
+    answers[:] = [OSError("no"), OSError("for ever")]
+    with pytest.raises(OSError, match="for ever"):
+        machine.patiently(step, attempts=2, pause=waits.append)
