@@ -43,7 +43,7 @@ class StartError(Exception):
 class LocalCloud:
     """``start`` brings everything up, ``close`` takes everything down; usable as a context manager.
 
-    ``home`` keeps logs, caches and ``env``. ``schedules`` may be switched off for tests that drive them themselves.
+    ``home`` keeps logs and ``env``, ``cache`` the template. ``schedules`` may be switched off for tests that drive them themselves.
     """
 
     def __init__(
@@ -51,11 +51,13 @@ class LocalCloud:
         *,
         port: int = 0,
         home: Path = ROOT / ".local",
+        cache: Path = ROOT / ".local" / "cache",
         scale: float = SCALE,
         schedules: bool = True,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = home
+        self._cache = cache
         self._port = port
         self._scale = scale
         self._schedules = schedules
@@ -93,7 +95,7 @@ class LocalCloud:
         self.home.mkdir(parents=True, exist_ok=True)
         (self.home / "env").unlink(missing_ok=True)
         self._say("reading the template")
-        assembly = synthesized(ROOT, self.home / "cache")
+        assembly = synthesized(ROOT, self._cache)
         self.aws = self._stack.enter_context(running_aws(self.functions, self._heard, self._scale))
         self._stack.callback(self.identity.stop)
         self.identity.start()

@@ -79,9 +79,10 @@ def _grow(branch: Tree, node: Mapping[str, Any]) -> None:
 def _label(node: Mapping[str, Any]) -> Text:
     text = Text(f"{node.get('kind', '')} ", "dim")
     text.append(str(node.get("name") or node.get("id") or ""), "bold")
-    for key in ("status", "state", "vendor_id", "phase"):
+    text.append(f"  {node.get('status', '')}", "green")
+    for key in ("id", "message"):
         if node.get(key):
-            text.append(f"  {node[key]}", "cyan" if key == "vendor_id" else "green")
+            text.append(f"  {node[key]}", "cyan" if key == "id" else "dim")
     return text
 
 
@@ -92,7 +93,7 @@ def price(answer: Mapping[str, Any]) -> Table:
     table.add_column("hour", justify="right")
     table.add_column("month", justify="right")
     for item in answer["items"]:
-        name = str(item.get("item") or item.get("name") or item.get("description") or "")
+        name = str(item["name"])
         table.add_row(name, _money(item.get("hour"), 4), _money(item.get("month"), 2))
     table.add_section()
     table.add_row("total", _money(answer.get("hour"), 4), _money(answer.get("month"), 2), style="bold")

@@ -1,0 +1,154 @@
+"""The local cloud as a whole: what is in ``env``, a cluster's life, events of the tenant, and that nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.cloud import ROOT, LocalCloud, StartError
+
+EXAMPLE = json.loads((ROOT / "examples" / "aws-cluster.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    with LocalCloud(home=tmp_path_factory.mktemp("local"), schedules=False) as found:
+        yield found
+
+
+def until(look: Callable[[], Any], seconds: float = 90) -> Any:
+    """What ``look`` returns as soon as it is true."""
+    end, pause = time.monotonic() + seconds, threading.Event()
+    while time.monotonic() < end:
+        if found := look():
+            return found
+        pause.wait(0.1)
+    raise AssertionError("it did not come about in time")
+
+
+def ended(cloud: LocalCloud, operation: str) -> dict[str, Any]:
+    def look() -> Any:
+        found = cloud.call("GET", f"/v1/operations/{operation}")
+        return found if found["status"] != "running" else None
+
+    found: dict[str, Any] = until(look)
+    return found
+
+
+def left_in_the_tenants_account(cloud: LocalCloud) -> list[str]:
+    ec2, iam, elb = (cloud.aws.client(name, cloud.environment) for name in ("ec2", "iam", "elbv2"))
+    ours = [{"Name": "tag-key", "Values": ["stockyard:resource"]}]
+    found = [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
+    found += [one["InternetGatewayId"] for one in ec2.describe_internet_gateways(Filters=ours)["InternetGateways"]]
+    found += [one["AllocationId"] for one in ec2.describe_addresses()["Addresses"]]
+    found += [g["NatGatewayId"] for g in ec2.describe_nat_gateways()["NatGateways"] if g["State"] != "deleted"]
+    found += [
+        instance["InstanceId"]
+        for group in ec2.describe_instances()["Reservations"]
+        for instance in group["Instances"]
+        if instance["State"]["Name"] != "terminated"
+    ]
+    found += [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith("vantage-")]
+    found += [profile["InstanceProfileName"] for profile in iam.list_instance_profiles()["InstanceProfiles"]]
+    found += [one["LoadBalancerName"] for one in elb.describe_load_balancers()["LoadBalancers"]]
+    return found + [one["TargetGroupName"] for one in elb.describe_target_groups()["TargetGroups"]]
+
+
+def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) -> None:
+    path = cloud.home / "env"
+    assert path.stat().st_mode & 0o777 == 0o600
+    values = dict(line.split("=", 1) for line in path.read_text().splitlines())
+    assert set(values) == {
+        *("STOCKYARD_URL", "STOCKYARD_TOKEN", "STOCKYARD_TOKEN_VIEWER", "STOCKYARD_TOKEN_OTHER"),
+        *("STOCKYARD_TOKEN_PLATFORM", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        "AWS_DEFAULT_REGION",
+    }
+    assert cloud.aws.client("sts", values).get_caller_identity()["Account"] == ACME_ACCOUNT
+    pairs = cloud.aws.client("ec2", values).describe_key_pairs()["KeyPairs"]
+    assert [pair["KeyName"] for pair in pairs] == ["my-key"]
+    account = cloud.call("GET", "/v1/cloud-accounts/1")
+    assert account["verification"] == "verified"
+    assert cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_TOKEN_OTHER"])["items"] == []
+    with pytest.raises(StartError, match=": 403 "):
+        cloud.call("DELETE", "/v1/cloud-accounts/1", token=values["STOCKYARD_TOKEN_VIEWER"])
+
+
+def test_a_cluster_comes_up_and_goes_without_a_trace(cloud: LocalCloud) -> None:
+    cluster = cloud.call("POST", "/v1/clusters", {**EXAMPLE, "name": "life"})
+    operation = ended(cloud, cluster["operation_id"])
+    assert (operation["status"], operation["error"]) == ("succeeded", None)
+    assert cloud.call("GET", f"/v1/clusters/{cluster['id']}")["status"] == "ready"
+    ec2 = cloud.aws.client("ec2", cloud.environment)
+    names = [{"Name": "tag:Name", "Values": [f"vantage-{cluster['client_id']}-control-plane"]}]
+    assert len(ec2.describe_instances(Filters=names)["Reservations"]) == 1
+    assert cluster["client_id"] in {client for client, _ in cloud.vdeployer.deployed}
+    assert left_in_the_tenants_account(cloud)
+
+    gone = cloud.call("DELETE", f"/v1/clusters/{cluster['id']}")
+    assert ended(cloud, gone["operation_id"] if "operation_id" in gone else gone["id"])["status"] == "succeeded"
+    with pytest.raises(StartError, match=": 404 "):
+        cloud.call("GET", f"/v1/clusters/{cluster['id']}")
+    assert left_in_the_tenants_account(cloud) == []
+
+
+def test_an_event_of_the_tenants_account_asks_for_a_cluster(cloud: LocalCloud) -> None:
+    events = cloud.aws.client("events", cloud.environment)
+    entry = {
+        "EventBusName": f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/stockyard-dev",
+        "Source": "stockyard.request",
+        "DetailType": "CreateCluster",
+        "Detail": json.dumps({"body": {**EXAMPLE, "name": "evented"}}),
+    }
+    assert events.put_events(Entries=[entry])["FailedEntryCount"] == 0
+
+    def look() -> Any:
+        return [item for item in cloud.call("GET", "/v1/clusters")["items"] if item["name"] == "evented"]
+
+    cluster = until(look)[0]
+    assert ended(cloud, cluster["operation_id"])["status"] == "succeeded"
+
+
+def processes_below(parent: int) -> list[int]:
+    """Children of a process, by the process table of Linux; elsewhere by ``ps``."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    return [pid for pid, owner in pairs if owner == parent]
+
+
+def test_sigint_ends_everything(tmp_path: Path) -> None:
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "layers" / "common" / "python")))
+    code = (
+        "import sys; from pathlib import Path; import local.__main__ as m, functools;"
+        f"m.LocalCloud = functools.partial(m.LocalCloud, home=Path({str(tmp_path)!r})); sys.exit(m.main(['serve']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: (tmp_path / "env").exists() or process.poll() is not None)
+        children = processes_below(process.pid)
+        assert children
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    assert not (tmp_path / "env").exists()
+    for child in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, 0)
