@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, meaning in (("serve", "start the local cloud"), ("run", "start it and create the example's cluster")):
         command = commands.add_parser(name, help=meaning)
         command.add_argument("--port", type=int, default=0, help="port of the API; 0 takes a free one")
+        command.add_argument("--home", type=Path, default=ROOT / ".local", help="folder of logs, caches and env")
         if name == "run":
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
     chosen = parser.parse_args(arguments)
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ended = threading.Event()
     _on_signals(ended)
     try:
-        with LocalCloud(port=chosen.port, say=lambda text: console.print(f"[dim]{text}[/]")) as cloud:
+        with LocalCloud(port=chosen.port, home=chosen.home, say=lambda text: console.print(f"[dim]{text}[/]")) as cloud:
             console.print(f"API {cloud.url}   environment {cloud.home.name}/env   Ctrl-C stops everything")
             if chosen.command == "run":
                 body = json.loads(EXAMPLE.read_text(encoding="utf-8"))

@@ -43,7 +43,8 @@ class StartError(Exception):
 class LocalCloud:
     """``start`` brings everything up, ``close`` takes everything down; usable as a context manager.
 
-    ``home`` keeps logs and ``env``, ``cache`` the template. ``schedules`` may be switched off for tests that drive them themselves.
+    ``home`` keeps logs and ``env``, ``cache`` the template. ``schedules`` may be switched off for tests that
+    drive them themselves.
     """
 
     def __init__(
@@ -171,7 +172,12 @@ class LocalCloud:
     def _define(self, deployment: Deployment) -> None:
         """Define the functions with the environment of the template and what only this place can know."""
         path = [ROOT, ROOT / "layers" / "common" / "python"]
+        recording = {}
+        if os.environ.get("STOCKYARD_RECORD_CALLS"):
+            path.insert(0, ROOT / "local" / "recorder")
+            recording = {"STOCKYARD_CALLS": str(self.home / "calls.jsonl")}
         here = {
+            **recording,
             "PYTHONPATH": os.pathsep.join(map(str, path)),
             "PYTHONDONTWRITEBYTECODE": "",
             "AWS_ENDPOINT_URL": self.aws.url,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain.models.cloud_accounts import cloud_account_view
-from stockyard.domain.models.operations import operation_view
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.route import Door, Roles
 from stockyard.errors import PreconditionFailed

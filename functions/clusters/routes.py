@@ -6,9 +6,8 @@ from typing import Any
 
 from stockyard import wiring
 from stockyard.domain import ids
-from stockyard.domain.models.cluster_views import cluster_view
-from stockyard.domain.models.operations import operation_view
 from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.query import Query
 from stockyard.edge.route import Door, Roles

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from stockyard import wiring
 from stockyard.domain import ids
-from stockyard.domain.models.events import audit_view, event_view
-from stockyard.domain.models.operations import operation_view
 from stockyard.domain.records import AuditRecord, Event, Operation
+from stockyard.domain.views import audit_view, event_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.query import Query
 from stockyard.edge.route import Door, Roles

@@ -50,6 +50,7 @@ def test_a_scope_that_is_not_known_is_refused(door):
     ],
 )
 def test_token_refusals(door, form: dict[str, str], status: int, error: str, description: str):
+    form = dict(form)  # the parameters are shared with the other implementation
     wanted = {"client_id": door.server.admin_client_id, "secret": door.server.admin_client_secret}
     if "client_id" in form:
         wanted["client_id"] = form.pop("client_id")

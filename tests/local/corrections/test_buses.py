@@ -16,15 +16,16 @@ BUS = f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/stockyard"
 
 def test_events_of_both_accounts_are_heard_on_our_bus() -> None:
     heard: list[tuple[str, Mapping[str, Any]]] = []
-    entry = {"Source": "stockyard.request", "DetailType": "CreateCluster", "Detail": '{"body": {}}'}
+    entry: Any = {"Source": "stockyard.request", "DetailType": "CreateCluster", "Detail": '{"body": {}}'}
     with mock_aws(), heard_buses(lambda bus, event: heard.append((bus, event))):
         with credentials(OWN_ACCOUNT):
             boto3.client("events").create_event_bus(Name="stockyard")
-            boto3.client("events").put_events(Entries=[{**entry, "EventBusName": "stockyard"}])
+            first: Any = boto3.client("events")
+            first.put_events(Entries=[dict(entry, EventBusName="stockyard")])
         with credentials("222222222222"):
-            client = boto3.client("events")
-            good = client.put_events(Entries=[{**entry, "EventBusName": BUS}])
-            bad = client.put_events(Entries=[{**entry, "EventBusName": BUS + "-none"}])
+            client: Any = boto3.client("events")
+            good = client.put_events(Entries=[dict(entry, EventBusName=BUS)])
+            bad = client.put_events(Entries=[dict(entry, EventBusName=BUS + "-none")])
     assert [bus for bus, _ in heard] == [BUS, BUS]
     assert [event["account"] for _, event in heard] == [OWN_ACCOUNT, "222222222222"]
     assert heard[1][1]["id"] == good["Entries"][0]["EventId"]

@@ -49,7 +49,7 @@ def subnet(ec2: Any) -> str:
 
 
 def test_a_load_balancers_name_is_idempotent_until_it_is_deleted(aws: None) -> None:
-    elb = boto3.client("elbv2")
+    elb: Any = boto3.client("elbv2")
     place = subnet(boto3.client("ec2"))
 
     def create(scheme: str = "internet-facing") -> str:
@@ -67,7 +67,7 @@ def test_a_load_balancers_name_is_idempotent_until_it_is_deleted(aws: None) -> N
 
 
 def test_new_things_are_hidden_from_a_search_but_not_from_a_look(aws: None) -> None:
-    ec2 = boto3.client("ec2")
+    ec2: Any = boto3.client("ec2")
     with hidden_at_first(lambda: 1000.0):
         vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")

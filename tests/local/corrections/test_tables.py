@@ -28,7 +28,7 @@ def world() -> Iterator[Callable[[bool], Table]]:
             stack.enter_context(mock_aws())
             stack.enter_context(atomic_tables() if corrected else nullcontext())
             stack.enter_context(credentials(OWN_ACCOUNT))
-            client = boto3.client("dynamodb", region_name=REGION, config=Config(max_pool_connections=20))
+            client: Any = boto3.client("dynamodb", region_name=REGION, config=Config(max_pool_connections=20))
             keys = [("pk", "HASH"), ("sk", "RANGE")]
             client.create_table(
                 TableName="t",

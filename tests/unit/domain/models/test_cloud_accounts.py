@@ -9,9 +9,9 @@ from stockyard.domain.models.cloud_accounts import (
     CloudAccountCreate,
     CloudAccountPatch,
     CloudAccountView,
-    cloud_account_view,
 )
 from stockyard.domain.records import CloudAccount
+from stockyard.domain.views import cloud_account_view
 from stockyard.errors import InvalidInput
 
 ROLE = "arn:aws:iam::222222222222:role/stockyard"

@@ -6,12 +6,13 @@ import json
 
 from stockyard.domain.conditions import Condition
 from stockyard.domain.models.base import pointer, read, summary
-from stockyard.domain.models.cluster_views import ClusterView, cluster_view
-from stockyard.domain.models.events import AuditView, EventView, audit_view, event_view
+from stockyard.domain.models.cluster_views import ClusterView
+from stockyard.domain.models.events import AuditView, EventView
 from stockyard.domain.models.machines import BootstrapProof, ReadyReport
-from stockyard.domain.models.operations import OperationView, operation_view
+from stockyard.domain.models.operations import OperationView
 from stockyard.domain.models.plan import PlanView
 from stockyard.domain.records import AuditRecord, Cluster, Event, Operation, OperationError, PhaseRecord
+from stockyard.domain.views import audit_view, cluster_view, event_view, operation_view
 from stockyard.errors import FieldProblem
 
 CLUSTER = Cluster(
@@ -39,6 +40,7 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
         "created_at updated_at version operation_id"
     )
     assert set(view) == set(names.split())
+    assert set(view) == set(ClusterView.model_fields)
     assert ClusterView.model_validate(view).conditions[0].reason == "Preparing"
     json.dumps(view)
 
@@ -48,6 +50,7 @@ def test_an_operation_with_and_without_an_error():
         "op_1", "create_cluster", "clu_1", "failed", (PhaseRecord("network"),), "t1", "t2", "user:bob"
     )
     view = operation_view(operation, 40)
+    assert set(view) == set(OperationView.model_fields)
     assert (view["error"], view["progress"], view["phases"][0]["state"]) == (None, 40, "pending")
     assert OperationView.model_validate(view)
     failed = Operation(
@@ -67,8 +70,10 @@ def test_events_and_audit_records():
     view = event_view(event, "acme")
     assert view["phase"] == {"before": None, "after": "preparing"}
     assert (view["tenant"], view["sequence"]) == ("acme", 4)
+    assert set(view) == set(EventView.model_fields)
     assert EventView.model_validate(view)
     record = AuditRecord("aud_1", "t", "user:bob", "CreateCluster", "clu_1", "done", "r", "name")
+    assert set(audit_view(record)) == set(AuditView.model_fields)
     assert AuditView.model_validate(audit_view(record)).detail == "name"
 
 

@@ -88,7 +88,8 @@ def claims_of(event: Mapping[str, Any]) -> dict[str, Any]:
     claims = _payload(header(event, "authorization") or "")
     flat = checked.get("claims") or {}
     for name in _SAME:
-        if name in flat and str(claims.get(name)) != str(flat[name]):
+        given = claims.get(name)
+        if name in flat and given is not None and str(given) != str(flat[name]):
             raise Unauthorized("The token is not the one that was checked.")
     return claims
 

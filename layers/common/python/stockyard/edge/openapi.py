@@ -164,7 +164,7 @@ def _refusals(route: Route) -> set[int]:
         found.add(404)
     if route.method in ("POST", "PUT", "PATCH"):
         found |= {400, 409, 415}
-    if route.method == "DELETE":
+    if route.method == "DELETE" or ("{" in route.path and not route.path.endswith("}")):
         found.add(409)
     if route.if_match:
         found |= {412, 428}

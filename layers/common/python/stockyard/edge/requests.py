@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from stockyard.domain.models.base import read
 from stockyard.edge import idempotency, problems
 from stockyard.edge.contract import model_of
 from stockyard.edge.idempotency import Claim, Keys, Replay
@@ -101,5 +100,8 @@ def _checked(deed: Deed, detail: Mapping[str, Any]) -> tuple[str, Any]:
     cluster = detail.get("cluster")
     if deed.names_cluster and not (isinstance(cluster, str) and cluster):
         raise InvalidInput("The cluster is missing.", errors=[FieldProblem("/cluster", "this field is required")])
-    model = None if deed.body is None else read(model_of(deed.body), body, at=("body",))
-    return str(cluster or ""), model
+    if deed.body is None:
+        return str(cluster or ""), None
+    from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body
+
+    return str(cluster or ""), read(model_of(deed.body), body, at=("body",))

@@ -22,7 +22,7 @@ def exec_kubeconfig(services: Services, cluster: Cluster) -> dict[str, Any]:
             {
                 "name": cluster.name,
                 "cluster": {
-                    "server": f"https://{cluster.endpoint}:6443",
+                    "server": cluster.endpoint,
                     "certificate-authority-data": certificate,
                 },
             }

@@ -30,8 +30,28 @@ NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
 
 
 def _statements(template: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = template["Resources"]["Permissions"]["Properties"]["PolicyDocument"]["Statement"]
-    return found
+    attached = [item["Ref"] for item in template["Resources"]["Role"]["Properties"]["ManagedPolicyArns"]]
+    policies = [template["Resources"][name]["Properties"]["PolicyDocument"] for name in attached]
+    return [statement for policy in policies for statement in policy["Statement"]]
+
+
+def _resolved(value: Any) -> Any:
+    """As CloudFormation hands it to IAM."""
+    if isinstance(value, dict):
+        inner = value.get("Fn::Sub")
+        return _resolved(inner) if inner else {name: _resolved(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_resolved(item) for item in value]
+    return value.replace("${AWS::Partition}", "aws-us-gov") if isinstance(value, str) else value
+
+
+def test_iam_takes_the_policies_by_their_size(yard: Any) -> None:
+    template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
+    policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
+    assert len(policies) == 3
+    for policy in policies:
+        size = len(json.dumps(_resolved(policy["PolicyDocument"]), separators=(",", ":")))
+        assert size <= 6144, f"{policy['ManagedPolicyName']} has {size} characters"
 
 
 def _action(service: str, operation: str) -> str:

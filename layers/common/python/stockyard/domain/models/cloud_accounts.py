@@ -124,9 +124,3 @@ class CloudFormationTemplate(BaseModel):
 
     AWSTemplateFormatVersion: str
     Resources: dict[str, Any]
-
-
-def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
-    """``account`` as a :class:`CloudAccountView` document."""
-    names = [name for name in CloudAccountView.model_fields if name != "id"]
-    return {"id": int(account.id), **{name: getattr(account, name) for name in names}}

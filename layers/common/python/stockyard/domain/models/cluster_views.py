@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import Field
 
 from stockyard.domain.models.base import View
-from stockyard.domain.records import Cluster
 
 
 class ConditionView(View):
@@ -64,10 +62,3 @@ class ClientSecretView(View):
 
     client_id: str
     client_secret: str
-
-
-def cluster_view(cluster: Cluster) -> dict[str, Any]:
-    """``cluster`` as a :class:`ClusterView` document."""
-    view = {name: getattr(cluster, name) for name in ClusterView.model_fields}
-    view["conditions"] = [asdict(condition) for condition in cluster.conditions]
-    return view

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 from stockyard.domain.models.base import View
-from stockyard.domain.records import AuditRecord, Event
 
 
 class PhaseChange(View):
@@ -43,15 +39,3 @@ class AuditView(View):
     outcome: str
     request_id: str
     detail: str
-
-
-def event_view(event: Event, tenant: str) -> dict[str, Any]:
-    """``event`` as an :class:`EventView` document."""
-    document = asdict(event)
-    phase = {"before": document.pop("before"), "after": document.pop("after")}
-    return {**document, "tenant": tenant, "phase": phase}
-
-
-def audit_view(record: AuditRecord) -> dict[str, Any]:
-    """``record`` as an :class:`AuditView` document."""
-    return {name: getattr(record, name) for name in AuditView.model_fields}

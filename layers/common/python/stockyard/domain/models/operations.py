@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from stockyard.domain.models.base import View
-from stockyard.domain.records import Operation
 
 
 class PhaseView(View):
@@ -44,14 +42,3 @@ class OperationView(View):
     created_at: str
     updated_at: str
     version: int
-
-
-def operation_view(operation: Operation, progress: int) -> dict[str, Any]:
-    """``operation`` as an :class:`OperationView` document; ``progress`` in percent."""
-    names = [name for name in OperationView.model_fields if name not in ("phases", "error", "progress")]
-    return {
-        **{name: getattr(operation, name) for name in names},
-        "phases": [asdict(phase) for phase in operation.phases],
-        "error": asdict(operation.error) if operation.error else None,
-        "progress": progress,
-    }

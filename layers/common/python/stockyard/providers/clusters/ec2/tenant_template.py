@@ -164,13 +164,15 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
         "Resources": {
             "Boundary": _managed(boundary_name(prefix), _policy([boundary])),
-            "Permissions": _managed(f"{prefix}-stockyard", _policy(_statements(here, installation, prefix))),
+            # IAM takes 6,144 characters a managed policy, so there are two.
+            "MachinePermissions": _managed(f"{prefix}-stockyard-machines", _policy(_machines(here, installation))),
+            "Permissions": _managed(f"{prefix}-stockyard", _policy(_others(here, installation, prefix))),
             "Role": {
                 "Type": "AWS::IAM::Role",
                 "Properties": {
                     "RoleName": role_arn(account).rsplit("/", 1)[-1],
                     "AssumeRolePolicyDocument": _policy([trust]),
-                    "ManagedPolicyArns": [{"Ref": "Permissions"}],
+                    "ManagedPolicyArns": [{"Ref": "MachinePermissions"}, {"Ref": "Permissions"}],
                 },
             },
             **_forwarding(_bus_arn(stage.bus, ours), prefix),
@@ -201,21 +203,26 @@ def _allow(sid: str, actions: list[str], resources: list[str], condition: dict[s
     return found | ({"Condition": condition} if condition else {})
 
 
-def _statements(here: _Place, installation: str, prefix: str) -> list[Statement]:
-    asked = {"StringEquals": {f"aws:RequestTag/{tags.INSTALLATION}": installation}}
-    marked = {"StringEquals": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
+def _asked(installation: str) -> dict[str, Any]:
+    return {"StringEquals": {f"aws:RequestTag/{tags.INSTALLATION}": installation}}
+
+
+def _marked(installation: str) -> dict[str, Any]:
+    return {"StringEquals": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
+
+
+def _machines(here: _Place, installation: str) -> list[Statement]:
+    image = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/canonical/ubuntu/server/*"
     return [
         _allow("Read", list(READ), ["*"]),
-        _allow(
-            "ReadImageParameter",
-            ["ssm:GetParameter"],
-            ["arn:${AWS::Partition}:ssm:*::parameter/aws/service/canonical/ubuntu/server/*"],
-        ),
-        *_compute(here, asked, marked),
-        *_balancing(here, asked, marked),
-        *_identities(here, asked, marked, prefix),
-        *_controllers(here),
+        _allow("ReadImageParameter", ["ssm:GetParameter"], [image]),
+        *_compute(here, _asked(installation), _marked(installation)),
     ]
+
+
+def _others(here: _Place, installation: str, prefix: str) -> list[Statement]:
+    asked, marked = _asked(installation), _marked(installation)
+    return [*_balancing(here, asked, marked), *_identities(here, asked, marked, prefix), *_controllers(here)]
 
 
 def _things(here: _Place, uses: dict[str, tuple[str, ...]]) -> list[str]:

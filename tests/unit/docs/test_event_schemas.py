@@ -1,0 +1,220 @@
+"""The schemas in ``docs/events`` describe what is really sent, and refuse what is not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from local.memory import (
+    FixedClock,
+    MemoryDeployer,
+    MemoryIdentity,
+    MemoryProver,
+    MemorySecrets,
+    MemoryWorkflows,
+)
+from local.memory_store import MemoryRegistry
+from stockyard.domain import ids, times
+from stockyard.domain.records import Cluster, OperationError, Outbox
+from stockyard.edge.requests import FIELDS, Deed, answer_of
+from stockyard.errors import ClusterNameInUse, QuotaExceeded
+from stockyard.lifecycle import cluster as lifecycle
+from stockyard.lifecycle.change import Happening
+from stockyard.operations import tell
+from stockyard.operations.cloud_accounts import delete_account, register_account, verify_account
+from stockyard.operations.every import every
+from stockyard.operations.idempotency_keys import IdempotencyKeys
+from stockyard.operations.services import Services
+from stockyard.ports import Create
+
+SCHEMAS = {
+    path.stem: json.loads(path.read_text()) for path in (Path(__file__).parents[3] / "docs/events").glob("*.json")
+}
+ERROR = OperationError("ClusterCouldNotBeDeployed", "network", "cause", "hint")
+
+
+def check(kind: str, detail: object) -> None:
+    """Raise ``ValidationError`` unless ``detail`` is what the schema of ``kind`` says, as JSON."""
+    validator = jsonschema.Draft202012Validator(SCHEMAS[kind])
+    validator.validate(json.loads(json.dumps(detail)))
+
+
+class Verifier:
+    fault: str | None = None
+
+    def verify(self, account, tenant):
+        return self.fault
+
+
+@pytest.fixture
+def services():
+    registry = MemoryRegistry()
+    return Services(
+        store=registry.store("acme"),
+        clock=FixedClock(),
+        identity=MemoryIdentity(),
+        secrets=MemorySecrets(),
+        workflows=MemoryWorkflows(),
+        deployer=MemoryDeployer(),
+        prover=MemoryProver(),
+        providers={},
+        verifiers={"aws": Verifier()},
+        prices=None,  # type: ignore[arg-type] # no plan is made here
+        installation="i",
+    )
+
+
+@pytest.fixture
+def life(services):
+    """A cluster's life by the lifecycle's own decisions: (services, details by kind)."""
+    now = times.to_text(services.clock.now())
+    cluster = Cluster(
+        services.new_id(ids.CLUSTER), "demo", "", "k8s", "aws", 1, "demo-1", "accepting", {}, now, now, operation_id="x"
+    )
+    operation = lifecycle.new_operation(services.new_id(ids.OPERATION), "create_cluster", cluster.id, "user:ann", now)
+    sent: list[tuple[str, dict]] = []
+
+    def step(change):
+        changed, ongoing, writes = tell.change_writes(services, "user:ann", change)
+        for write in writes:
+            if isinstance(write, Create) and isinstance(write.record, Outbox) and write.record.kind == "event":
+                sent.append((write.record.payload["detail_type"], write.record.payload["detail"]))
+        return changed, ongoing
+
+    cluster, operation = step(lifecycle.prepare(cluster, operation, now))
+    cluster, operation = step(lifecycle.begin_phase(cluster, operation, "network", now))
+    cluster, operation = step(lifecycle.end_phase(cluster, operation, "network", "done", now))
+    cluster, operation = step(lifecycle.fail(cluster, operation, ERROR, now))
+    cluster, operation = step(lifecycle.resume(cluster, operation, now))
+    ready, _ = step(lifecycle.become_ready(cluster, operation, now))
+    removal = lifecycle.new_operation(services.new_id(ids.OPERATION), "delete_cluster", cluster.id, "user:ann", now)
+    step(lifecycle.start_deletion(cluster, operation, removal, now))
+    leaving, removal = step(lifecycle.start_deletion(ready, None, removal, now))
+    blocked = replace(ERROR, phase="network")
+    leaving, removal = step(lifecycle.block_deletion(leaving, removal, blocked, ("vpc-1",), now))
+    step(lifecycle.retry_deletion(leaving, removal, now))
+    return sent
+
+
+def test_every_event_of_a_cluster_matches_its_schema(life):
+    assert {kind for kind, _ in life} == {"Cluster", "Operation"}
+    assert {detail["phase"]["after"] for kind, detail in life if kind == "Cluster"} == {
+        "preparing",
+        "failed",
+        "ready",
+        "deleting",
+    }
+    assert "Superseded" in {detail["reason"] for _, detail in life}
+    for kind, detail in life:
+        check(kind, detail)
+
+
+def test_every_event_of_a_cloud_account_matches_its_schema(services):
+    attributes = {"role_arn": "arn:aws:iam::222222222222:role/stockyard", "region": "us-east-1"}
+    account = register_account(services, "aws", "main", "", attributes, {}, "user:ann")
+    verify_account(services, account.id, "user:ann")
+    services.verifiers["aws"].fault = "The role cannot be assumed."
+    verify_account(services, account.id, "user:ann")
+    delete_account(services, account.id, "user:ann")
+    details = [item.payload["detail"] for item in every(services.store, Outbox) if item.kind == "event"]
+    states = [detail["phase"]["after"] for detail in sorted(details, key=lambda one: one["sequence"])]
+    assert states == ["unverified", "verified", "failed", None]
+    for detail in details:
+        check("CloudAccount", detail)
+
+
+@pytest.mark.parametrize("kind", ["Cluster", "Operation", "CloudAccount"])
+def test_a_schema_refuses_what_is_never_sent(services, kind):
+    subject = {"Cluster": services.new_id(ids.CLUSTER), "Operation": services.new_id(ids.OPERATION)}
+    good = tell._writes(
+        services, "user:ann", subject.get(kind, "cloud-account/1"), 1, 1, Happening(kind, None, None, "New", "")
+    )
+    detail = good[1].record.payload["detail"]
+    check(kind, detail)
+    for wrong in (
+        {"sequence": 0},
+        {"reason": "not one word"},
+        {"subject": "other"},
+        {"secret": "x"},
+        {"time": "today"},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            check(kind, {**detail, **wrong})
+
+
+def answered(services, detail, kind="DeleteCluster", use=None):
+    cluster = services.new_id(ids.CLUSTER)
+    done = use or (
+        lambda wish: {"cluster": cluster, "operation_id": services.new_id(ids.OPERATION), "status": "deleting"}
+    )
+    deeds = {
+        "CreateCluster": Deed("clusters:ClusterCreate", False, done),
+        "ChangeCluster": Deed("cluster_patch:ClusterPatch", True, done),
+        "DeleteCluster": Deed(None, True, done),
+    }
+    event = {"id": services.new_id(ids.EVENT), "detail-type": kind, "account": "222222222222", "detail": detail}
+    return answer_of(event, "acme", deeds, lambda _tenant: IdempotencyKeys(services.store), services.clock.now())
+
+
+BODY = {
+    "name": "demo",
+    "description": "",
+    "cloud_account_id": 1,
+    "cluster_type": "k8s",
+    "settings": {"key_pair": "my-key"},
+}
+GOOD = {
+    "CreateCluster": {"body": BODY, "idempotency_key": "k"},
+    "ChangeCluster": {"cluster": "demo", "body": {"description": "new"}},
+    "DeleteCluster": {"cluster": "demo"},
+}
+BAD = {
+    "CreateCluster": [{}, {"body": {**BODY, "secret": "s" * 24}}, {"body": BODY, "tenant": "globex"}, {"body": 1}],
+    "ChangeCluster": [{"body": {}}, {"cluster": "", "body": {}}, {"cluster": "demo"}, {"cluster": 1, "body": {}}],
+    "DeleteCluster": [{}, {"cluster": ""}, {"cluster": "demo", "force": True}],
+}
+
+
+@pytest.mark.parametrize("kind", sorted(GOOD))
+def test_a_good_request_is_accepted_by_schema_and_code(services, kind):
+    check(kind, GOOD[kind])
+    answer, detail = answered(services, GOOD[kind], kind)
+    assert answer == "RequestAccepted", detail
+    check(answer, detail)
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [(kind, wrong) for kind in BAD for wrong in BAD[kind]])
+def test_a_bad_request_is_refused_by_schema_and_code(services, kind, wrong):
+    with pytest.raises(jsonschema.ValidationError):
+        check(kind, wrong)
+    answer, detail = answered(services, wrong, kind)
+    assert answer == "RequestRefused"
+    assert detail["problem"]["error_type"] == "InvalidInput"
+    check(answer, detail)
+
+
+@pytest.mark.parametrize("error", [ClusterNameInUse("There is a cluster demo."), QuotaExceeded("clusters: 20 of 20")])
+def test_a_refusal_by_the_use_case_matches_its_schema(services, error):
+    def refuse(_wish):
+        raise error
+
+    answer, detail = answered(services, GOOD["DeleteCluster"], use=refuse)
+    assert (answer, detail["problem"]["error_type"]) == ("RequestRefused", error.error_type)
+    check(answer, detail)
+
+
+def test_the_schemas_are_well_formed_and_name_the_fields_of_the_code():
+    for kind, schema in SCHEMAS.items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["title"] == kind
+    named = {name for kind in GOOD for name in SCHEMAS[kind]["properties"]}
+    assert named == FIELDS
+
+
+def test_the_problem_is_the_one_of_the_api():
+    api = json.loads((Path(__file__).parents[3] / "openapi.json").read_text())
+    assert SCHEMAS["RequestRefused"]["properties"]["problem"] == api["components"]["schemas"]["Problem"]

@@ -1,0 +1,68 @@
+"""The README names only what is there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from stacks.config import CHECKS, StageConfig
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def section(title: str) -> str:
+    """The text below a heading of the second level."""
+    return README.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def first_cells(text: str) -> list[str]:
+    """The first cells of a table's rows, without its head."""
+    return [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+
+
+def test_the_tree_names_what_is_there_and_everything_that_is_there():
+    named = [path for cell in first_cells(section("The tree")) for path in re.findall(r"`([^`]+)`", cell)]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    tops = {path.split("/")[0] for path in named}
+    rooms = {
+        path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".") and any(path.iterdir())
+    }
+    assert rooms - tops - {"cdk.out"} == set()
+
+
+def test_the_targets_named_are_targets():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document in DOCUMENTS:
+        named = set(re.findall(r"(?:^|`)make ([a-z]+)", document.read_text(), re.MULTILINE))
+        assert named - targets == set(), document.name
+    assert {"run", "test"} <= set(re.findall(r"^make ([a-z]+)", README, re.MULTILINE))
+
+
+def test_the_configuration_table_is_that_of_the_code():
+    named = {key for cell in first_cells(section("Configuration")) for key in re.findall(r"`([^`]+)`", cell)}
+    assert named == {field.name for field in fields(StageConfig)} - {"stage"} == set(CHECKS)
+
+
+def test_the_defaults_of_the_configuration_table_are_those_of_the_code():
+    for line in section("Configuration").splitlines():
+        keys = re.findall(r"`([a-z_]+)`", line.split("|")[1]) if line.startswith("| `") else []
+        shown = [value.strip(" `") for value in line.split("|")[2].split(",")] if keys else []
+        for key, value in zip(keys, shown, strict=False):
+            default = StageConfig("dev", "https://example.com").__getattribute__(key)
+            if isinstance(default, bool):
+                assert value == str(default).lower(), key
+            elif isinstance(default, int):
+                assert value == str(default), key
+            elif default and key not in ("issuer", "event_tenants"):
+                assert value == default, key
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
+    assert [link for link in links if not (document.parent / link).exists()] == []
