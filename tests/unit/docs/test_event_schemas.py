@@ -115,7 +115,9 @@ def test_every_event_of_a_cluster_matches_its_schema(life):
 
 def test_every_event_of_a_cloud_account_matches_its_schema(services):
     attributes = {"role_arn": "arn:aws:iam::222222222222:role/stockyard", "region": "us-east-1"}
-    account = register_account(services, "aws", "main", "", attributes, {}, "user:ann")
+    account = register_account(
+        services, provider="aws", name="main", description="", attributes=attributes, tags={}, actor="user:ann"
+    )
     verify_account(services, account.id, "user:ann")
     services.verifiers["aws"].fault = "The role cannot be assumed."
     verify_account(services, account.id, "user:ann")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from stockyard.domain.conditions import Condition
 from stockyard.domain.models.base import pointer, read, summary
 from stockyard.domain.models.cluster_views import ClusterView
@@ -11,9 +13,11 @@ from stockyard.domain.models.events import AuditView, EventView
 from stockyard.domain.models.machines import BootstrapProof, ReadyReport
 from stockyard.domain.models.operations import OperationView
 from stockyard.domain.models.plan import PlanView
+from stockyard.domain.models.prices import PriceView
+from stockyard.domain.models.quotas import QuotaPut, QuotaView
 from stockyard.domain.records import AuditRecord, Cluster, Event, Operation, OperationError, PhaseRecord
 from stockyard.domain.views import audit_view, cluster_view, event_view, operation_view
-from stockyard.errors import FieldProblem
+from stockyard.errors import FieldProblem, InvalidInput
 
 CLUSTER = Cluster(
     id="clu_1",
@@ -81,6 +85,16 @@ def test_a_plan_of_nothing_is_a_plan():
     plan = PlanView.model_validate({"plan": {}}).model_dump()["plan"]
     assert plan["price"] == {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
     assert [plan[name] for name in ("creates", "changes", "deletes", "rejected", "warnings")] == [[]] * 5
+
+
+def test_prices_and_quotas():
+    known = PriceView(region="us-east-1", name="t3.large", unit="hour", currency="USD", price=0.0832)
+    assert PriceView.model_validate(known.model_dump()) == known
+    assert QuotaView(name="clusters", limit=20, used=1, version=0).model_dump()["used"] == 1
+    assert read(QuotaPut, {"limit": 0}).limit == 0
+    for limit in (-1, 100_001, "7", True, None):
+        with pytest.raises(InvalidInput):
+            read(QuotaPut, {"limit": limit})
 
 
 def test_a_report_hides_its_kubeconfig():

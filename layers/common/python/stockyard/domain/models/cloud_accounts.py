@@ -18,8 +18,6 @@ _AwsRole = Annotated[
 
 
 def _provider(name: str) -> str:
-    if name in _PLANNED:
-        raise ValueError(f"{name} is not built yet; only aws is")
     if name != "aws":
         raise ValueError("must be aws")
     return name
