@@ -26,6 +26,9 @@ _UNCHANGED: codec.Item = {}
 class MemoryTable:
     """Items by partition and sort key, behind one lock."""
 
+    id = "table-1"
+    """What a restored copy would have another one of."""
+
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.partitions: defaultdict[str, dict[str, codec.Item]] = defaultdict(dict)
@@ -175,6 +178,10 @@ class MemoryRegistry:
     def tenant_of(self, kind: type[R], id: str) -> str | None:
         """See ``ports.Registry.tenant_of``."""
         return next((tenant for tenant, record in self.all(kind, 1_000_000) if record.id == id), None)
+
+    def table_id(self) -> str:
+        """The id of the table behind."""
+        return self.table.id
 
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` when there is none yet."""

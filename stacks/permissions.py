@@ -18,7 +18,7 @@ from stacks.names import DELETE, PROVISION, Names
 WIDE: Mapping[str, str] = {
     "ListSecrets": "secretsmanager:ListSecrets knows no resource; only names and tags are listed, never values",
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
-    "Offers": "The ec2:Describe actions on types and regions know no resource; they read public facts",
+    "Offers": "The ec2:Describe actions on types know no resource; they read public facts",
     "Traces": "The X-Ray write actions know no resource",
     "LogDelivery": "The log delivery actions, by which Step Functions writes its logs, know no resource",
     "Interfaces": "The ec2 actions by which Lambda joins a VPC are checked against * when the function is created",
@@ -49,7 +49,10 @@ BY_THE_PLATFORM: Mapping[str, str] = {
 """Statement -> who uses it in the role's name; our own code makes none of these calls."""
 
 TABLE_READ = ("dynamodb:GetItem", "dynamodb:Query")
-TABLE_WRITE = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem")
+TABLE_CREATE = (*TABLE_READ, "dynamodb:PutItem")
+TABLE_CHANGE = (*TABLE_CREATE, "dynamodb:UpdateItem", "dynamodb:DeleteItem")
+TABLE_LEDGER = (*TABLE_CHANGE, "dynamodb:ConditionCheckItem")
+"""Every line of a cluster's ledger is written under a check that the cluster is still the operation's."""
 SECRET_WRITE = ("secretsmanager:CreateSecret", "secretsmanager:PutSecretValue", "secretsmanager:TagResource")
 
 _SUFFIX = "-??????"
@@ -127,11 +130,12 @@ class Permissions:
         )
 
     def _records(self) -> tuple[Statement, ...]:
-        return self._table(), self._own_secrets(self._names.page_key)
+        return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)
 
     def _machines(self) -> tuple[Statement, ...]:
+        # A machine without a token names its cluster only; whose it is says the index.
         return (
-            self._table(),
+            self._table("everything", actions=TABLE_CREATE),
             self._cluster_secrets(*SECRET_WRITE),
             self._own_secrets(self._names.identity_admin),
             Statement("Wake", ("states:SendTaskSuccess",), (self._workflow(PROVISION),)),
@@ -139,7 +143,7 @@ class Permissions:
 
     def _cluster_phases(self) -> tuple[Statement, ...]:
         return (
-            self._table(),
+            self._table(actions=TABLE_LEDGER),
             self._cluster_secrets("secretsmanager:DeleteSecret"),
             self._list_secrets(),
             self._own_secrets(self._names.identity_admin),
@@ -150,7 +154,7 @@ class Permissions:
     def _relay(self) -> tuple[Statement, ...]:
         workflows = (self._workflow(PROVISION), self._workflow(DELETE))
         return (
-            self._table("due"),
+            self._table("due", actions=("dynamodb:Query", "dynamodb:DeleteItem")),
             Statement(
                 "Stream",
                 ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
@@ -163,6 +167,7 @@ class Permissions:
     def _reaper(self) -> tuple[Statement, ...]:
         return (
             self._table("due", "everything"),
+            self._describe_table(),
             self._cluster_secrets("secretsmanager:DeleteSecret"),
             self._list_secrets(),
             self._own_secrets(self._names.identity_admin),
@@ -172,22 +177,27 @@ class Permissions:
         )
 
     def _catalog(self) -> tuple[Statement, ...]:
+        # The index tells which regions have clusters.
         return (
-            self._table(),
+            self._table("everything", actions=("dynamodb:Query", "dynamodb:PutItem")),
             _wide("Prices", "pricing:GetProducts"),
-            _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeRegions"),
+            _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
         )
 
     # --- what they are made of ---------------------------------------------------------------------------------------
 
-    def _table(self, *indexes: str) -> Statement:
+    def _table(self, *indexes: str, actions: tuple[str, ...] = TABLE_CHANGE) -> Statement:
         table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
         return Statement(
             "Table",
-            (*TABLE_READ, *TABLE_WRITE),
+            actions,
             (table, *(f"{table}/index/{index}" for index in indexes)),
-            reason="A commit mixes any of the four writes; which ones depends on what has changed",
+            reason="A commit mixes writes; which ones depends on what has changed",
         )
+
+    def _describe_table(self) -> Statement:
+        table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
+        return Statement("TableIdentity", ("dynamodb:DescribeTable",), (table,))
 
     def _secret(self, pattern: str) -> str:
         return f"arn:{{partition}}:secretsmanager:{{region}}:{{account}}:secret:{pattern}"

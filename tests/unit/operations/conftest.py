@@ -53,7 +53,7 @@ class MemoryProvider:
         kind = "instance" if phase == "control_plane" else phase
         line = work.ledger.intend(kind, "main")
         self._strike(self.faults, phase)
-        vendor_id = f"i-{line.token[:8]}" if kind == "instance" else f"{phase}-{work.cluster.id}"
+        vendor_id = f"i-{work.cluster.id}" if kind == "instance" else f"{phase}-{work.cluster.id}"
         self.things[vendor_id] = phase
         self._strike(self.late, phase)
         if line.state != "made":

@@ -146,6 +146,10 @@ class Registry(Protocol):
         """The tenant that has a cluster of this id; None also while the index does not show it yet."""
         ...
 
+    def table_id(self) -> str:
+        """What tells this table from a restored copy of it."""
+        ...
+
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` at first use."""
         ...

@@ -7,6 +7,18 @@ from datetime import datetime, timedelta
 
 from stockyard.domain import times
 
+TRUST = timedelta(hours=1)
+"""How long after the last sweep the table is taken for the one that was swept; sweeps come every five minutes."""
+
+
+def trusted(mark: tuple[str, str] | None, table_id: str, now: datetime) -> bool:
+    """Whether the table is the one of the last sweep: no restored copy, and not set back in time.
+
+    ``mark`` is (table id, time) of the last sweep; None before the first one. An older table does not know younger
+    clusters, whose resources would look like orphans (law 5).
+    """
+    return mark is None or (mark[0] == table_id and now - times.from_text(mark[1]) <= TRUST)
+
 
 def too_many(orphans: int, tagged: int) -> bool:
     """Whether removing ``orphans`` of ``tagged`` things would be suspicious: more than max(5, 5 %)."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain import times
+from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.errors import StockyardError
+from stockyard.lifecycle import sweeping
 from stockyard.operations import sweep_clusters, sweep_orphans
 from stockyard.operations.services import Services
 from stockyard.operations.sweep_orphans import Suspect
-from stockyard.ports import Clock, Registry
+from stockyard.ports import Clock, Put, Registry
+
+PLATFORM = "_platform"
+MARK = "swept-table"
+"""The platform's fact of the last sweep: which table it was, and when."""
 
 
 @dataclass(slots=True)
@@ -38,27 +44,49 @@ class Reaper:
     clock: Clock
     services_of: Callable[[str], Services]
 
-    def run(self) -> dict[str, Any]:
-        """Names of what was found, done, removed, refused (``stopped``) and what failed."""
+    def run(self, *, reconciled: bool = False) -> dict[str, Any]:
+        """Names of what was found, done, removed, refused (``stopped``) and what failed.
+
+        ``distrusted``: the table is not the one of the last sweep, so nothing is undone or removed until an operator
+        has looked and runs a sweep with ``reconciled``.
+        """
         tally = _Tally()
-        for tenant, cluster in self.registry.due(Cluster, self.clock.now()):
-            tally.attempt(cluster.id, self._lease(tenant, cluster, tally))
+        trusted = self._trusted(reconciled)
         clusters = self.registry.all(Cluster)
-        for tenant, cluster in clusters:
-            tally.attempt(cluster.id, self._cluster(tenant, cluster.id, tally))
+        if trusted:
+            for tenant, cluster in self.registry.due(Cluster, self.clock.now()):
+                tally.attempt(cluster.id, self._lease(tenant, cluster, tally))
+            for tenant, cluster in clusters:
+                tally.attempt(cluster.id, self._cluster(tenant, cluster.id, tally))
         accounts = self.registry.all(CloudAccount)
         for tenant in sorted({tenant for tenant, _ in (*accounts, *clusters)}):
             own = [account for owner, account in accounts if owner == tenant]
-            tally.attempt(tenant, self._tenant(tenant, own, tally))
+            tally.attempt(tenant, self._tenant(self._services(tenant, trusted), own, tally))
         if accounts or clusters:
-            tally.attempt("realm", self._realm([tenant for tenant, _ in clusters], tally))
+            platform = self._services(PLATFORM, trusted)
+            tally.attempt("realm", self._realm(platform, [tenant for tenant, _ in clusters], tally))
         return {
+            "distrusted": not trusted,
             "done": tally.done,
             "orphans": tally.orphans,
             "removed": tally.removed,
             "stopped": tally.stopped,
             "failures": tally.failures,
         }
+
+    def _trusted(self, reconciled: bool) -> bool:
+        """Whether this is the table of the last sweep. Only then the mark moves on."""
+        store, table, now = self.registry.platform(), self.registry.table_id(), self.clock.now()
+        last = store.get(Fact, MARK)
+        mark = (last.value, last.time) if last else None
+        if not reconciled and not sweeping.trusted(mark, table, now):
+            return False
+        store.commit(Put(Fact(MARK, table, times.to_text(now))))
+        return True
+
+    def _services(self, tenant: str, trusted: bool) -> Services:
+        services = self.services_of(tenant)
+        return services if trusted else replace(services, rules=replace(services.rules, report_only=True))
 
     def _lease(self, tenant: str, cluster: Cluster, tally: _Tally) -> Callable[[], None]:
         def work() -> None:
@@ -74,13 +102,12 @@ class Reaper:
 
         return work
 
-    def _tenant(self, tenant: str, accounts: Sequence[CloudAccount], tally: _Tally) -> Callable[[], None]:
+    def _tenant(self, services: Services, accounts: Sequence[CloudAccount], tally: _Tally) -> Callable[[], None]:
         def work() -> None:
-            services = self.services_of(tenant)
             for account in accounts:
                 if account.provider in services.providers and account.verification == "verified":
                     tally.attempt(
-                        f"{tenant} cloud account {account.id}",
+                        f"{services.tenant} cloud account {account.id}",
                         lambda a=account: self._account(services, a, tally),  # type: ignore[misc]
                     )
             self._remove(services, "secrets", sweep_orphans.secret_suspects(services), tally)
@@ -91,9 +118,8 @@ class Reaper:
         regions = sweep_orphans.regions_of(services, account)
         self._remove(services, f"account-{account.id}", sweep_orphans.cloud_suspects(services, account, regions), tally)
 
-    def _realm(self, tenants: Sequence[str], tally: _Tally) -> Callable[[], None]:
+    def _realm(self, platform: Services, tenants: Sequence[str], tally: _Tally) -> Callable[[], None]:
         def work() -> None:
-            platform = self.services_of("_platform")
             suspects = sweep_orphans.client_suspects(platform)
             alive = frozenset(
                 client_owner

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, Cluster, Operation
-from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
+from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, NotYetVisible
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change
@@ -16,6 +16,9 @@ from stockyard.operations.advance import Fence, advance, load
 from stockyard.operations.ledger import StoreLedger
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterProvider, Outcome
+
+HIDDEN_WAIT = 10
+"""Seconds until the next look at what a cloud does not show yet."""
 
 
 class PhaseTimedOut(ClusterCouldNotBeDeployed):
@@ -51,7 +54,7 @@ def run_phase(services: Services, fence: Fence, phase: str) -> Step:
     """Run one phase of the operation behind ``fence``.
 
     Raises ``Fenced`` for a stale attempt, retryable vendor errors as they are, and any other error for a phase
-    that failed for good.
+    that failed for good. What the cloud only does not show yet is waited for.
     """
     now = services.now()
     cluster = advance(services, fence, lambda c, o: lifecycle.begin_phase(c, o, phase, now))
@@ -65,7 +68,11 @@ def run_phase(services: Services, fence: Fence, phase: str) -> Step:
     if phase == "forget":
         delete_phases.forget(services, fence)
         return Step(True, 0)
-    outcome = _work(services, cluster, operation, phase, fence)
+    try:
+        outcome = _work(services, cluster, operation, phase, fence)
+    except NotYetVisible as hidden:
+        # Every new thing may be hidden for a while: the document's few retries would not last for a whole phase.
+        outcome = Outcome(False, hidden.detail, wait_seconds=HIDDEN_WAIT)
     if not outcome.done:
         return _not_yet(services, fence, phase, record.started_at or now, outcome)
     _record_done(services, fence, phase, outcome)

@@ -60,6 +60,11 @@ class DynamoRegistry:
         found = self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, 1)
         return found[0][0] if found else None
 
+    def table_id(self) -> str:
+        """DynamoDB's own id of the table; a restored table has another one."""
+        with calls.translated():
+            return str(self._client.describe_table(TableName=self._table)["Table"]["TableId"])
+
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` when there is none yet."""
         if self._installation is None:
