@@ -128,12 +128,8 @@ def processes_below(parent: int) -> list[int]:
 
 def test_sigint_ends_everything(tmp_path: Path) -> None:
     path = os.pathsep.join(map(str, (ROOT, ROOT / "layers" / "common" / "python")))
-    code = (
-        "import sys; from pathlib import Path; import local.__main__ as m, functools;"
-        f"m.LocalCloud = functools.partial(m.LocalCloud, home=Path({str(tmp_path)!r})); sys.exit(m.main(['serve']))"
-    )
     process = subprocess.Popen(
-        [sys.executable, "-c", code],
+        [sys.executable, "-m", "local", "serve", "--home", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
