@@ -25,16 +25,16 @@ $(STAMP): requirements/dev.txt client/pyproject.toml
 setup: $(STAMP)  ## Make the virtual environment
 
 run: $(STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (ONCE=1: stop when ready)
-	@$(BIN)/python -m local run --port $(PORT) $(if $(ONCE),--once)
+	@$(BIN)/python -m local run --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONCE),--once)
 
-serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it
-	@$(BIN)/python -m local serve --port $(PORT)
+serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1: with a real Keycloak)
+	@$(BIN)/python -m local serve --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(FAULTS),--faults $(FAULTS))
 
 test: $(STAMP)  ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
-	@STOCKYARD_SOAK=1 $(BIN)/python -m pytest --timeout 14400
+	@STOCKYARD_SOAK=1 STOCKYARD_SEED=$(SEED) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 14400
 
 check: $(STAMP)  ## Lint, format, types, import rules, generated files
 	@$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import signal
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 from rich.console import Console
 
 from local.cloud import ROOT, LocalCloud, StartError
+from local.fault_plan import PlanError
+from local.fault_plan import read as read_plan
 from local.show import create_and_watch
 from local.template import TemplateError
 
@@ -31,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = commands.add_parser(name, help=meaning)
         command.add_argument("--port", type=int, default=0, help="port of the API; 0 takes a free one")
         command.add_argument("--home", type=Path, default=ROOT / ".local", help="folder of logs, caches and env")
+        command.add_argument("--keycloak", action="store_true", help="a real Keycloak (needs Java and Maven)")
+        command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
     chosen = parser.parse_args(arguments)
@@ -38,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ended = threading.Event()
     _on_signals(ended)
     try:
-        with LocalCloud(port=chosen.port, home=chosen.home, say=lambda text: console.print(f"[dim]{text}[/]")) as cloud:
+        say = functools.partial(console.print, style="dim")
+        plan = read_plan(chosen.faults) if chosen.faults else None
+        place = {"port": chosen.port, "home": chosen.home}
+        with LocalCloud(**place, keycloak=chosen.keycloak, plan=plan, say=say) as cloud:
             console.print(f"API {cloud.url}   environment {cloud.home.name}/env   Ctrl-C stops everything")
             if chosen.command == "run":
                 body = json.loads(EXAMPLE.read_text(encoding="utf-8"))
@@ -48,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ended.wait()
     except Stopped:
         return 0
-    except (StartError, TemplateError, TimeoutError) as error:
+    except (StartError, TemplateError, TimeoutError, PlanError) as error:
         console.print(f"[red]{error}[/]", markup=True)
         return 1
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.corrections.buses import Listener, heard_buses
 from local.corrections.compute import hidden_at_first, idempotent_calls
+from local.corrections.refusals import new_profiles_unusable, planned_refusals, scarce_capacity
 from local.corrections.roles import trusted_roles
 from local.corrections.tables import atomic_tables
 from local.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
+from local.fault_plan import FaultPlan
 from local.invocation import Invoker
 from local.presigned import presigned_requests
 
@@ -31,12 +34,18 @@ HIDDEN_SECONDS = 30.0
 """The longest that AWS hides what was just made, before scaling."""
 
 
+TIMEOUTS = 0.1
+"""Half an hour of waiting for a machine's report takes three minutes; shorter, and a busy laptop would miss it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Aws:
     """The running server."""
 
     url: str
     lock: AbstractContextManager[Any]
+    began: threading.Event
+    """Set once everything is there: from then on the plan's refusals strike in the tenants' accounts."""
 
     def keys(self, account: str, user: str = "local") -> dict[str, str]:
         """New access keys of an account, as environment variables."""
@@ -64,17 +73,27 @@ class Aws:
 
 
 @contextmanager
-def running_aws(invoker: Invoker, listener: Listener, scale: float) -> Iterator[Aws]:
-    """moto on a free port of 127.0.0.1. ``scale`` shortens waits, retry intervals and the hiding of new resources."""
+def running_aws(invoker: Invoker, listener: Listener, scale: float, plan: FaultPlan | None = None) -> Iterator[Aws]:
+    """moto on a free port of 127.0.0.1. ``scale`` shortens waits, retry intervals and the hiding of new resources;
+    ``plan`` says which calls fail."""
+    faults = plan or FaultPlan()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     logging.getLogger("moto").setLevel(logging.CRITICAL)  # it logs each failed execution, which operations tell anyway
     with ExitStack() as stack:
         stack.enter_context(patch.dict(default_user_config, {k: dict(v) for k, v in MOTO_CONFIG.items()}))
         lock = stack.enter_context(atomic_tables())
         stack.enter_context(functions_run(invoker))
-        stack.enter_context(scaled_waits(scale))
+        stack.enter_context(scaled_waits(scale, TIMEOUTS))
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())
+        stack.enter_context(scarce_capacity(faults.capacity))
+        stack.enter_context(new_profiles_unusable(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
+        began = threading.Event()
+        stack.enter_context(
+            planned_refusals(
+                faults.throttled, faults.refused, lambda account: began.is_set() and account != OWN_ACCOUNT
+            )
+        )
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
@@ -83,4 +102,4 @@ def running_aws(invoker: Invoker, listener: Listener, scale: float) -> Iterator[
         stack.callback(server.stop)
         port = server.get_host_and_port()[1]
         stack.enter_context(patch.dict(os.environ, {"MOTO_PORT": str(port)}))
-        yield Aws(f"http://127.0.0.1:{port}", lock)
+        yield Aws(f"http://127.0.0.1:{port}", lock, began)

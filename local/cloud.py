@@ -19,9 +19,11 @@ from local.aws import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION, Aws, ru
 from local.corrections.roles import service_session
 from local.deployment import Deployment, Maker, deploy
 from local.events import Asynchronous, Rules, StreamReader
+from local.fault_plan import FaultPlan
 from local.functions import Definition, Functions
 from local.gateway import Gateway
 from local.identity import IdentityServer
+from local.keycloak import KeycloakServer, Unavailable
 from local.machines import Machines
 from local.template import synthesized
 from local.vdeployer import VDeployer
@@ -44,7 +46,8 @@ class LocalCloud:
     """``start`` brings everything up, ``close`` takes everything down; usable as a context manager.
 
     ``home`` keeps logs and ``env``, ``cache`` the template. ``schedules`` may be switched off for tests that
-    drive them themselves.
+    drive them themselves. ``keycloak`` runs a real Keycloak in place of the stand-in;
+    ``plan`` says what is to go wrong.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class LocalCloud:
         cache: Path = ROOT / ".local" / "cache",
         scale: float = SCALE,
         schedules: bool = True,
+        keycloak: bool = False,
+        plan: FaultPlan | None = None,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = home
@@ -62,12 +67,13 @@ class LocalCloud:
         self._port = port
         self._scale = scale
         self._schedules = schedules
+        self._plan = plan or FaultPlan()
         self._say = say
         self._stack = ExitStack()
         self._stop = threading.Event()
         self._rules = Rules((), lambda _function, _event: None)
         self.functions = Functions(ROOT, home / "logs", {})
-        self.identity = IdentityServer()
+        self.identity: IdentityServer | KeycloakServer = KeycloakServer() if keycloak else IdentityServer()
         self.aws: Aws
         self.gateway: Gateway
         self.vdeployer: VDeployer
@@ -97,9 +103,8 @@ class LocalCloud:
         (self.home / "env").unlink(missing_ok=True)
         self._say("reading the template")
         assembly = synthesized(ROOT, self._cache)
-        self.aws = self._stack.enter_context(running_aws(self.functions, self._heard, self._scale))
-        self._stack.callback(self.identity.stop)
-        self.identity.start()
+        self.aws = self._stack.enter_context(running_aws(self.functions, self._heard, self._scale, self._plan))
+        self._start_identity()
         self.vdeployer = VDeployer(self._service_token)
         self._stack.callback(self.vdeployer.close)
         try:
@@ -114,7 +119,8 @@ class LocalCloud:
         self._seed_secrets(own)
         self._define(deployment)
         self._listen(deployment)
-        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, self.home / "logs" / "machines.log")
+        log = self.home / "logs" / "machines.log"
+        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, log, self._plan.machines)
         self._stack.callback(self.machines.close)
         self.machines.start()
         self.gateway.serve(deployment.routes)
@@ -134,6 +140,14 @@ class LocalCloud:
 
     def _heard(self, bus: str, envelope: Mapping[str, Any]) -> None:
         self._rules.heard(bus, envelope)
+
+    def _start_identity(self) -> None:
+        self._stack.callback(self.identity.stop)
+        self._say("starting the identity server")
+        try:
+            self.identity.start()
+        except Unavailable as reason:
+            raise StartError(f"Keycloak: {reason}") from None
 
     def _service_token(self, header: str) -> bool:
         try:
@@ -287,6 +301,7 @@ class LocalCloud:
     def _publish(self) -> None:
         """Write ``env`` in one step: whoever sees it can use it."""
         self.call("GET", "/v1/health")
+        self.aws.began.set()
         text = "".join(f"{name}={value}\n" for name, value in self.environment.items())
         path = self.home / "env"
         part = path.with_suffix(".part")

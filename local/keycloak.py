@@ -14,15 +14,17 @@ import socket
 import subprocess
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from local.identity_realm import ADMIN_CLIENT, CLI_CLIENT, REALM
+from local.keycloak_realm import add_person, realm, set_up
+
 VERSION = "26.4.5"
-REALM = "stockyard"
-ADMIN_CLIENT = "stockyard-admin"
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "keycloak"
 
 _START_SECONDS = 180.0
@@ -37,8 +39,10 @@ class KeycloakServer:
     """One server with a realm ``stockyard`` and an admin client that may manage clients, no more."""
 
     admin_client_id = ADMIN_CLIENT
+    cli_client_id = CLI_CLIENT
 
-    def __init__(self) -> None:
+    def __init__(self, *, audience: str = "stockyard") -> None:
+        self._audience = audience
         self.admin_client_secret = secrets.token_urlsafe(24)
         self.issuer = ""
         self.base_url = ""
@@ -111,26 +115,25 @@ class KeycloakServer:
     def _last_words(self) -> str:
         return self._log.read_text(errors="replace")[-500:] if self._log is not None else ""
 
+    def token(self, tenant: str, roles: Sequence[str] = (), *, subject: str = "local-user") -> str:
+        """An access token of a person of ``tenant``, valid a day; a new person with every call of a new ``subject``."""
+        password = add_person(self._admin, subject, tenant, roles)
+        form = {"grant_type": "password", "client_id": CLI_CLIENT, "username": subject, "password": password}
+        found = _call("POST", f"{self.issuer}/protocol/openid-connect/token", form={**form, "scope": "organization"})
+        return str(found["access_token"])
+
+    def _admin(self, method: str, path: str, body: Any = None) -> Any:
+        return _call(method, f"{self.base_url}/admin/realms/{REALM}{path}", body, self._master_token())
+
+    def _master_token(self) -> str:
+        # It lives a minute only, so each call takes its own.
+        form = {"grant_type": "password", "client_id": "admin-cli", "username": "bootstrap", "password": self._password}
+        answer = _call("POST", f"{self.base_url}/realms/master/protocol/openid-connect/token", form=form)
+        return str(answer["access_token"])
+
     def _make_realm(self) -> None:
-        master = f"{self.base_url}/realms/master/protocol/openid-connect/token"
-        login = {"grant_type": "password", "client_id": "admin-cli"}
-        form = {**login, "username": "bootstrap", "password": self._password}
-        token = _call("POST", master, form=form)["access_token"]
-        _call("POST", f"{self.base_url}/admin/realms", {"realm": REALM, "enabled": True}, token)
-        root = f"{self.base_url}/admin/realms/{REALM}"
-        client = {
-            "clientId": ADMIN_CLIENT,
-            "secret": self.admin_client_secret,
-            "publicClient": False,
-            "serviceAccountsEnabled": True,
-            "standardFlowEnabled": False,
-        }
-        _call("POST", f"{root}/clients", client, token)
-        ours = _call("GET", f"{root}/clients?clientId={ADMIN_CLIENT}", token=token)[0]["id"]
-        user = _call("GET", f"{root}/clients/{ours}/service-account-user", token=token)["id"]
-        management = _call("GET", f"{root}/clients?clientId=realm-management", token=token)[0]["id"]
-        role = _call("GET", f"{root}/clients/{management}/roles/manage-clients", token=token)
-        _call("POST", f"{root}/users/{user}/role-mappings/clients/{management}", [role], token)
+        _call("POST", f"{self.base_url}/admin/realms", realm(), self._master_token())
+        set_up(self._admin, admin_secret=self.admin_client_secret, audience=self._audience)
 
 
 def installed() -> Path:

@@ -31,6 +31,7 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 
 from local.corrections.roles import AccessDenied, service_session
+from local.fault_plan import MachinePlan
 
 CLUSTER_TAG = "stockyard:resource"
 CONFIG = "/etc/stockyard/machine.json"
@@ -40,16 +41,15 @@ PROGRAM = "stockyard_machine.py"
 class Machines:
     """Watches the instances of some accounts and boots each new one that carries our tags.
 
-    ``boot_seconds()`` is how long an instance takes to come up. What the machines print goes to ``log``.
+    ``plan`` says how long an instance takes to come up and how many never report. What they print goes to ``log``.
     """
 
-    def __init__(
-        self, accounts: tuple[str, ...], region: str, log: Path, boot_seconds: Callable[[], float] | None = None
-    ) -> None:
+    def __init__(self, accounts: tuple[str, ...], region: str, log: Path, plan: MachinePlan | None = None) -> None:
         self._accounts = accounts
         self._region = region
         self._log = log
-        self._boot_seconds = boot_seconds or (lambda: random.uniform(0.2, 0.6))
+        self._plan = plan or MachinePlan()
+        self._silent = self._plan.silent
         self._stop = threading.Event()
         self._seen: set[str] = set()
         self._threads: list[threading.Thread] = []
@@ -81,13 +81,17 @@ class Machines:
 
     def _boot(self, account: str, instance: Any) -> None:
         tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
-        if CLUSTER_TAG in tags and instance.user_data:
+        if CLUSTER_TAG not in tags or not instance.user_data:
+            return
+        if self._silent:
+            self._silent -= 1
+        else:
             thread = threading.Thread(target=self._live, args=(account, instance), daemon=True, name=instance.id)
             self._threads.append(thread)
             thread.start()
 
     def _live(self, account: str, instance: Any) -> None:
-        if self._stop.wait(self._boot_seconds()):
+        if self._stop.wait(random.uniform(*self._plan.boot_seconds)):
             return
         folder = self._folder / instance.id
         files = cloud_init_files(instance.user_data)

@@ -1,0 +1,62 @@
+"""What is to go wrong in the local cloud, read from a file: ``make serve FAULTS=plan.json``.
+
+A plan is a JSON object; every part may be left out::
+
+    {"throttled": {"ec2:CreateVpc": 2}, "refused": {"ec2:CreateNatGateway": 1},
+     "capacity": {"t3.xlarge": 1}, "machines": {"silent": 1, "boot_seconds": [0.2, 0.6]}}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+Action = Annotated[str, StringConstraints(pattern=re.compile(r"^[a-z0-9-]+:[A-Z][A-Za-z0-9]+$"))]
+"""A call as IAM writes it: ``ec2:CreateVpc``."""
+Count = Annotated[int, Field(ge=0)]
+
+
+class PlanError(Exception):
+    """The plan cannot be used; the text names the part."""
+
+
+class MachinePlan(BaseModel):
+    """``silent``: how many of the next machines boot and never report. ``boot_seconds``: shortest and longest boot."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    silent: Count = 0
+    boot_seconds: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] = (0.2, 0.6)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> MachinePlan:
+        if self.boot_seconds[0] > self.boot_seconds[1]:
+            raise ValueError("boot_seconds: the shortest comes first")
+        return self
+
+
+class FaultPlan(BaseModel):
+    """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    throttled: Mapping[Action, Count] = Field(default_factory=dict)
+    refused: Mapping[Action, Count] = Field(default_factory=dict)
+    capacity: Mapping[str, Count] = Field(default_factory=dict)
+    machines: MachinePlan = Field(default_factory=MachinePlan)
+
+
+def read(path: Path) -> FaultPlan:
+    """The plan in a file. Raises ``PlanError``."""
+    try:
+        return FaultPlan.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, json.JSONDecodeError) as error:
+        raise PlanError(f"{path}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PlanError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -1,0 +1,104 @@
+"""Capacity runs out, calls are throttled or refused by plan, and a new instance profile is not known at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from local.corrections.refusals import new_profiles_unusable, planned_refusals, scarce_capacity
+from local.inprocess import OWN_ACCOUNT, credentials
+
+IMAGE = "ami-12c6146b"
+ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
+
+
+@pytest.fixture
+def aws() -> Iterator[None]:
+    with mock_aws(), credentials(OWN_ACCOUNT):
+        yield
+
+
+def client(service: str) -> Any:
+    return boto3.client(service, config=ONCE)  # type: ignore[call-overload]
+
+
+def run(ec2: Any, kind: str = "t3.large", count: int = 1, **more: Any) -> list[str]:
+    answer = ec2.run_instances(ImageId=IMAGE, MinCount=count, MaxCount=count, InstanceType=kind, **more)
+    return [one["InstanceId"] for one in answer["Instances"]]
+
+
+def refusal(work: Callable[[], Any]) -> tuple[str, int]:
+    """Code and HTTP status of what must be refused."""
+    with pytest.raises(ClientError) as caught:
+        work()
+    return caught.value.response["Error"]["Code"], caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def test_capacity_runs_out_and_comes_back(aws: None) -> None:
+    ec2 = client("ec2")
+    with scarce_capacity({"t3.large": 2}):
+        first = run(ec2)
+        assert refusal(lambda: run(ec2, count=2))[0] == "InsufficientInstanceCapacity"
+        run(ec2)
+        assert refusal(lambda: run(ec2))[0] == "InsufficientInstanceCapacity"
+        assert run(ec2, "t3.small")
+        ec2.terminate_instances(InstanceIds=first)
+        assert run(ec2)
+
+
+def test_calls_are_throttled_then_refused_then_answered(aws: None) -> None:
+    ec2, iam, elb = client("ec2"), client("iam"), client("elbv2")
+
+    def vpc() -> Any:
+        return ec2.create_vpc(CidrBlock="10.0.0.0/16")
+
+    plan = {"ec2:CreateVpc": 1, "iam:ListRoles": 1, "elasticloadbalancing:DescribeLoadBalancers": 1}
+    with planned_refusals(plan, {"ec2:CreateVpc": 1, "iam:ListRoles": 1}):
+        assert refusal(vpc) == ("RequestLimitExceeded", 400)
+        assert refusal(vpc) == ("UnauthorizedOperation", 403)
+        assert vpc()["Vpc"]["State"]
+        assert refusal(iam.list_roles) == ("Throttling", 400)
+        assert refusal(iam.list_roles) == ("AccessDenied", 403)
+        assert refusal(elb.describe_load_balancers) == ("Throttling", 400)
+        assert elb.describe_load_balancers()["LoadBalancers"] == []
+        assert ec2.describe_vpcs()["Vpcs"]
+
+
+def test_a_plan_strikes_only_where_it_is_meant_to(aws: None) -> None:
+    ec2 = client("ec2")
+    asked: list[str] = []
+
+    def strikes(account: str) -> bool:
+        asked.append(account)
+        return len(asked) > 1
+
+    with planned_refusals({}, {"ec2:DescribeVpcs": 1}, strikes):
+        assert ec2.describe_vpcs()["Vpcs"]
+        assert refusal(ec2.describe_vpcs)[0] == "UnauthorizedOperation"
+        assert ec2.describe_vpcs()["Vpcs"]
+    assert asked[0] == OWN_ACCOUNT
+
+
+def test_a_new_profile_is_unknown_to_ec2_for_a_while(aws: None) -> None:
+    ec2, iam, moment = client("ec2"), client("iam"), [0.0]
+    with new_profiles_unusable(lambda: 10.0, lambda: moment[0]):
+        arn = iam.create_instance_profile(InstanceProfileName="node", Path="/x/")["InstanceProfile"]["Arn"]
+        for profile in ({"Name": "node"}, {"Arn": arn}):
+            code, _ = refusal(lambda profile=profile: run(ec2, IamInstanceProfile=profile))  # type: ignore[misc]
+            assert code == "InvalidParameterValue"
+        assert run(ec2)
+        moment[0] = 11.0
+        assert run(ec2, IamInstanceProfile={"Name": "node"})
+
+
+def test_moto_still_never_runs_out_and_knows_profiles_at_once(aws: None) -> None:
+    """When this fails, the corrections may go."""
+    ec2, iam = client("ec2"), client("iam")
+    iam.create_instance_profile(InstanceProfileName="node")
+    assert len(run(ec2, "p5.48xlarge", 50, IamInstanceProfile={"Name": "node"})) == 50

@@ -1,0 +1,77 @@
+"""A plan of faults: read with clear errors, and a local cloud that follows it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import fault_plan
+from local.cloud import ROOT, LocalCloud
+from local.fault_plan import FaultPlan, MachinePlan, PlanError
+
+EXAMPLE = json.loads((ROOT / "examples" / "aws-cluster.json").read_text())
+
+
+def test_the_example_plan_is_read() -> None:
+    plan = fault_plan.read(ROOT / "examples" / "faults.json")
+    assert plan.throttled["ec2:CreateVpc"] == 3
+    assert plan.capacity
+    assert fault_plan.FaultPlan() == FaultPlan.model_validate({})
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("{", "Expecting"),
+        ('{"throtled": {}}', "throtled"),
+        ('{"throttled": {"CreateVpc": 1}}', "throttled.CreateVpc"),
+        ('{"capacity": {"t3.large": -1}}', "capacity.t3.large"),
+        ('{"machines": {"silent": "many"}}', "machines.silent"),
+        ('{"machines": {"boot_seconds": [2, 1]}}', "the shortest comes first"),
+    ],
+)
+def test_a_bad_plan_names_its_part(tmp_path: Path, text: str, named: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(PlanError, match=named):
+        fault_plan.read(path)
+    with pytest.raises(PlanError, match="No such file"):
+        fault_plan.read(tmp_path / "missing.json")
+
+
+def ended(cloud: LocalCloud, operation: str) -> dict[str, Any]:
+    """The operation once it has ended."""
+    pause = threading.Event()
+    for _ in range(1200):
+        found: dict[str, Any] = cloud.call("GET", f"/v1/operations/{operation}")
+        if found["status"] != "running":
+            return found
+        pause.wait(0.1)
+    raise AssertionError("it did not end in time")
+
+
+def test_a_cloud_without_capacity_fails_the_cluster_with_a_reason_and_takes_it_back(tmp_path: Path) -> None:
+    """Throttled calls pass unnoticed; a type that is not to be had fails the cluster; deletion leaves nothing."""
+    plan = FaultPlan(
+        throttled={"ec2:CreateVpc": 4, "iam:CreateRole": 4},
+        capacity={"t3.xlarge": 0},
+        machines=MachinePlan(boot_seconds=(0.0, 0.1)),
+    )
+    with LocalCloud(home=tmp_path, schedules=False, plan=plan) as cloud:
+        made = cloud.call("POST", "/v1/clusters", EXAMPLE)
+        operation = ended(cloud, made["operation_id"])
+        assert operation["status"] == "failed"
+        error = operation["error"]
+        assert (error["error_type"], error["phase"]) == ("ClusterCouldNotBeDeployed", "control_plane")
+        assert "capacity" in error["cause"]
+        assert "instance type" in error["hint"]
+        states = {phase["name"]: phase["state"] for phase in operation["phases"]}
+        assert (states["network"], states["identity"], states["control_plane"]) == ("succeeded", "succeeded", "failed")
+        gone = cloud.call("DELETE", f"/v1/clusters/{made['id']}")
+        assert ended(cloud, gone["id"])["status"] == "succeeded"
+        ec2 = cloud.aws.client("ec2", cloud.environment)
+        assert [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]] == []
