@@ -18,6 +18,7 @@ import pytest
 
 from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.cloud import ROOT, LocalCloud, StartError
+from local.machines import CONFIG, cloud_init_files
 
 EXAMPLE = json.loads((ROOT / "examples" / "aws-cluster.json").read_text())
 
@@ -92,7 +93,10 @@ def test_a_cluster_comes_up_and_goes_without_a_trace(cloud: LocalCloud) -> None:
     assert cloud.call("GET", f"/v1/clusters/{cluster['id']}")["status"] == "ready"
     ec2 = cloud.aws.client("ec2", cloud.environment)
     names = [{"Name": "tag:Name", "Values": [f"vantage-{cluster['client_id']}-control-plane"]}]
-    assert len(ec2.describe_instances(Filters=names)["Reservations"]) == 1
+    (reservation,) = ec2.describe_instances(Filters=names)["Reservations"]
+    machine = reservation["Instances"][0]["InstanceId"]
+    given = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
+    assert json.loads(cloud_init_files(given)[CONFIG])["creator"] == "local-user"
     assert cluster["client_id"] in {client for client, _ in cloud.vdeployer.deployed}
     assert left_in_the_tenants_account(cloud)
 

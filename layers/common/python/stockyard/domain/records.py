@@ -68,6 +68,8 @@ class Cluster:
     instance_id: str | None = None
     remaining: tuple[str, ...] = ()
     """What a deletion could not remove yet, one line each."""
+    created_by: str = ""
+    """The actor that asked for it, as in audit records: ``user:ann``."""
     sequence: int = 0
     version: int = 1
 

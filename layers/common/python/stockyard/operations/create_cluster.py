@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -91,7 +91,7 @@ def create_cluster(
         account = account_of(services, wanted.cloud_account_id)
         draft = _draft(services, wanted, account.provider, id)
         findings = check(services, draft, account)
-        begun = _accept(services, draft)
+        begun = _accept(services, replace(draft, created_by=actor))
     secret = wanted.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
     try:
         services.identity.create_client(

@@ -33,6 +33,7 @@ def rendered() -> str:
         kubernetes_version="1.34",
         issuer="https://id.example.test/realms/vantage",
         audience="stockyard",
+        creator="ann@example.com",
     )
 
 
@@ -79,7 +80,7 @@ def test_programs_arrive_unchanged_and_values_travel_as_data(files: dict[str, An
     assert told["cluster_id"] == "clu_01KDVJXQ80000000000000000A"
     assert told["api_url"] == "https://api.example.test"
     assert set(told) == {
-        "api_url", "audience", "client_id", "cluster_id", "issuer", "kubernetes_version", "pod_cidr",
+        "api_url", "audience", "client_id", "cluster_id", "creator", "issuer", "kubernetes_version", "pod_cidr",
     }  # fmt: skip
 
 
@@ -167,6 +168,9 @@ def test_the_machine_proves_itself_then_reports(
     assert "s3cret" not in kubeadm
     assert (tmp_path / "state" / "client.json").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "state" / "endpoint").read_text() == "nlb.example.test\n"
+    binding = json.loads((tmp_path / "state" / "administrator.json").read_text())
+    assert binding["roleRef"]["name"] == "cluster-admin"
+    assert [one["name"] for one in binding["subjects"]] == [flags["oidc-username-prefix"] + "ann@example.com"]
     calls = len(seen)
     machine.bootstrap(told)
     assert len(seen) == calls, "a second start must not ask again"
@@ -176,6 +180,35 @@ def test_the_machine_proves_itself_then_reports(
     assert seen[-2][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
     assert seen[-1][2]["Authorization"] == "Bearer jwt"
     assert json.loads(seen[-1][3]) == {"kubeconfig": "kind: Config", "certificate_authority": "UEVN"}
+
+
+def test_nobody_becomes_administrator_when_no_person_asked(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = {**json.loads(files[user_data.CONFIG_PATH]["content"]), "creator": ""}
+    monkeypatch.setattr(machine, "instance", lambda: ("us-east-1", KEYS))
+    monkeypatch.setattr(machine, "fetch", lambda *_: json.dumps({"endpoint": "https://nlb.example.test:6443"}))
+    machine.bootstrap(told)
+    assert (tmp_path / "state" / "kubeadm.yaml").exists()
+    assert not (tmp_path / "state" / "administrator.json").exists()
+    assert "kubectl apply -f /etc/stockyard/administrator.json" in files[user_data.START_PATH]["content"]
+
+
+@pytest.mark.parametrize(
+    ("actor", "name"),
+    [
+        ("user:ann", "ann"),
+        ("user:ann@example.com", "ann@example.com"),
+        ("user:a?b", ""),
+        ("user:", ""),
+        ("user:" + "x" * 129, ""),
+        ("client:pipeline", ""),
+        ("account:222222222222", ""),
+        ("", ""),
+    ],
+)
+def test_only_a_persons_exact_name_is_handed_on(actor: str, name: str) -> None:
+    assert user_data.person(actor) == name
 
 
 def test_the_machine_is_patient_and_then_tells(machine: Any) -> None:

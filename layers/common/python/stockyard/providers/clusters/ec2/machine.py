@@ -118,6 +118,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             kubernetes_version=config.kubernetes_version,
             issuer=config.issuer,
             audience=config.audience,
+            creator=user_data.person(cluster.created_by),
         ),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )

@@ -7,6 +7,7 @@ Values go into ``/etc/stockyard/machine.json``; the two programs beside it are c
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 LIMIT = 16 * 1024
@@ -43,15 +44,32 @@ def _file(path: str, text: str, mode: str) -> str:
     return f"  - path: {path}\n    owner: root:root\n    permissions: '{mode}'\n    content: |\n{body}"
 
 
+def person(actor: str) -> str:
+    """The realm's user name of an actor; empty for machines, events and names that were not kept letter by letter."""
+    kind, _, name = actor.partition(":")
+    return name if kind == "user" and re.fullmatch(r"[A-Za-z0-9._@+-]{1,128}", name) else ""
+
+
 def render(
-    *, api_url: str, cluster_id: str, client_id: str, kubernetes_version: str, issuer: str, audience: str
+    *,
+    api_url: str,
+    cluster_id: str,
+    client_id: str,
+    kubernetes_version: str,
+    issuer: str,
+    audience: str,
+    creator: str = "",
 ) -> str:
-    """The document, at most ``LIMIT`` bytes; the same text for the same values. Raises ``ValueError`` over it."""
+    """The document, at most ``LIMIT`` bytes; the same text for the same values. Raises ``ValueError`` over it.
+
+    ``creator``: the user name that becomes the cluster's first administrator; empty for none.
+    """
     machine = {
         "api_url": api_url.rstrip("/"),
         "audience": audience,
         "client_id": client_id,
         "cluster_id": cluster_id,
+        "creator": creator,
         "issuer": issuer,
         "kubernetes_version": kubernetes_version,
         "pod_cidr": POD_CIDR,

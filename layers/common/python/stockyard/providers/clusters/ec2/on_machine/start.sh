@@ -49,5 +49,8 @@ if ! kubectl get --raw /readyz >/dev/null 2>&1; then
 fi
 again kubectl get --raw /readyz
 again kubectl apply -f "$cni"
+if test -s /etc/stockyard/administrator.json; then
+    again kubectl apply -f /etc/stockyard/administrator.json
+fi
 again kubectl wait --for=condition=Ready nodes --all --timeout=120s
 python3 /usr/local/lib/stockyard/stockyard_machine.py ready

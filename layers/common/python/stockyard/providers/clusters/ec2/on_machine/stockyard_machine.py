@@ -26,6 +26,7 @@ METADATA = os.environ.get("STOCKYARD_METADATA", "http://169.254.169.254")
 KUBERNETES = os.environ.get("STOCKYARD_KUBERNETES", "/etc/kubernetes")
 ATTEMPTS = 40
 HOST_HEADER = "x-stockyard-host"
+USER_PREFIX = "oidc:"
 
 
 def fetch(method: str, url: str, headers: dict[str, str] | None = None, body: bytes | None = None) -> str:
@@ -99,9 +100,9 @@ def kubeadm(machine: dict[str, str], endpoint: str) -> list[dict[str, Any]]:
         "oidc-issuer-url": machine["issuer"],
         "oidc-client-id": machine["audience"],
         "oidc-username-claim": "preferred_username",
-        "oidc-username-prefix": "oidc:",
+        "oidc-username-prefix": USER_PREFIX,
         "oidc-groups-claim": "groups",
-        "oidc-groups-prefix": "oidc:",
+        "oidc-groups-prefix": USER_PREFIX,
     }
     return [
         {
@@ -123,6 +124,18 @@ def kubeadm(machine: dict[str, str], endpoint: str) -> list[dict[str, Any]]:
         },
         {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd"},
     ]
+
+
+def administrator(creator: str) -> dict[str, Any]:
+    """The binding that makes the creator the cluster's first administrator."""
+    api = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": api + "/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "stockyard-creator"},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": USER_PREFIX + creator}],
+    }
 
 
 def save(name: str, text: str) -> None:
@@ -153,6 +166,8 @@ def bootstrap(machine: dict[str, str]) -> None:
     client = patiently(prove)
     save("client.json", json.dumps(client))
     save("endpoint", address(client["endpoint"])[0] + "\n")
+    if machine["creator"]:
+        save("administrator.json", json.dumps(administrator(machine["creator"])))
     documents = [json.dumps(document, indent=1) for document in kubeadm(machine, client["endpoint"])]
     save("kubeadm.yaml", "\n---\n".join(documents) + "\n")
 
