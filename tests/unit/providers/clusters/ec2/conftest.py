@@ -6,10 +6,14 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
+import botocore.session
+import moto.ec2
 import pytest
+from botocore.loaders import Loader
 from moto import mock_aws
 
 from stockyard.domain.ids import client_id
@@ -18,6 +22,8 @@ from stockyard.domain.times import to_text
 from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
 
+MODELS = Loader()
+"""The services' large models, read once."""
 ACME = "222222222222"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CREATE = ("account", "network", "security", "identity", "endpoint", "control_plane")
@@ -126,7 +132,11 @@ class Yard:
         keys = boto3.client("sts", region_name="us-east-1").assume_role(
             RoleArn=f"arn:aws:iam::{ACME}:role/stockyard", RoleSessionName="look", ExternalId="ext-1"
         )["Credentials"]
-        self.seen_by = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
+        session = botocore.session.Session()
+        session.register_component("data_loader", MODELS)
+        self.seen_by = boto3.Session(
+            keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1", session
+        )
         return self.seen_by
 
     def living(self) -> list[str]:
@@ -157,6 +167,8 @@ def _aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
         "AWS_SECRET_ACCESS_KEY": "example",
         "AWS_DEFAULT_REGION": "us-east-1",
+        # moto then loads a few images and not thousands, which takes it half a second for each account
+        "MOTO_AMIS_PATH": str(Path(moto.ec2.__file__).parent / "resources" / "amis.json"),
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
