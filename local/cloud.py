@@ -21,7 +21,7 @@ from local.deployment import Deployment, Maker, deploy
 from local.events import Asynchronous, Rules, StreamReader
 from local.fault_plan import FaultPlan
 from local.functions import Definition, Functions
-from local.gateway import Gateway
+from local.gateway import Bucket, Gateway
 from local.identity import IdentityServer
 from local.keycloak import KeycloakServer, Unavailable
 from local.machines import Machines
@@ -123,7 +123,7 @@ class LocalCloud:
         self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, log, self._plan.machines)
         self._stack.callback(self.machines.close)
         self.machines.start()
-        self.gateway.serve(deployment.routes)
+        self.gateway.serve(deployment.routes, Bucket(*deployment.throttle) if deployment.throttle else None)
         self._say("registering the tenant's account")
         self._write_environment()
         self._seed_tenant()

@@ -35,6 +35,8 @@ class Deployment:
     mappings: list[StreamMapping] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     invoke_configs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    throttle: tuple[float, int] | None = None
+    """Requests a second and at once."""
 
 
 class Maker:
@@ -190,6 +192,8 @@ class Maker:
     def _apigatewayv2_stage(self, logical: str, given: Mapping[str, Any]) -> Made:
         if given["StageName"] != "$default":
             raise TemplateError(f"{logical}: only the stage $default is known here")
+        limits = given["DefaultRouteSettings"]
+        self.deployment.throttle = (float(limits["ThrottlingRateLimit"]), int(limits["ThrottlingBurstLimit"]))
         return Made(given["StageName"])
 
     def _apigatewayv2_authorizer(self, logical: str, given: Mapping[str, Any]) -> Made:

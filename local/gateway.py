@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -70,6 +70,26 @@ def own(status: int, message: str) -> Answer:
     return Answer(status, headers, json.dumps({"message": message}).encode())
 
 
+class Bucket:
+    """API Gateway's token bucket: ``rate`` requests a second, ``burst`` at once; ``now()`` in seconds."""
+
+    def __init__(self, rate: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._now = rate, burst, now
+        self._tokens, self._seen = float(burst), now()
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Whether one more request may pass."""
+        with self._lock:
+            now = self._now()
+            self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._rate)
+            self._seen = now
+            if self._tokens < 1:
+                return False
+            self._tokens -= 1
+            return True
+
+
 class Gateway:
     """Listens from the start (``url``); answers 503 until ``routes`` are set."""
 
@@ -78,14 +98,16 @@ class Gateway:
         self._account = account
         self._routes: list[Route] = []
         self._default: Route | None = None
+        self._bucket: Bucket | None = None
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.gateway = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="gateway")
         self._thread.start()
 
-    def serve(self, routes: Sequence[Route]) -> None:
-        """Answer by these routes from now on."""
+    def serve(self, routes: Sequence[Route], bucket: Bucket | None = None) -> None:
+        """Answer by these routes from now on, as often as ``bucket`` lets it."""
+        self._bucket = bucket
         self._routes = sorted((route for route in routes if route.pattern), key=lambda route: route.rank)
         self._default = next((route for route in routes if route.key == "$default"), None)
 
@@ -101,6 +123,8 @@ class Gateway:
         route, parameters = self._route(method, url.path)
         if route is None:
             return own(404, "Not Found") if self._routes else own(503, "Service Unavailable")
+        if self._bucket is not None and not self._bucket.take():
+            return own(429, "Too Many Requests")
         claims = None
         if route.authorizer:
             try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from local.authorizer import JwtAuthorizer, flattened
-from local.gateway import BODY_LIMIT, Gateway, Route
+from local.gateway import BODY_LIMIT, Bucket, Gateway, Route
 from local.identity import IdentityServer
 from local.invocation import Invocation, failure
 
@@ -180,6 +180,20 @@ def test_answers_of_functions_are_mapped(
     echo.answer = answer
     found = call(gateway, "GET", "/anything")
     assert (found[0], found[2]) == (status, body)
+
+
+def test_more_requests_than_the_stage_allows_are_429(gateway: Gateway) -> None:
+    moment = [0.0]
+    gateway.serve([Route("GET /v1/things/special", "special")], Bucket(2, 3, lambda: moment[0]))
+
+    def statuses(count: int) -> list[int]:
+        return [gateway.answer("GET", "/v1/things/special", {}, b"", "127.0.0.1").status for _ in range(count)]
+
+    assert statuses(5) == [200, 200, 200, 429, 429]
+    moment[0] = 0.5
+    assert statuses(2) == [200, 429]
+    moment[0] = 60.0
+    assert statuses(4) == [200, 200, 200, 429]
 
 
 def test_before_the_routes_are_known_it_answers_503(echo: Echo) -> None:
