@@ -11,6 +11,7 @@ from botocore.exceptions import (
     NoCredentialsError,
     ReadTimeoutError,
 )
+from botocore.parsers import ResponseParserError
 
 from stockyard.adapters.aws_errors import by_code, translate, translated
 from stockyard.errors import (
@@ -56,10 +57,13 @@ def test_codes(code: str, status: int, wanted: type[VendorError]):
         (ConnectTimeoutError(endpoint_url="https://x"), VendorTimeout),
         (EndpointConnectionError(endpoint_url="https://x"), VendorUnavailable),
         (NoCredentialsError(), VendorUnavailable),
+        (ResponseParserError("not well-formed"), VendorUnavailable),
     ],
 )
-def test_calls_that_got_no_answer(error: BotoCoreError, wanted: type[VendorError]):
-    assert type(translate(error)) is wanted
+def test_calls_that_got_no_answer(error: BotoCoreError | ResponseParserError, wanted: type[VendorError]):
+    with pytest.raises(VendorError) as caught, translated():
+        raise error
+    assert type(caught.value) is wanted
 
 
 def test_other_errors_pass_through():

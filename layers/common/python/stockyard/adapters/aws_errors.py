@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
 
 from stockyard.errors import (
     PermissionDenied,
@@ -56,7 +57,7 @@ def by_code(code: str, message: str, status: int = 0) -> VendorError:
     return _CODES.get(code, fallback)(message, code=code)
 
 
-def translate(error: ClientError | BotoCoreError) -> VendorError:
+def translate(error: ClientError | BotoCoreError | ResponseParserError) -> VendorError:
     """One botocore error in our words. Connection trouble is retryable; time-outs may have had an effect."""
     if isinstance(error, ClientError):
         answer = error.response
@@ -75,5 +76,6 @@ def translated() -> Iterator[None]:
     """Raise the ``VendorError`` for whatever botocore error comes out of the block."""
     try:
         yield
-    except (ClientError, BotoCoreError) as error:
+    # an answer that is not AWS's, as proxies send it, is none of botocore's own errors
+    except (ClientError, BotoCoreError, ResponseParserError) as error:
         raise translate(error) from error

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
 
 from stockyard import errors as ours
 from stockyard.providers.clusters.ec2.errors import translate, translated
@@ -68,6 +69,7 @@ def test_each_answer_has_one_meaning(code: str, message: str, status: int, expec
         (boto.ReadTimeoutError(endpoint_url="https://x"), ours.VendorTimeout),
         (boto.EndpointConnectionError(endpoint_url="https://x"), ours.VendorUnavailable),
         (boto.ConnectionClosedError(endpoint_url="https://x"), ours.VendorUnavailable),
+        (ResponseParserError("not well-formed"), ours.VendorUnavailable),
         (boto.NoCredentialsError(), ours.CredentialsRevoked),
         (boto.ParamValidationError(report="bad"), ours.VendorRefused),
     ],

@@ -292,6 +292,17 @@ def test_inspection_knows_a_subnet_of_another_vpc_and_another_region(yard: Any) 
     assert [(f.pointer, f.warning) for f in found] == [("/settings/region_name", True)]
 
 
+@pytest.mark.parametrize("region", ["us-east-9", "mars-north-1"])
+def test_inspection_refuses_a_region_that_aws_does_not_have(yard: Any, region: str) -> None:
+    yard.with_settings(region_name=region)
+    found = list(yard.provider.inspect(yard.work("account")))
+    assert [(f.pointer, f.warning) for f in found] == [
+        ("/settings/region_name", True),
+        ("/settings/region_name", False),
+    ]
+    assert region in found[1].detail
+
+
 def test_the_account_phase_proves_where_the_role_leads(yard: Any) -> None:
     assert yard.ensure("account").message == "AWS account 222222222222"
     yard.account.attributes.pop("role_arn")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
 
 from stockyard import errors as ours
 
@@ -141,5 +142,6 @@ def translated(doing: str) -> Iterator[None]:
     """Raise what botocore raises as one of ours."""
     try:
         yield
-    except (boto.ClientError, boto.BotoCoreError, boto.HTTPClientError) as error:
+    # an answer that is not AWS's, as proxies send it, is none of botocore's own errors
+    except (boto.ClientError, boto.BotoCoreError, boto.HTTPClientError, ResponseParserError) as error:
         raise translate(error, doing) from error

@@ -20,6 +20,10 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
         yield Finding(
             "/settings/region_name", f"{calls.region} is not the account's default region {usual}.", warning=True
         )
+    if not calls.clients.knows(calls.region):
+        # there is nobody to ask, and each answer would be a time-out
+        yield Finding("/settings/region_name", f"AWS has no region {calls.region}.")
+        return
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
     if is_given(cluster.settings):

@@ -49,6 +49,11 @@ class Clients:
     expires: float
     _made: dict[tuple[str, str, bool], Any] = field(default_factory=dict)
 
+    def knows(self, region: str) -> bool:
+        """Whether botocore's own list has the region, in whatever partition. No call is made."""
+        every = self.session.get_available_partitions()
+        return any(region in self.session.get_available_regions("ec2", partition) for partition in every)
+
     def get(self, service: str, region: str, *, once: bool = False) -> Any:
         """A client. With ``once`` it never repeats a call by itself."""
         key = (service, region, once)
