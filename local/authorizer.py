@@ -39,7 +39,7 @@ class JwtAuthorizer:
             head, body, signature = token.split(".")
             fields, claims = json.loads(_decoded(head)), json.loads(_decoded(body))
             signed, proof = f"{head}.{body}".encode(), _decoded(signature)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Refused("not a token") from None
         if not isinstance(fields, dict) or not isinstance(claims, dict) or fields.get("alg") != "RS256":
             raise Refused("not an RS256 token")
@@ -56,11 +56,12 @@ class JwtAuthorizer:
         audience = claims.get("aud", claims.get("client_id"))
         if not set(audience if isinstance(audience, list) else [audience]) & set(self.audience):
             raise Refused("audience")
-        expires, begins = claims.get("exp"), claims.get("nbf", 0)
+        expires = claims.get("exp")
         if not isinstance(expires, int | float) or expires <= now:
             raise Refused("expired")
-        if not isinstance(begins, int | float) or begins > now:
-            raise Refused("not yet valid")
+        for begins in (claims.get("nbf", 0), claims.get("iat", 0)):
+            if not isinstance(begins, int | float) or begins > now:
+                raise Refused("not yet valid")
 
     def _key(self, kid: str) -> RSAPublicKey:
         with self._lock:

@@ -8,10 +8,13 @@ from stockyard import wiring
 from stockyard.domain.records import CloudAccount
 from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import TAG, tagged
 from stockyard.edge.route import Door, Roles
-from stockyard.errors import PreconditionFailed
+from stockyard.errors import InUse, PreconditionFailed
 from stockyard.lifecycle.cluster import progress
 from stockyard.operations import cloud_accounts as accounts
+from stockyard.operations.services import Services
 
 door = Door(
     "cloud_accounts",
@@ -22,7 +25,6 @@ door = Door(
 
 CHANGERS = Roles.ADMIN | Roles.PLATFORM
 VIEW = "cloud_accounts:CloudAccountView"
-FREE = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
 
 
 def _shown(account: CloudAccount, status: int, **more: Any) -> Answer:
@@ -30,9 +32,11 @@ def _shown(account: CloudAccount, status: int, **more: Any) -> Answer:
     return Answer(status, cloud_account_view(account), version=account.version, subject=subject, **more)
 
 
-def _plan(**parts: Any) -> Answer:
-    empty = {"creates": [], "changes": [], "deletes": [], "price": FREE, "rejected": [], "warnings": []}
-    return Answer.plan({**empty, **parts})
+def _unused(services: Services, account: CloudAccount) -> None:
+    """What a plan refuses as the change itself would: ``InUse`` when clusters stand on the account."""
+    users = accounts.clusters_of(services, account.id)
+    if users:
+        raise InUse(f"Cloud account {account.id} is used by {', '.join(cluster.name for cluster in users)}.")
 
 
 @door.route(
@@ -50,7 +54,7 @@ def register(request: Request) -> Answer:
     """With the tenant's next number and an external id of ours."""
     body = request.body
     if request.dry_run:
-        return _plan(creates=[{"kind": "cloud-account", "name": body.name}])
+        return Answer.free_plan(creates=[{"kind": "cloud-account", "name": body.name}])
     account = accounts.register_account(
         wiring.services(request.caller.tenant),
         provider=body.provider,
@@ -71,13 +75,19 @@ def register(request: Request) -> Answer:
     action="ListCloudAccounts",
     roles=Roles.READERS,
     answers={200: VIEW},
+    query=(TAG,),
     paged=True,
 )
 def list_accounts(request: Request) -> Answer:
     """The tenant's accounts."""
     store = wiring.registry().store(request.caller.tenant)
-    page = store.list(CloudAccount, after=request.page.after, limit=request.page.size)
-    return Answer.listing([cloud_account_view(account) for account in page.items], page.next_id)
+    shown, following = filtered(
+        lambda after, limit: store.list(CloudAccount, after=after, limit=limit),
+        lambda account: tagged(account.tags, request.query.get("tag")),
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([cloud_account_view(account) for account in shown], following)
 
 
 @door.route(
@@ -113,9 +123,11 @@ def change(request: Request) -> Answer:
     if request.dry_run:
         if account.version != request.version:
             raise PreconditionFailed(f"The cloud account is at version {account.version}, not {request.version}.")
+        if fields.get("attributes", account.attributes).get("role_arn") != account.attributes.get("role_arn"):
+            _unused(services, account)
         differing = {name: value for name, value in fields.items() if value != getattr(account, name)}
         changes = [{"pointer": f"/{n}", "before": getattr(account, n), "after": v} for n, v in differing.items()]
-        return _plan(changes=changes)
+        return Answer.free_plan(changes=changes)
     actor, request_id = request.caller.actor, request.request_id
     changed = accounts.change_account(services, account.id, request.version, fields, actor, request_id)
     return _shown(changed, 200, audited=True)
@@ -135,7 +147,8 @@ def delete(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         account = accounts.find_account(services, request.params["id"])
-        return _plan(deletes=[{"kind": "cloud-account", "name": account.name}])
+        _unused(services, account)
+        return Answer.free_plan(deletes=[{"kind": "cloud-account", "name": account.name}])
     operation = accounts.delete_account(services, request.params["id"], request.caller.actor)
     return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
 

@@ -9,7 +9,8 @@ from stockyard.domain import ids
 from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
-from stockyard.edge.query import Query
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import TAG, Query, tagged
 from stockyard.edge.route import Door, Roles
 from stockyard.errors import Forbidden, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.cluster import progress
@@ -79,29 +80,21 @@ def create(request: Request) -> Answer:
     action="ListClusters",
     roles=Roles.READERS,
     answers={200: "cluster_views:ClusterView"},
-    query=(
-        Query("status", "Only clusters in this status.", values=STATUSES),
-        Query("tag", "Only clusters with this tag, as key=value."),
-    ),
+    query=(Query("status", "Only clusters in this status.", values=STATUSES), TAG),
     paged=True,
 )
 def list_clusters(request: Request) -> Answer:
     """The tenant's clusters in order of id; those that are only being accepted are not shown."""
     store = wiring.registry().store(request.caller.tenant)
-    key, _, value = str(request.query.get("tag", "")).partition("=")
-    status = request.query.get("status")
+    status, tag = request.query.get("status"), request.query.get("tag")
     where = {"status": status} if status else None
-    found: list[Cluster] = []
-    after, size = request.page.after, request.page.size
-    while True:
-        page = store.list(Cluster, after=after, limit=size, where=where)
-        found += [c for c in page.items if c.status != "accepting" and (not key or c.tags.get(key) == value)]
-        after = page.next_id
-        if after is None or len(found) >= size:
-            break
-    more = after is not None or len(found) > size
-    shown = found[:size]
-    return Answer.listing([cluster_view(c) for c in shown], shown[-1].id if more and shown else None)
+    shown, following = filtered(
+        lambda after, limit: store.list(Cluster, after=after, limit=limit, where=where),
+        lambda cluster: cluster.status != "accepting" and tagged(cluster.tags, tag),
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([cluster_view(cluster) for cluster in shown], following)
 
 
 @door.route(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from stockyard import wiring
 from stockyard.domain import ids
 from stockyard.domain.records import AuditRecord, Event, Operation
@@ -9,7 +12,7 @@ from stockyard.domain.views import audit_view, event_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.query import Query
 from stockyard.edge.route import Door, Roles
-from stockyard.errors import InvalidInput, NotFound
+from stockyard.errors import InvalidInput, NotFound, PreconditionFailed
 from stockyard.lifecycle.cluster import progress
 from stockyard.operations import quotas
 from stockyard.operations.list_prices import list_prices
@@ -106,6 +109,14 @@ def _where(request: Request) -> dict[str, str] | None:
     return {"subject": subject} if subject else None
 
 
+def _by_name(request: Request, items: Sequence[Mapping[str, Any]]) -> Answer:
+    """The page that is asked for of a list in order of name."""
+    after = request.page.after
+    rest = [item for item in items if after is None or item["name"] > after]
+    shown = rest[: request.page.size]
+    return Answer.listing(shown, shown[-1]["name"] if len(rest) > len(shown) else None)
+
+
 @door.route(
     "GET",
     "/v1/quotas",
@@ -117,7 +128,7 @@ def _where(request: Request) -> dict[str, str] | None:
 )
 def list_quotas(request: Request) -> Answer:
     """Each limit and how much of it is used."""
-    return Answer.listing(quotas.views(wiring.registry().store(request.caller.tenant), wiring.rules()), None)
+    return _by_name(request, quotas.views(wiring.registry().store(request.caller.tenant), wiring.rules()))
 
 
 @door.route(
@@ -129,12 +140,19 @@ def list_quotas(request: Request) -> Answer:
     body="quotas:QuotaPut",
     answers={200: "quotas:QuotaView"},
     if_match=True,
-    description="If-Match is the version shown in the list, 0 while the default holds.",
+    dry_run=True,
+    description="If-Match is the version shown in the list, 0 while the default holds. With `dry_run`: a plan.",
 )
 def set_quota(request: Request) -> Answer:
     """Raise or lower a limit; what is used already stays."""
-    services = wiring.services(request.caller.tenant)
-    view = quotas.set_quota(services, request.params["name"], request.body.limit, request.version)
+    services, name, limit = wiring.services(request.caller.tenant), request.params["name"], request.body.limit
+    if request.dry_run:
+        now = quotas.view(services.store, services.rules, name)
+        if now["version"] != request.version:
+            raise PreconditionFailed(f"The quota is at version {now['version']}, not {request.version}.")
+        change = {"pointer": "/limit", "before": now["limit"], "after": limit}
+        return Answer.free_plan(changes=[change] if now["limit"] != limit else [])
+    view = quotas.set_quota(services, name, limit, request.version)
     return Answer(200, view, version=int(view["version"]))
 
 
@@ -150,11 +168,7 @@ def set_quota(request: Request) -> Answer:
 )
 def prices(request: Request) -> Answer:
     """The EC2 catalogue of a region, in order of name."""
-    items = list_prices(wiring.prices().region(str(request.query.get("region") or "us-east-1")))
-    after = request.page.after
-    rest = [item for item in items if after is None or item["name"] > after]
-    shown = rest[: request.page.size]
-    return Answer.listing(shown, shown[-1]["name"] if len(rest) > len(shown) else None)
+    return _by_name(request, list_prices(wiring.prices().region(str(request.query.get("region") or "us-east-1"))))
 
 
 @door.route(

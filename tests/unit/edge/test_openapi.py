@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -57,7 +58,15 @@ def document(world):
         action="ListPrices",
         roles=Roles.READERS,
         answers={200: None},
-        query=(Query("n", "A number.", "integer", minimum=1, maximum=3),),
+        query=(Query("n", "A number.", "integer", minimum=1, maximum=3), Query("p", "", pattern="^x")),
+    )(lambda _: Answer(200))
+    other.route(
+        "GET",
+        "/v1/clusters/{id}/kubeconfig",
+        summary="Kubeconfig",
+        action="ReadKubeconfig",
+        roles=Roles.READERS,
+        answers={200: "cluster_views:KubeconfigView"},
     )(lambda _: Answer(200))
     return openapi.build([door, other])
 
@@ -80,6 +89,8 @@ def test_statuses_are_all_there(document):
     changed = {"200", "400", "401", "403", "404", "409", "412", "415", "428"}
     assert statuses("/v1/clusters/{id}", "patch") == always | changed
     assert statuses("/v1/health", "get") == always | {"200"}
+    # a part of a cluster may not be there yet
+    assert statuses("/v1/clusters/{id}/kubeconfig", "get") == always | {"200", "401", "403", "404", "409"}
 
 
 def test_what_the_gateway_answers_itself_is_documented_as_such(document):
@@ -106,8 +117,9 @@ def test_parameters_bodies_roles_and_lists(document):
     assert next(one for one in change["parameters"] if one["name"] == "If-Match")["required"] is True
     assert len(change["responses"]["200"]["content"]["application/json"]["schema"]["anyOf"]) == 2
     assert document["paths"]["/v1/health"]["get"]["security"] == []
-    prices = document["paths"]["/v1/prices"]["get"]["parameters"][0]
-    assert prices["schema"] == {"type": "integer", "minimum": 1, "maximum": 3}
+    number, text, _ = (one["schema"] for one in document["paths"]["/v1/prices"]["get"]["parameters"])
+    assert number == {"type": "integer", "minimum": 1, "maximum": 3}
+    assert text["pattern"] == "^x"
 
 
 def test_secrets_go_in_and_never_out(document):
@@ -117,3 +129,19 @@ def test_secrets_go_in_and_never_out(document):
     assert (secret["minLength"], secret["maxLength"]) == (24, 32)
     assert "secret" not in schemas["ClusterView"]["properties"]
     assert schemas["ClusterCreate"]["additionalProperties"] is False
+
+
+def test_what_is_refused_when_null_is_not_nullable(document):
+    patch = document["components"]["schemas"]["ClusterPatch"]["properties"]
+    assert (patch["description"]["type"], "default" in patch["description"]) == ("string", False)
+    assert {"type": "null"} in patch["tags"]["anyOf"]
+
+
+def test_rules_of_texts_and_lists_are_in_the_document(document):
+    settings = document["components"]["schemas"]["AwsSettings"]["properties"]
+    for name in ("ssh_cidrs", "api_cidrs", "integrations"):
+        assert settings[name]["uniqueItems"] is True
+    assert re.search(settings["ssh_cidrs"]["items"]["pattern"], "198.51.100.0/24")
+    labels = document["components"]["schemas"]["NodeGroup"]["properties"]["labels"]["additionalProperties"]
+    assert re.search(labels["pattern"], "")
+    assert not re.search(labels["pattern"], "-")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.edge.paging import PageCodec
+from stockyard.edge.paging import PageCodec, filtered
 from stockyard.errors import InvalidInput
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -70,3 +71,37 @@ def test_no_changed_character_is_accepted(data):
 def test_any_text_is_refused_and_nothing_else_happens(text):
     with pytest.raises(InvalidInput):
         PageCodec(b"k" * 16).decode(text, now=NOW, **PLACE)
+
+
+@dataclass
+class Item:
+    id: str
+    shown: bool
+
+
+@dataclass
+class Part:
+    items: list[Item]
+    next_id: str | None
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 5), st.integers(1, 7))
+def test_pages_of_a_filtered_list_are_the_whole_list_in_order(shown, size, most):
+    everything = [Item(f"{number:03}", keep) for number, keep in enumerate(shown)]
+    asked = []
+
+    def read(after, limit):
+        asked.append(limit)
+        rest = [item for item in everything if after is None or item.id > after]
+        part = rest[: min(limit, most)]
+        return Part(part, part[-1].id if len(part) < len(rest) else None)
+
+    found, after, pages = [], None, 0
+    while pages == 0 or after is not None:
+        page, after = filtered(read, lambda item: item.shown, after=after, size=size)
+        assert len(page) == size or after is None
+        found += page
+        pages += 1
+    assert found == [item for item in everything if item.shown]
+    assert pages == max(1, -(-len(found) // size))
+    assert min(asked) >= 50

@@ -8,7 +8,9 @@ import json
 import pytest
 
 from stockyard.domain.models.clusters import ClusterCreate
-from stockyard.edge.route import Answer, Query, Roles
+from stockyard.domain.models.machines import HealthView
+from stockyard.edge.contract import model_of
+from stockyard.edge.route import Answer, Door, Query, Roles
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
@@ -233,6 +235,8 @@ def test_a_route_that_lets_nobody_in_or_is_unknown_is_refused(world):
         ("{}", {"content-type": "text/plain"}, 415),
         ("{}", {"content-type": "application/merge-patch+json"}, 415),
         ("{}", {"content-type": "application/json; charset=latin-1"}, 415),
+        ("{}", {"content-encoding": "gzip"}, 415),
+        ("{}", {"content-encoding": "Identity"}, 422),
         ("{}", {"content-type": 'application/json; charset="UTF-8"'}, 422),
         ('"' + "x" * 262_143 + '"', {}, 413),
         ("[]", {}, 422),
@@ -276,7 +280,9 @@ def test_changes_need_if_match(world):
     assert (result.status, result.json, result.headers["ETag"]) == (200, {"seen": 4}, '"5"')
     assert world.call("PATCH", "/v1/clusters/x", body=body).status == 428
     assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": "*"}).status == 428
-    assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": 'W/"4"'}).status == 412
+    for other in ('W/"4"', '"04"', '"4", "5"', "4", '"-1"'):
+        assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": other}).status == 412
+    assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": '"0"'}).status == 200
     merge = {"content-type": "application/merge-patch+json", "if-match": '"4"'}
     assert world.call("PATCH", "/v1/clusters/x", body=body, headers=merge).status == 200
 
@@ -332,3 +338,52 @@ def test_a_dry_run_is_neither_audited_nor_kept(world):
     assert (result.status, result.json) == (200, {"plan": {"dry": True}})
     assert world.audits == []
     assert world.keys == {}
+
+
+def test_an_answer_may_be_a_model_and_the_route_may_name_one(world):
+    world.door.route("GET", "/v1/health", summary="", action="Health", token=False, answers={200: HealthView})(
+        lambda _: Answer(200, HealthView())
+    )
+    assert model_of(HealthView) is HealthView
+    assert world.call("GET", "/v1/health").json == {"status": "ok"}
+
+
+def test_a_door_that_pages_needs_a_key(make_event, capsys):
+    door = Door("no-key")
+    door.route("GET", "/v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
+        lambda _: Answer.listing([], "clu_1")
+    )
+    answer = door.handle(make_event("GET", "/v1/clusters"), None)
+    assert (answer["statusCode"], json.loads(answer["body"])["error_type"]) == (500, "Internal")
+    assert "TypeError" in capsys.readouterr().out
+
+
+def test_the_last_page_has_no_token(world):
+    world.door.route(
+        "GET", "/v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True
+    )(lambda _: Answer.listing([], None))
+    assert world.call("GET", "/v1/clusters").json == {"items": [], "next_page_token": None}
+
+
+def test_only_a_route_that_demands_if_match_has_a_version(world, capsys):
+    read_route(world, lambda request: Answer(request.version))
+    assert world.call("GET", "/v1/clusters/one").status == 500
+
+
+@pytest.mark.parametrize("id", ["x" * 161, "caf\u00e9", "a.b", "..", "\u0661"])
+def test_what_cannot_be_an_id_is_not_found_before_anything_is_asked(world, id):
+    read_route(world, raising(AssertionError("not reached")))
+    result = world.call("GET", f"/v1/clusters/{id}")
+    assert (result.status, result.json["error_type"]) == (404, "NotFound")
+
+
+def test_an_id_may_be_as_long_as_any_is(world):
+    read_route(world, lambda request: Answer(200, {"id": request.params["id"]}))
+    assert world.call("GET", "/v1/clusters/" + "x" * 160).status == 200
+
+
+def test_a_plan_that_costs_nothing_is_a_whole_plan(world):
+    create_route(world, lambda _: Answer.free_plan(changes=[{"pointer": "/limit", "before": 1, "after": 2}]))
+    plan = world.call("POST", "/v1/clusters", body=CLUSTER, query="dry_run=true").json
+    assert model_of("plan:PlanView").model_validate(plan, strict=True).plan.changes[0].after == 2
+    assert plan["plan"].keys() == model_of("plan:Plan").model_fields.keys()

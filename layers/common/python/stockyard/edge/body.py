@@ -35,12 +35,14 @@ def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
 
 
 def check_media_type(event: Mapping[str, Any], *, patch: bool) -> None:
-    """``UnsupportedMediaType`` unless the content is JSON (or, of a PATCH, a merge patch) in UTF-8."""
+    """``UnsupportedMediaType`` unless the content is JSON (or, of a PATCH, a merge patch) in UTF-8, not compressed."""
     kind, *parameters = (part.strip().lower() for part in (header(event, "content-type") or "").split(";"))
     allowed = _PATCH if patch else _JSON
     charset = [value.strip('"') for name, _, value in (one.partition("=") for one in parameters) if name == "charset"]
     if kind not in allowed or any(value not in ("utf-8", "utf8") for value in charset):
         raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8.")
+    if (header(event, "content-encoding") or "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType("Send the body as it is, without a Content-Encoding.")
 
 
 def parse(raw: bytes) -> Any:

@@ -101,6 +101,13 @@ class Answer:
         """The answer to a dry run."""
         return Answer(200, {"plan": plan})
 
+    @staticmethod
+    def free_plan(**parts: Sequence[Mapping[str, Any]]) -> Answer:
+        """The answer to a dry run of what costs nothing; a part that is not given is empty."""
+        price = {"currency": "USD", "hour": 0, "month": 0, "complete": True, "items": []}
+        empty = {"creates": [], "changes": [], "deletes": [], "price": price, "rejected": [], "warnings": []}
+        return Answer.plan({**empty, **parts})
+
 
 Use = Callable[[Request], Answer]
 

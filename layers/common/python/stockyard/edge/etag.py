@@ -6,7 +6,9 @@ import re
 
 from stockyard.errors import PreconditionFailed, PreconditionRequired
 
-_TAG = re.compile(r'"([0-9]{1,15})"')
+PATTERN = '^"(0|[1-9][0-9]{0,14})"$'
+"""What every tag looks like."""
+_TAG = re.compile(PATTERN[1:-1])
 
 
 def tag(version: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from stockyard.edge import problems
+from stockyard.edge import etag, paths, problems
 from stockyard.edge.contract import Route, model_of
 from stockyard.edge.identity import ROLE_NAMES, TENANT_HEADER
 from stockyard.edge.query import DRY_RUN, PAGE, Query
@@ -43,9 +43,9 @@ def build(doors: Iterable[Door], *, version: str = "1") -> dict[str, Any]:
     """The document of all routes of ``doors``, in order of path and method."""
     routes = sorted((route for door in doors for route in door.routes), key=lambda one: (one.path, one.method))
     schemas, references = _schemas(routes)
-    paths: dict[str, dict[str, Any]] = {}
+    documented: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, references)
+        documented.setdefault(route.path, {})[route.method.lower()] = _operation(route, references)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -55,7 +55,7 @@ def build(doors: Iterable[Door], *, version: str = "1") -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}],
-        "paths": paths,
+        "paths": documented,
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
             "schemas": {**schemas, "Problem": _PROBLEM, "GatewayMessage": _GATEWAY_MESSAGE},
@@ -106,7 +106,7 @@ def _operation(route: Route, references: Mapping[type[BaseModel], dict[str, Any]
 
 def _parameters(route: Route) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"\{(\w+)\}", route.path):
-        schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,160}$"}
+        schema = {"type": "string", "pattern": paths.PARAMETER}
         yield {"name": name, "in": "path", "required": True, "schema": schema}
     extra = (*(PAGE if route.paged else ()), *((DRY_RUN,) if route.dry_run else ()))
     for query in (*route.query, *extra):
@@ -115,7 +115,7 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
         text = "The tenant to act in; only for the role stockyard-platform."
         yield _header(TENANT_HEADER.title(), text, pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     if route.if_match:
-        yield {**_header("If-Match", "The `ETag` that was last read.", pattern='^"[0-9]{1,15}"$'), "required": True}
+        yield {**_header("If-Match", "The `ETag` that was last read.", pattern=etag.PATTERN), "required": True}
     if route.idempotent:
         text = "The same key gives the same answer for 24 hours."
         yield _header("Idempotency-Key", text, minLength=1, maxLength=255, pattern="^[!-~]([ -~]*[!-~])?$")
@@ -129,6 +129,8 @@ def _query_schema(query: Query) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": query.kind}
     if query.kind == "string":
         schema |= {"minLength": 1, "maxLength": 1024}
+    if query.pattern:
+        schema["pattern"] = query.pattern
     if query.values:
         schema["enum"] = list(query.values)
     if query.minimum is not None:

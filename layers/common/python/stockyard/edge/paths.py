@@ -6,9 +6,12 @@ A test compares the table with the routes that the functions declare.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stockyard.errors import MethodNotAllowed, NotFound, StockyardError
+
+PARAMETER = "^[A-Za-z0-9_-]{1,160}$"
+"""What every id and name in a path looks like."""
 
 METHODS: Mapping[str, tuple[str, ...]] = {
     "/v1/audit": ("GET",),
@@ -38,6 +41,12 @@ def pattern(template: str) -> re.Pattern[str]:
     """What paths of a template look like; parameters are the named groups."""
     parts = (f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in template.split("/"))
     return re.compile("/".join(parts))
+
+
+def check_parameters(values: Iterable[str]) -> None:
+    """``NotFound`` unless each value could be the id or name of something."""
+    if not all(re.fullmatch(PARAMETER[1:-1], value) for value in values):
+        raise NotFound("There is no such resource.")
 
 
 def unserved(method: str, path: str) -> tuple[StockyardError, dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,10 @@ _MAX_LENGTH = 1024
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One parameter. ``values`` lists what it may be; ``minimum`` and ``maximum`` bound an integer."""
+    """One parameter. ``values`` lists what it may be; ``minimum`` and ``maximum`` bound an integer.
+
+    ``pattern`` is found in every text that is allowed.
+    """
 
     name: str
     description: str
@@ -23,6 +27,7 @@ class Query:
     values: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int | None = None
+    pattern: str | None = None
 
 
 DRY_RUN = Query("dry_run", "Answer with the plan; nothing is written.", "boolean")
@@ -30,6 +35,15 @@ PAGE = (
     Query("page_size", f"Items on a page, {DEFAULT_SIZE} by default.", "integer", minimum=1, maximum=MAX_SIZE),
     Query("page_token", "The `next_page_token` of the page before."),
 )
+TAG = Query("tag", "Only what has this tag, as key=value.", pattern="^.+=")
+
+
+def tagged(tags: Mapping[str, str], wanted: str | None) -> bool:
+    """Whether the tag that ``TAG`` asks for is among ``tags``; always, when it asks for none.
+
+    A key may have equals signs itself, so ``wanted`` is not taken apart.
+    """
+    return wanted is None or any(f"{key}={value}" == wanted for key, value in tags.items())
 
 
 def read(event: Mapping[str, Any], known: Sequence[Query]) -> dict[str, Any]:
@@ -66,6 +80,8 @@ def _value(query: Query, text: str) -> Any:
         return _integer(query, text)
     if query.values and text not in query.values:
         raise InvalidInput(f"{query.name} must be one of {', '.join(query.values)}.")
+    if query.pattern and not re.search(query.pattern, text):
+        raise InvalidInput(f"{query.name} is malformed. {query.description}")
     return text
 
 

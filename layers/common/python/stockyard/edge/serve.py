@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from stockyard.edge import audit, body, etag, idempotency, problems
+from stockyard.edge import audit, body, etag, idempotency, paths, problems
 from stockyard.edge import query as queries
 from stockyard.edge.contract import Answer, Page, Request, Route, model_of
 from stockyard.edge.idempotency import Claim, Keys, Replay
@@ -114,6 +114,7 @@ class Call:
 
     def _run(self) -> Reply:
         self._identify()
+        paths.check_parameters(self._params.values())
         request = self._request()
         replay = self._begin(request)
         if replay is not None:

@@ -40,6 +40,13 @@ class View(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def not_null(schema: dict[str, Any]) -> None:
+    """For ``Field(json_schema_extra=...)`` of a field that may be absent, but is refused when it is null."""
+    (kept,) = (one for one in schema.pop("anyOf") if one != {"type": "null"})
+    schema.pop("default")
+    schema.update(kept)
+
+
 def pointer(*parts: str | int) -> str:
     """The JSON pointer (RFC 6901) of a place in a document."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)

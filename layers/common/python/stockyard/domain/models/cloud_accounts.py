@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import Input, View, read, refuse
+from stockyard.domain.models.base import Input, View, not_null, read, refuse
 from stockyard.domain.records import CloudAccount
 
 _PLANNED = frozenset({"cudo", "kubernetes", "bcm"})
@@ -52,8 +52,8 @@ class CloudAccountCreate(Input):
 class AttributesPatch(Input):
     """Changed attributes; one that is absent stays."""
 
-    role_arn: _AwsRole | None = None
-    region: fields.Region | None = None
+    role_arn: _AwsRole | None = Field(None, json_schema_extra=not_null)
+    region: fields.Region | None = Field(None, json_schema_extra=not_null)
 
     @field_validator("role_arn", "region")
     @classmethod
@@ -66,9 +66,9 @@ class AttributesPatch(Input):
 class CloudAccountPatch(Input):
     """A JSON merge patch of a cloud account."""
 
-    name: fields.Name | None = None
-    description: fields.Description | None = None
-    attributes: AttributesPatch | None = None
+    name: fields.Name | None = Field(None, json_schema_extra=not_null)
+    description: fields.Description | None = Field(None, json_schema_extra=not_null)
+    attributes: AttributesPatch | None = Field(None, json_schema_extra=not_null)
     tags: dict[str, fields.TagValue | None] | None = None
 
     @model_validator(mode="before")

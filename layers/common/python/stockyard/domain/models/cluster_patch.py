@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from stockyard.domain.models import fields
-from stockyard.domain.models.base import Input, refuse
+from stockyard.domain.models.base import Input, not_null, refuse
 from stockyard.domain.models.clusters import AwsSettings
 
 _FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "secret"})
@@ -25,7 +25,7 @@ class SettingsPatch(Input):
 class ClusterPatch(Input):
     """Changes of a cluster: absent means as it was; ``null`` removes a tag, or all of them."""
 
-    description: fields.Description | None = None
+    description: fields.Description | None = Field(None, json_schema_extra=not_null)
     tags: dict[str, fields.TagValue | None] | None = None
     settings: SettingsPatch = Field(default_factory=SettingsPatch)
 

@@ -96,7 +96,11 @@ def _integrations(names: list[str]) -> list[str]:
 
 
 NodeGroups = Annotated[list[NodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)]
-Integrations = Annotated[list[Literal["jupyterhub", "slurm"]], AfterValidator(_integrations)]
+Integrations = Annotated[
+    list[Literal["jupyterhub", "slurm"]],
+    AfterValidator(_integrations),
+    Field(json_schema_extra={"uniqueItems": True}),
+]
 
 
 class AwsSettings(Input):

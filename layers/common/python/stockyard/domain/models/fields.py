@@ -12,7 +12,7 @@ from stockyard.domain.models import patterns
 from stockyard.domain.models.base import pointer, refuse, summary
 from stockyard.errors import FieldProblem, InvalidInput
 
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_LABEL_VALUE = re.compile(patterns.LABEL_VALUE[1:-1])
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _TAG = re.compile(r"[\w .:/=+@-]*")
@@ -134,11 +134,22 @@ InstanceType = Annotated[str, StringConstraints(max_length=63, pattern=patterns.
 KeyPair = Annotated[str, StringConstraints(max_length=255, pattern=patterns.KEY_PAIR)]
 VpcId = Annotated[str, StringConstraints(pattern=patterns.VPC)]
 SubnetId = Annotated[str, StringConstraints(pattern=patterns.SUBNET)]
-Cidr = Annotated[str, StringConstraints(max_length=18), AfterValidator(_cidr)]
-Cidrs = Annotated[list[Cidr], Field(max_length=20), AfterValidator(_distinct)]
+Cidr = Annotated[
+    str, StringConstraints(max_length=18), AfterValidator(_cidr), Field(json_schema_extra={"pattern": patterns.CIDR})
+]
+Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(_distinct)]
 LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=317), AfterValidator(_label_key)]
-LabelValue = Annotated[str, StringConstraints(max_length=63), AfterValidator(_label_value)]
+LabelValue = Annotated[
+    str,
+    StringConstraints(max_length=63),
+    AfterValidator(_label_value),
+    Field(json_schema_extra={"pattern": patterns.LABEL_VALUE}),
+]
 Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)]
 TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_tag_value)]
 Tags = Annotated[dict[str, TagValue], AfterValidator(_tags), Field(json_schema_extra={"maxProperties": MAX_TAGS})]
-InstanceTypes = Annotated[list[InstanceType], Field(min_length=1, max_length=50), AfterValidator(_distinct)]
+InstanceTypes = Annotated[
+    list[InstanceType],
+    Field(min_length=1, max_length=50, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_distinct),
+]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 LABEL = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
+LABEL_VALUE = r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$"
+CIDR = r"^([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}$"
 NAME = r"^[A-Za-z0-9]([A-Za-z0-9-]{0,126}[A-Za-z0-9])?$"
 REGION = r"^[a-z]{2,8}(-[a-z]{2,12}){1,3}-[0-9]{1,2}$"
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,30}\.[a-z0-9-]{1,30}$"

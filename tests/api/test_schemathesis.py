@@ -1,0 +1,215 @@
+"""Generated requests against the served API: no 5xx, no undocumented status, no schema break.
+
+Twice: over the document as it is, and over the same document narrowed to what exists here, because most of what is
+generated from the first is refused before it comes to anything. ``STOCKYARD_SOAK`` raises the count to at least 5,000
+cases in all, ``STOCKYARD_SEED`` chooses the seed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+PEOPLE = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
+NEVER = {
+    "POST /v1/clusters/{id}/bootstrap": "no generated proof is a machine's",
+    "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
+    "DELETE /v1/clusters/{id}": "left out: it would take away what the others ask for",
+    "DELETE /v1/cloud-accounts/{id}": "the account is in use",
+}
+"""Operations that generated requests cannot bring to success, and why."""
+
+
+@pytest.fixture(scope="module")
+def told():
+    """What the runs of this file did, by name."""
+    return {}
+
+
+@pytest.fixture
+def run(api, seed, tmp_path, told):
+    """Runs schemathesis over a document; returns its report and the answers' statuses by operation."""
+
+    def generate(name, document, examples, phases, *options, token, config=""):
+        source, report, stream = (tmp_path / one for one in ("openapi.json", "report.json", "events.ndjson"))
+        source.write_text(json.dumps(document), encoding="utf-8")
+        chosen = tmp_path / "schemathesis.toml"
+        chosen.write_text(CONFIG.read_text(encoding="utf-8") + config, encoding="utf-8")
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(chosen), "run", str(source)]
+        command += ["--url", api.cloud.url, "-H", f"Authorization: Bearer {token}", "--seed", str(seed), "--no-color"]
+        command += ["--max-examples", str(examples), "--phases", phases, "--continue-on-failure", "--warnings", "off"]
+        command += ["--report", "json,ndjson", "--report-json-path", str(report), "--report-ndjson-path", str(stream)]
+        began = time.monotonic()
+        done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert report.exists(), done.stdout + done.stderr
+        found = json.loads(report.read_text(encoding="utf-8"))
+        assert (done.returncode, found["failures"], found["errors"]) == (0, [], []), done.stdout
+        statuses = answered(stream)
+        told[name] = {
+            "cases": found["test_cases"]["generated"],
+            "operations": found["operations"]["tested"],
+            "statuses": sum(statuses.values(), Counter()),
+            "seconds": round(time.monotonic() - began, 1),
+        }
+        return statuses
+
+    return generate
+
+
+def answered(stream: Path) -> dict[str, Counter[int]]:
+    """How often each operation answered with each status."""
+
+    def calls(value, label) -> Iterator[tuple[str, int]]:
+        if isinstance(value, dict):
+            label = value.get("label") or label
+            if isinstance(value.get("response"), dict) and "request" in value:
+                yield label, value["response"]["status_code"]
+            else:
+                for below in value.values():
+                    yield from calls(below, label)
+        elif isinstance(value, list):
+            for below in value:
+                yield from calls(below, label)
+
+    found: dict[str, Counter[int]] = defaultdict(Counter)
+    with stream.open(encoding="utf-8") as lines:
+        for line in lines:
+            for label, status in calls(json.loads(line), ""):
+                found[label][status] += 1
+    return found
+
+
+def narrowed(document, ids, versions):
+    """The document of what exists here: these ids and versions, one key pair, one region, no header of the platform."""
+    for path, methods in document["paths"].items():
+        kind = path.split("/")[2]
+        for method, one in methods.items():
+            one["parameters"] = [given for given in one["parameters"] if given["name"] != "X-Stockyard-Tenant"]
+            for given in one["parameters"]:
+                if given["in"] == "path":
+                    given["schema"] = {"enum": [ids.get(f"{method} {kind}") or ids[kind]]}
+                elif given["name"] == "If-Match":
+                    # each success makes the next version
+                    given["schema"] = {"enum": [f'"{versions[kind] + later}"' for later in range(4)]}
+                elif given["name"] in ("page_token", "after"):
+                    # no text that could be generated is one of ours
+                    given["schema"]["enum"] = []
+            one["parameters"] = [given for given in one["parameters"] if given["schema"].get("enum") != []]
+    schemas = document["components"]["schemas"]
+    creation = schemas["ClusterCreate"]["properties"]
+    creation["cloud_account_id"] = {"enum": [int(ids["cloud-accounts"])]}
+    creation["name"] = {"type": "string", "pattern": "^made-[a-z]{8}$"}
+    settings = schemas["AwsSettings"]["properties"]
+    settings |= {
+        "key_pair": {"enum": ["my-key"]},
+        "region_name": {"enum": ["us-east-1", "us-east-9", None]},
+        "control_plane_instance_type": {"enum": ["t3.xlarge", "m5.large", None]},
+        "api_cidrs": {**settings["api_cidrs"], "items": {"enum": ["0.0.0.0/0", "198.51.100.0/24"]}, "maxItems": 1},
+        "ssh_cidrs": {**settings["ssh_cidrs"], "items": {"enum": ["198.51.100.7/32"]}, "maxItems": 1},
+    }
+    for absent in ("vpc_id", "subnet_id"):
+        del settings[absent]
+    schemas["NodeGroup"]["properties"]["instance_types"] |= {"items": {"enum": ["t3.xlarge"]}, "maxItems": 1}
+    return document
+
+
+class Existing:
+    """A cluster of acme that is being made, an account without any, and a token that may do everything."""
+
+    def __init__(self, api) -> None:
+        self._api = api
+        self.token = api.token("acme", *PEOPLE, "stockyard-platform")
+        self.headers = {"Authorization": f"Bearer {self.token}"}
+        # a few clusters are enough: each is really made, in the background
+        quota = api.send("PUT", "/v1/quotas/clusters", {**self.headers, "If-Match": '"0"'}, {"limit": 4})
+        assert quota.status_code == 200, quota.text
+        body = {"description": "", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "my-key"}}
+        made = api.send("POST", "/v1/clusters", self.headers, {"name": "existing", **body})
+        assert made.status_code == 202, made.text
+        role = {"role_arn": "arn:aws:iam::222222222222:role/unused"}
+        account = {"provider": "aws", "name": "unused", "attributes": role}
+        self.unused = str(api.send("POST", "/v1/cloud-accounts", self.headers, account).json()["id"])
+
+    def ready(self):
+        """The cluster, once it is ready."""
+        pause, end = threading.Event(), time.monotonic() + 120
+        while time.monotonic() < end:
+            found = self._api.send("GET", "/v1/clusters/existing", self.headers).json()
+            if found["status"] != "preparing":
+                break
+            pause.wait(0.5)
+        assert found["status"] == "ready", found
+        return found
+
+
+@pytest.fixture(scope="module")
+def existing(api):
+    """Started before the first run, so that it is there for the second."""
+    return Existing(api)
+
+
+@pytest.fixture
+def document(document_path):
+    """The committed document."""
+    return json.loads(document_path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("existing")
+def test_the_api_keeps_to_its_document(api, run, document, soaking, all_operations, told):
+    phases = "examples,fuzzing,stateful"
+    # a tenant that has nothing, so that following what was made leads to nothing of the other test
+    run("as it is", document, 110 if soaking else 3, phases, token=api.token("globex", *PEOPLE))
+    assert told["as it is"]["operations"] == len(all_operations)
+
+
+@pytest.mark.timeout(3600)
+def test_what_exists_keeps_to_its_document_too(api, run, document, soaking, all_operations, existing):
+    cluster = existing.ready()
+    own = api.token("acme", client_id=cluster["client_id"])
+    statuses = run(
+        "what exists",
+        narrowed(
+            document,
+            {
+                "clusters": cluster["id"],
+                "cloud-accounts": "1",
+                "patch cloud-accounts": existing.unused,
+                "operations": cluster["operation_id"],
+                "quotas": "clusters",
+            },
+            {"clusters": cluster["version"], "cloud-accounts": 1, "quotas": 1},
+        ),
+        70 if soaking else 4,
+        "coverage,fuzzing",
+        "--exclude-method",
+        "DELETE",
+        token=existing.token,
+        config=f'[[operations]]\ninclude-operation-id = "ReportReady"\n'
+        f'headers = {{ Authorization = "Bearer {own}" }}\n',
+    )
+    succeeded = {label for label, counts in statuses.items() if any(200 <= status < 300 for status in counts)}
+    assert {str(one) for one in all_operations} - succeeded == set(NEVER)
+
+
+def test_there_were_enough_cases(told, soaking, seed, record_property):
+    cases, statuses = (
+        sum(one["cases"] for one in told.values()),
+        sum((one["statuses"] for one in told.values()), Counter()),
+    )
+    broken = sum(count for status, count in statuses.items() if status >= 500)
+    assert (cases >= (5_000 if soaking else 400), broken) == (True, 0)
+    seconds = {name: one["seconds"] for name, one in told.items()}
+    operations = max(one["operations"] for one in told.values())
+    shown = {str(status): count for status, count in sorted(statuses.items())}
+    figure = {"cases": cases, "operations": operations, "seed": seed, "5xx": broken, "statuses": shown}
+    record_property("figure:schemathesis", {**figure, "seconds": seconds})

@@ -1,0 +1,68 @@
+"""What every suite shares: one served local cloud a run, the counts, and the figures that a run ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from local.serving import Served
+
+ROOT = Path(__file__).resolve().parents[1]
+SEED = int(os.environ.get("STOCKYARD_SEED", "1"))
+FIGURE = "figure:"
+"""A test hands in a figure with ``record_property("figure:<name>", value)``; any JSON value will do."""
+
+
+@pytest.fixture(scope="session")
+def soaking() -> bool:
+    """Whether the full counts are asked for."""
+    return os.environ.get("STOCKYARD_SOAK") == "1"
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """What all randomness of a suite is drawn from."""
+    return SEED
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """``python -m local serve`` in a process and a home of its own."""
+    from local.serving import serve
+
+    cloud = serve(tmp_path_factory.mktemp("cloud") / "home")
+    yield cloud
+    assert cloud.stop() == 0, "the local cloud did not stop cleanly"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    """End with one JSON line: what was counted, from which seed, at which commit, and how it went."""
+    stats = terminalreporter.stats
+    figures = {
+        name.removeprefix(FIGURE): value
+        for outcome in ("passed", "failed")
+        for report in stats.get(outcome, ())
+        for name, value in report.user_properties
+        if name.startswith(FIGURE)
+    }
+    if not figures:
+        return
+    git = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    counts = {outcome: len(stats.get(outcome, ())) for outcome in ("passed", "failed", "error", "skipped")}
+    line = {
+        "soak": os.environ.get("STOCKYARD_SOAK") == "1",
+        "commit": commit or None,
+        "seed": SEED,
+        "exit": int(exitstatus),
+        "tests": counts,
+        "figures": dict(sorted(figures.items())),
+    }
+    terminalreporter.write_line(json.dumps(line))

@@ -1,0 +1,89 @@
+"""Query parameters are known, typed and given once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stockyard.edge.query import TAG, Query, read, tagged
+from stockyard.errors import InvalidInput
+
+KNOWN = (
+    Query("flag", "", "boolean"),
+    Query("size", "", "integer", minimum=1, maximum=200),
+    Query("any", "", "integer"),
+    Query("status", "", values=("ready", "failed")),
+    Query("text", ""),
+    TAG,
+)
+
+
+def parsed(raw):
+    return read({"rawQueryString": raw}, KNOWN)
+
+
+def test_each_kind_is_read():
+    assert parsed("flag=true&size=200&any=-7&status=ready&text=a%20b%2B") == {
+        "flag": True,
+        "size": 200,
+        "any": -7,
+        "status": "ready",
+        "text": "a b+",
+    }
+    assert parsed("flag=false") == {"flag": False}
+    assert parsed("") == {}
+
+
+def test_an_event_without_the_raw_text_is_read_too():
+    assert read({"queryStringParameters": {"text": "a&b"}}, KNOWN) == {"text": "a&b"}
+    assert read({}, KNOWN) == {}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "other=1",
+        "flag=True",
+        "flag=1",
+        "flag=",
+        "size=0",
+        "size=201",
+        "size=1.0",
+        "size=+1",
+        "size=²",
+        "size=99999999999999999999",
+        "any=--1",
+        "status=gone",
+        "text=" + "x" * 1025,
+        "text=a&text=a",
+        "text=%ff",
+        "tag=env",
+        "tag=%3Ddev",
+        "&".join(f"x{n}=1" for n in range(60)),
+    ],
+)
+def test_what_is_refused(raw):
+    with pytest.raises(InvalidInput):
+        parsed(raw)
+
+
+def test_a_tag_is_wanted_as_it_is_written():
+    tags = {"env": "dev", "a=b": "c=d", "empty": ""}
+    assert parsed("tag=env%3Ddev") == {"tag": "env=dev"}
+    assert all(tagged(tags, wanted) for wanted in (None, "env=dev", "a=b=c=d", "empty="))
+    assert not any(tagged(tags, wanted) for wanted in ("env=", "env=d", "a=b", "a=c=d"))
+
+
+def test_an_unknown_name_is_named_without_its_odd_characters():
+    with pytest.raises(InvalidInput, match=r"'dry\?run'"):
+        parsed("dry%0Arun=1")
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(raw):
+    try:
+        found = parsed(raw)
+    except InvalidInput:
+        return
+    assert set(found) <= {one.name for one in KNOWN}
