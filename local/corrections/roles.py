@@ -59,19 +59,19 @@ def principal_arn(caller: str) -> str:
 
 def trusts(document: Mapping[str, Any], caller: str, context: Mapping[str, str | None]) -> bool:
     """Whether a trust policy lets ``caller`` (an ARN, or a service such as ``ec2.amazonaws.com``) assume the role."""
-    matching = [s for s in _many(document.get("Statement")) if _applies(s, caller, context)]
+    matching = [s for s in many(document.get("Statement")) if _applies(s, caller, context)]
     return bool(matching) and all(statement["Effect"] == "Allow" for statement in matching)
 
 
 def _applies(statement: Mapping[str, Any], caller: str, context: Mapping[str, str | None]) -> bool:
-    actions = _many(statement.get("Action"))
+    actions = many(statement.get("Action"))
     if not any(fnmatch.fnmatchcase("sts:AssumeRole", str(action)) for action in actions):
         return False
     if not _named(statement.get("Principal"), caller, context.get("aws:PrincipalArn") or caller):
         return False
     conditions = statement.get("Condition") or {}
     return all(
-        _condition(operator, context.get(key), [str(value) for value in _many(values)])
+        holds(operator, context.get(key), [str(value) for value in many(values)])
         for operator, pairs in conditions.items()
         for key, values in pairs.items()
     )
@@ -83,17 +83,18 @@ def _named(principal: Any, caller: str, role: str) -> bool:
     if not isinstance(principal, dict):
         return False
     if not caller.startswith("arn:"):
-        return caller in _many(principal.get("Service"))
+        return caller in many(principal.get("Service"))
     account = caller.split(":")[4]
     same = {"*", account, f"arn:aws:iam::{account}:root", caller, role}
-    return bool(same & set(map(str, _many(principal.get("AWS")))))
+    return bool(same & set(map(str, many(principal.get("AWS")))))
 
 
-def _condition(operator: str, value: str | None, wanted: list[str]) -> bool:
+def holds(operator: str, value: str | None, wanted: list[str]) -> bool:
+    """Whether a condition of a policy is met by ``value``; None is an absent key."""
     if operator == "Null":
         return (value is None) == (wanted == ["true"])
     if operator.endswith("IfExists"):
-        return value is None or _condition(operator.removesuffix("IfExists"), value, wanted)
+        return value is None or holds(operator.removesuffix("IfExists"), value, wanted)
     if value is None:
         return "Not" in operator
     if operator in {"StringEquals", "ArnEquals"}:
@@ -109,7 +110,8 @@ def _like(value: str, patterns: list[str]) -> bool:
     return any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns)
 
 
-def _many(value: Any) -> list[Any]:
+def many(value: Any) -> list[Any]:
+    """A policy's value that may be a list or stand alone, as a list."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

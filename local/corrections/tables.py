@@ -1,4 +1,5 @@
-"""DynamoDB: transactions that are atomic, idempotent by token, and invisible in the stream when cancelled."""
+"""DynamoDB: transactions that are atomic, idempotent by token, and invisible in the stream when cancelled; tables that
+have an id."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import copy
 import hashlib
 import json
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -48,7 +50,19 @@ def atomic_tables() -> Iterator[AbstractContextManager[bool]]:
         stack.enter_context(
             patch.object(DynamoHandler, "transact_write_items", _idempotent(DynamoHandler.transact_write_items, tokens))
         )
+        stack.enter_context(patch.object(Table, "describe", _identified(Table.describe)))
         yield lock
+
+
+def _identified(original: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """A description with ``TableId``, by which the sweep tells a restored table from the one it swept last."""
+
+    def describe(table: Table, base_key: str = "TableDescription") -> dict[str, Any]:
+        answer = original(table, base_key)
+        answer[base_key]["TableId"] = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{table.table_arn} {table.created_at}"))
+        return answer
+
+    return describe
 
 
 def _shared(table: Table, _memo: dict[int, Any]) -> Table:

@@ -1,4 +1,4 @@
-"""Step Functions: tasks run our functions, and waits can be shorter than the document says."""
+"""Step Functions: tasks run our functions, waits can be shorter than the document says, and a stop ends them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
 from moto.stepfunctions.parser.asl.eval.callback.callback import CallbackEndpoint
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.eval.program_state import ProgramStopped
 
 from local.invocation import Invocation, Invoker, failure, function_name
 
@@ -74,12 +76,14 @@ def _never(*_: Any) -> bytes:
 def scaled_waits(scale: float, timeouts: float = 1.0) -> Iterator[None]:
     """Wait states and retry intervals take ``scale`` times what they say; time-outs of task tokens ``timeouts`` times.
 
-    Time-outs of running tasks stay as they are.
+    Time-outs of running tasks stay as they are. StopExecution ends the wait for a task token; in moto it does not.
     """
     with (
         patch.object(WaitFunction, "_wait_interval", _waiting(scale)),
         patch.object(retrier_decl, "time", SimpleNamespace(sleep=lambda seconds: time.sleep(seconds * scale))),
         patch.object(CallbackEndpoint, "wait", _token_wait(timeouts)),
+        patch.object(Environment, "set_stop", _waking(Environment.set_stop)),
+        patch.object(Environment, "set_error", _unless_stopped(Environment.set_error)),
     ):
         yield
 
@@ -100,3 +104,21 @@ def _token_wait(scale: float) -> Callable[..., Any]:
         return original(endpoint, None if timeout is None else timeout * scale)
 
     return wait
+
+
+def _waking(original: Callable[..., None]) -> Callable[..., None]:
+    def set_stop(environment: Any, *args: Any, **kwargs: Any) -> None:
+        original(environment, *args, **kwargs)
+        for endpoint in list(environment.callback_pool_manager._pool.values()):
+            endpoint.interrupt_all()
+
+    return set_stop
+
+
+def _unless_stopped(original: Callable[..., None]) -> Callable[..., None]:
+    def set_error(environment: Any, *args: Any, **kwargs: Any) -> None:
+        # The wait that the stop has cut off ends as a time-out, which is none.
+        if not isinstance(environment.program_state(), ProgramStopped):
+            original(environment, *args, **kwargs)
+
+    return set_error

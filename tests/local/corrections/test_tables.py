@@ -151,3 +151,12 @@ def test_a_backup_is_a_copy(world: Callable[[bool], Table]) -> None:
     client.transact_write_items(TransactItems=[{"Put": {"TableName": "t", "Item": key("new")}}])
     client.restore_table_from_backup(TargetTableName="restored", BackupArn=arn)
     assert [item["sk"]["S"] for item in client.scan(TableName="restored")["Items"]] == ["old"]
+
+
+def test_a_table_has_an_id_and_a_restored_one_another(world: Callable[[bool], Table]) -> None:
+    client = world(True)
+    first = client.describe_table(TableName="t")["Table"]["TableId"]
+    assert client.describe_table(TableName="t")["Table"]["TableId"] == first
+    arn = client.create_backup(TableName="t", BackupName="backup")["BackupDetails"]["BackupArn"]
+    client.restore_table_from_backup(TargetTableName="restored", BackupArn=arn)
+    assert client.describe_table(TableName="restored")["Table"]["TableId"] not in {"", first}

@@ -22,7 +22,7 @@ class Stage:
 SERVICES = {"elbv2": "elasticloadbalancing", "elb": "elasticloadbalancing"}
 IMPLIED = {
     "ec2:RunInstances": {"ec2:CreateTags", "iam:PassRole"},
-    "elasticloadbalancing:CreateLoadBalancer": {"elasticloadbalancing:AddTags"},
+    "elasticloadbalancing:CreateLoadBalancer": {"elasticloadbalancing:AddTags", "iam:CreateServiceLinkedRole"},
     "iam:CreateRole": {"iam:TagRole"},
     "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
 }
@@ -119,6 +119,14 @@ def test_what_is_made_must_carry_our_tag_and_only_that_may_be_changed(yard: Any)
         assert boundary == {"Fn::Sub": "arn:${AWS::Partition}:iam::222222222222:policy/vantage-node-boundary"}
     passed = found["PassRoles"]["Condition"]["StringEquals"]["iam:PassedToService"]
     assert passed == ["ec2.amazonaws.com", "eks.amazonaws.com"]
+
+
+def test_nothing_is_made_without_our_tag(yard: Any) -> None:
+    for one in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
+        if "Condition" not in one and one["Sid"] != "Read":
+            types = {text["Fn::Sub"].split(":", 5)[5].split("/")[0] for text in one["Resource"]}
+            for action in one["Action"]:
+                assert not types & set(tenant_template.CREATE_EC2.get(action, ())), (one["Sid"], action)
 
 
 def test_only_our_functions_with_the_external_id_are_trusted(yard: Any) -> None:

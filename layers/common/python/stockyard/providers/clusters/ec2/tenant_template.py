@@ -52,13 +52,12 @@ CREATE_EC2 = {
 }
 """Creating action -> resource types that the call makes and tags."""
 CREATE_WITHIN = {
-    "ec2:CreateNatGateway": ("subnet", "elastic-ip"),
-    "ec2:CreateRouteTable": ("vpc",),
-    "ec2:CreateSecurityGroup": ("vpc",),
-    "ec2:CreateSubnet": ("vpc",),
-    "ec2:RunInstances": ("subnet", "security-group", "key-pair"),
+    "InVpc": (("ec2:CreateRouteTable", "ec2:CreateSecurityGroup", "ec2:CreateSubnet"), ("vpc",)),
+    "InSubnet": (("ec2:CreateNatGateway",), ("elastic-ip", "subnet")),
+    "Machine": (("ec2:RunInstances",), ("image", "key-pair", "security-group", "subnet")),
 }
-"""Creating action -> existing things it uses; a VPC, subnet or key pair may be the tenant's own."""
+"""Name -> creating actions and the existing things they use; a VPC, subnet or key pair may be the tenant's own. None of
+the actions makes one of the things: that would be allowed without our tag."""
 CHANGE_EC2 = {
     "ec2:AssociateRouteTable": ("route-table", "subnet"),
     "ec2:AttachInternetGateway": ("internet-gateway", "vpc"),
@@ -113,6 +112,7 @@ CONTROLLER_TAGS = {
 }
 """What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
 controllers set these besides: EBS driver, load balancer controller, cloud controller."""
+BALANCING = "elasticloadbalancing.amazonaws.com"
 SPOT_EVENTS = ("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation")
 
 Statement = dict[str, Any]
@@ -126,7 +126,8 @@ class _Place:
 
     def arn(self, service: str, resource: str) -> str:
         region = "" if service == "iam" else "*"
-        return f"arn:${{AWS::Partition}}:{service}:{region}:{self.account}:{resource}"
+        account = "" if resource.startswith("image/") else self.account  # an image's ARN names no account
+        return f"arn:${{AWS::Partition}}:{service}:{region}:{account}:{resource}"
 
 
 class Stage(Protocol):
@@ -230,11 +231,13 @@ def _things(here: _Place, uses: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 def _compute(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> list[Statement]:
-    image = "arn:${AWS::Partition}:ec2:*::image/*"
     made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
     return [
         _allow("Create", sorted(CREATE_EC2), _things(here, CREATE_EC2), asked),
-        _allow("CreateWithin", sorted(CREATE_WITHIN), [*_things(here, CREATE_WITHIN), image]),
+        *(
+            _allow(f"Create{name}", list(actions), _things(here, {name: things}))
+            for name, (actions, things) in CREATE_WITHIN.items()
+        ),
         _allow("TagWhatIsCreated", ["ec2:CreateTags"], _things(here, CREATE_EC2), _both(asked, made_by)),
         _allow("ChangeOurs", sorted(CHANGE_EC2), _things(here, CHANGE_EC2), marked),
     ]
@@ -251,7 +254,15 @@ def _balancing(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> l
     new = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
     listener = here.arn("elasticloadbalancing", "listener/net/*")
     made_by = {"StringEquals": {"elasticloadbalancing:CreateAction": list(CREATE_ELB)}}
+    linked = here.arn("iam", f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing")
     return [
+        # The first balancer of an account makes the service's own role in the caller's name.
+        _allow(
+            "FirstBalancer",
+            ["iam:CreateServiceLinkedRole"],
+            [linked],
+            {"StringEquals": {"iam:AWSServiceName": BALANCING}},
+        ),
         _allow("CreateBalancers", elb(CREATE_ELB), new, asked),
         _allow("TagNewBalancers", ["elasticloadbalancing:AddTags"], [*new, listener], _both(asked, made_by)),
         _allow("ChangeOurBalancers", elb(CHANGE_ELB), new, marked),

@@ -1,0 +1,324 @@
+"""Recorded calls as what AWS would check: each call's action on each thing it names, and what the call implies.
+
+The tables say what AWS's Service Authorization Reference says of each action. They are independent of our policies, so
+that these can be proved by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from local.policies import Ask
+
+Call = Mapping[str, Any]
+Tags = dict[str, str]
+
+PREFIXES: Mapping[str, str] = {
+    "vpc": "vpc",
+    "subnet": "subnet",
+    "igw": "internet-gateway",
+    "rtb": "route-table",
+    "nat": "natgateway",
+    "eipalloc": "elastic-ip",
+    "sg": "security-group",
+    "i": "instance",
+    "vol": "volume",
+    "eni": "network-interface",
+    "ami": "image",
+    "rtbassoc": "association",
+}
+"""Beginning of an id in EC2 -> the thing's type in an ARN."""
+MADE: Mapping[str, tuple[str, ...]] = {
+    "AllocateAddress": ("elastic-ip",),
+    "CreateInternetGateway": ("internet-gateway",),
+    "CreateNatGateway": ("natgateway",),
+    "CreateRouteTable": ("route-table",),
+    "CreateSecurityGroup": ("security-group",),
+    "CreateSubnet": ("subnet",),
+    "CreateVpc": ("vpc",),
+    "RunInstances": ("instance", "volume", "network-interface"),
+}
+"""EC2 action -> types that it makes, each checked with the tags that the request gives to that type."""
+USED: Mapping[str, tuple[str, ...]] = {
+    "AllocateAddress": (),
+    "AssociateRouteTable": ("route-table", "subnet"),
+    "AttachInternetGateway": ("internet-gateway", "vpc"),
+    "AuthorizeSecurityGroupIngress": ("security-group",),
+    "CreateInternetGateway": (),
+    "CreateNatGateway": ("subnet", "elastic-ip"),
+    "CreateRoute": ("route-table",),
+    "CreateRouteTable": ("vpc",),
+    "CreateSecurityGroup": ("vpc",),
+    "CreateSubnet": ("vpc",),
+    "CreateVpc": (),
+    "DeleteInternetGateway": ("internet-gateway",),
+    "DeleteNatGateway": ("natgateway",),
+    "DeleteRouteTable": ("route-table",),
+    "DeleteSecurityGroup": ("security-group",),
+    "DeleteSubnet": ("subnet",),
+    "DeleteVolume": ("volume",),
+    "DeleteVpc": ("vpc",),
+    "DetachInternetGateway": ("internet-gateway", "vpc"),
+    "DisassociateRouteTable": ("route-table", "subnet"),
+    "ModifyVpcAttribute": ("vpc",),
+    "ReleaseAddress": ("elastic-ip",),
+    "RevokeSecurityGroupIngress": ("security-group",),
+    "RunInstances": ("image", "subnet", "security-group", "key-pair"),
+    "TerminateInstances": ("instance",),
+}
+"""EC2 action -> types of existing things that it is checked against."""
+MACHINE = "ec2.amazonaws.com"
+BALANCING = "elasticloadbalancing.amazonaws.com"
+BALANCING_ROLE = f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing"
+"""Elastic Load Balancing makes this role, in its caller's name, with an account's first balancer or target group."""
+WITHOUT_RESOURCE = frozenset(
+    {
+        *(f"iam:List{things}" for things in ("InstanceProfiles", "Roles")),
+        *(f"logs:{deed}LogDelivery" for deed in ("Create", "Delete", "Get", "Update")),
+        "logs:DescribeLogGroups",
+        "logs:DescribeResourcePolicies",
+        "logs:ListLogDeliveries",
+        "logs:PutResourcePolicy",
+        "pricing:GetProducts",
+        "secretsmanager:ListSecrets",
+        *(f"xray:{deed}" for deed in ("GetSamplingRules", "GetSamplingTargets")),
+        *(f"xray:{deed}" for deed in ("PutTelemetryRecords", "PutTraceSegments")),
+    }
+)
+"""Actions that know no resource but ``*``, besides the Describe actions of EC2 and Elastic Load Balancing."""
+
+
+@dataclass(slots=True)
+class Account:
+    """What is known of a tenant's account from the calls so far. Feed it every call, in order."""
+
+    number: str
+    path: str
+    tags: dict[str, Tags] = field(default_factory=dict)
+    boundaries: dict[str, str] = field(default_factory=dict)
+    associations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    """Instance profile -> the role in it."""
+
+    def asks(self, call: Call) -> list[Ask]:
+        """What AWS checks for this call."""
+        service, operation = call["service"], call["operation"]
+        kinds: Mapping[str, Callable[[Call], Iterator[Ask]]] = {
+            "EC2": self._ec2,
+            "Elastic Load Balancing v2": self._balancing,
+            "Elastic Load Balancing": self._balancing,
+            "IAM": self._iam,
+            "SSM": self._ssm,
+            "STS": lambda _: iter(()),  # only GetCallerIdentity, which needs no permission
+        }
+        if service == "STS" and operation != "GetCallerIdentity":
+            raise KeyError(f"sts:{operation}")
+        return list(kinds[service](call))
+
+    # --- one method a service ----------------------------------------------------------------------------------------
+
+    def _ec2(self, call: Call) -> Iterator[Ask]:
+        operation, given = call["operation"], call["parameters"]
+        action = f"ec2:{operation}"
+        if operation.startswith("Describe"):
+            yield Ask(action, "*")
+            return
+        named = self._named(given)
+        for kind in USED[operation]:
+            for thing in named.get(kind, ()):
+                yield Ask(action, self._arn(call, kind, thing), resource_tags(self.tags.get(thing, {})))
+        asked = {one["ResourceType"]: tags_of(one["Tags"]) for one in given.get("TagSpecifications", ())}
+        for kind in MADE.get(operation, ()):
+            yield Ask(action, self._arn(call, kind, "new"), request_tags(asked.get(kind, {})))
+        for kind, tags in asked.items():
+            context = {**request_tags(tags), "ec2:CreateAction": operation}
+            yield Ask("ec2:CreateTags", self._arn(call, kind, "new"), context)
+        profile = given.get("IamInstanceProfile", {}).get("Name")
+        if profile:
+            yield self._pass(self.roles[profile])
+        self._learn(operation, given, call.get("answer") or {}, asked)
+
+    def _balancing(self, call: Call) -> Iterator[Ask]:
+        operation, given = call["operation"], call["parameters"]
+        action = f"elasticloadbalancing:{operation}"
+        if operation.startswith("Describe"):
+            yield Ask(action, "*")
+            return
+        tags = tags_of(given.get("Tags", ()))
+        answer = call.get("answer") or {}
+        made = [one for kind in ("LoadBalancers", "TargetGroups", "Listeners") for one in answer.get(kind, ())]
+        arns = [_network(str(v)) for one in made for k, v in one.items() if k in _OWN_ARN[operation]]
+        for arn in arns:
+            self.tags[arn] = tags
+        on = [_network(str(given[k])) for k in ("LoadBalancerArn", "TargetGroupArn") if k in given] or arns
+        for arn in on:
+            yield Ask(action, arn, {**request_tags(tags), **resource_tags(self.tags.get(arn, {}))})
+        if operation in {"CreateLoadBalancer", "CreateTargetGroup"}:
+            linked = f"arn:aws:iam::{self.number}:{BALANCING_ROLE}"
+            yield Ask("iam:CreateServiceLinkedRole", linked, {"iam:AWSServiceName": BALANCING})
+        if tags:
+            for arn in arns:
+                context = {**request_tags(tags), "elasticloadbalancing:CreateAction": operation}
+                yield Ask("elasticloadbalancing:AddTags", arn, context)
+
+    def _iam(self, call: Call) -> Iterator[Ask]:
+        operation, given = call["operation"], call["parameters"]
+        profile, role = given.get("InstanceProfileName"), given.get("RoleName")
+        if operation.startswith("List") and not role:
+            yield Ask(f"iam:{operation}", "*")
+            return
+        tags = tags_of(given.get("Tags", ()))
+        kind, name = ("instance-profile", profile) if profile else ("role", role)
+        arn = self._identity(kind, str(name))
+        if operation == "CreateRole":
+            self.boundaries[arn] = given.get("PermissionsBoundary", "")
+        if tags and not call.get("error"):
+            self.tags[arn] = tags
+            yield Ask(f"iam:Tag{'InstanceProfile' if profile else 'Role'}", arn, request_tags(tags))
+        context = {**request_tags(tags), **resource_tags(self.tags.get(arn, {}))}
+        if self.boundaries.get(arn):
+            context["iam:PermissionsBoundary"] = self.boundaries[arn]
+        yield Ask(f"iam:{operation}", arn, context)
+        if operation == "AddRoleToInstanceProfile":
+            self.roles[str(profile)] = str(role)
+            yield self._pass(str(role))
+
+    def _ssm(self, call: Call) -> Iterator[Ask]:
+        # Public parameters belong to no account.
+        name = call["parameters"]["Name"]
+        yield Ask(f"ssm:{call['operation']}", f"arn:aws:ssm:{call['region']}::parameter{name}")
+
+    # --- what they are made of ---------------------------------------------------------------------------------------
+
+    def _pass(self, role: str) -> Ask:
+        return Ask("iam:PassRole", self._identity("role", role), {"iam:PassedToService": MACHINE})
+
+    def _identity(self, kind: str, name: str) -> str:
+        return f"arn:aws:iam::{self.number}:{kind}{self.path}{name}"
+
+    def _arn(self, call: Call, kind: str, id: str) -> str:
+        owner = "" if kind == "image" else self.number
+        return f"arn:aws:ec2:{call['region']}:{owner}:{kind}/{id}"
+
+    def _named(self, given: Mapping[str, Any]) -> dict[str, list[str]]:
+        named: dict[str, list[str]] = {}
+        if "KeyName" in given:
+            named["key-pair"] = [given["KeyName"]]
+        for text in texts(given):
+            for thing in self.associations.get(text, (text,)):
+                kind = PREFIXES.get(thing.partition("-")[0]) if "-" in thing else None
+                if kind:
+                    named.setdefault(kind, []).append(thing)
+        return named
+
+    def _learn(self, operation: str, given: Call, answer: Call, asked: Mapping[str, Tags]) -> None:
+        if operation == "AssociateRouteTable" and "AssociationId" in answer:
+            self.associations[answer["AssociationId"]] = (given["RouteTableId"], given["SubnetId"])
+        before = set(texts(given))
+        for thing in set(texts(answer)) - before:
+            tags = asked.get(PREFIXES.get(thing.partition("-")[0], ""))
+            if tags:
+                self.tags.setdefault(thing, tags)
+
+
+_OWN_ARN: Mapping[str, tuple[str, ...]] = {
+    "CreateLoadBalancer": ("LoadBalancerArn",),
+    "CreateTargetGroup": ("TargetGroupArn",),
+    "CreateListener": ("ListenerArn",),
+    "DeleteLoadBalancer": (),
+    "DeleteTargetGroup": (),
+    "ModifyLoadBalancerAttributes": (),
+    "RegisterTargets": (),
+}
+"""Load balancing action -> the field of its answer that names what it made."""
+
+
+def _network(arn: str) -> str:
+    # moto calls every load balancer an application's; ours are network load balancers.
+    return arn.replace("/app/", "/net/")
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a document."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from texts(one)
+
+
+def tags_of(pairs: Any) -> Tags:
+    """A list of tags as a mapping."""
+    return {one["Key"]: one["Value"] for one in pairs}
+
+
+def request_tags(tags: Tags) -> dict[str, str]:
+    """The condition keys of tags that a request gives."""
+    return {f"aws:RequestTag/{key}": value for key, value in tags.items()}
+
+
+def resource_tags(tags: Tags) -> dict[str, str]:
+    """The condition keys of tags that a thing has."""
+    return {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+
+
+def has_no_resource(action: str) -> bool:
+    """Whether AWS offers nothing narrower than ``*`` for the action."""
+    return action in WITHOUT_RESOURCE or action.startswith(("ec2:Describe", "elasticloadbalancing:Describe"))
+
+
+def workflow_asks(document: Mapping[str, Any]) -> list[Ask]:
+    """What AWS checks for the tasks of a deployed workflow document with the state machine's role."""
+    asks = []
+    for name, state in document["States"].items():
+        if state["Type"] in {"Map", "Parallel"}:
+            raise KeyError(f"{name}: the states within a {state['Type']} state are not known here")
+        if state["Type"] == "Task":
+            resource = state["Resource"].removesuffix(".waitForTaskToken")
+            if resource != "arn:aws:states:::lambda:invoke":
+                raise KeyError(f"{name}: {resource}")
+            asks.append(Ask("lambda:InvokeFunction", state["Parameters"]["FunctionName"]))
+    return asks
+
+
+def own_asks(call: Call, account: str, task_workflow: str) -> list[Ask]:
+    """What AWS checks for a call with a function's own role. ``task_workflow``: ARN of what task tokens belong to."""
+    service, operation, given = call["service"], call["operation"], call["parameters"]
+    here = f"{call['region']}:{account}"
+    if service == "DynamoDB":
+        return _table_asks(operation, given, f"arn:aws:dynamodb:{here}:table/")
+    if service == "Secrets Manager":
+        name = given.get("SecretId") or given.get("Name")
+        arn = f"arn:aws:secretsmanager:{here}:secret:{name}-AbCdEf" if name else "*"
+        asks = [Ask(f"secretsmanager:{operation}", arn)]
+        return [*asks, Ask("secretsmanager:TagResource", arn)] if given.get("Tags") else asks
+    if service == "SFN":
+        arn = given.get("executionArn") or given.get("stateMachineArn") or task_workflow
+        return [Ask(f"states:{operation}", arn)]
+    if service == "EventBridge":
+        bus = given["EventBusName"].rsplit("/", 1)[-1]
+        return [Ask(f"events:{operation}", f"arn:aws:events:{here}:event-bus/{bus}")]
+    if service == "STS":
+        context = {"sts:ExternalId": given["ExternalId"]} if given.get("ExternalId") else {}
+        return [Ask(f"sts:{operation}", given["RoleArn"], context)]
+    return [Ask(f"{ {'Pricing': 'pricing', 'EC2': 'ec2'}[service] }:{operation}", "*")]
+
+
+def _table_asks(operation: str, given: Mapping[str, Any], root: str) -> list[Ask]:
+    if "writes" in given:
+        deeds = {
+            "Put": "PutItem",
+            "Update": "UpdateItem",
+            "Delete": "DeleteItem",
+            "ConditionCheck": "ConditionCheckItem",
+        }
+        return [Ask(f"dynamodb:{deeds[deed]}", root + table) for deed, table in given["writes"]]
+    if "tables" in given:
+        return [Ask(f"dynamodb:{operation}", root + table) for table in given["tables"]]
+    index = f"/index/{given['IndexName']}" if given.get("IndexName") else ""
+    return [Ask(f"dynamodb:{operation}", root + given["TableName"] + index)]

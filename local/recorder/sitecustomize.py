@@ -1,0 +1,85 @@
+"""Python loads this by itself where ``PYTHONPATH`` names its folder: it writes down every AWS call of a function.
+
+One JSON line a call into the file that ``STOCKYARD_CALLS`` names: who called what on which thing. What may be secret
+(values, items, user data) is not written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+NAMES_ONLY: Mapping[str, tuple[str, ...]] = {
+    "DynamoDB": ("TableName", "IndexName"),
+    "Secrets Manager": ("Name", "SecretId", "Tags"),
+    "SFN": ("stateMachineArn", "executionArn"),
+    "STS": ("RoleArn", "ExternalId"),
+    "SSM": ("Name",),
+}
+"""Service -> the parameters that are written down; of the others all but :data:`HELD_BACK`."""
+HELD_BACK = frozenset({"UserData", "Entries", "PolicyDocument", "AssumeRolePolicyDocument"})
+MAKING = ("Create", "Run", "Allocate", "Associate")
+"""Calls whose answer is written down too: it names what was made."""
+
+
+def described(service: str, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that say which thing is meant, and no more."""
+    if service == "EventBridge":
+        return {"EventBusName": given["Entries"][0].get("EventBusName", "default")}
+    if operation.startswith("Transact"):
+        writes = [(deed, one.get("TableName")) for item in given["TransactItems"] for deed, one in item.items()]
+        return {"writes": sorted(set(writes))}
+    if service == "DynamoDB" and "RequestItems" in given:
+        return {"tables": sorted(given["RequestItems"])}
+    names = NAMES_ONLY.get(service)
+    return {k: v for k, v in given.items() if (k in names if names else k not in HELD_BACK)}
+
+
+def install(path: str) -> None:
+    """Put the recorder around botocore's one way out."""
+    from botocore.client import BaseClient
+    from botocore.exceptions import ClientError
+
+    original: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
+    own_key = os.environ.get("AWS_ACCESS_KEY_ID")
+    function = os.environ.get("_HANDLER", "").split(".")[1:2]
+
+    def recorded(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
+        service = str(client.meta.service_model.service_id)
+        credentials = client._request_signer._credentials
+        own = credentials is not None and credentials.access_key == own_key
+        line: dict[str, Any] = {
+            "function": "".join(function),
+            "side": "own" if own else "tenant",
+            "service": service,
+            "operation": operation,
+            "region": client.meta.region_name,
+            "parameters": described(service, operation, parameters),
+        }
+        try:
+            answer = original(client, operation, parameters)
+            if operation.startswith(MAKING) and service not in NAMES_ONLY:
+                line["answer"] = {k: v for k, v in answer.items() if k != "ResponseMetadata"}
+            return answer
+        except ClientError as fault:
+            line["error"] = fault.response.get("Error", {}).get("Code", "")
+            raise
+        finally:
+            _write(path, json.dumps(line, default=str) + "\n")
+
+    BaseClient._make_api_call = recorded  # type: ignore[attr-defined]
+
+
+def _write(path: str, text: str) -> None:
+    # One write in append mode: lines of several processes do not mix.
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+if os.environ.get("STOCKYARD_CALLS"):
+    install(os.environ["STOCKYARD_CALLS"])

@@ -1,0 +1,173 @@
+"""A cluster's life by HTTP against the local cloud: what is answered, what is made, what is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local.aws import ACME_ACCOUNT
+
+if TYPE_CHECKING:
+    from local.serving import Served
+
+PHASES = ["account", "network", "security", "identity", "endpoint", "control_plane", "report", "deploy", "complete"]
+INSTALLATION = "stockyard:installation"
+
+
+def things(served: Served) -> dict[str, list[str]]:
+    """What the tenant sees in its account with its own keys; what AWS makes by itself is left out."""
+    ec2, elb, iam = (served.aws(service, ACME_ACCOUNT) for service in ("ec2", "elbv2", "iam"))
+    reservations = ec2.describe_instances()["Reservations"]
+    instances = [i for r in reservations for i in r["Instances"] if i["State"]["Name"] != "terminated"]
+    gateways = ec2.describe_nat_gateways()["NatGateways"]
+    groups = ec2.describe_security_groups()["SecurityGroups"]
+    tables = ec2.describe_route_tables()["RouteTables"]
+    volumes = ec2.describe_volumes()["Volumes"]
+    return {
+        "vpc": [v["VpcId"] for v in ec2.describe_vpcs()["Vpcs"] if not v["IsDefault"]],
+        "subnet": [s["SubnetId"] for s in ec2.describe_subnets()["Subnets"] if not s["DefaultForAz"]],
+        "internet_gateway": [g["InternetGatewayId"] for g in ec2.describe_internet_gateways()["InternetGateways"]],
+        "nat_gateway": [g["NatGatewayId"] for g in gateways if g["State"] != "deleted"],
+        "address": [a["AllocationId"] for a in ec2.describe_addresses()["Addresses"]],
+        "route_table": [t["RouteTableId"] for t in tables if t.get("Tags")],
+        "security_group": [g["GroupId"] for g in groups if g["GroupName"] != "default"],
+        "instance": [i["InstanceId"] for i in instances],
+        "volume": [v["VolumeId"] for v in volumes],
+        "load_balancer": [b["LoadBalancerName"] for b in elb.describe_load_balancers()["LoadBalancers"]],
+        "target_group": [g["TargetGroupName"] for g in elb.describe_target_groups()["TargetGroups"]],
+        "role": [r["RoleName"] for r in iam.list_roles()["Roles"] if r["RoleName"] != "stockyard-tenant"],
+        "profile": [p["InstanceProfileName"] for p in iam.list_instance_profiles()["InstanceProfiles"]],
+    }
+
+
+@pytest.fixture(scope="module")
+def before(served: Served) -> dict[str, list[str]]:
+    return things(served)
+
+
+@pytest.fixture(scope="module")
+def cluster(served: Served, before: dict[str, list[str]], body: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    answer = served.call("POST", "/v1/clusters", body(name="life"))
+    assert answer.status == 202, answer.text
+    assert answer.headers["location"] == f"/v1/operations/{answer.body['operation_id']}"
+    assert answer.body["status"] == "preparing"
+    operation = served.operation(answer.body["operation_id"])
+    assert operation["status"] == "succeeded", operation["error"]
+    assert [phase["name"] for phase in operation["phases"]] == PHASES
+    assert {phase["state"] for phase in operation["phases"]} == {"succeeded"}
+    assert operation["progress"] == 100
+    return dict(served.call("GET", f"/v1/clusters/{answer.body['id']}").body)
+
+
+def test_the_cluster_is_ready_and_says_so(cluster: dict[str, Any]) -> None:
+    assert (cluster["status"], cluster["phase"]) == ("ready", None)
+    assert {one["type"]: one["status"] for one in cluster["conditions"]}["Ready"] == "True"
+    assert "secret" not in json.dumps(cluster).lower()
+
+
+def test_the_kubeconfig_names_the_load_balancer_and_its_certificate(served: Served, cluster: dict[str, Any]) -> None:
+    config = json.loads(served.call("GET", f"/v1/clusters/{cluster['id']}/kubeconfig").body["kubeconfig"])
+    at = config["clusters"][0]["cluster"]
+    name = served.aws("elbv2", ACME_ACCOUNT).describe_load_balancers()["LoadBalancers"][0]["DNSName"]
+    assert at["server"] == f"https://{name}:6443"
+    assert at["certificate-authority-data"]
+    assert config["users"][0]["user"]["exec"]["command"] == "stockyard"
+
+
+def test_the_stored_kubeconfig_is_for_admins(served: Served, cluster: dict[str, Any]) -> None:
+    path = f"/v1/clusters/{cluster['id']}/kubeconfig?static=true"
+    assert "kubernetes-admin" in served.call("GET", path).body["kubeconfig"]
+    assert served.call("GET", path, token="STOCKYARD_TOKEN_VIEWER").status == 403
+
+
+def test_the_tree_names_what_the_tenant_sees(
+    served: Served, cluster: dict[str, Any], before: dict[str, list[str]]
+) -> None:
+    def below(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        yield node
+        for child in node["children"]:
+            yield from below(child)
+
+    tree = served.call("GET", f"/v1/clusters/{cluster['id']}/tree").body
+    assert (tree["kind"], tree["id"]) == ("cluster", cluster["id"])
+    shown = " ".join(str(node["id"]) + " " + str(node["name"]) for node in below(tree))
+    now = things(served)
+    for kind, found in now.items():
+        new = set(found) - set(before[kind])
+        if kind == "volume":
+            continue  # it comes and goes with its instance
+        assert new, f"no {kind} was made"
+        missing = [one for one in new if one not in shown]
+        assert not missing, f"{kind} {missing} is not in the tree"
+
+
+def test_the_names_are_the_references(served: Served, cluster: dict[str, Any]) -> None:
+    client = cluster["client_id"]
+    now = things(served)
+    assert f"vantage-{client}-node-role" in now["role"]
+    assert f"vantage-{client}-instance-profile" in now["profile"]
+    reservations = served.aws("ec2", ACME_ACCOUNT).describe_instances()["Reservations"]
+    (machine,) = [i for r in reservations for i in r["Instances"] if i["State"]["Name"] == "running"]
+    tags = {tag["Key"]: tag["Value"] for tag in machine["Tags"]}
+    assert tags["Name"] == f"vantage-{client}-control-plane"
+    assert tags["stockyard:resource"] == cluster["id"]
+    assert tags["vantage-cluster"] == client
+    assert tags[f"kubernetes.io/cluster/{client}"] == "owned"
+    assert machine["MetadataOptions"]["HttpTokens"] == "required"
+
+
+def test_events_are_in_order_and_audit_names_the_deeds(served: Served, cluster: dict[str, Any]) -> None:
+    events = served.call("GET", f"/v1/events?subject={cluster['id']}&page_size=200").body["items"]
+    numbers = [event["sequence"] for event in events]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert events[0]["phase"] == {"before": None, "after": "preparing"}
+    assert "ready" in {event["phase"]["after"] for event in events}
+    audit = served.call("GET", f"/v1/audit?subject={cluster['id']}&page_size=200").body["items"]
+    deeds = [record["action"] for record in audit]
+    for deed in ("CreateCluster", "BootstrapMachine", "ReportReady"):
+        assert deeds.count(deed) == 1, deeds
+
+
+def test_another_tenant_sees_nothing(served: Served, cluster: dict[str, Any]) -> None:
+    for path in ("", "/tree", "/kubeconfig", "/client-secret"):
+        answer = served.call("GET", f"/v1/clusters/{cluster['id']}{path}", token="STOCKYARD_TOKEN_OTHER")
+        assert answer.status == 404, path
+
+
+def test_the_name_is_taken_while_it_lives(
+    served: Served, cluster: dict[str, Any], body: Callable[..., dict[str, Any]]
+) -> None:
+    answer = served.call("POST", "/v1/clusters", body(name="life"))
+    assert (answer.status, answer.body["error_type"]) == (409, "ClusterNameInUse")
+
+
+def test_delete_leaves_nothing_and_frees_the_name(
+    served: Served,
+    cluster: dict[str, Any],
+    before: dict[str, list[str]],
+    body: Callable[..., dict[str, Any]],
+    remove: Callable[[str], dict[str, Any]],
+) -> None:
+    assert len(served.identity_clients(cluster["client_id"])) == 1
+    operation = remove(cluster["id"])
+    assert operation["status"] == "succeeded", operation["error"]
+    assert served.call("GET", f"/v1/clusters/{cluster['id']}").status == 404
+    assert served.call("DELETE", f"/v1/clusters/{cluster['id']}").status == 404
+    assert things(served) == before
+    assert served.identity_clients(cluster["client_id"]) == []
+    listed = served.aws("secretsmanager").list_secrets()["SecretList"]
+    assert [one["Name"] for one in listed if cluster["id"] in one["Name"]] == []
+    assert served.call("POST", "/v1/clusters?dry_run=true", body(name="life")).status == 200
+
+
+def test_a_missing_key_pair_is_refused_where_it_stands(served: Served, body: Callable[..., dict[str, Any]]) -> None:
+    wrong = body(name="no-key")
+    wrong["settings"]["key_pair"] = "nobody-made-this"
+    answer = served.call("POST", "/v1/clusters", wrong)
+    assert (answer.status, answer.body["error_type"]) == (422, "InvalidInput")
+    assert [fault["pointer"] for fault in answer.body["errors"]] == ["/settings/key_pair"]
+    names = [one["name"] for one in served.call("GET", "/v1/clusters").body["items"]]
+    assert "no-key" not in names

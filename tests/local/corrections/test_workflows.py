@@ -1,0 +1,65 @@
+"""A stopped execution ends, also while it waits for a task token."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import boto3
+from moto import mock_aws
+
+from local.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
+from local.inprocess import OWN_ACCOUNT, REGION, credentials
+from local.invocation import Invocation
+
+DOCUMENT = {
+    "StartAt": "wait",
+    "States": {
+        "wait": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+            "Parameters": {"FunctionName": "f", "Payload": {"token.$": "$$.Task.Token"}},
+            "TimeoutSeconds": 3600,
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "undo"}],
+            "End": True,
+        },
+        "undo": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:::lambda:invoke",
+            "Parameters": {"FunctionName": "g"},
+            "End": True,
+        },
+    },
+}
+
+
+class Functions:
+    """Remembers which were called."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+        self.first = threading.Event()
+
+    def invoke(self, function: str, _payload: bytes) -> Invocation:
+        self.called.append(function)
+        self.first.set()
+        return Invocation(b"{}")
+
+
+def test_a_stop_ends_the_wait_for_a_token_and_undoes_nothing() -> None:
+    functions = Functions()
+    with mock_aws(config=MOTO_CONFIG), functions_run(functions), scaled_waits(0.01), credentials(OWN_ACCOUNT):
+        client: Any = boto3.client("stepfunctions", region_name=REGION)
+        role = f"arn:aws:iam::{OWN_ACCOUNT}:role/workflows"
+        machine = client.create_state_machine(name="m", definition=json.dumps(DOCUMENT), roleArn=role)
+        execution = client.start_execution(stateMachineArn=machine["stateMachineArn"])["executionArn"]
+        assert functions.first.wait(60)
+        client.stop_execution(executionArn=execution)
+        pause = threading.Event()
+        for _ in range(600):
+            if (status := client.describe_execution(executionArn=execution)["status"]) != "RUNNING":
+                break
+            pause.wait(0.1)
+        assert status == "ABORTED"
+        assert functions.called == ["f"]
