@@ -13,12 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local.cloud import ROOT, LocalCloud, StartError
-from local.fault_plan import PlanError
-from local.fault_plan import read as read_plan
-from local.show import create_and_watch
-from local.template import TemplateError
-
+ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "aws-cluster.json"
 
 
@@ -32,20 +27,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, meaning in (("serve", "start the local cloud"), ("run", "start it and create the example's cluster")):
         command = commands.add_parser(name, help=meaning)
-        command.add_argument("--port", type=int, default=0, help="port of the API; 0 takes a free one")
+        command.add_argument("--port", type=_port, default=0, help="port of the API; 0 takes a free one")
         command.add_argument("--home", type=Path, default=ROOT / ".local", help="folder of logs, caches and env")
         command.add_argument("--keycloak", action="store_true", help="a real Keycloak (needs Java and Maven)")
         command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
     chosen = parser.parse_args(arguments)
-    console = Console(highlight=False)
     ended = threading.Event()
     _on_signals(ended)
     try:
-        say = functools.partial(console.print, style="dim")
-        plan = read_plan(chosen.faults) if chosen.faults else None
+        return _work(chosen, Console(highlight=False), ended)
+    except Stopped:
+        return 0
+    finally:
+        _ignore_signals()
+
+
+def _work(chosen: argparse.Namespace, console: Console, ended: threading.Event) -> int:
+    # Imported here: they take a second, in which Ctrl-C is to end quietly too.
+    from local.cloud import LocalCloud, StartError
+    from local.fault_plan import PlanError, read
+    from local.show import create_and_watch
+    from local.template import TemplateError
+
+    try:
+        plan = read(chosen.faults) if chosen.faults else None
         place = {"port": chosen.port, "home": chosen.home}
+        say = functools.partial(console.print, style="dim")
         with LocalCloud(**place, keycloak=chosen.keycloak, plan=plan, say=say) as cloud:
             console.print(f"API {cloud.url}   environment {cloud.home.name}/env   Ctrl-C stops everything")
             if chosen.command == "run":
@@ -54,14 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if chosen.once:
                     return 0 if ready else 1
             ended.wait()
-    except Stopped:
-        return 0
     except (StartError, TemplateError, TimeoutError, PlanError) as error:
-        console.print(f"[red]{error}[/]", markup=True)
+        console.print(str(error), style="red", markup=False, soft_wrap=True)
         return 1
-    finally:
-        _ignore_signals()
     return 0
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
+    return number
 
 
 def _on_signals(ended: threading.Event) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import boto3
+from moto.core.base_backend import BackendDict
 from moto.core.config import default_user_config
 from moto.dynamodb.models import dynamodb_backends
 from moto.iam.models import iam_backends
@@ -20,6 +21,7 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.corrections.buses import Listener, heard_buses
 from local.corrections.compute import hidden_at_first, idempotent_calls
+from local.corrections.interfaces import interfaces_go_with_gateways
 from local.corrections.refusals import new_profiles_unusable, planned_refusals, scarce_capacity
 from local.corrections.roles import trusted_roles
 from local.corrections.tables import atomic_tables
@@ -80,6 +82,9 @@ def running_aws(invoker: Invoker, listener: Listener, scale: float, plan: FaultP
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     logging.getLogger("moto").setLevel(logging.CRITICAL)  # it logs each failed execution, which operations tell anyway
     with ExitStack() as stack:
+        # moto keeps everything in the process, also what an earlier local cloud has made
+        BackendDict.reset()
+        stack.callback(BackendDict.reset)
         stack.enter_context(patch.dict(default_user_config, {k: dict(v) for k, v in MOTO_CONFIG.items()}))
         lock = stack.enter_context(atomic_tables())
         stack.enter_context(functions_run(invoker))
@@ -94,6 +99,7 @@ def running_aws(invoker: Invoker, listener: Listener, scale: float, plan: FaultP
                 faults.throttled, faults.refused, lambda account: began.is_set() and account != OWN_ACCOUNT
             )
         )
+        stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())

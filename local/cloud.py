@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -99,8 +100,7 @@ class LocalCloud:
     def start(self) -> None:
         """Start all parts and write ``env`` when requests are answered. Raises ``StartError``."""
         began = time.monotonic()
-        self.home.mkdir(parents=True, exist_ok=True)
-        (self.home / "env").unlink(missing_ok=True)
+        self._take_home()
         self._say("reading the template")
         assembly = synthesized(ROOT, self._cache)
         self.aws = self._stack.enter_context(running_aws(self.functions, self._heard, self._scale, self._plan))
@@ -133,13 +133,25 @@ class LocalCloud:
     def close(self) -> None:
         """Stop all parts; no process is left. A second call does nothing."""
         self._stop.set()
-        (self.home / "env").unlink(missing_ok=True)
         self._stack.close()
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
     def _heard(self, bus: str, envelope: Mapping[str, Any]) -> None:
         self._rules.heard(bus, envelope)
+
+    def _take_home(self) -> None:
+        """One local cloud a home: two would overwrite each other's ``env``."""
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            lock = self._stack.enter_context((self.home / "lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (self.home / "env").unlink(missing_ok=True)
+        except BlockingIOError:
+            raise StartError(f"a local cloud runs in {self.home} already; --home gives another its own") from None
+        except OSError as error:
+            raise StartError(f"{self.home} cannot be used: {error.strerror}") from None
+        self._stack.callback((self.home / "env").unlink, missing_ok=True)
 
     def _start_identity(self) -> None:
         self._stack.callback(self.identity.stop)
@@ -201,6 +213,7 @@ class LocalCloud:
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             "STOCKYARD_EVENT_TENANTS": json.dumps({ACME_ACCOUNT: "acme", GLOBEX_ACCOUNT: "globex"}),
             "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
+            "STOCKYARD_WORKER_SECONDS": str(math.ceil(120 * self._scale)),
         }
         for name, found in deployment.functions.items():
             keys = service_session(deployment.roles[name], "lambda.amazonaws.com", name, REGION)

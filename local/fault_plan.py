@@ -55,7 +55,9 @@ def read(path: Path) -> FaultPlan:
     """The plan in a file. Raises ``PlanError``."""
     try:
         return FaultPlan.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror}") from None
+    except json.JSONDecodeError as error:
         raise PlanError(f"{path}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]

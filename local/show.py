@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from rich.console import Console, Group
@@ -44,14 +45,28 @@ def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> b
 def follow(call: Call, operation_id: str, console: Console) -> dict[str, Any]:
     """Show an operation's phases until it ends. Raises ``TimeoutError`` after five minutes."""
     end = time.monotonic() + LIMIT_SECONDS
-    with Live(console=console, refresh_per_second=8, transient=not console.is_terminal) as live:
+    told: dict[str, str] = {}
+    with Live(console=console, refresh_per_second=8) if console.is_terminal else nullcontext() as live:
         while time.monotonic() < end:
             operation: dict[str, Any] = call("GET", f"/v1/operations/{operation_id}")
-            live.update(progress(operation))
+            if live is not None:
+                live.update(progress(operation))
+            else:
+                told = _tell(operation, told, console)
             if operation["status"] != "running":
                 return operation
             time.sleep(0.2)
     raise TimeoutError(f"{operation_id} still runs after {LIMIT_SECONDS:.0f} s")
+
+
+def _tell(operation: Mapping[str, Any], told: Mapping[str, str], console: Console) -> dict[str, str]:
+    """A line for each phase that has changed, where nobody watches a terminal; returns the states told."""
+    states = {phase["name"]: str(phase["state"]) for phase in operation["phases"]}
+    messages = {phase["name"]: str(phase.get("message") or "") for phase in operation["phases"]}
+    for name, state in states.items():
+        if state not in (told.get(name), "pending"):
+            console.print(f"{name} {state} {messages[name]}".rstrip(), soft_wrap=True)
+    return states
 
 
 def progress(operation: Mapping[str, Any]) -> Group:

@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from moto.core.base_backend import BackendDict
 
 from local.cloud import LocalCloud
 from local.gateway import Gateway
@@ -131,14 +130,11 @@ BODIES: Mapping[str, Any] = {
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A local cloud for the tests of a file. Its threads end with them and disturb nobody else's."""
-    # moto keeps everything in the process, also what an earlier local cloud has made
-    BackendDict.reset()
     with (
         LocalCloud(home=tmp_path_factory.mktemp("cloud"), schedules=False) as cloud,
         httpx.Client(base_url=cloud.url, timeout=60) as client,
     ):
         yield Api(cloud, client)
-    BackendDict.reset()
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ def things(served: Served) -> dict[str, list[str]]:
         "security_group": [g["GroupId"] for g in groups if g["GroupName"] != "default"],
         "instance": [i["InstanceId"] for i in instances],
         "volume": [v["VolumeId"] for v in volumes],
+        "interface": [i["NetworkInterfaceId"] for i in ec2.describe_network_interfaces()["NetworkInterfaces"]],
         "load_balancer": [b["LoadBalancerName"] for b in elb.describe_load_balancers()["LoadBalancers"]],
         "target_group": [g["TargetGroupName"] for g in elb.describe_target_groups()["TargetGroups"]],
         "role": [r["RoleName"] for r in iam.list_roles()["Roles"] if r["RoleName"] != "stockyard-tenant"],

@@ -54,6 +54,7 @@ def left_in_the_tenants_account(cloud: LocalCloud) -> list[str]:
     found = [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
     found += [one["InternetGatewayId"] for one in ec2.describe_internet_gateways(Filters=ours)["InternetGateways"]]
     found += [one["AllocationId"] for one in ec2.describe_addresses()["Addresses"]]
+    found += [one["NetworkInterfaceId"] for one in ec2.describe_network_interfaces()["NetworkInterfaces"]]
     found += [g["NatGatewayId"] for g in ec2.describe_nat_gateways()["NatGateways"] if g["State"] != "deleted"]
     found += [
         instance["InstanceId"]
@@ -151,6 +152,18 @@ def processes_below(parent: int) -> list[int]:
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
     return [pid for pid, owner in pairs if owner == parent]
+
+
+def test_a_home_has_one_local_cloud(cloud: LocalCloud) -> None:
+    with pytest.raises(StartError, match=r"runs in .* already"):
+        LocalCloud(home=cloud.home, schedules=False).__enter__()
+    assert (cloud.home / "env").exists(), "the one that runs keeps its file"
+
+
+def test_a_home_that_cannot_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StartError, match="cannot be used: Not a directory"):
+        LocalCloud(home=tmp_path / "file" / "home", schedules=False).__enter__()
 
 
 def test_sigint_ends_everything(tmp_path: Path) -> None:

@@ -1,0 +1,41 @@
+"""The network interface of a NAT gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from local.corrections.interfaces import interfaces_go_with_gateways
+from local.inprocess import OWN_ACCOUNT, credentials
+
+
+@pytest.fixture
+def aws() -> Iterator[None]:
+    with mock_aws(), credentials(OWN_ACCOUNT):
+        yield
+
+
+def left_after_deletion() -> list[Any]:
+    ec2: Any = boto3.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+    address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    gateway = ec2.create_nat_gateway(SubnetId=subnet, AllocationId=address)["NatGateway"]["NatGatewayId"]
+    assert len(ec2.describe_network_interfaces()["NetworkInterfaces"]) == 1
+    ec2.delete_nat_gateway(NatGatewayId=gateway)
+    found: list[Any] = ec2.describe_network_interfaces()["NetworkInterfaces"]
+    return found
+
+
+def test_it_goes_with_the_gateway(aws: None) -> None:
+    with interfaces_go_with_gateways():
+        assert left_after_deletion() == []
+
+
+def test_moto_still_keeps_it(aws: None) -> None:
+    """When this fails, the correction may go."""
+    assert len(left_after_deletion()) == 1
