@@ -107,35 +107,54 @@ DESCRIBES = {
 
 
 @contextmanager
-def hidden_at_first(seconds: Callable[[], float]) -> Iterator[None]:
-    """What was just made is missing from a Describe by filter for ``seconds()`` (drawn for each thing).
+def hidden_at_first(seconds: Callable[[], float], now: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """What was just made is missing from a Describe by filter for ``seconds()`` (drawn for each thing) of ``now()``.
 
     A Describe by id, and calls that use the thing, see it: of those the product's own retries are tested elsewhere.
+    moto's own looks (is this range taken, does anything use this network) see everything, as AWS's do.
     """
+    asked = threading.local()
     with ExitStack() as stack:
         for name in CREATES:
-            stack.enter_context(patch.object(EC2Backend, name, _marking(getattr(EC2Backend, name), seconds)))
+            stack.enter_context(patch.object(EC2Backend, name, _marking(getattr(EC2Backend, name), seconds, now)))
         for name, ids in DESCRIBES.items():
-            stack.enter_context(patch.object(EC2Backend, name, _hiding(getattr(EC2Backend, name), ids)))
+            stack.enter_context(patch.object(EC2Response, name, _asking(getattr(EC2Response, name), asked)))
+            stack.enter_context(patch.object(EC2Backend, name, _hiding(getattr(EC2Backend, name), ids, now, asked)))
         yield
 
 
-def _marking(original: Callable[..., Any], seconds: Callable[[], float]) -> Callable[..., Any]:
+def _asking(original: Callable[[Any], Any], asked: threading.local) -> Callable[[Any], Any]:
+    def describe(response: Any) -> Any:
+        asked.by_caller = True
+        try:
+            return original(response)
+        finally:
+            asked.by_caller = False
+
+    return describe
+
+
+def _marking(
+    original: Callable[..., Any], seconds: Callable[[], float], now: Callable[[], float]
+) -> Callable[..., Any]:
     def create(*args: Any, **kwargs: Any) -> Any:
         made = original(*args, **kwargs)
-        made.visible_at = time.monotonic() + seconds()
+        made.visible_at = now() + seconds()
         return made
 
     return create
 
 
-def _hiding(original: Callable[..., Any], ids: str) -> Callable[..., Any]:
+def _hiding(
+    original: Callable[..., Any], ids: str, now: Callable[[], float], asked: threading.local
+) -> Callable[..., Any]:
     def describe(backend: Any, *args: Any, **kwargs: Any) -> Any:
         found = original(backend, *args, **kwargs)
-        # moto's own calls pass no filters or name an id; only what a caller searches is hidden
-        if (ids and kwargs.get(ids)) or not (kwargs.get("filters") or (args and isinstance(args[-1], dict))):
+        by_id = bool(ids and kwargs.get(ids))
+        by_filter = bool(kwargs.get("filters") or (args and isinstance(args[-1], dict)))
+        if by_id or not by_filter or not getattr(asked, "by_caller", False):
             return found
-        now = time.monotonic()
-        return [thing for thing in found if getattr(thing, "visible_at", 0.0) <= now]
+        moment = now()
+        return [thing for thing in found if getattr(thing, "visible_at", 0.0) <= moment]
 
     return describe

@@ -25,7 +25,7 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             context.out.print(Text(f"{sign} {_described(one)}", style=style), soft_wrap=True)
     if empty:
         context.out.print("Nothing would change.")
-    if plan.price is not None:
+    if plan.price is not None and plan.price.items:
         _show_price(context, plan.price)
     for one in plan.warnings:
         context.say(f"Warning: {_described(one)}", "yellow")

@@ -79,6 +79,9 @@ def test_new_things_are_hidden_from_a_search_but_not_from_a_look(aws: None) -> N
         by_state = [{"Name": "instance-state-name", "Values": ["running", "pending"]}]
         assert ec2.describe_instances(Filters=by_state)["Reservations"] == []
         assert len(ec2.describe_instances(InstanceIds=[instance])["Reservations"]) == 1
+        with pytest.raises(ClientError) as caught:
+            ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")
+        assert caught.value.response["Error"]["Code"] == "InvalidSubnet.Conflict"
     with hidden_at_first(lambda: 0.0):
         ec2.create_vpc(CidrBlock="10.1.0.0/16")
         assert len(ec2.describe_vpcs(Filters=[{"Name": "cidr", "Values": ["10.1.0.0/16"]}])["Vpcs"]) == 1

@@ -26,6 +26,12 @@ _WORDS = {
     "model_attributes_type": "must be an object",
     "string_unicode": "must be valid Unicode text",
 }
+_LENGTHS = {
+    "string_too_short": "characters",
+    "string_too_long": "characters",
+    "too_short": "entries",
+    "too_long": "entries",
+}
 
 
 class Input(BaseModel):
@@ -92,6 +98,9 @@ def _words(kind: str, message: str, context: Mapping[str, Any]) -> str:
         return _WORDS[kind]
     if kind == "value_error":
         return str(context["error"])
+    if kind in _LENGTHS:
+        least, most = context.get("min_length"), context.get("max_length")
+        return f"must have {f'at least {least}' if most is None else f'at most {most}'} {_LENGTHS[kind]}"
     if kind == "string_pattern_mismatch":
         return f"must be {patterns.WORDS.get(context['pattern'], context['pattern'])}"
     return message[:1].lower() + message[1:]

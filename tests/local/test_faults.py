@@ -1,0 +1,194 @@
+"""Calls are numbered where they happen, and a fault strikes the one it is meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+from moto import mock_aws
+
+from local.faults import PORT_ERRORS, Call, Crash, Fault, Mode, Tap, Tapped, tapped_clients
+from local.inprocess import OWN_ACCOUNT, credentials
+from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
+
+MAKE = "cloud.make"
+RECORD = "dynamodb.PutItem"
+
+
+class Bench:
+    """One place with calls that leave a trace when they are carried out."""
+
+    def __init__(self, mode: Mode, name: str = MAKE, number: int = 1) -> None:
+        self.place = "here"
+        self.trace: list[str] = []
+        self.fault = Fault(Call("here", name, number), mode)
+        self.tap = Tap(lambda: self.place, faults=[self.fault])
+
+    def call(self, name: str = MAKE) -> None:
+        self.tap.around(name, lambda: self.trace.append(name), PORT_ERRORS)
+
+
+def test_calls_are_numbered_by_place_and_name() -> None:
+    bench = Bench(Mode.BEFORE, number=9)
+    bench.call()
+    bench.call(RECORD)
+    bench.call()
+    bench.place = "there"
+    bench.call()
+    bench.place = ""
+    bench.call()
+    assert bench.tap.calls == [
+        Call("here", MAKE, 1),
+        Call("here", RECORD, 1),
+        Call("here", MAKE, 2),
+        Call("there", MAKE, 1),
+    ]
+    assert len(bench.trace) == 5
+    assert not bench.fault.fired
+
+
+@pytest.mark.parametrize(
+    ("mode", "error", "done"),
+    [
+        (Mode.BEFORE, Crash, 0),
+        (Mode.AFTER, Crash, 1),
+        (Mode.TIMEOUT, VendorTimeout, 1),
+        (Mode.THROTTLED, VendorThrottled, 0),
+        (Mode.REFUSED, PermissionDenied, 0),
+    ],
+)
+def test_a_fault_strikes_its_call(mode: Mode, error: type[BaseException], done: int) -> None:
+    bench = Bench(mode, number=2)
+    bench.call()
+    before = bench.fault.fired
+    with pytest.raises(error):
+        bench.call()
+    assert (before, bench.fault.fired) == (False, True)
+    assert len(bench.trace) == 1 + done
+
+
+def outcomes(bench: Bench, *calls: Callable[[], None]) -> str:
+    """A letter a call: ``o`` for carried out, ``x`` for an error."""
+    found = ""
+    for call in calls:
+        try:
+            call()
+            found += "o"
+        except (Crash, VendorThrottled, PermissionDenied):
+            found += "x"
+    return found
+
+
+def test_a_crash_happens_once_throttling_twice_and_a_refusal_until_it_is_lifted() -> None:
+    for mode, wanted in ((Mode.BEFORE, "xooo"), (Mode.THROTTLED, "xxoo"), (Mode.REFUSED, "xxxx")):
+        bench = Bench(mode)
+        assert outcomes(bench, *[bench.call] * 4) == wanted
+        bench.tap.lift()
+        assert outcomes(bench, bench.call) == "o"
+
+
+def test_lifting_leaves_a_fault_that_has_not_come() -> None:
+    bench = Bench(Mode.REFUSED, number=2)
+    bench.tap.lift()
+    assert outcomes(bench, bench.call, bench.call) == "ox"
+
+
+def test_a_vendor_is_refused_everywhere_and_our_table_in_one_place() -> None:
+    for name, elsewhere in ((MAKE, "x"), (RECORD, "o")):
+        bench = Bench(Mode.REFUSED, name)
+        assert outcomes(bench, partial(bench.call, name)) == "x"
+        bench.place = "there"
+        assert outcomes(bench, partial(bench.call, name)) == elsewhere
+
+
+def test_after_the_record_is_after_the_next_write_of_our_table() -> None:
+    bench = Bench(Mode.RECORDED)
+    bench.call()
+    before = bench.fault.fired
+    bench.call("dynamodb.GetItem")
+    with pytest.raises(Crash):
+        bench.call(RECORD)
+    assert (before, bench.fault.fired) == (False, True)
+    assert bench.trace == [MAKE, "dynamodb.GetItem", RECORD]
+
+
+@pytest.mark.parametrize(("mode", "error"), [(Mode.AFTER, Crash), (Mode.TIMEOUT, VendorTimeout)])
+def test_a_refusal_by_the_vendor_is_lost_too(mode: Mode, error: type[BaseException]) -> None:
+    bench = Bench(mode)
+    with pytest.raises(error):
+        bench.tap.around(MAKE, refused, PORT_ERRORS)
+
+
+def test_the_record_of_a_refusal_is_a_record() -> None:
+    bench = Bench(Mode.RECORDED)
+    with pytest.raises(ZeroDivisionError):
+        bench.tap.around(MAKE, refused, PORT_ERRORS)
+    with pytest.raises(Crash):
+        bench.call(RECORD)
+
+
+def refused() -> None:
+    raise ZeroDivisionError
+
+
+def test_whoever_listens_is_told_once_that_a_fault_strikes() -> None:
+    bench = Bench(Mode.REFUSED)
+    told: list[Fault] = []
+    bench.tap.struck = told.append
+    outcomes(bench, bench.call, bench.call)
+    assert told == [bench.fault]
+
+
+def test_only_the_named_methods_of_a_port_are_tapped() -> None:
+    class Port:
+        size = 3
+
+        def make(self, text: str) -> str:
+            return text
+
+        def look(self) -> str:
+            return "seen"
+
+    tap = Tap(lambda: "here")
+    port = Tapped(Port(), tap, "cloud", frozenset({"make"}))
+    assert (port.size, port.make("x"), port.look()) == (3, "x", "seen")
+    assert tap.calls == [Call("here", "cloud.make", 1)]
+
+
+def test_a_client_gets_what_botocore_gives_up_with() -> None:
+    errors: list[str] = []
+    with mock_aws(), credentials(OWN_ACCOUNT):
+        tap = Tap(lambda: "here")
+        with tapped_clients(tap, {"sts.GetCallerIdentity": lambda *_: {"Account": "intercepted"}}):
+            ec2 = boto3.client("ec2")
+            for mode in (Mode.TIMEOUT, Mode.THROTTLED, Mode.REFUSED):
+                tap.faults = [Fault(Call("here", "ec2.CreateVpc", len(errors) + 1), mode)]
+                try:
+                    ec2.create_vpc(CidrBlock=f"10.{len(errors)}.0.0/16")
+                except ReadTimeoutError as lost:
+                    errors.append(type(lost).__name__)
+                except ClientError as refused:
+                    errors.append(refused.response["Error"]["Code"])
+            assert boto3.client("sts").get_caller_identity()["Account"] == "intercepted"
+        made = [vpc["CidrBlock"] for vpc in ec2.describe_vpcs()["Vpcs"]]
+    assert errors == ["ReadTimeoutError", "RequestLimitExceeded", "UnauthorizedOperation"]
+    assert "10.0.0.0/16" in made  # carried out; only the answer was lost
+    assert not {"10.1.0.0/16", "10.2.0.0/16"} & set(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "mutating"),
+    [
+        ("ec2.CreateVpc", True),
+        ("ec2.DescribeVpcs", False),
+        ("sts.AssumeRole", False),
+        ("identity.client_secret", False),
+        ("identity.delete_client", True),
+        ("dynamodb.Query", False),
+    ],
+)
+def test_what_changes_something_is_known_by_its_name(name: str, mutating: bool) -> None:
+    assert Call("here", name, 1).mutating is mutating
