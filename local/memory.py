@@ -64,39 +64,45 @@ class _Client:
     owner: str
     tenant: str
     secret: str
-
-    def view(self) -> IdentityClient:
-        return IdentityClient(self.uuid, self.client_id, self.owner)
+    installation: str
 
 
 class MemoryIdentity:
-    """``ports.Identity`` over a dictionary of clients."""
+    """``ports.Identity`` over a dictionary of clients. ``realm`` is another installation's, to share its clients."""
 
-    def __init__(self) -> None:
-        self.clients: dict[str, _Client] = {}
+    def __init__(self, installation: str = "inst-1", realm: MemoryIdentity | None = None) -> None:
+        self.clients: dict[str, _Client] = realm.clients if realm else {}
         self.faults = Faults()
+        self._installation = installation
+
+    def _owner(self, client: _Client) -> str:
+        return client.owner if client.installation == self._installation else ""
+
+    def _view(self, client: _Client) -> IdentityClient:
+        return IdentityClient(client.uuid, client.client_id, self._owner(client))
 
     def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
         """Make, or adopt when owned by ``owner`` with the secret set anew; else ``VendorConflict``."""
         self.faults.strike("create_client")
         found = self.clients.get(client_id)
         if found is None:
-            found = self.clients[client_id] = _Client(str(uuid.uuid4()), client_id, owner, tenant, secret)
-        elif found.owner != owner:
+            made = _Client(str(uuid.uuid4()), client_id, owner, tenant, secret, self._installation)
+            found = self.clients[client_id] = made
+        elif self._owner(found) != owner:
             raise VendorConflict(f"the client {client_id} belongs to someone else", code="409")
         found.secret = secret
         self.faults.strike("create_client", after=True)
-        return found.view()
+        return self._view(found)
 
     def add_foreign(self, client_id: str) -> None:
         """A client that somebody else made: it carries no ownership attribute."""
-        self.clients[client_id] = _Client(str(uuid.uuid4()), client_id, "", "", "")
+        self.clients[client_id] = _Client(str(uuid.uuid4()), client_id, "", "", "", "")
 
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None."""
         self.faults.strike("find_client")
         found = self.clients.get(client_id)
-        return found.view() if found else None
+        return self._view(found) if found else None
 
     def client_secret(self, client_id: str) -> str:
         """The current secret; ``VendorNotFound`` when the client is gone."""
@@ -105,20 +111,20 @@ class MemoryIdentity:
             raise VendorNotFound(f"there is no client {client_id}", code="404")
         return self.clients[client_id].secret
 
-    def delete_client(self, *, client_id: str, owner: str) -> bool:
-        """Delete if owned by ``owner``."""
+    def delete_client(self, *, client_id: str, owner: str, uuid: str | None = None) -> bool:
+        """Delete if owned by ``owner`` and, when given, of that ``uuid``."""
         self.faults.strike("delete_client")
         found = self.clients.get(client_id)
-        if found is None or found.owner != owner:
+        if found is None or not owner or self._owner(found) != owner or uuid not in (None, found.uuid):
             return False
         del self.clients[client_id]
         self.faults.strike("delete_client", after=True)
         return True
 
     def owned_clients(self) -> Sequence[IdentityClient]:
-        """Every client with an owner."""
+        """Every client of this installation."""
         self.faults.strike("owned_clients")
-        return [client.view() for client in self.clients.values() if client.owner]
+        return [self._view(client) for client in self.clients.values() if self._owner(client)]
 
     def service_token(self) -> str:
         """A fixed text in place of a token."""

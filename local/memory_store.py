@@ -123,6 +123,7 @@ class MemoryStore:
             case Put():
                 return codec.to_item(self._tenant, write.record)
             case Remove():
+                self._check_fence(index, write, old)
                 if write.version is not None and (old is None or old["version"] != codec.encode(write.version)):
                     raise errors.Conflict(f"{kind.__name__} {name} is not at version {write.version}", index=index)
                 return None
@@ -138,12 +139,17 @@ class MemoryStore:
 
     def _replaced(self, index: int, write: Replace, old: codec.Item | None) -> codec.Item:
         kind, name = batch.target(write)
-        fence = batch.equalities(kind, write.fence)
-        if fence and (old is None or not all(equal.holds(old) for equal in fence)):
-            raise errors.Fenced(f"{kind.__name__} {name} has moved on", index=index)
+        self._check_fence(index, write, old)
         if old is None or old["version"] != codec.encode(write.record.version - 1):
             raise errors.Conflict(f"{kind.__name__} {name} is not at version {write.record.version - 1}", index=index)
         return codec.to_item(self._tenant, write.record)
+
+    @staticmethod
+    def _check_fence(index: int, write: Replace | Remove, old: codec.Item | None) -> None:
+        kind, name = batch.target(write)
+        fence = batch.equalities(kind, write.fence)
+        if fence and (old is None or not all(equal.holds(old) for equal in fence)):
+            raise errors.Fenced(f"{kind.__name__} {name} has moved on", index=index)
 
     def _added(self, index: int, write: Add) -> codec.Item:
         old = self.get(Counter, write.counter) or Counter(write.counter, 0, 0)
@@ -171,13 +177,13 @@ class MemoryRegistry:
         """(tenant, record) of what is due before the moment, the oldest first."""
         return self._indexed(kind, "due", keys.due_partition(kind), times.to_text(before), limit)
 
-    def all(self, kind: type[R], limit: int = 1000) -> Sequence[tuple[str, R]]:
+    def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(tenant, record) of every record of the kind, in order of id and tenant."""
-        return self._indexed(kind, "all", keys.everything_partition(kind), None, limit)
+        return iter(self._indexed(kind, "all", keys.everything_partition(kind), None, None))
 
     def tenant_of(self, kind: type[R], id: str) -> str | None:
         """See ``ports.Registry.tenant_of``."""
-        return next((tenant for tenant, record in self.all(kind, 1_000_000) if record.id == id), None)
+        return next((tenant for tenant, record in self.all(kind) if record.id == id), None)
 
     def table_id(self) -> str:
         """The id of the table behind."""
@@ -188,7 +194,7 @@ class MemoryRegistry:
         return platform.installation(self.platform(), randomness)
 
     def _indexed(
-        self, kind: type[R], index: str, partition: str, before: str | None, limit: int
+        self, kind: type[R], index: str, partition: str, before: str | None, limit: int | None
     ) -> Sequence[tuple[str, R]]:
         with self.table.lock:
             found = [item for item in self.table.items() if item.get(f"{index}_pk") == {"S": partition}]

@@ -121,8 +121,8 @@ def _truth(key: str, value: Any) -> bool:
 def _url_template(key: str, value: Any) -> str:
     if value == "":
         return ""
-    if not isinstance(value, str) or not re.fullmatch(r"https?://\S+", value) or "{client_id}" not in value:
-        raise ConfigError(f"{key}: {value!r} is not a URL that contains {{client_id}}")
+    if not isinstance(value, str) or not re.fullmatch(r"https://\S+", value) or "{client_id}" not in value:
+        raise ConfigError(f"{key}: {value!r} is not an https URL that contains {{client_id}}")
     return value
 
 

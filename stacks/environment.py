@@ -7,7 +7,10 @@ import json
 from aws_cdk import Aws, Environment
 
 from stacks.config import StageConfig
+from stacks.functions import FUNCTIONS
 from stacks.names import DELETE, PROVISION, Names
+
+_WORKER_SECONDS = next(function.timeout for function in FUNCTIONS if function.name == "cluster_phases")
 
 
 def environment_of(config: StageConfig) -> Environment | None:
@@ -47,6 +50,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "PRINCIPAL_PATTERN": render("arn:{partition}:iam::{account}:role/" + names.role_pattern),
         "EVENT_TENANTS": json.dumps(dict(config.event_tenants), sort_keys=True),
         "VISIBILITY_SECONDS": str(config.visibility_seconds),
+        "WORKER_SECONDS": str(_WORKER_SECONDS),
         "SWEEP_GRACE_SECONDS": str(config.sweep_grace_seconds),
         "REPORT_ONLY": "true" if config.report_only else "false",
     }

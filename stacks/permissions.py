@@ -44,6 +44,7 @@ BY_THE_PLATFORM: Mapping[str, str] = {
     "LogDelivery": "Step Functions sets up and uses the delivery of its logs",
     "Failures": "Lambda sends what the function could not handle",
     "Stream": "Lambda reads the table's stream for the function",
+    "Streams": "Lambda looks for the table's stream when it sets up the reading",
     "Interfaces": "Lambda joins the function to the stage's network",
 }
 """Statement -> who uses it in the role's name; our own code makes none of these calls."""
@@ -160,6 +161,7 @@ class Permissions:
                 ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
                 ("{stream}",),
             ),
+            self._list_streams(),
             Statement("Start", ("states:StartExecution",), workflows),
             self._publish(),
         )
@@ -198,6 +200,11 @@ class Permissions:
     def _describe_table(self) -> Statement:
         table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
         return Statement("TableIdentity", ("dynamodb:DescribeTable",), (table,))
+
+    def _list_streams(self) -> Statement:
+        table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
+        reason = "Lambda lists the table's streams, of which AWS chooses the names"
+        return Statement("Streams", ("dynamodb:ListStreams",), (f"{table}/stream/*",), reason=reason)
 
     def _secret(self, pattern: str) -> str:
         return f"arn:{{partition}}:secretsmanager:{{region}}:{{account}}:secret:{pattern}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from stockyard import wiring
 from stockyard.domain import ids
-from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.records import UNSEEN, Cluster, Operation
 from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.paging import filtered
@@ -90,7 +90,7 @@ def list_clusters(request: Request) -> Answer:
     where = {"status": status} if status else None
     shown, following = filtered(
         lambda after, limit: store.list(Cluster, after=after, limit=limit, where=where),
-        lambda cluster: cluster.status != "accepting" and tagged(cluster.tags, tag),
+        lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
         after=request.page.after,
         size=request.page.size,
     )

@@ -22,10 +22,16 @@ class Door:
 
     server: IdentityServer | KeycloakServer
 
-    def adapter(self, **extra: str) -> Keycloak:
-        """Our adapter, logged in as the server's admin client; ``extra`` goes into its secret."""
+    def adapter(self, installation: str = "inst-1", **extra: str) -> Keycloak:
+        """An installation's adapter, logged in as the server's admin client; ``extra`` goes into its secret."""
         secret = {"client_id": self.server.admin_client_id, "client_secret": self.server.admin_client_secret, **extra}
-        return Keycloak(self.server.issuer, "stockyard", read_secret=lambda _: json.dumps(secret), admin_secret="admin")
+        return Keycloak(
+            self.server.issuer,
+            "stockyard",
+            installation=installation,
+            read_secret=lambda _: json.dumps(secret),
+            admin_secret="admin",
+        )
 
     def post(self, path: str, form: dict[str, str]) -> httpx.Response:
         """POST a form to an OpenID Connect endpoint."""

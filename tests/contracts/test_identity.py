@@ -20,6 +20,14 @@ def identity(request: pytest.FixtureRequest, doors) -> Identity:
     return MemoryIdentity() if request.param == "memory" else doors(request.param).adapter()
 
 
+@pytest.fixture
+def neighbour(request: pytest.FixtureRequest, identity: Identity, doors) -> Identity:
+    """Another installation in the same realm."""
+    if isinstance(identity, MemoryIdentity):
+        return MemoryIdentity("inst-2", realm=identity)
+    return doors(request.node.callspec.params["identity"]).adapter(installation="inst-2")
+
+
 def fresh() -> str:
     return f"my-k8s-{uuid.uuid4().hex[:12]}"
 
@@ -63,6 +71,31 @@ def test_only_the_owner_deletes(identity: Identity):
     assert identity.delete_client(client_id=name, owner="clu_1") is True
     assert identity.find_client(name) is None
     assert identity.delete_client(client_id=name, owner="clu_1") is False
+
+
+def test_another_installations_client_is_someone_elses(identity: Identity, neighbour: Identity):
+    name = fresh()
+    theirs = neighbour.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    assert neighbour.find_client(name) == theirs
+    assert name not in {one.client_id for one in identity.owned_clients()}
+    found = identity.find_client(name)
+    assert found is not None
+    assert (found.uuid, found.owner) == (theirs.uuid, "")
+    with pytest.raises(VendorConflict):
+        identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret="t" * 32)
+    assert identity.delete_client(client_id=name, owner="clu_1") is False
+    assert identity.delete_client(client_id=name, owner="clu_1", uuid=theirs.uuid) is False
+    assert neighbour.client_secret(name) == SECRET
+    assert name in {one.client_id for one in neighbour.owned_clients()}
+
+
+def test_only_the_very_client_is_deleted_when_it_is_named(identity: Identity):
+    name = fresh()
+    first = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    assert identity.delete_client(client_id=name, owner="clu_1", uuid=first.uuid) is True
+    second = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    assert identity.delete_client(client_id=name, owner="clu_1", uuid=first.uuid) is False
+    assert identity.find_client(name) == second
 
 
 def test_an_unknown_client_is_none_and_its_secret_not_found(identity: Identity):
@@ -152,6 +185,7 @@ def test_the_client_is_confidential_with_a_service_account_only(door):
     }
     assert {key: found[key] for key in wanted} == wanted
     assert found["attributes"]["stockyard.cluster_id"] == "clu_1"
+    assert found["attributes"]["stockyard.installation"] == "inst-1"
 
 
 def test_the_service_token_has_no_role_no_tenant_and_is_not_for_us(door):
@@ -176,7 +210,9 @@ def test_a_configured_service_client_is_used(door):
 
 def test_a_wrong_admin_secret_is_denied_with_a_hint(door):
     secret = json.dumps({"client_id": door.server.admin_client_id, "client_secret": "wrong"})
-    identity = Keycloak(door.server.issuer, "stockyard", read_secret=lambda _: secret, admin_secret="admin")
+    identity = Keycloak(
+        door.server.issuer, "stockyard", installation="inst-1", read_secret=lambda _: secret, admin_secret="admin"
+    )
     with pytest.raises(PermissionDenied) as caught:
         identity.find_client("x")
     assert "manage-clients" in caught.value.hint
@@ -187,7 +223,9 @@ def test_an_admin_client_without_the_role_is_denied(door):
     name = fresh()
     door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     weak = json.dumps({"client_id": name, "client_secret": SECRET})
-    identity = Keycloak(door.server.issuer, "stockyard", read_secret=lambda _: weak, admin_secret="admin")
+    identity = Keycloak(
+        door.server.issuer, "stockyard", installation="inst-1", read_secret=lambda _: weak, admin_secret="admin"
+    )
     with pytest.raises(PermissionDenied):
         identity.create_client(client_id=fresh(), owner="clu_2", tenant="acme", secret=SECRET)
 
@@ -197,6 +235,7 @@ def test_a_realm_that_does_not_exist_is_not_found(door):
         Keycloak(
             door.server.issuer.replace("/stockyard", "/nowhere"),
             "stockyard",
+            installation="inst-1",
             read_secret=lambda _: json.dumps({"client_id": "a", "client_secret": "b"}),
             admin_secret="admin",
         ).find_client("x")

@@ -55,6 +55,7 @@ def test_a_network() -> None:
         ("name_prefix", "1abc"),
         ("kubernetes_version", "1.34.2"),
         ("vdeployer_url_template", "https://example.com/vdeployer"),
+        ("vdeployer_url_template", "http://{client_id}.example.com/vdeployer"),
         ("event_tenants", {"123": "acme"}),
         ("event_tenants", {"222222222222": "Acme Inc"}),
         ("event_tenants", "acme"),

@@ -55,7 +55,9 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "RemoveLeftoversBalancers elasticloadbalancing:DeleteLoadBalancer": LEFT,
     "RemoveLeftoversBalancers elasticloadbalancing:DeleteTargetGroup": LEFT,
     "RemoveLeftoversEbs ec2:DeleteVolume": LEFT,
+    "RemoveLeftoversServices ec2:DeleteSecurityGroup": LEFT,
     "RemoveLeftoversServices elasticloadbalancing:DeleteLoadBalancer": LEFT,
+    "RemoveLeftoversServices elasticloadbalancing:DeleteTargetGroup": LEFT,
     "Roles iam:DetachRolePolicy": "a person or a tool of the tenant has attached a policy to the node role",
 }
 """Granted action of the tenant's role that this run need not use -> when it is used."""

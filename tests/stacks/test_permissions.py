@@ -82,6 +82,7 @@ PROVISION = "arn:aws:states:us-east-1:111111111111:stateMachine:stockyard-dev-pr
         ("machines", "states:SendTaskSuccess", PROVISION),
         ("relay", "states:StartExecution", PROVISION),
         ("relay", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
+        ("relay", "dynamodb:ListStreams", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/stream/2026"),
         ("reaper", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/everything"),
         ("cluster_phases", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),
         ("requests", "events:PutEvents", "arn:aws:events:us-east-1:111111111111:event-bus/stockyard-dev"),

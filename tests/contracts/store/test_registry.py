@@ -81,18 +81,19 @@ def test_due_outbox_items_of_all_tenants_the_oldest_first(registry: MemoryRegist
     assert registry.due(Outbox, NOW)[0][1].payload == {"a": 1}
 
 
-def test_only_accepting_clusters_are_due(
-    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]
-) -> None:
+def test_only_unseen_clusters_are_due(registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]) -> None:
     store = registry.store("acme")
     lease = "2026-01-31T11:00:00.000Z"
     store.commit(
         Create(cluster("clu_1", status="accepting", lease_expires_at=lease)),
         Create(cluster("clu_2", status="ready", lease_expires_at=lease)),
+        Create(cluster("clu_4", status="undoing", lease_expires_at="2026-01-31T11:30:00.000Z")),
         Create(cluster("clu_3", status="accepting", lease_expires_at="2026-01-31T13:00:00.000Z")),
     )
-    assert in_order(registry.due(Cluster, NOW)) == [("acme", "clu_1")]
-    assert in_order(registry.due(Cluster, NOW + timedelta(hours=2))) == [("acme", "clu_1"), ("acme", "clu_3")]
+    due, later = registry.due(Cluster, NOW), registry.due(Cluster, NOW + timedelta(hours=2))
+    assert in_order(due) == [("acme", "clu_1"), ("acme", "clu_4")]
+    assert in_order(later) == [("acme", "clu_1"), ("acme", "clu_4"), ("acme", "clu_3")]
+    store.commit(Remove(Cluster, "clu_4", version=1, fence={"status": "undoing"}))
     store.commit(Replace(cluster("clu_1", status="preparing", version=2)))
     assert registry.due(Cluster, NOW) == []
 
@@ -105,9 +106,20 @@ def test_all_clusters_and_accounts_of_all_tenants(
     registry.store("acme").commit(Create(account), Create(cluster("clu_2")), Create(cluster("clu_3")))
     assert in_order(registry.all(CloudAccount)) == [("acme", "1"), ("globex", "1")]
     assert in_order(registry.all(Cluster)) == [("globex", "clu_1"), ("acme", "clu_2"), ("acme", "clu_3")]
-    assert len(registry.all(Cluster, limit=2)) == 2
     registry.store("acme").commit(Remove(Cluster, "clu_2"))
     assert in_order(registry.all(Cluster)) == [("globex", "clu_1"), ("acme", "clu_3")]
+
+
+def test_all_reads_page_after_page_as_the_caller_goes_on(
+    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stockyard.adapters.dynamodb.registry._PAGE", 2)
+    store = registry.store("acme")
+    names = [f"clu_{number}" for number in range(7)]
+    store.commit(*[Create(cluster(name)) for name in names])
+    found = registry.all(Cluster)
+    assert next(found)[1].id == "clu_0"
+    assert [record.id for _, record in found] == names[1:]
 
 
 def test_the_tenant_of_a_cluster_is_found_by_its_whole_id(

@@ -300,3 +300,24 @@ def test_a_lower_limit_does_not_hinder_subtraction(store: Store, counted: Callab
     store.commit(Add("clusters", 5))
     store.commit(Add("clusters", -1, limit=2))
     assert counted(store, "clusters") == 4
+
+
+def test_a_fenced_removal_takes_only_the_record_in_that_state(store: Store, cluster: Callable[..., Any]) -> None:
+    store.commit(Create(cluster(status="preparing")))
+    with pytest.raises(errors.Fenced) as caught:
+        store.commit(Create(Name("n", "x")), Remove(Cluster, "clu_1", version=1, fence={"status": "undoing"}))
+    assert caught.value.index == 1
+    assert store.get(Name, "n") is None
+    store.commit(Replace(cluster(status="undoing", version=2)))
+    with pytest.raises(errors.Conflict) as other:
+        store.commit(Remove(Cluster, "clu_1", version=1, fence={"status": "undoing"}))
+    assert not isinstance(other.value, errors.Fenced)
+    store.commit(Remove(Cluster, "clu_1", version=2, fence={"status": "undoing"}))
+    assert store.get(Cluster, "clu_1") is None
+    with pytest.raises(errors.Fenced):
+        store.commit(Remove(Cluster, "clu_1", version=2, fence={"status": "undoing"}))
+
+
+def test_a_fence_needs_a_version(store: Store) -> None:
+    with pytest.raises(ValueError, match="version"):
+        store.commit(Remove(Cluster, "clu_1", fence={"status": "undoing"}))

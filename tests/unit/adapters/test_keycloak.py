@@ -50,14 +50,24 @@ def reader(server: IdentityServer) -> Reader:
 def keycloak(server: IdentityServer, read: Reader, now: list[float] | None = None) -> Keycloak:
     moment = now if now is not None else [0.0]
     return Keycloak(
-        server.issuer, "stockyard", read_secret=read, admin_secret="stage/identity-admin", clock=lambda: moment[0]
+        server.issuer,
+        "stockyard",
+        installation="inst-1",
+        read_secret=read,
+        admin_secret="stage/identity-admin",
+        clock=lambda: moment[0],
     )
 
 
 @pytest.mark.parametrize("issuer", ["", "https://id.example.com", "https://id.example.com/realms/"])
 def test_an_issuer_must_name_a_realm(issuer: str):
     with pytest.raises(ValueError, match="realm"):
-        Keycloak(issuer, "stockyard", read_secret=str, admin_secret="x")
+        Keycloak(issuer, "stockyard", installation="inst-1", read_secret=str, admin_secret="x")
+
+
+def test_an_installation_is_needed():
+    with pytest.raises(ValueError, match="installation"):
+        Keycloak("https://id/realms/s", "stockyard", installation="", read_secret=str, admin_secret="x")
 
 
 def test_one_login_serves_until_the_token_is_old(server: IdentityServer):

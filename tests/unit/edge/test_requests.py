@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from stockyard.edge.requests import ACCEPTED, REFUSED, Deed, answer_of
-from stockyard.errors import ClusterNameInUse, StoreUnavailable
+from stockyard.errors import ClusterNameInUse, RequestInProgress, StoreUnavailable
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BODY = {
@@ -115,6 +115,17 @@ def test_what_may_pass_is_raised_and_taken_over_at_the_next_delivery(bus):
     first, second = bus.wishes
     assert second.claim.taken_over
     assert first.claim.randomness == second.claim.randomness
+
+
+def test_a_delivery_beside_the_first_one_is_not_refused_but_comes_again(bus):
+    def twice(wish):
+        with pytest.raises(RequestInProgress):
+            bus.send(detail={"body": BODY})
+        return {"cluster": "clu_1"}
+
+    bus.use = twice
+    assert bus.send(detail={"body": BODY})[0] == ACCEPTED
+    assert bus.send(detail={"body": BODY})[0] == ACCEPTED
 
 
 def test_a_refusal_of_the_use_case_is_the_answer(bus):

@@ -21,14 +21,14 @@ from local.memory import (
 )
 from local.memory_store import MemoryRegistry
 from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import ClusterCouldNotBeDeployed, StockyardError
+from stockyard.errors import ClusterCouldNotBeDeployed, PermissionDenied, StockyardError
 from stockyard.operations.advance import Fence
 from stockyard.operations.await_report import await_report, report_ready
 from stockyard.operations.create_cluster import NewCluster, create_cluster
 from stockyard.operations.fail_cluster import block, compensate, fail
 from stockyard.operations.run_phase import run_phase
 from stockyard.operations.services import Rules, Services
-from stockyard.ports import CloudWork, Create, Finding, Outcome, Tagged
+from stockyard.ports import CloudWork, Create, Finding, Outcome, Skipped, Tagged
 
 DOCUMENTS = Path(__file__).parents[3] / "stacks" / "workflows"
 
@@ -41,6 +41,9 @@ class MemoryProvider:
     faults: dict[str, list[StockyardError]] = field(default_factory=dict)
     late: dict[str, list[StockyardError]] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+    dark: set[str] = field(default_factory=set)
+    asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    """The tenant, account and regions of each look of a sweep; it cannot see ``dark`` regions."""
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         self._strike(self.faults, "inspect")
@@ -71,7 +74,18 @@ class MemoryProvider:
             work.ledger.gone(line)
         return Outcome(True)
 
-    def tagged(self, account: CloudAccount, installation: str, tenant: str, regions: Sequence[str]) -> Sequence[Tagged]:
+    def tagged(
+        self,
+        account: CloudAccount,
+        installation: str,
+        tenant: str,
+        regions: Sequence[str],
+        skipped: Skipped | None = None,
+    ) -> Sequence[Tagged]:
+        self.asked.append((tenant, account.id, tuple(regions)))
+        for region in self.dark & set(regions):
+            assert skipped is not None
+            skipped(region, PermissionDenied("the region is not enabled"))
         return [Tagged(v, k, "us-east-1", tenant, k.partition("-")[2], "1") for k, v in self.things.items()]
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:

@@ -17,6 +17,7 @@ from stockyard.errors import (
     PermissionDenied,
     PreconditionFailed,
     QuotaExceeded,
+    RequestInProgress,
     UnexpectedBehavior,
     VendorRefused,
     VendorThrottled,
@@ -24,7 +25,7 @@ from stockyard.errors import (
 )
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.cluster import progress
-from stockyard.operations.advance import Fence
+from stockyard.operations.advance import Fence, find
 from stockyard.operations.change_cluster import change_cluster
 from stockyard.operations.create_cluster import create_cluster, plan_creation
 from stockyard.operations.delete_cluster import delete_cluster, plan_deletion
@@ -167,8 +168,8 @@ def test_an_expired_acceptance_is_undone_by_the_sweep(world):
     world.identity.faults.before("delete_client", VendorUnavailable("down"))
     with pytest.raises(UnexpectedBehavior):
         world.create()
-    with pytest.raises(ClusterNameInUse):
-        world.create()
+    with pytest.raises(NotFound):
+        find(world.services, "demo")
     assert world.registry.due(Cluster, world.clock.now()) == []
     moment = world.clock.now() + timedelta(seconds=world.services.rules.lease_seconds + 1)
     [(tenant, left)] = world.registry.due(Cluster, moment)
@@ -177,6 +178,18 @@ def test_an_expired_acceptance_is_undone_by_the_sweep(world):
         delete_cluster(world.services, "demo", "ann")
     assert sweep_lease(world.services, left) == "undone"
     assert nothing_left(world)
+
+
+def test_who_wants_the_name_of_an_interrupted_undo_finishes_it(world):
+    world.identity.faults.after("create_client", VendorUnavailable("down"))
+    world.identity.faults.before("delete_client", VendorUnavailable("down"))
+    with pytest.raises(UnexpectedBehavior):
+        world.create()
+    with pytest.raises(RequestInProgress) as caught:
+        world.create()
+    assert caught.value.retry_after == 1
+    assert nothing_left(world)
+    assert world.create().status == "preparing"
 
 
 def test_names_and_quota_are_kept(world):
@@ -271,3 +284,27 @@ def test_a_try_that_takes_over_goes_on_with_the_half_made_cluster(world):
     assert (again.id, again.status, third) == (cluster_id, "preparing", again)
     assert len(world.identity.clients) == 1
     assert world.services.store.get(Counter, "quota/clusters").value == 1
+
+
+def test_a_second_run_of_the_last_phase_changes_nothing(world):
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "ready"
+    ready, operation = world.cluster(cluster), operation_of(world, cluster)
+    events = len(world.services.store.list(Event, limit=200).items)
+    for phase in ("complete", "deploy"):
+        assert run_phase(world.services, Fence(cluster.id, operation.id, ready.attempt), phase).done
+    assert (world.cluster(cluster), operation_of(world, cluster)) == (ready, operation)
+    assert len(world.services.store.list(Event, limit=200).items) == events
+
+
+def test_a_late_worker_leaves_a_failed_operation_as_it_is(world):
+    cluster = world.create()
+    world.provider.faults["network"] = [PermissionDenied("no")]
+    world.drive(cluster, "provision_cluster")
+    failed, operation = world.cluster(cluster), operation_of(world, cluster)
+    assert operation.status == "failed"
+    run_phase(world.services, Fence(cluster.id, operation.id, failed.attempt), "account")
+    world.provider.faults["network"] = [VendorRefused("no")]
+    with pytest.raises(VendorRefused):
+        run_phase(world.services, Fence(cluster.id, operation.id, failed.attempt), "network")
+    assert (world.cluster(cluster), operation_of(world, cluster)) == (failed, operation)

@@ -6,14 +6,25 @@ Vendor failures come out as ``stockyard.errors.VendorError`` leaves, store failu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from stockyard.domain import writes
 from stockyard.domain.records import CloudAccount, Cluster, Record, Resource
+from stockyard.errors import VendorError
 
 R = TypeVar("R", bound=Record)
+
+# What a transaction is made of belongs to the port, for those who use it.
+Add = writes.Add
+Check = writes.Check
+Create = writes.Create
+Put = writes.Put
+Remove = writes.Remove
+Replace = writes.Replace
+Write = writes.Write
 
 
 class Clock(Protocol):
@@ -29,61 +40,6 @@ class Clock(Protocol):
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """Insert; conflicts when a record of that kind and id exists."""
-
-    record: Record
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Overwrite; conflicts unless the stored version is ``record.version - 1``.
-
-    ``fence`` names attributes that must have the given values in the stored record besides.
-    """
-
-    record: Record
-    fence: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """Insert or overwrite without looking; only for facts and quotas, where the last writer is right."""
-
-    record: Record
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Delete. With ``version`` it conflicts on another one; without, a missing record is no error."""
-
-    kind: type[Record]
-    id: str
-    version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Conflicts unless the record exists with these attribute values (the fence of background work)."""
-
-    kind: type[Record]
-    id: str
-    equals: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    """Add ``by`` to a counter. Conflicts when the result would exceed ``limit``; never falls below 0."""
-
-    counter: str
-    by: int
-    limit: int | None = None
-
-
-Write = Create | Replace | Put | Remove | Check | Add
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +91,11 @@ class Registry(Protocol):
     def store(self, tenant: str) -> Store: ...
 
     def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
-        """(tenant, record) of outbox items, ``accepting`` clusters and expired leases whose time is ``before``."""
+        """(tenant, record) of outbox items, and of ``accepting`` and ``undoing`` clusters, due ``before`` then."""
         ...
 
-    def all(self, kind: type[R], limit: int = 1000) -> Sequence[tuple[str, R]]:
-        """(tenant, record) of every cloud account or cluster. Consistency is eventual."""
+    def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
+        """(tenant, record) of every cloud account or cluster, read as the caller goes on. Consistency is eventual."""
         ...
 
     def tenant_of(self, kind: type[R], id: str) -> str | None:
@@ -172,26 +128,30 @@ class IdentityClient:
 
 
 class Identity(Protocol):
-    """The clients of the Keycloak realm."""
+    """The clients of the Keycloak realm that belong to this installation. Another one may use the same realm: its
+    clients are someone else's, whatever cluster they name."""
 
     def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
         """Make a confidential client with a service account, a hardcoded tenant mapper (``organization``), an
-        audience mapper and the attribute ``stockyard.cluster_id`` = ``owner``. When one of that ``client_id`` exists:
-        returned (secret set anew) if its ownership attribute is ``owner``, else ``VendorConflict``."""
+        audience mapper and the attributes ``stockyard.cluster_id`` = ``owner`` and ``stockyard.installation``. When one
+        of that ``client_id`` exists: returned (secret set anew) if it is ``owner``'s, else ``VendorConflict``."""
         ...
 
-    def find_client(self, client_id: str) -> IdentityClient | None: ...
+    def find_client(self, client_id: str) -> IdentityClient | None:
+        """The client, or None. ``owner`` is empty when it is not this installation's."""
+        ...
 
     def client_secret(self, client_id: str) -> str:
         """The current secret. ``VendorNotFound`` when the client is gone."""
         ...
 
-    def delete_client(self, *, client_id: str, owner: str) -> bool:
-        """Delete if owned by ``owner``. False when there was none or it belongs to someone else."""
+    def delete_client(self, *, client_id: str, owner: str, uuid: str | None = None) -> bool:
+        """Delete if owned by ``owner``; with ``uuid`` only that very one, not one made later under the same name.
+        False when there was none or it belongs to someone else."""
         ...
 
     def owned_clients(self) -> Sequence[IdentityClient]:
-        """Every client that carries our ownership attribute (for the sweep)."""
+        """Every client of this installation's clusters (for the sweep)."""
         ...
 
     def service_token(self) -> str:
@@ -272,9 +232,11 @@ class Ledger(Protocol):
     """Where a provider writes its intent before each cloud call that makes something (law 3)."""
 
     def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
-        """The line for (kind, key) of this phase: the existing one, or a new one in state ``intended``.
+        """The line for (kind, key) of this phase: the made one, or one in state ``intended`` as of now.
 
-        Raises ``Fenced`` when the operation no longer owns the cluster."""
+        A line that is intended again keeps its token, its detail and, as ``detail["since"]``, its first moment.
+        ``NotYetVisible`` when another worker intends the same, ``Fenced`` when the operation does not own the cluster.
+        """
         ...
 
     def made(self, resource: Resource, vendor_id: str, detail: Mapping[str, Any] | None = None) -> Resource:
@@ -341,6 +303,10 @@ class Tagged:
     created_at: str | None = None
 
 
+Skipped = Callable[[str, VendorError], None]
+"""Is told a region that a sweep could not look at, and why."""
+
+
 class ClusterProvider(Protocol):
     """One way to make clusters. Phase names are those of the workflow documents."""
 
@@ -356,8 +322,19 @@ class ClusterProvider(Protocol):
         """Remove what the phase made, found by ledger line or, for lines that are only intended, by token and tags."""
         ...
 
-    def tagged(self, account: CloudAccount, installation: str, tenant: str, regions: Sequence[str]) -> Sequence[Tagged]:
-        """Everything in the account that carries our tags (for the sweep)."""
+    def tagged(
+        self,
+        account: CloudAccount,
+        installation: str,
+        tenant: str,
+        regions: Sequence[str],
+        skipped: Skipped | None = None,
+    ) -> Sequence[Tagged]:
+        """Everything in the account that carries our tags (for the sweep).
+
+        A region that cannot be asked is told to ``skipped`` and left out; without ``skipped``, or when no region
+        answers, its error is raised.
+        """
         ...
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:

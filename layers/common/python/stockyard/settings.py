@@ -34,6 +34,8 @@ class Settings:
     """AWS account of an event's envelope -> tenant."""
     visibility_seconds: int = 60
     """How long a cloud may hide what it just made."""
+    worker_seconds: int = 120
+    """How long one run of a phase may last; the phases function's time-out ends it then."""
     sweep_grace_seconds: int = 3600
     report_only: bool = False
 
@@ -80,6 +82,7 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         principal_pattern=text("PRINCIPAL_PATTERN"),
         event_tenants=event_tenants,
         visibility_seconds=number("VISIBILITY_SECONDS", 60),
+        worker_seconds=number("WORKER_SECONDS", 120),
         sweep_grace_seconds=number("SWEEP_GRACE_SECONDS", 3600),
         report_only=text("REPORT_ONLY") == "true",
     )

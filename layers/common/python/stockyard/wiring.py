@@ -109,6 +109,7 @@ def identity() -> ports.Identity:
     return Keycloak(
         chosen.issuer,
         chosen.audience,
+        installation=installation(),
         read_secret=lambda name: secrets().own(name),
         admin_secret=chosen.identity_admin_secret,
     )
@@ -201,6 +202,7 @@ def rules() -> Rules:
         issuer=chosen.issuer,
         api_url=chosen.api_url,
         audience=chosen.audience,
+        in_flight_seconds=chosen.worker_seconds + chosen.visibility_seconds,
         sweep_grace_seconds=chosen.sweep_grace_seconds,
         report_only=chosen.report_only,
     )

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from stockyard.adapters.keycloak_clients import (
-    OWNER,
     SERVICE,
     SERVICE_CLIENT,
     attributes,
     cluster_client,
     confidential,
+    owner_of,
     view,
 )
 from stockyard.errors import (
@@ -54,6 +54,7 @@ class _Session:
 class Keycloak:
     """``ports.Identity`` over the admin API of the realm that ``issuer`` names.
 
+    Clients are marked with ``installation``; those of another installation are someone else's.
     ``read_secret`` gives the text of a secret by name; that of ``admin_secret`` is ``{"client_id", "client_secret"}``
     of a client with the role ``manage-clients``. It may name an own ``service_client_id`` and
     ``service_client_secret``; otherwise a service client without any role is made in the realm. The admin client's
@@ -65,6 +66,7 @@ class Keycloak:
         issuer: str,
         audience: str,
         *,
+        installation: str,
         read_secret: Callable[[str], str],
         admin_secret: str,
         clock: Callable[[], float] = time.monotonic,
@@ -72,6 +74,9 @@ class Keycloak:
         base, mark, realm = issuer.rstrip("/").rpartition("/realms/")
         if not mark or not realm:
             raise ValueError(f"the issuer {issuer!r} is not that of a Keycloak realm")
+        if not installation:
+            raise ValueError("without an installation every client would look like ours")
+        self._installation = installation
         self._base, self._realm, self._audience = base, realm, audience
         self._read_secret, self._admin_secret = read_secret, admin_secret
         self._clock = clock
@@ -80,29 +85,36 @@ class Keycloak:
 
     def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
         """Make the client, or adopt it when it is ``owner``'s (its secret is set anew); else ``VendorConflict``."""
-        wanted = cluster_client(client_id, owner=owner, tenant=tenant, secret=secret, audience=self._audience)
-        return self._retried(lambda: self._create(wanted, OWNER, owner))
+        wanted = cluster_client(
+            client_id,
+            installation=self._installation,
+            owner=owner,
+            tenant=tenant,
+            secret=secret,
+            audience=self._audience,
+        )
+        return self._retried(lambda: self._create(wanted))
 
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None. ``owner`` is empty when it is not ours."""
         found = self._retried(lambda: self._look_up(client_id))
-        return view(found) if found is not None else None
+        return view(found, self._installation) if found is not None else None
 
     def client_secret(self, client_id: str) -> str:
         """The current secret. ``VendorNotFound`` when the client is gone."""
         return self._retried(lambda: self._secret_of(client_id))
 
-    def delete_client(self, *, client_id: str, owner: str) -> bool:
-        """Delete if owned by ``owner``. False when there was none or it belongs to someone else."""
-        return self._retried(lambda: self._delete(client_id, owner))
+    def delete_client(self, *, client_id: str, owner: str, uuid: str | None = None) -> bool:
+        """Delete if owned by ``owner``, with ``uuid`` only that very one; see ``ports.Identity.delete_client``."""
+        return self._retried(lambda: self._delete(client_id, owner, uuid))
 
     def owned_clients(self) -> Sequence[IdentityClient]:
-        """Every client that carries our ownership attribute, read page by page."""
+        """Every client that carries this installation's ownership attributes, read page by page."""
         found: list[IdentityClient] = []
         first = 0
         while True:
             page = self._retried(lambda start=first: self._page(first=start, max=_PAGE))  # type: ignore[misc]
-            found.extend(view(one) for one in page if attributes(one).get(OWNER))
+            found.extend(view(one, self._installation) for one in page if owner_of(one, self._installation))
             if len(page) < _PAGE:
                 return found
             first += _PAGE
@@ -121,28 +133,30 @@ class Keycloak:
 
     # --- one try of each ---------------------------------------------------------------------------------------------
 
-    def _create(self, wanted: Mapping[str, Any], attribute: str, value: str) -> IdentityClient:
+    def _create(self, wanted: Mapping[str, Any]) -> IdentityClient:
         try:
             with self._calling() as admin:
                 made = admin.create_client(dict(wanted))
         except VendorConflict:
-            return self._adopt(wanted, attribute, value)
-        return IdentityClient(str(made), str(wanted["clientId"]), str(wanted["attributes"].get(OWNER, "")))
+            return self._adopt(wanted)
+        return view({**wanted, "id": made}, self._installation)
 
-    def _adopt(self, wanted: Mapping[str, Any], attribute: str, value: str) -> IdentityClient:
+    def _adopt(self, wanted: Mapping[str, Any]) -> IdentityClient:
         client_id = str(wanted["clientId"])
         found = self._look_up(client_id)
         if found is None:
             raise VendorUnavailable(f"the client {client_id} came and went", code="409")
-        if attributes(found).get(attribute) != value:
+        if owner_of(found, self._installation) != owner_of(wanted, self._installation):
             raise VendorConflict(f"the client {client_id} belongs to someone else", code="409")
         with self._calling() as admin:
             admin.update_client(found["id"], {"clientId": client_id, "secret": wanted["secret"]})
-        return view(found)
+        return view(found, self._installation)
 
-    def _delete(self, client_id: str, owner: str) -> bool:
+    def _delete(self, client_id: str, owner: str, uuid: str | None) -> bool:
         found = self._look_up(client_id)
-        if found is None or not owner or attributes(found).get(OWNER) != owner:
+        if found is None or not owner or owner_of(found, self._installation) != owner:
+            return False
+        if uuid is not None and found["id"] != uuid:
             return False
         try:
             with self._calling() as admin:

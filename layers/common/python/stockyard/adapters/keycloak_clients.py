@@ -10,12 +10,16 @@ from stockyard.ports import IdentityClient
 
 OWNER = "stockyard.cluster_id"
 """The attribute that says which cluster a client belongs to."""
+INSTALLATION = "stockyard.installation"
+"""The attribute that says which installation made a client: stages may share a realm, and do not know each other."""
 SERVICE = "stockyard.service"
 """The attribute of Stockyard's own service client. It has no owner, so that the sweep never sees it."""
 SERVICE_CLIENT = "stockyard-service"
 
 
-def cluster_client(client_id: str, *, owner: str, tenant: str, secret: str, audience: str) -> dict[str, Any]:
+def cluster_client(
+    client_id: str, *, installation: str, owner: str, tenant: str, secret: str, audience: str
+) -> dict[str, Any]:
     """The representation of a cluster's client: a service account whose tokens name the tenant and are for us."""
     mappers = [
         _mapper(
@@ -25,7 +29,7 @@ def cluster_client(client_id: str, *, owner: str, tenant: str, secret: str, audi
         ),
         _mapper("audience", "oidc-audience-mapper", {"included.custom.audience": audience}),
     ]
-    return confidential(client_id, secret, {OWNER: owner}, mappers)
+    return confidential(client_id, secret, {OWNER: owner, INSTALLATION: installation}, mappers)
 
 
 def confidential(
@@ -65,6 +69,12 @@ def attributes(client: Mapping[str, Any]) -> Mapping[str, str]:
     return client.get("attributes") or {}
 
 
-def view(client: Mapping[str, Any]) -> IdentityClient:
+def owner_of(client: Mapping[str, Any], installation: str) -> str:
+    """The cluster that a client belongs to; empty when this installation did not make it."""
+    found = attributes(client)
+    return found.get(OWNER, "") if found.get(INSTALLATION) == installation else ""
+
+
+def view(client: Mapping[str, Any], installation: str) -> IdentityClient:
     """What the port shows of a client: never its secret."""
-    return IdentityClient(str(client["id"]), str(client["clientId"]), attributes(client).get(OWNER, ""))
+    return IdentityClient(str(client["id"]), str(client["clientId"]), owner_of(client, installation))

@@ -13,6 +13,9 @@ from stockyard.domain.conditions import Condition
 
 SCHEMA = 1
 
+UNSEEN = frozenset({"accepting", "undoing"})
+"""Statuses of clusters that were not handed over: nobody is shown them, and a schedule looks at them."""
+
 
 @dataclass(frozen=True, slots=True)
 class CloudAccount:
@@ -39,7 +42,8 @@ class CloudAccount:
 class Cluster:
     """One Kubernetes cluster.
 
-    ``status`` is ``accepting`` (leased, not yet visible), ``preparing``, ``ready``, ``failed`` or ``deleting``.
+    ``status`` is ``accepting`` (leased, not yet visible), ``preparing``, ``ready``, ``failed``, ``deleting``, or
+    ``undoing`` (an acceptance that is taken back: never visible).
     ``generation`` counts the operations on the cluster; with ``operation_id`` it is the fence of background work.
     """
 

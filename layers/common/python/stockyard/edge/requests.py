@@ -46,12 +46,15 @@ def answer_of(
 ) -> tuple[str, dict[str, Any]]:
     """(detail type, detail) of the answer. ``tenant`` comes from the envelope's account, never from the detail.
 
-    Failures that may pass are raised, so that the event is delivered again; every other one is ``RequestRefused``.
+    Failures that may pass are raised, so that the event is delivered again, also when a delivery of the same request
+    is still at work: it may yet be accepted. Every other one is ``RequestRefused``.
     """
     base = {"request": str(event.get("id", "")), "detail_type": str(event.get("detail-type", ""))}
     try:
         done = _carry_out(event, tenant, deeds, keys_of, now)
     except CallerError as error:
+        if error.retryable:
+            raise
         problem = problems.document(error, instance="event", request_id=base["request"])
         return REFUSED, {**base, "problem": problem}
     return ACCEPTED, {**base, **done}

@@ -2,7 +2,7 @@
 
 ::
 
-    accepting ──> preparing ──> ready
+    accepting ──> preparing ──> ready        accepting ──> undoing ──> gone
                      │ ▲          │
                failed┘ └resume    │
                  │                │
@@ -22,7 +22,8 @@ from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change, Happening
 
 MOVES: dict[str, frozenset[str]] = {
-    "accepting": frozenset({"preparing"}),
+    "accepting": frozenset({"preparing", "undoing"}),
+    "undoing": frozenset(),
     "preparing": frozenset({"ready", "failed", "deleting"}),
     "ready": frozenset({"deleting"}),
     "failed": frozenset({"preparing", "deleting"}),
@@ -57,6 +58,11 @@ def new_operation(id: str, kind: str, subject: str, actor: str, now: str) -> Ope
 def execution_name(operation: Operation) -> str:
     """The name of the execution that carries this attempt: a second start is the same start."""
     return f"{operation.id}-{operation.attempt}"
+
+
+def take_back(cluster: Cluster, now: str) -> Cluster:
+    """An acceptance that is not handed over any more: what it made is removed, then its record."""
+    return _move(cluster, "undoing", now)
 
 
 def prepare(cluster: Cluster, operation: Operation, now: str) -> Change:
@@ -109,8 +115,10 @@ def phase_of(operation: Operation, name: str) -> PhaseRecord:
 
 
 def begin_phase(cluster: Cluster, operation: Operation, phase: str, now: str) -> Change | None:
-    """The phase starts; None when it already runs in this attempt."""
+    """The phase starts; None when it already runs in this attempt, or when the operation has ended."""
     record = phase_of(operation, phase)
+    if operation.status != "running":
+        return None
     if record.state == "running" and record.attempt == operation.attempt:
         return None
     operation = _with_phase(
@@ -128,8 +136,8 @@ def begin_phase(cluster: Cluster, operation: Operation, phase: str, now: str) ->
 
 
 def note_phase(cluster: Cluster, operation: Operation, phase: str, message: str, now: str) -> Change | None:
-    """The phase says where it is; None when it said so before."""
-    if phase_of(operation, phase).message == message:
+    """The phase says where it is; None when it said so before, or when the operation has ended."""
+    if operation.status != "running" or phase_of(operation, phase).message == message:
         return None
     operation = _with_phase(operation, phase, now, message=message)
     return Change(_touch(cluster, now), operation)
@@ -138,8 +146,8 @@ def note_phase(cluster: Cluster, operation: Operation, phase: str, message: str,
 def end_phase(
     cluster: Cluster, operation: Operation, phase: str, message: str, now: str, *, skipped: bool = False
 ) -> Change | None:
-    """The phase is done (or ``skipped``); None when that was already recorded."""
-    if phase_of(operation, phase).state in ("succeeded", "skipped"):
+    """The phase is done (or ``skipped``); None when that was already recorded, or when the operation has ended."""
+    if operation.status != "running" or phase_of(operation, phase).state in ("succeeded", "skipped"):
         return None
     state = "skipped" if skipped else "succeeded"
     operation = _with_phase(operation, phase, now, state=state, ended_at=now, message=message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stockyard.domain.records import Cluster, Name, Operation
+from stockyard.domain.records import UNSEEN, Cluster, Name, Operation
 from stockyard.errors import Conflict, Fenced, NotFound
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle.change import Change
@@ -63,12 +63,12 @@ def commit(services: Services, actor: str, change: Change, extra: Sequence[Write
 
 
 def find(services: Services, id_or_name: str) -> Cluster:
-    """The cluster by id or name. ``NotFound`` also for one that is only being accepted or is another tenant's."""
+    """The cluster by id or name. ``NotFound`` also for one that was not handed over or is another tenant's."""
     cluster_id = id_or_name
     if not id_or_name.startswith("clu_"):
         name = services.store.get(Name, f"cluster/{id_or_name}")
         cluster_id = name.owner if name else ""
     cluster = services.store.get(Cluster, cluster_id) if cluster_id else None
-    if cluster is None or cluster.status == "accepting":
+    if cluster is None or cluster.status in UNSEEN:
         raise NotFound(f"There is no cluster {id_or_name}.")
     return cluster

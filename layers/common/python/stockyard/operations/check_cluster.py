@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stockyard.domain import times
+from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import FieldProblem, InvalidInput, VendorError
 from stockyard.operations.advance import Fence
 from stockyard.operations.ledger import StoreLedger
+from stockyard.operations.plan_cluster import control_plane_type
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Finding
 
@@ -80,6 +82,23 @@ def _catalog_findings(services: Services, settings: Mapping[str, Any]) -> Iterat
     for pointer, name in _instance_types(settings):
         if services.prices.offered(region, name) is False:
             yield Finding(pointer, f"{name} is not offered in {region}.")
+    yield from _size_findings(services, settings, region)
+
+
+def _size_findings(services: Services, settings: Mapping[str, Any], region: str) -> Iterator[Finding]:
+    """A type that is too small for a control plane, where the person has written it. What is not known may do."""
+    pointer, name = "/settings/control_plane_instance_type", control_plane_type(settings)
+    for i, group in enumerate(settings.get("autoscaler_node_groups") or ()):
+        if group.get("role") == "control":
+            pointer = f"/settings/autoscaler_node_groups/{i}/instance_types/0"
+            break
+    known = services.prices.instance(region, name)
+    if known and (known["vcpu"] < LEAST_VCPU or known["memory_mib"] < LEAST_MEMORY_MIB):
+        yield Finding(
+            pointer,
+            f"{name} has {known['vcpu']} vCPU and {known['memory_mib']} MiB; a control plane needs at least"
+            f" {LEAST_VCPU} vCPU and {LEAST_MEMORY_MIB} MiB. Choose a larger type.",
+        )
 
 
 def expired(services: Services, lease: str | None) -> bool:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import ids, times
-from stockyard.domain.records import Cluster, Name, Operation, Quota
+from stockyard.domain.records import UNSEEN, Cluster, Name, Operation, Quota
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
@@ -80,10 +80,11 @@ def create_cluster(
     """The cluster in status ``preparing``, and warnings.
 
     ``id`` is given by a request with an ``Idempotency-Key``: the same in every try, so that a try that takes over
-    from a crashed one goes on with its half-made cluster. Raises ``InvalidInput``, ``ClusterNameInUse``,
-    ``QuotaExceeded``; ``UnexpectedBehavior`` when the Keycloak client cannot be made, and then nothing is left.
+    from a crashed one goes on with its half-made cluster, under a new lease. Raises ``InvalidInput``,
+    ``ClusterNameInUse``, ``QuotaExceeded``; ``RequestInProgress`` when another try has the cluster;
+    ``UnexpectedBehavior`` when the Keycloak client cannot be made, and then nothing is left.
     """
-    begun = services.store.get(Cluster, id) if id else None
+    begun = _taken_over(services, id) if id else None
     if begun is not None and begun.status != "accepting":
         return begun, ()
     findings: Sequence[Finding] = ()
@@ -101,6 +102,25 @@ def create_cluster(
         undo(services, begun)
         raise UnexpectedBehavior(f"The Keycloak client could not be made ({error.error_type}).") from error
     return _hand_over(services, begun, actor), findings
+
+
+def _taken_over(services: Services, id: str) -> Cluster | None:
+    """What an earlier try of the request has left, with the lease renewed if it is not handed over; None if nothing."""
+    begun = services.store.get(Cluster, id)
+    if begun is None or begun.status not in UNSEEN:
+        return begun
+    if begun.status == "undoing":
+        if undo(services, begun):
+            return None
+        raise RequestInProgress("An unfinished try is being undone. Send the request again.", retry_after=1)
+    lease = times.to_text(services.clock.now() + timedelta(seconds=services.rules.lease_seconds))
+    renewed: Cluster = replace(begun, lease_expires_at=lease, version=begun.version + 1)
+    try:
+        # The sweep and the earlier try, if it lives, hold the old version: neither can undo or hand over any more.
+        services.store.commit(Replace(renewed, fence={"status": "accepting"}))
+    except Conflict as conflict:
+        raise RequestInProgress("Another try of this request is at work.", retry_after=1) from conflict
+    return renewed
 
 
 def _holder(services: Services, name: str) -> Cluster | None:
@@ -129,13 +149,17 @@ def _accept(services: Services, draft: Cluster) -> Cluster:
         if conflict.index != 0:
             raise
         holder = _holder(services, draft.name)
-        if holder is None or holder.status != "accepting" or not expired(services, holder.lease_expires_at):
+        if holder is None or not _given_up(services, holder):
             raise ClusterNameInUse(f"There is a cluster called {draft.name}.") from conflict
         undo(services, holder)
         raise RequestInProgress(
-            f"An unfinished creation of {draft.name} was just undone. Send the request again.", retry_after=1
+            f"An unfinished creation of {draft.name} is undone now. Send the request again.", retry_after=1
         ) from conflict
     return draft
+
+
+def _given_up(services: Services, holder: Cluster) -> bool:
+    return holder.status == "undoing" or (holder.status == "accepting" and expired(services, holder.lease_expires_at))
 
 
 def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:
@@ -147,6 +171,10 @@ def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:
     try:
         services.store.commit(Replace(cluster, fence={"status": "accepting"}), Create(told), *writes)
     except Conflict as conflict:
+        stored = services.store.get(Cluster, accepted.id)
+        if stored is not None and stored.status not in UNSEEN:
+            # Another try of the same request was faster: its cluster is the answer.
+            return stored
         undo(services, accepted)
         raise UnexpectedBehavior("The creation took too long and was undone. Send the request again.") from conflict
     return cluster

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from stockyard.domain import times
 from stockyard.domain.records import Cluster, Fact, Name
 from stockyard.errors import Conflict
 from stockyard.lifecycle import cluster as lifecycle
@@ -15,19 +18,38 @@ from stockyard.ports import Add, Outcome, Remove, Replace
 FACTS = ("reported_ready", "task_token", "bootstrapped")
 
 
-def anything_made(services: Services, cluster: Cluster, phase: str) -> bool:
+_LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
+"""Phases that also remove what the cluster's own nodes made, which no line names."""
+
+
+def anything_to_remove(services: Services, cluster: Cluster, phase: str) -> bool:
     """Whether a removal has to talk to the cloud at all. What a cluster's nodes made needs a network to stand in."""
-    return bool(lines_of(services, cluster.id, None if phase == "leftovers" else phase))
+    return bool(lines_of(services, cluster.id, None if phase in _LOOKS_BEYOND_ITS_LINES else phase))
 
 
 def settle(services: Services, cluster: Cluster) -> Outcome:
-    """Stop a provisioning that still runs. Its workers are fenced off already; this only ends the waiting."""
-    if cluster.execution is None:
-        return Outcome(True)
-    services.workflows.stop("provision", cluster.execution)
-    if services.workflows.running("provision", cluster.execution):
-        return Outcome(False, "Waiting for the provisioning to stop.", wait_seconds=5)
+    """Stop a provisioning that still runs, and wait until none of its calls can make anything more.
+
+    The fence refuses every new intent, but a worker that had one may still make its call, and the cloud may hide
+    what came of it. Only then do the later phases see all there is. A cluster without open intents waits for nothing.
+    """
+    if cluster.execution is not None:
+        services.workflows.stop("provision", cluster.execution)
+        if services.workflows.running("provision", cluster.execution):
+            return Outcome(False, "Waiting for the provisioning to stop.", wait_seconds=5)
+    left = _in_flight_seconds(services, cluster)
+    if left > 0:
+        return Outcome(False, "Waiting for calls of the provisioning that may still be under way.", wait_seconds=left)
     return Outcome(True)
+
+
+def _in_flight_seconds(services: Services, cluster: Cluster) -> int:
+    """Seconds until what the youngest open intent may have led to must be visible; 0 when it is."""
+    intents = [line.intended_at for line in lines_of(services, cluster.id) if line.state == "intended"]
+    if not intents:
+        return 0
+    age = (services.clock.now() - times.from_text(max(intents))).total_seconds()
+    return max(0, math.ceil(services.rules.in_flight_seconds - age))
 
 
 def remove_client(services: Services, cluster: Cluster) -> Outcome:

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain.records import Cluster, Resource
-from stockyard.errors import Conflict, Fenced
+from stockyard.errors import Conflict, Fenced, NotYetVisible
 from stockyard.operations.advance import Fence
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Replace
+
+SINCE = "since"
+"""In a line's detail: the moment of the first try with the line's token; ``intended_at`` is that of the last."""
 
 
 def token_of(cluster: Cluster, kind: str, key: str) -> str:
@@ -36,9 +39,13 @@ class StoreLedger:
     def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
         """See ``ports.Ledger.intend``."""
         old = self.services.store.get(Resource, self._id(kind, key))
-        token = token_of(self.cluster, kind, key)
-        if old is not None and (old.state == "made" or (old.state == "intended" and old.token == token)):
+        if old is not None and old.state == "made":
             return old
+        token, now = token_of(self.cluster, kind, key), self.services.now()
+        again = old if old is not None and old.token == token else None
+        # A call that repeats a token must repeat its parameters, and the first moment is one of them (a tag).
+        since = str(again.detail.get(SINCE) or again.intended_at) if again else now
+        known = again.detail if again is not None and again.state == "intended" else {}
         line = Resource(
             id=self._id(kind, key),
             cluster_id=self.cluster.id,
@@ -49,8 +56,8 @@ class StoreLedger:
             state="intended",
             region=str(self.cluster.settings.get("region_name", "")),
             account_id=self.cluster.cloud_account_id,
-            intended_at=self.services.now(),
-            detail=dict(detail or {}),
+            intended_at=now,
+            detail={**(detail or {}), **known, SINCE: since},
             version=old.version + 1 if old else 1,
         )
         owned = Check(
@@ -65,7 +72,8 @@ class StoreLedger:
         except Conflict as conflict:
             if conflict.index == 0:
                 raise Fenced("Another operation owns the cluster now.") from conflict
-            raise
+            # Two workers of one attempt: the other one's call comes first, and this one looks for it the next time.
+            raise NotYetVisible(f"{kind} {key} is being made by another worker") from conflict
         return line
 
     def made(self, resource: Resource, vendor_id: str, detail: Mapping[str, Any] | None = None) -> Resource:

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stockyard.domain.control_plane import DISK_GIB
 from stockyard.ports import Finding, PriceList
 
 HOURS_A_MONTH = 730
 DEFAULT_TYPE = "t3.xlarge"
-ROOT_DISK_GB = 80
+BALANCER_ADDRESSES = 2
+"""Public addresses of the load balancer: one a zone; in a given VPC at most as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +44,18 @@ def price_items(settings: Mapping[str, Any], prices: PriceList) -> list[PriceIte
     known = prices.instance(region, machine)
     gigabyte_month = prices.rate(region, "gp3")
     own_network = not settings.get("vpc_id") and not settings.get("subnet_id")
-    addresses = (
-        (2 if own_network else 0) + (1 if settings.get("public_control_plane") else 0) + (1 if own_network else 0)
-    )
-    disk = None if gigabyte_month is None else gigabyte_month * ROOT_DISK_GB / HOURS_A_MONTH
+    nat_addresses = 1 if own_network else 0
+    addresses = BALANCER_ADDRESSES + nat_addresses + (1 if settings.get("public_control_plane") else 0)
+    disk = None if gigabyte_month is None else gigabyte_month * DISK_GIB / HOURS_A_MONTH
     items = [
         PriceItem(f"control plane instance {machine}", 1, known["usd_hour"] if known else None),
-        PriceItem(f"control plane disk gp3 {ROOT_DISK_GB} GB", 1, disk),
+        PriceItem(f"control plane disk gp3 {DISK_GIB} GiB", 1, disk),
         PriceItem("network load balancer", 1, prices.rate(region, "network_load_balancer")),
     ]
     if own_network:
         items.append(PriceItem("NAT gateway", 1, prices.rate(region, "nat_gateway")))
-    if addresses:
-        address = prices.rate(region, "public_ipv4")
-        items.append(PriceItem("public IPv4 address", addresses, None if address is None else address * addresses))
+    address = prices.rate(region, "public_ipv4")
+    items.append(PriceItem("public IPv4 address", addresses, None if address is None else address * addresses))
     return items
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, Cluster, Fact
-from stockyard.errors import StockyardError
+from stockyard.errors import StockyardError, VendorError
 from stockyard.lifecycle import sweeping
 from stockyard.operations import sweep_clusters, sweep_orphans
 from stockyard.operations.services import Services
@@ -16,6 +17,8 @@ from stockyard.operations.sweep_orphans import Suspect
 from stockyard.ports import Clock, Put, Registry
 
 PLATFORM = "_platform"
+TURN = "swept-last"
+"""The platform's fact of whose turn it was last: a tenant's, or the platform's own."""
 MARK = "swept-table"
 """The platform's fact of the last sweep: which table it was, and when."""
 
@@ -52,19 +55,19 @@ class Reaper:
         """
         tally = _Tally()
         trusted = self._trusted(reconciled)
-        clusters = self.registry.all(Cluster)
         if trusted:
             for tenant, cluster in self.registry.due(Cluster, self.clock.now()):
                 tally.attempt(cluster.id, self._lease(tenant, cluster, tally))
-            for tenant, cluster in clusters:
-                tally.attempt(cluster.id, self._cluster(tenant, cluster.id, tally))
-        accounts = self.registry.all(CloudAccount)
-        for tenant in sorted({tenant for tenant, _ in (*accounts, *clusters)}):
-            own = [account for owner, account in accounts if owner == tenant]
-            tally.attempt(tenant, self._tenant(self._services(tenant, trusted), own, tally))
-        if accounts or clusters:
-            platform = self._services(PLATFORM, trusted)
-            tally.attempt("realm", self._realm(platform, [tenant for tenant, _ in clusters], tally))
+        tenants = self._clusters(trusted, tally)
+        accounts: dict[str, list[CloudAccount]] = {}
+        for tenant, account in self.registry.all(CloudAccount):
+            accounts.setdefault(tenant, []).append(account)
+        tenants |= accounts.keys()
+        for tenant in self._in_turn(tenants):
+            if tenant == PLATFORM:
+                tally.attempt("realm", self._realm(trusted, tally))
+            else:
+                tally.attempt(tenant, self._tenant(tenant, trusted, accounts.get(tenant, ()), tally))
         return {
             "distrusted": not trusted,
             "done": tally.done,
@@ -73,6 +76,30 @@ class Reaper:
             "stopped": tally.stopped,
             "failures": tally.failures,
         }
+
+    def _clusters(self, trusted: bool, tally: _Tally) -> set[str]:
+        """Go through all clusters, and name the tenants they belong to."""
+        tenants = set()
+        for tenant, cluster in self.registry.all(Cluster):
+            tenants.add(tenant)
+            if trusted:
+                tally.attempt(cluster.id, self._cluster(tenant, cluster.id, tally))
+        return tenants
+
+    def _in_turn(self, tenants: Set[str]) -> Iterator[str]:
+        """The tenants, and the platform for the realm they share, from behind the one whose turn was the last.
+
+        A sweep may run out of time on the way; the next one then goes on where it stopped.
+        """
+        if not tenants:
+            return
+        store = self.registry.platform()
+        order = sorted({*tenants, PLATFORM})
+        last = store.get(Fact, TURN)
+        start = bisect_right(order, last.value) if last else 0
+        for name in (*order[start:], *order[:start]):
+            store.commit(Put(Fact(TURN, name, times.to_text(self.clock.now()))))
+            yield name
 
     def _trusted(self, reconciled: bool) -> bool:
         """Whether this is the table of the last sweep. Only then the mark moves on."""
@@ -102,8 +129,11 @@ class Reaper:
 
         return work
 
-    def _tenant(self, services: Services, accounts: Sequence[CloudAccount], tally: _Tally) -> Callable[[], None]:
+    def _tenant(
+        self, tenant: str, trusted: bool, accounts: Sequence[CloudAccount], tally: _Tally
+    ) -> Callable[[], None]:
         def work() -> None:
+            services = self._services(tenant, trusted)
             for account in accounts:
                 if account.provider in services.providers and account.verification == "verified":
                     tally.attempt(
@@ -115,17 +145,21 @@ class Reaper:
         return work
 
     def _account(self, services: Services, account: CloudAccount, tally: _Tally) -> None:
-        regions = sweep_orphans.regions_of(services, account)
-        self._remove(services, f"account-{account.id}", sweep_orphans.cloud_suspects(services, account, regions), tally)
+        def skipped(region: str, error: VendorError) -> None:
+            tally.failures.append(f"{services.tenant} cloud account {account.id} {region}: {error.error_type}")
 
-    def _realm(self, platform: Services, tenants: Sequence[str], tally: _Tally) -> Callable[[], None]:
+        regions = sweep_orphans.regions_of(services, account)
+        suspects = sweep_orphans.cloud_suspects(services, account, regions, skipped)
+        self._remove(services, f"account-{account.id}", suspects, tally)
+
+    def _realm(self, trusted: bool, tally: _Tally) -> Callable[[], None]:
         def work() -> None:
+            platform = self._services(PLATFORM, trusted)
             suspects = sweep_orphans.client_suspects(platform)
-            alive = frozenset(
-                client_owner
-                for tenant in set(tenants)
-                for client_owner in sweep_orphans.living(self.services_of(tenant))
-            )
+            # Tenants too are read after what is there: a tenant's first cluster may be made in between.
+            tenants = {tenant for tenant, _ in self.registry.all(CloudAccount)}
+            tenants |= {tenant for tenant, _ in self.registry.all(Cluster)}
+            alive = frozenset(owner for tenant in tenants for owner in sweep_orphans.living(self.services_of(tenant)))
             self._remove(platform, "realm", suspects, tally, alive)
 
         return work

@@ -87,7 +87,7 @@ def _work(services: Services, cluster: Cluster, operation: Operation, phase: str
     if phase == "client":
         return delete_phases.remove_client(services, cluster)
     creating = operation.kind == phases.CREATE_CLUSTER
-    if not creating and not delete_phases.anything_made(services, cluster, phase):
+    if not creating and not delete_phases.anything_to_remove(services, cluster, phase):
         return Outcome(True, "Nothing was made.")
     provider, work = cloud_work(services, cluster, phase, fence)
     return provider.ensure(phase, work) if creating else provider.remove(phase, work)

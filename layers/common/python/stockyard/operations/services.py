@@ -21,6 +21,8 @@ class Rules:
     quotas: Mapping[str, int] = field(default_factory=lambda: {"clusters": 20})
     retry_deletion_seconds: int = 900
     stuck_seconds: int = 1800
+    in_flight_seconds: int = 180
+    """How long after an intent the thing may still appear: a worker's longest life and the cloud's hiding."""
     sweep_grace_seconds: int = 3600
     report_only: bool = False
 

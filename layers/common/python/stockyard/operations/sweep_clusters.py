@@ -16,7 +16,10 @@ NOTHING, UNDONE, RETRIED, CLOSED = "nothing", "undone", "retried", "closed"
 
 
 def sweep_lease(services: Services, cluster: Cluster) -> str:
-    """Undo a creation whose lease ran out before it was handed over."""
+    """Undo a creation whose lease ran out before it was handed over, or finish an undo that was interrupted.
+
+    ``cluster`` comes from an index and may be old: one that was taken over since is left alone.
+    """
     return UNDONE if undo(services, cluster) else NOTHING
 
 

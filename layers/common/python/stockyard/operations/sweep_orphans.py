@@ -11,7 +11,7 @@ from stockyard.errors import VendorError
 from stockyard.lifecycle import sweeping
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
-from stockyard.ports import Put, Remove
+from stockyard.ports import IdentityClient, Put, Remove, Skipped
 
 SIGHTING = "sweep/"
 
@@ -36,10 +36,15 @@ class Suspect:
     remove: Callable[[], bool]
 
 
-def cloud_suspects(services: Services, account: CloudAccount, regions: Sequence[str]) -> list[Suspect]:
-    """Everything in a cloud account that carries this installation's and this tenant's tags."""
+def cloud_suspects(
+    services: Services, account: CloudAccount, regions: Sequence[str], skipped: Skipped | None = None
+) -> list[Suspect]:
+    """Everything in a cloud account that carries this installation's and this tenant's tags.
+
+    A region that cannot be asked is told to ``skipped``; what is there is not suspected.
+    """
     provider = services.providers[account.provider]
-    tagged = provider.tagged(account, services.installation, services.tenant, regions)
+    tagged = provider.tagged(account, services.installation, services.tenant, regions, skipped)
 
     def removal(index: int) -> Callable[[], bool]:
         return lambda: provider.discard(account, tagged[index], services.tenant)
@@ -68,22 +73,24 @@ def secret_suspects(services: Services) -> list[Suspect]:
 
 
 def client_suspects(services: Services) -> list[Suspect]:
-    """Keycloak clients that carry our ownership attribute, of all tenants."""
+    """Keycloak clients of this installation's clusters, of all tenants."""
 
-    def removal(client_id: str, owner: str) -> Callable[[], bool]:
-        return lambda: services.identity.delete_client(client_id=client_id, owner=owner)
+    def removal(client: IdentityClient) -> Callable[[], bool]:
+        return lambda: services.identity.delete_client(client_id=client.client_id, owner=client.owner, uuid=client.uuid)
 
     return [
-        Suspect(f"keycloak-client/{client.client_id}", client.owner, None, removal(client.client_id, client.owner))
+        Suspect(f"keycloak-client/{client.client_id}", client.owner, None, removal(client))
         for client in services.identity.owned_clients()
     ]
 
 
 def regions_of(services: Services, account: CloudAccount) -> list[str]:
-    """The regions to look at: the account's own, and every one that a ledger line or a cluster names."""
+    """The regions to look at: the account's own, and every one that its clusters or ledger lines name."""
     regions = {str(account.attributes.get("region") or "us-east-1")}
-    regions.update(str(cluster.settings.get("region_name", "")) for cluster in every(services.store, Cluster))
-    regions.update(line.region for line in every(services.store, Resource))
+    for cluster in every(services.store, Cluster):
+        if str(cluster.cloud_account_id) == account.id:
+            regions.add(str(cluster.settings.get("region_name") or ""))
+    regions.update(line.region for line in every(services.store, Resource) if str(line.account_id) == account.id)
     return sorted(regions - {""})
 
 

@@ -45,13 +45,16 @@ class MemoryLedger:
     def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
         name = f"{self.cluster.id}/{self.phase}/{kind}/{key}"
         old = self.all.get(name)
-        if old is not None and old.state != "gone":
+        if old is not None and old.state == "made":
             return old
         self.writes += 1
         token = hashlib.sha256(f"{name}/{self.cluster.attempt}".encode()).hexdigest()[:32]
+        again = old if old is not None and old.token == token else None
+        since = again.detail["since"] if again else to_text(self.now)
+        known = again.detail if again and again.state == "intended" else {}
         self.all[name] = Resource(
             name, self.cluster.id, self.phase, kind, key, token, "intended", "us-east-1", 1, to_text(self.now),
-            detail=dict(detail or {}),
+            detail={**(detail or {}), **known, "since": since},
         )  # fmt: skip
         return self.all[name]
 

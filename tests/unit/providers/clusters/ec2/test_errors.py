@@ -43,7 +43,7 @@ ROWS = [
     ("InvalidParameterValue", "the CIDR is bad", 400, ours.VendorRefused),
     ("InvalidAMIID.Malformed", "", 400, ours.VendorRefused),
     ("EntityAlreadyExists", "", 409, ours.VendorRefused),
-    ("IdempotentParameterMismatch", "", 400, ours.VendorRefused),
+    ("IdempotentParameterMismatch", "", 400, ours.NotYetVisible),
     ("Unsupported", "", 400, ours.VendorRefused),
     ("InternalError", "", 500, ours.VendorUnavailable),
     ("Strange", "", 502, ours.VendorUnavailable),

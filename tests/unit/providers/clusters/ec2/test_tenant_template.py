@@ -129,6 +129,21 @@ def test_nothing_is_made_without_our_tag(yard: Any) -> None:
                 assert not types & set(tenant_template.CREATE_EC2.get(action, ())), (one["Sid"], action)
 
 
+def test_an_absent_identity_may_be_read_although_iam_then_knows_no_path(yard: Any) -> None:
+    """IAM checks a read of an absent thing against the ARN without its path; a denial would end a deletion."""
+    found = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
+    read = found["ReadIdentities"]
+    assert read["Action"] == ["iam:GetInstanceProfile", "iam:GetRole"]
+    assert [text["Fn::Sub"].split("::", 2)[-1].split(":", 1)[-1] for text in read["Resource"]] == [
+        "role/stockyard/vantage-*-node-role",
+        "instance-profile/stockyard/vantage-*-instance-profile",
+        "role/vantage-*-node-role",
+        "instance-profile/vantage-*-instance-profile",
+    ]
+    pathless = [s["Sid"] for s in found.values() if any("role/vantage-" in str(r) for r in s["Resource"])]
+    assert pathless == ["ReadIdentities"], "only reading reaches beyond our path"
+
+
 def test_only_our_functions_with_the_external_id_are_trusted(yard: Any) -> None:
     template = tenant_template.render(yard.account, "inst-1", Stage())
     role = template["Resources"]["Role"]["Properties"]

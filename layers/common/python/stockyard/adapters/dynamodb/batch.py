@@ -26,6 +26,7 @@ def target(write: Write) -> tuple[keys.Kind, str]:
 
 def check(writes: Sequence[Write]) -> None:
     """Raise ``ValueError`` for what no table accepts: more than 100 writes, or two writes of one record.
+    Also for a fence on a removal that may find nothing.
 
     Raises ``InvalidInput`` for an id that cannot be a key.
     """
@@ -33,6 +34,8 @@ def check(writes: Sequence[Write]) -> None:
         raise ValueError(f"{len(writes)} writes; a transaction has at most {MAX_WRITES}")
     seen: set[tuple[keys.Kind, str]] = set()
     for write in writes:
+        if isinstance(write, Remove) and write.fence and write.version is None:
+            raise ValueError("a removal without a version has no fence")
         kind, name = target(write)
         keys.checked_id(kind, name)
         if (kind, name) in seen:

@@ -4,7 +4,7 @@
 where    partition key                  sort key
 ======== ============================== ===========================================================
 table    ``T#{tenant}#{Kind}``          the record's id
-due      ``DUE#{Kind}``                 the moment it is due; only outbox items and accepting clusters
+due      ``DUE#{Kind}``                 the moment it is due; only outbox items and unseen clusters
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts and clusters
 ======== ============================== ===========================================================
 
@@ -21,6 +21,7 @@ from typing import Any
 from stockyard import errors
 from stockyard.domain import times
 from stockyard.domain.records import (
+    UNSEEN,
     AuditRecord,
     CloudAccount,
     Cluster,
@@ -101,7 +102,7 @@ def due_at(record: Record) -> str | None:
     """When a schedule must look at the record; None when it need not."""
     if isinstance(record, Outbox):
         return record.due_at
-    if isinstance(record, Cluster) and record.status == "accepting":
+    if isinstance(record, Cluster) and record.status in UNSEEN:
         return record.lease_expires_at
     return None
 

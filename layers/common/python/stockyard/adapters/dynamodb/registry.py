@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stockyard.adapters.dynamodb import calls, codec, keys, platform
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 R = TypeVar("R", bound=Record)
+
+_PAGE = 500
+"""Records that one query of a whole index asks for at most."""
 
 
 class DynamoRegistry:
@@ -42,13 +46,13 @@ class DynamoRegistry:
             f"{expression.name('due_pk')} = {expression.value({'S': keys.due_partition(kind)})}"
             f" AND {expression.name('due_sk')} < {expression.value({'S': times.to_text(before)})}"
         )
-        return self._indexed(kind, keys.DUE_INDEX, condition, expression, limit)
+        return list(islice(self._indexed(kind, keys.DUE_INDEX, condition, expression, limit), limit))
 
-    def all(self, kind: type[R], limit: int = 1000) -> Sequence[tuple[str, R]]:
-        """(tenant, record) of every record of the kind, in order of id and tenant."""
+    def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
+        """(tenant, record) of every record of the kind, in order of id and tenant, page by page."""
         expression = Expression()
         condition = f"{expression.name('all_pk')} = {expression.value({'S': keys.everything_partition(kind)})}"
-        return self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, limit)
+        return self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, _PAGE)
 
     def tenant_of(self, kind: type[R], id: str) -> str | None:
         """See ``ports.Registry.tenant_of``."""
@@ -57,8 +61,8 @@ class DynamoRegistry:
             f"{expression.name('all_pk')} = {expression.value({'S': keys.everything_partition(kind)})}"
             f" AND begins_with({expression.name('all_sk')}, {expression.value({'S': f'{id}#'})})"
         )
-        found = self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, 1)
-        return found[0][0] if found else None
+        found = next(self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, 1), None)
+        return found[0] if found else None
 
     def table_id(self) -> str:
         """DynamoDB's own id of the table; a restored table has another one."""
@@ -72,22 +76,21 @@ class DynamoRegistry:
         return self._installation
 
     def _indexed(
-        self, kind: type[R], index: str, condition: str, expression: Expression, limit: int
-    ) -> Sequence[tuple[str, R]]:
+        self, kind: type[R], index: str, condition: str, expression: Expression, page: int
+    ) -> Iterator[tuple[str, R]]:
         query: dict[str, Any] = {
             "TableName": self._table,
             "IndexName": index,
             "KeyConditionExpression": condition,
+            "Limit": page,
             **expression.parameters(),
         }
-        found: list[codec.Item] = []
-        while len(found) < limit:
-            query["Limit"] = limit - len(found)
+        while True:
             with calls.translated():
                 answer: Any = self._client.query(**query)
-            found += answer["Items"]
+            for item in answer["Items"]:
+                yield item["tenant"]["S"], codec.from_item(kind, item)
             last = answer.get("LastEvaluatedKey")
             if not last:
-                break
+                return
             query["ExclusiveStartKey"] = last
-        return [(item["tenant"]["S"], codec.from_item(kind, item)) for item in found]

@@ -99,6 +99,7 @@ def _delete(table: str, tenant: str, write: Remove) -> dict[str, Any]:
     expression, conditions = Expression(), []
     if write.version is not None:
         conditions = [f"{expression.name('version')} = {expression.value(codec.encode(write.version))}"]
+        conditions += [expression.equal(equal) for equal in batch.equalities(write.kind, write.fence)]
     return _guarded({"TableName": table, "Key": key(tenant, write.kind, write.id)}, conditions, expression)
 
 

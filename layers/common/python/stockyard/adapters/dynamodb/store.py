@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 from stockyard import errors
 from stockyard.adapters.dynamodb import batch, calls, codec, keys, requests
 from stockyard.domain.records import Counter, Record
-from stockyard.ports import Add, Check, Create, Page, Replace, Write
+from stockyard.ports import Add, Check, Create, Page, Remove, Replace, Write
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -156,10 +156,11 @@ def _refuse(write: Write, index: int, stored: codec.Item | None) -> NoReturn:
     what = f"{kind.__name__} {name}"
     if isinstance(write, Check):
         raise errors.Fenced(f"{what} has moved on", index=index)
-    if isinstance(write, Replace):
+    if isinstance(write, Replace | Remove):
         fence = batch.equalities(kind, write.fence)
         if fence and (stored is None or not all(equal.holds(stored) for equal in fence)):
             raise errors.Fenced(f"{what} has moved on", index=index)
+    if isinstance(write, Replace):
         raise errors.Conflict(f"{what} is not at version {write.record.version - 1}", index=index)
     if isinstance(write, Create):
         raise errors.Conflict(f"{what} exists already", index=index)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from stockyard.domain.records import Resource
-from stockyard.domain.times import from_text
+from stockyard.domain.times import from_text, to_text
 from stockyard.errors import (
     NotYetVisible,
     VendorConflict,
@@ -23,7 +23,7 @@ from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clusters.ec2 import tags
 from stockyard.providers.clusters.ec2.calls import Calls
 from stockyard.providers.clusters.ec2.configuration import Ec2Config
-from stockyard.providers.clusters.ec2.errors import DUPLICATE
+from stockyard.providers.clusters.ec2.errors import DUPLICATE, REPEATED
 from stockyard.providers.clusters.ec2.kinds import Kind, State
 from stockyard.providers.clusters.ec2.registry import KINDS, ORDER
 
@@ -120,9 +120,8 @@ class Builder:
     def _created(self, wish: Wish, before: Resource | None) -> Resource:
         detail = {**(wish.detail or {}), "name": wish.name}
         if before is not None and not wish.kind.repeatable:
-            # Nothing came of the earlier try. A new line starts a new wait, should this try's answer be lost too.
-            self.work.ledger.gone(before)
             detail = {**detail, **before.detail}
+        # Also after an earlier try: a new intent starts a new wait, should this try's answer be lost too.
         line = self.work.ledger.intend(wish.kind.name, wish.key, detail)
         if line.state == "made":
             return line
@@ -142,10 +141,20 @@ class Builder:
             found = self._found(wish, line)
             if found:
                 return found
-            if self.recent(line.intended_at):
+            if self.recent(self._taken_at(wish, line)):
                 raise NotYetVisible(f"{wish.name} exists and is not shown yet", code=error.code) from error
+        if error.code == REPEATED:
+            raise error  # The thing is there: the line stays intended until it is shown, or a removal finds it.
         self.work.ledger.gone(line)
         raise error
+
+    def _taken_at(self, wish: Wish, line: Resource) -> str:
+        """When the cloud first said that the name is taken. What is ours is shown soon after, else it is not ours."""
+        known = line.detail.get("taken_at")
+        if known is None:
+            known = to_text(self.work.now)
+            self.work.ledger.intend(wish.kind.name, wish.key, {"taken_at": known})
+        return str(known)
 
     # --- unmaking ---------------------------------------------------------------------------------------------------
 

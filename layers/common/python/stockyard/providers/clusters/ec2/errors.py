@@ -16,6 +16,9 @@ DUPLICATE = re.compile(
 )
 """Codes that say that something of this name or range exists already."""
 
+REPEATED = "IdempotentParameterMismatch"
+"""The code that says that a call with this client token, but other values, has made its thing already."""
+
 Row = tuple[str, str, type[ours.VendorError], str]
 
 TABLE: tuple[Row, ...] = (
@@ -87,10 +90,10 @@ TABLE: tuple[Row, ...] = (
         "It is busy with another change; it is tried again.",
     ),
     (
-        r"IdempotentParameterMismatch",
+        REPEATED,
         "",
-        ours.VendorRefused,
-        "The same request was made with other values before; resume the operation.",
+        ours.NotYetVisible,
+        "The same request was made before; AWS does not show its result yet.",
     ),
     (
         DUPLICATE.pattern,

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from typing import Any
 
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
 from stockyard.providers.clusters.ec2.calls import Calls
+from stockyard.providers.clusters.ec2.user_data import POD_CIDR
 
 FREE_ADDRESSES = 16
 """Fewer than this and the subnet is full for our purpose."""
+BALANCER_ADDRESSES = 8
+"""A load balancer wants that many free addresses in each of its subnets."""
+BALANCER_ZONES = 2
+"""As many as in a network of our own: the machine's zone and another."""
+SERVICE_CIDR = "10.96.0.0/12"
+"""Where kubeadm puts services unless it is told otherwise."""
 _VPC, _SUBNET = "/settings/vpc_id", "/settings/subnet_id"
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The network that is used. ``balanced`` are the subnets for the load balancer; public ones if there are any."""
+    """The network that is used. ``cidrs`` are all ranges of the VPC; ``balanced`` the load balancer's subnets.
+
+    With ``public`` these are public, the first in the zone of ``subnet_id``: a target in a zone that the balancer does
+    not cover gets no traffic.
+    """
 
     vpc_id: str
-    cidr: str
+    cidrs: tuple[str, ...]
     subnet_id: str
     balanced: tuple[str, ...]
     public: bool
@@ -55,32 +67,103 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> Given | Finding:
         vpcs = []
     if not vpcs:
         return Finding(_VPC, f"There is no VPC {vpc_id} in {calls.region}.")
-    return _within(calls, vpcs[0], subnet_id, wants_public)
+    return _within(calls, vpcs[0], subnet_id, wants_public, _SUBNET if subnet_id else _VPC)
 
 
-def _within(calls: Calls, vpc: Mapping[str, Any], subnet_id: str, wants_public: bool) -> Given | Finding:
-    here = [{"Name": "vpc-id", "Values": [vpc["VpcId"]]}]
-    subnets = sorted(calls.pages("ec2", "describe_subnets", "Subnets", Filters=here), key=lambda s: str(s["SubnetId"]))
-    tables = list(calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=here))
-    routes = {str(subnet["SubnetId"]): _routes(subnet["SubnetId"], tables) for subnet in subnets}
-    if not subnet_id:
-        fit = [
-            str(subnet["SubnetId"])
-            for subnet in subnets
-            if subnet["AvailableIpAddressCount"] >= FREE_ADDRESSES
-            and routes[subnet["SubnetId"]].egress
-            and routes[subnet["SubnetId"]].public == wants_public
-        ]
-        if not fit:
-            place = "public" if wants_public else "private"
-            return Finding(_VPC, f"{vpc['VpcId']} has no {place} subnet with a way out and free addresses.")
-        subnet_id = fit[0]
+@dataclass(frozen=True, slots=True)
+class _Subnet:
+    """One subnet of the VPC, as far as it matters here."""
+
+    id: str
+    zone: str
+    free: int
+    routes: _Routes
+
+
+def _within(calls: Calls, vpc: Mapping[str, Any], subnet_id: str, wants_public: bool, pointer: str) -> Given | Finding:
+    vpc_id, cidrs = str(vpc["VpcId"]), _ranges(vpc)
+    for cidr, what in ((POD_CIDR, "pods"), (SERVICE_CIDR, "services")):
+        for own in cidrs:
+            if IPv4Network(own).overlaps(IPv4Network(cidr)):
+                return Finding(
+                    pointer, f"{vpc_id} has the range {own}, which overlaps {cidr} of the {what}. Choose another VPC."
+                )
+    subnets = _subnets(calls, vpc_id)
+    if subnet_id:
+        chosen = next((subnet for subnet in subnets if subnet.id == subnet_id), None)
+        fault = _unfit(chosen, wants_public) if chosen else "is not shown by its VPC. Try again"
+        if fault:
+            return Finding(_SUBNET, f"Subnet {subnet_id} {fault}.")
+    fit = [s for s in subnets if not _unfit(s, wants_public) and subnet_id in ("", s.id)]
+    if not fit:
+        place = "public" if wants_public else "private"
+        return Finding(
+            pointer,
+            f"{vpc_id} has no {place} subnet with a way out and {FREE_ADDRESSES} free addresses. Add one, or choose"
+            " another VPC.",
+        )
+    if not any(subnet.routes.public for subnet in subnets):
+        return Given(vpc_id, cidrs, fit[0].id, (fit[0].id,), public=False)
     zones: dict[str, str] = {}
     for subnet in subnets:
-        if routes[subnet["SubnetId"]].public:
-            zones.setdefault(str(subnet["AvailabilityZone"]), str(subnet["SubnetId"]))
-    balanced = tuple(zones[zone] for zone in sorted(zones)) or (subnet_id,)
-    return Given(str(vpc["VpcId"]), str(vpc["CidrBlock"]), subnet_id, balanced, bool(zones))
+        if subnet.routes.public and subnet.free >= BALANCER_ADDRESSES:
+            zones.setdefault(subnet.zone, subnet.id)
+    covered = [subnet for subnet in fit if subnet.zone in zones]
+    if not covered:
+        where = ", ".join(sorted({subnet.zone for subnet in fit}))
+        return Finding(
+            pointer,
+            f"{vpc_id} has no public subnet with {BALANCER_ADDRESSES} free addresses in {where}, so the API's load"
+            " balancer would not reach the control plane. Add one, or choose a subnet in the zone of one.",
+        )
+    first = covered[0]
+    others = [zones[zone] for zone in sorted(zones) if zone != first.zone]
+    return Given(vpc_id, cidrs, first.id, (zones[first.zone], *others)[:BALANCER_ZONES], public=True)
+
+
+def _ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
+    """All IPv4 ranges of a VPC, the first one first: a load balancer may stand in any of them."""
+    states = ("associated", "associating")
+    more = (
+        str(item["CidrBlock"])
+        for item in vpc.get("CidrBlockAssociationSet", ())
+        if item.get("CidrBlockState", {}).get("State", "associated") in states
+    )
+    return tuple(dict.fromkeys((str(vpc["CidrBlock"]), *more)))
+
+
+def _subnets(calls: Calls, vpc_id: str) -> Sequence[_Subnet]:
+    """The VPC's subnets, in the same order each time."""
+    here = [{"Name": "vpc-id", "Values": [vpc_id]}]
+    tables = list(calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=here))
+    found = [
+        _Subnet(
+            str(subnet["SubnetId"]),
+            str(subnet["AvailabilityZone"]),
+            int(subnet["AvailableIpAddressCount"]),
+            _routes(str(subnet["SubnetId"]), tables),
+        )
+        for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=here)
+    ]
+    return sorted(found, key=lambda subnet: subnet.id)
+
+
+def _unfit(subnet: _Subnet, wants_public: bool) -> str:
+    """Why a control plane cannot stand there, and what to do; empty when it can."""
+    if not subnet.routes.egress:
+        return "has no route to the internet. Add a default route, or choose another subnet"
+    if subnet.routes.public and not wants_public:
+        return (
+            "is public, and a machine without a public address has no way out of it. Choose a private subnet, or set"
+            " public_control_plane"
+        )
+    if wants_public and not subnet.routes.public:
+        return "is private. Choose a public subnet, or leave public_control_plane out"
+    if subnet.free < FREE_ADDRESSES:
+        return (
+            f"has only {subnet.free} free addresses of the {FREE_ADDRESSES} needed. Free some, or choose another subnet"
+        )
+    return ""
 
 
 def _routes(subnet_id: str, tables: list[dict[str, Any]]) -> _Routes:
@@ -92,6 +175,15 @@ def _routes(subnet_id: str, tables: list[dict[str, Any]]) -> _Routes:
         if route.get("DestinationCidrBlock") != "0.0.0.0/0" or route.get("State", "active") != "active":
             continue
         public = str(route.get("GatewayId") or "").startswith("igw-")
-        others = ("NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId", "VpcPeeringConnectionId")
+        # A private gateway or a firewall's endpoint is a GatewayId too.
+        others = (
+            "GatewayId",
+            "NatGatewayId",
+            "TransitGatewayId",
+            "CoreNetworkArn",
+            "NetworkInterfaceId",
+            "InstanceId",
+            "VpcPeeringConnectionId",
+        )
         return _Routes(public, public or any(route.get(name) for name in others))
     return _Routes(public=False, egress=False)

@@ -32,7 +32,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
             yield chosen
         elif not chosen.public:
             yield Finding(
-                "/settings/vpc_id",
+                "/settings/vpc_id" if cluster.settings.get("vpc_id") else "/settings/subnet_id",
                 f"{chosen.vpc_id} has no public subnet: the API's endpoint will be internal.",
                 warning=True,
             )

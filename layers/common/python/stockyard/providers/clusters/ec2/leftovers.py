@@ -1,93 +1,141 @@
-"""What a cluster's own controllers made: load balancers, their security groups, volumes, known by the kubernetes tag.
+"""What a cluster's own controllers made: load balancers, their security groups, volumes, known by their tags.
 
-Our own things may carry that tag too; they carry ours besides and are left to their phases.
+Our own things may carry such a tag too; they carry ours besides and are left to their phases. What our role may not
+delete holds nothing up at first: the machine, which costs and makes more, goes before a person is asked for help.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from stockyard.errors import VendorConflict, VendorNotFound
+from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound
 from stockyard.ports import Outcome
 from stockyard.providers.clusters.ec2 import elb_kinds, tags
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.calls import Calls
 from stockyard.providers.clusters.ec2.elb_kinds import with_tags
 
+_BATCH = 20
+"""Names that one DescribeTags of classic balancers takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at what is there. ``busy`` is waited for; ``denied`` is what our role may not delete, and why."""
+
+    calls: Calls
+    marks: Sequence[Mapping[str, str]]
+    busy: list[str] = field(default_factory=list)
+    denied: dict[str, str] = field(default_factory=dict)
+
+    def theirs(self, carried: Mapping[str, str]) -> bool:
+        return tags.RESOURCE not in carried and any(tags.carries(carried, mark) for mark in self.marks)
+
+    def delete(self, name: str, call: Callable[[], object]) -> bool:
+        """Whether the deletion was taken. What has just gone is."""
+        try:
+            with suppress(VendorNotFound):
+                call()
+        except VendorConflict:
+            self.busy.append(name)
+            return False
+        except PermissionDenied as error:
+            self.denied[name] = error.detail
+            return False
+        return True
+
+    def tagged(self, operation: str, plural: str, identity: str) -> list[dict[str, Any]]:
+        """What ``operation`` of EC2 lists with one of the tags, each thing once."""
+        found: dict[str, dict[str, Any]] = {}
+        for mark in self.marks:
+            for item in self.calls.pages("ec2", operation, plural, Filters=tags.filters(mark)):
+                if self.theirs(tags.mapping(item.get("Tags"))):
+                    found[str(item[identity])] = item
+        return list(found.values())
+
 
 def remove(builder: Builder) -> Outcome:
     """Delete load balancers, then target groups and security groups, then volumes that nothing uses any more."""
-    calls, key = builder.calls, tags.kubernetes(builder.work.cluster.client_id)
-    balancers = _balancers(calls, key)
-    if balancers:
-        return Outcome(False, "load balancers of the cluster are being deleted", 10, remaining=tuple(balancers))
-    waiting = [*_target_groups(calls, key), *_security_groups(calls, key), *_volumes(calls, key, attached=False)]
-    if waiting:
-        return Outcome(False, "what the cluster made is still in use", remaining=tuple(waiting))
+    look = _look(builder, attached=False)
+    if look.busy:
+        return _waiting(look)
+    if look.denied:
+        return Outcome(True, f"our role may not delete {', '.join(look.denied)}")
     return Outcome(True)
 
 
-def remove_volumes(builder: Builder) -> Outcome:
-    """The volumes that were attached to the control plane, once it is gone."""
-    waiting = _volumes(builder.calls, tags.kubernetes(builder.work.cluster.client_id), attached=True)
-    if waiting:
-        return Outcome(False, "volumes of the cluster are still in use", remaining=tuple(waiting))
+def remove_rest(builder: Builder) -> Outcome:
+    """The same once the control plane is gone: the volumes it used, and what its controllers made to the last.
+
+    Raises ``PermissionDenied`` for what our role may not delete: nothing else will remove it.
+    """
+    look = _look(builder, attached=True)
+    if look.busy:
+        return _waiting(look)
+    if look.denied:
+        raise PermissionDenied(
+            f"left of the cluster's controllers: {', '.join(look.denied)}. {next(iter(look.denied.values()))}",
+            hint="Delete it in the AWS account; the deletion then goes on.",
+        )
     return Outcome(True)
 
 
-def _theirs(carried: dict[str, str], key: str) -> bool:
-    return carried.get(key) == "owned" and tags.RESOURCE not in carried
+def _waiting(look: _Look) -> Outcome:
+    return Outcome(False, f"of the cluster's controllers is left: {', '.join(look.busy)}", 10, remaining=(*look.busy,))
 
 
-def _balancers(calls: Calls, key: str) -> list[str]:
+def _look(builder: Builder, *, attached: bool) -> _Look:
+    look = _Look(builder.calls, tags.controllers(builder.work.cluster.client_id))
+    _balancers(look)
+    if not look.busy:
+        # A balancer that is being deleted still uses its groups.
+        _target_groups(look)
+        _security_groups(look)
+        _volumes(look, attached=attached)
+    return look
+
+
+def _balancers(look: _Look) -> None:
+    calls = look.calls
     arns = [str(b["LoadBalancerArn"]) for b in calls.pages("elbv2", "describe_load_balancers", "LoadBalancers")]
-    found = []
     for item in with_tags(calls, arns):
-        if _theirs(dict(item.tags), key):
-            elb_kinds.LOAD_BALANCER.delete(calls, item.vendor_id)
-            found.append(f"load_balancer {item.vendor_id}")
-    for name in _classic(calls, key):
-        calls.call("elb", "delete_load_balancer", LoadBalancerName=name)
-        found.append(f"classic_load_balancer {name}")
-    return found
+        name = f"load_balancer {item.vendor_id}"
+        if look.theirs(item.tags) and look.delete(name, partial(elb_kinds.LOAD_BALANCER.delete, calls, item.vendor_id)):
+            look.busy.append(name)
+    for classic in _classic(look):
+        name = f"classic_load_balancer {classic}"
+        if look.delete(name, partial(calls.call, "elb", "delete_load_balancer", LoadBalancerName=classic)):
+            look.busy.append(name)
 
 
-def _classic(calls: Calls, key: str) -> Iterator[str]:
-    listing = calls.pages("elb", "describe_load_balancers", "LoadBalancerDescriptions")
+def _classic(look: _Look) -> Iterator[str]:
+    listing = look.calls.pages("elb", "describe_load_balancers", "LoadBalancerDescriptions")
     names = [str(b["LoadBalancerName"]) for b in listing]
-    for start in range(0, len(names), 20):
-        answer = calls.call("elb", "describe_tags", LoadBalancerNames=names[start : start + 20])
+    for start in range(0, len(names), _BATCH):
+        answer = look.calls.call("elb", "describe_tags", LoadBalancerNames=names[start : start + _BATCH])
         for item in answer["TagDescriptions"]:
-            if _theirs(tags.mapping(item["Tags"]), key):
+            if look.theirs(tags.mapping(item["Tags"])):
                 yield str(item["LoadBalancerName"])
 
 
-def _target_groups(calls: Calls, key: str) -> list[str]:
+def _target_groups(look: _Look) -> None:
+    calls = look.calls
     arns = [str(g["TargetGroupArn"]) for g in calls.pages("elbv2", "describe_target_groups", "TargetGroups")]
-    busy = []
     for item in with_tags(calls, arns):
-        if _theirs(dict(item.tags), key):
-            try:
-                elb_kinds.TARGET_GROUP.delete(calls, item.vendor_id)
-            except VendorConflict:
-                busy.append(f"target_group {item.vendor_id}")
-    return busy
+        if look.theirs(item.tags):
+            look.delete(f"target_group {item.vendor_id}", partial(elb_kinds.TARGET_GROUP.delete, calls, item.vendor_id))
 
 
-def _security_groups(calls: Calls, key: str) -> list[str]:
-    listing = calls.pages("ec2", "describe_security_groups", "SecurityGroups", Filters=tags.filters({key: "owned"}))
-    busy = []
-    for group in [g for g in listing if _theirs(tags.mapping(g.get("Tags")), key)]:
+def _security_groups(look: _Look) -> None:
+    calls = look.calls
+    for group in look.tagged("describe_security_groups", "SecurityGroups", "GroupId"):
         group_id = str(group["GroupId"])
         _forget_references(calls, str(group["VpcId"]), group_id)
-        try:
-            with suppress(VendorNotFound):
-                calls.call("ec2", "delete_security_group", GroupId=group_id)
-        except VendorConflict:
-            busy.append(f"security_group {group_id}")
-    return busy
+        look.delete(f"security_group {group_id}", partial(calls.call, "ec2", "delete_security_group", GroupId=group_id))
 
 
 def _forget_references(calls: Calls, vpc: str, group_id: str) -> None:
@@ -112,19 +160,11 @@ def _only(permission: dict[str, Any], group_id: str) -> dict[str, Any]:
     return {**ports, "UserIdGroupPairs": [{"GroupId": group_id}]}
 
 
-def _volumes(calls: Calls, key: str, *, attached: bool) -> list[str]:
+def _volumes(look: _Look, *, attached: bool) -> None:
     """Delete volumes that are free; with ``attached`` those in use are waited for, else left to a later phase."""
-    listing = calls.pages("ec2", "describe_volumes", "Volumes", Filters=tags.filters({key: "owned"}))
-    busy = []
-    for volume in [v for v in listing if _theirs(tags.mapping(v.get("Tags")), key)]:
-        volume_id = str(volume["VolumeId"])
-        if volume.get("State") != "available":
-            if attached and volume.get("State") not in ("deleting", "deleted"):
-                busy.append(f"volume {volume_id}")
-            continue
-        try:
-            with suppress(VendorNotFound):
-                calls.call("ec2", "delete_volume", VolumeId=volume_id)
-        except VendorConflict:
-            busy.append(f"volume {volume_id}")
-    return busy
+    for volume in look.tagged("describe_volumes", "Volumes", "VolumeId"):
+        name = f"volume {volume['VolumeId']}"
+        if volume.get("State") == "available":
+            look.delete(name, partial(look.calls.call, "ec2", "delete_volume", VolumeId=str(volume["VolumeId"])))
+        elif attached and volume.get("State") not in ("deleting", "deleted"):
+            look.busy.append(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stockyard.domain.control_plane import DISK_GIB
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorError, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
@@ -17,7 +18,6 @@ CANONICAL = "099720109477"
 """AWS account of Ubuntu's publisher."""
 IMAGE_PARAMETER = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
 ROOT_DEVICE = "/dev/sda1"
-ROOT_GIB = 50
 
 
 def ensure(builder: Builder) -> Outcome:
@@ -97,7 +97,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         "AssociatePublicIpAddress": bool(settings.get("public_control_plane")),
         "DeleteOnTermination": True,
     }
-    disk = {"VolumeSize": ROOT_GIB, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+    disk = {"VolumeSize": DISK_GIB, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
     answer = builder.calls.call(
         "ec2",
         "run_instances",

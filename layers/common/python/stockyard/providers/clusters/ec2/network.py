@@ -28,7 +28,7 @@ class Network:
     """What later phases need to know. ``balanced`` are the load balancer's subnets; ``nat`` our gateway's address."""
 
     vpc_id: str
-    cidr: str
+    cidrs: tuple[str, ...]
     subnet_id: str
     balanced: tuple[str, ...]
     public: bool
@@ -70,10 +70,8 @@ def of(builder: Builder) -> Network:
     ledger = builder.work.ledger
     choice = ledger.find(GIVEN_NETWORK.name, "main")
     if choice is not None:
-        detail = choice.detail
-        return Network(
-            detail["vpc_id"], detail["cidr"], detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
-        )
+        found = _chosen(choice)
+        return Network(found.vpc_id, found.cidrs, found.subnet_id, found.balanced, found.public)
 
     def made(kind: str, key: str) -> str:
         line = ledger.find(kind, key)
@@ -85,7 +83,7 @@ def of(builder: Builder) -> Network:
     answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=[made("address", "nat")])
     nat = str(answer["Addresses"][0].get("PublicIp", "")) if answer["Addresses"] else ""
     balanced = (made("subnet", "public-a"), made("subnet", "public-b"))
-    return Network(made("vpc", "main"), CIDR, made("subnet", place), balanced, public=True, nat=nat)
+    return Network(made("vpc", "main"), (CIDR,), made("subnet", place), balanced, public=True, nat=nat)
 
 
 def _given(builder: Builder) -> given.Given:
@@ -96,9 +94,14 @@ def _given(builder: Builder) -> given.Given:
         if isinstance(chosen, Finding):
             raise VendorRefused(chosen.detail, hint=f"Correct {chosen.pointer} and create the cluster again.")
         line = ledger.made(ledger.intend(GIVEN_NETWORK.name, "main", asdict(chosen)), chosen.subnet_id)
+    return _chosen(line)
+
+
+def _chosen(line: Resource) -> given.Given:
+    """The choice as the ledger keeps it, with lists where it had tuples."""
     detail = line.detail
     return given.Given(
-        detail["vpc_id"], detail["cidr"], detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
+        detail["vpc_id"], tuple(detail["cidrs"]), detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stockyard.domain.records import CloudAccount
-from stockyard.errors import CredentialsRevoked, NotYetVisible, VendorNotFound
-from stockyard.ports import CloudWork, Finding, Outcome, Tagged
+from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorNotFound
+from stockyard.ports import CloudWork, Finding, Outcome, Skipped, Tagged
 from stockyard.providers.clusters.ec2 import (
     endpoint,
     identity,
@@ -56,8 +56,8 @@ class Ec2ClusterProvider:
             return _account(builder)
         try:
             return _ENSURE[phase](builder)
-        except VendorNotFound as error:
-            # What an earlier step made may not be known everywhere yet.
+        except (VendorNotFound, PermissionDenied) as error:
+            # What an earlier step made may not be known everywhere yet, nor its tags, which the permissions ask for.
             if error.code not in _NEVER_LATE and builder.hiding():
                 raise NotYetVisible(error.detail, code=error.code) from error
             raise
@@ -69,12 +69,19 @@ class Ec2ClusterProvider:
             return leftovers.remove(builder)
         outcome = builder.unmake(phase)
         if phase == "control_plane" and outcome.done:
-            return leftovers.remove_volumes(builder)
+            return leftovers.remove_rest(builder)
         return outcome
 
-    def tagged(self, account: CloudAccount, installation: str, tenant: str, regions: Sequence[str]) -> Sequence[Tagged]:
+    def tagged(
+        self,
+        account: CloudAccount,
+        installation: str,
+        tenant: str,
+        regions: Sequence[str],
+        skipped: Skipped | None = None,
+    ) -> Sequence[Tagged]:
         """See ``ports.ClusterProvider.tagged``."""
-        return sweep.tagged(self._sessions.of(account, SWEEP_SESSION), installation, tenant, regions)
+        return sweep.tagged(self._sessions.of(account, SWEEP_SESSION), installation, tenant, regions, skipped)
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
         """See ``ports.ClusterProvider.discard``. A thing of another tenant is left alone: False."""

@@ -28,7 +28,7 @@ def control_plane_rules(builder: Builder, net: network.Network) -> list[dict[str
     """The API port for the CIDR list, the VPC and our own NAT address; SSH only for ``ssh_cidrs``."""
     settings = builder.work.cluster.settings
     # The load balancer keeps the caller's address, so the list holds here; nodes come back in through their NAT.
-    api = [*(settings.get("api_cidrs") or [EVERYWHERE]), net.cidr, *([f"{net.nat}/32"] if net.nat else [])]
+    api = [*(settings.get("api_cidrs") or [EVERYWHERE]), *net.cidrs, *([f"{net.nat}/32"] if net.nat else [])]
     rules = [_rule(API_PORT, api)]
     if settings.get("ssh_cidrs"):
         rules.append(_rule(22, list(settings["ssh_cidrs"])))

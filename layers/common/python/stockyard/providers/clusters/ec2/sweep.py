@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stockyard.errors import VendorConflict
-from stockyard.ports import Tagged
+from stockyard.errors import VendorConflict, VendorError
+from stockyard.ports import Skipped, Tagged
 from stockyard.providers.clusters.ec2 import tags
 from stockyard.providers.clusters.ec2.calls import Calls
 from stockyard.providers.clusters.ec2.kinds import State
@@ -13,11 +13,29 @@ from stockyard.providers.clusters.ec2.registry import DELETION_ORDER, GLOBAL, KI
 from stockyard.providers.clusters.ec2.sessions import Clients
 
 
-def tagged(clients: Clients, installation: str, tenant: str, regions: Sequence[str]) -> list[Tagged]:
-    """What carries all four tags, in an order in which removal succeeds. Things of no region get the first one's."""
+def tagged(
+    clients: Clients, installation: str, tenant: str, regions: Sequence[str], skipped: Skipped | None = None
+) -> list[Tagged]:
+    """What carries all four tags, in an order in which removal succeeds. Things of no region get the first one's.
+
+    A region that fails is told to ``skipped`` and left out as a whole; see ``ports.ClusterProvider.tagged``.
+    """
     found: list[Tagged] = []
-    for index, region in enumerate(regions):
-        found += _in_region(Calls(clients, region), installation, tenant, with_global=index == 0)
+    failed: dict[str, VendorError] = {}
+    for region in regions:
+        try:
+            first = len(failed) == regions.index(region)
+            found += list(_in_region(Calls(clients, region), installation, tenant, with_global=first))
+        except VendorError as error:
+            if skipped is None:
+                raise
+            failed[region] = error
+    if failed and len(failed) == len(regions):
+        # No region's fault then, but the account's.
+        raise failed[regions[0]]
+    for region, reason in failed.items():
+        if skipped is not None:
+            skipped(region, reason)
     return found
 
 

@@ -15,7 +15,7 @@ GENERATION = "stockyard:generation"
 KEY = "stockyard:key"
 """``kind/key`` of the ledger line, so that a lookup by tag is exact."""
 SINCE = "stockyard:since"
-"""When the line was intended; the sweep needs an age of things that have none of their own."""
+"""When the line was first intended; the sweep needs an age of things that have none of their own."""
 
 
 def ours(installation: str, tenant: str) -> dict[str, str]:
@@ -34,6 +34,14 @@ def kubernetes(client_id: str) -> str:
     return f"kubernetes.io/cluster/{client_id}"
 
 
+def controllers(client_id: str) -> tuple[dict[str, str], ...]:
+    """The tags of what a cluster's controllers made: the cloud controller and EBS driver, the load balancer controller.
+
+    Any one of them is enough.
+    """
+    return ({kubernetes(client_id): "owned"}, {"elbv2.k8s.aws/cluster": client_id})
+
+
 def full(
     work: CloudWork, line: Resource, prefix: str, name: str, extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -42,7 +50,8 @@ def full(
         "Name": name,
         **of_line(work, line),
         GENERATION: str(work.cluster.generation),
-        SINCE: line.intended_at,
+        # the first try's moment: a repeated call must not differ, or its client token is refused
+        SINCE: str(line.detail.get("since") or line.intended_at),
         f"{prefix}-cluster": work.cluster.client_id,
         **(extra or {}),
     }

@@ -88,16 +88,15 @@ ROLE_ACTIONS = (
     "iam:DeleteRole",
     "iam:DeleteRolePolicy",
     "iam:DetachRolePolicy",
-    "iam:GetRole",
     "iam:ListAttachedRolePolicies",
     "iam:ListRolePolicies",
 )
 PROFILE_ACTIONS = (
     "iam:AddRoleToInstanceProfile",
     "iam:DeleteInstanceProfile",
-    "iam:GetInstanceProfile",
     "iam:RemoveRoleFromInstanceProfile",
 )
+READ_IDENTITIES = ("iam:GetInstanceProfile", "iam:GetRole")
 CONTROLLER_TAGS = {
     "ebs": ("ebs.csi.aws.com/cluster", ["ec2:DeleteVolume"]),
     "balancers": (
@@ -108,7 +107,14 @@ CONTROLLER_TAGS = {
             "elasticloadbalancing:DeleteTargetGroup",
         ],
     ),
-    "services": ("kubernetes.io/service-name", ["elasticloadbalancing:DeleteLoadBalancer"]),
+    "services": (
+        "kubernetes.io/service-name",
+        [
+            "ec2:DeleteSecurityGroup",
+            "elasticloadbalancing:DeleteLoadBalancer",
+            "elasticloadbalancing:DeleteTargetGroup",
+        ],
+    ),
 }
 """What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
 controllers set these besides: EBS driver, load balancer controller, cloud controller."""
@@ -272,6 +278,11 @@ def _balancing(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> l
 def _identities(here: _Place, asked: dict[str, Any], marked: dict[str, Any], prefix: str) -> list[Statement]:
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-node-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
+    # A call names a thing without its path; of an absent one, which a deletion has to see, IAM knows no path either.
+    pathless = [
+        here.arn("iam", f"role/{prefix}-*-node-role"),
+        here.arn("iam", f"instance-profile/{prefix}-*-instance-profile"),
+    ]
     bounded = {
         "StringEquals": {"iam:PermissionsBoundary": {"Fn::Sub": here.arn("iam", f"policy/{boundary_name(prefix)}")}}
     }
@@ -282,6 +293,7 @@ def _identities(here: _Place, asked: dict[str, Any], marked: dict[str, Any], pre
         _allow("TagNewIdentities", ["iam:TagInstanceProfile", "iam:TagRole"], [role, profile], asked),
         _allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], asked),
         # Path and name are ours alone, and a read of an absent thing has no tag to look at.
+        _allow("ReadIdentities", list(READ_IDENTITIES), [role, profile, *pathless]),
         _allow("Roles", list(ROLE_ACTIONS), [role]),
         _allow("Profiles", list(PROFILE_ACTIONS), [profile]),
         _allow("PassRoles", ["iam:PassRole"], [role], passed),
