@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import functools
 import json
 import signal
@@ -15,6 +16,9 @@ from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "aws-cluster.json"
+
+
+STOP_SECONDS = 30
 
 
 class Stopped(Exception):
@@ -30,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--port", type=_port, default=0, help="port of the API; 0 takes a free one")
         command.add_argument("--home", type=Path, default=ROOT / ".local", help="folder of logs, caches and env")
         command.add_argument("--keycloak", action="store_true", help="a real Keycloak (needs Java and Maven)")
+        command.add_argument("--no-limits", action="store_true", help="take any rate of requests")
         command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
@@ -53,7 +58,7 @@ def _work(chosen: argparse.Namespace, console: Console, ended: threading.Event) 
 
     try:
         plan = read(chosen.faults) if chosen.faults else None
-        place = {"port": chosen.port, "home": chosen.home}
+        place = {"port": chosen.port, "home": chosen.home, "limits": not chosen.no_limits}
         say = functools.partial(console.print, style="dim")
         with LocalCloud(**place, keycloak=chosen.keycloak, plan=plan, say=say) as cloud:
             console.print(f"API {cloud.url}   environment {cloud.home.name}/env   Ctrl-C stops everything")
@@ -79,6 +84,7 @@ def _port(text: str) -> int:
 def _on_signals(ended: threading.Event) -> None:
     def stop(_number: int, _frame: object) -> None:
         _ignore_signals()  # a second Ctrl-C must not interrupt the clean-up
+        faulthandler.dump_traceback_later(STOP_SECONDS)  # says what hangs, should the clean-up ever
         ended.set()
         raise Stopped
 

@@ -48,7 +48,7 @@ class LocalCloud:
 
     ``home`` keeps logs and ``env``, ``cache`` the template. ``schedules`` may be switched off for tests that
     drive them themselves. ``keycloak`` runs a real Keycloak in place of the stand-in;
-    ``plan`` says what is to go wrong.
+    ``plan`` says what is to go wrong. Without ``limits`` the gateway takes any rate, which tests need.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class LocalCloud:
         schedules: bool = True,
         keycloak: bool = False,
         plan: FaultPlan | None = None,
+        limits: bool = True,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = home
@@ -69,6 +70,7 @@ class LocalCloud:
         self._scale = scale
         self._schedules = schedules
         self._plan = plan or FaultPlan()
+        self._limits = limits
         self._say = say
         self._stack = ExitStack()
         self._stop = threading.Event()
@@ -123,7 +125,8 @@ class LocalCloud:
         self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, log, self._plan.machines)
         self._stack.callback(self.machines.close)
         self.machines.start()
-        self.gateway.serve(deployment.routes, Bucket(*deployment.throttle) if deployment.throttle else None)
+        throttle = deployment.throttle if self._limits else None
+        self.gateway.serve(deployment.routes, Bucket(*throttle) if throttle else None)
         self._say("registering the tenant's account")
         self._write_environment()
         self._seed_tenant()
@@ -236,6 +239,8 @@ class LocalCloud:
 
         later = Asynchronous(self.functions, send, deployment.invoke_configs, self._stop, self._scale)
         self._stack.callback(later.close)
+        # before it: what still runs would be waited for, as long as a function may take
+        self._stack.callback(self.functions.close)
         self._stack.callback(self._stop.set)
         self._rules = Rules(deployment.rules, later.submit)
         for mapping in deployment.mappings:

@@ -150,14 +150,14 @@ def http(method: str, url: str, data: bytes | None, headers: Mapping[str, str]) 
             return Answer(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read().decode())
 
 
-def serve(home: Path) -> Served:
-    """Start ``python -m local serve`` with its own home. Raises ``NotServed``."""
+def serve(home: Path, *options: str) -> Served:
+    """Start ``python -m local serve`` with its own home, and more options. Raises ``NotServed``."""
     home.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(map(str, (ROOT, ROOT / "layers" / "common" / "python", ROOT / "client")))
     environment = {**os.environ, "PYTHONPATH": path, "STOCKYARD_RECORD_CALLS": "1"}
     output = home / "serve.out"
     with output.open("wb") as file:
-        command = [sys.executable, "-m", "local", "serve", "--port", "0", "--home", str(home)]
+        command = [sys.executable, "-m", "local", "serve", "--port", "0", "--home", str(home), *options]
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file
         )

@@ -37,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """``python -m local serve`` in a process and a home of its own."""
     from local.serving import serve
 
-    cloud = serve(tmp_path_factory.mktemp("cloud") / "home")
+    cloud = serve(tmp_path_factory.mktemp("cloud") / "home", "--no-limits")
     yield cloud
     assert cloud.stop() == 0, "the local cloud did not stop cleanly"
 

@@ -131,7 +131,7 @@ BODIES: Mapping[str, Any] = {
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A local cloud for the tests of a file. Its threads end with them and disturb nobody else's."""
     with (
-        LocalCloud(home=tmp_path_factory.mktemp("cloud"), schedules=False) as cloud,
+        LocalCloud(home=tmp_path_factory.mktemp("cloud"), schedules=False, limits=False) as cloud,
         httpx.Client(base_url=cloud.url, timeout=60) as client,
     ):
         yield Api(cloud, client)

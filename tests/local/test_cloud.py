@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -123,28 +122,6 @@ def test_an_event_of_the_tenants_account_asks_for_a_cluster(cloud: LocalCloud) -
 
     cluster = until(look)[0]
     assert ended(cloud, cluster["operation_id"])["status"] == "succeeded"
-
-
-@pytest.mark.keycloak
-def test_a_real_keycloak_takes_the_stand_ins_place(tmp_path: Path) -> None:
-    try:
-        real = LocalCloud(home=tmp_path, schedules=False, keycloak=True).__enter__()
-    except StartError as reason:
-        if not str(reason).startswith("Keycloak: "):
-            raise
-        pytest.skip(str(reason))
-    with closing(real):
-        tokens = {name: value for name, value in real.environment.items() if name.startswith("STOCKYARD_TOKEN")}
-        assert real.call("GET", "/v1/cloud-accounts", token=tokens["STOCKYARD_TOKEN_OTHER"])["items"] == []
-        with pytest.raises(StartError, match=": 403 "):
-            real.call("POST", "/v1/clusters", EXAMPLE, token=tokens["STOCKYARD_TOKEN_VIEWER"])
-        cluster = real.call("POST", "/v1/clusters", {**EXAMPLE, "name": "real"})
-        assert ended(real, cluster["operation_id"])["status"] == "succeeded"
-        with pytest.raises(StartError, match=r": 409 .*ClusterNameInUse"):
-            real.call("POST", "/v1/clusters", {**EXAMPLE, "name": "real"})
-        gone = real.call("DELETE", f"/v1/clusters/{cluster['id']}")
-        assert ended(real, gone["id"])["status"] == "succeeded"
-        assert left_in_the_tenants_account(real) == []
 
 
 def processes_below(parent: int) -> list[int]:
