@@ -19,6 +19,8 @@ from benchmarks import rates
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
+from stockyard.domain.control_plane import DISK_GIB
+from stockyard.operations.plan_cluster import BALANCER_ADDRESSES
 
 STAGE = "dev"
 GOAL = 5.0
@@ -59,8 +61,6 @@ CLUSTER_WRITES = 400
 CLUSTER_READS = 400
 CLUSTER_SECRETS = 2
 """Creating, keeping for a month and deleting one cluster: its phases, polls, ledger lines, kubeconfig and CA."""
-
-DISK_GB = 40
 
 
 def counts(template: Mapping[str, Any]) -> Counter[str]:
@@ -131,10 +131,10 @@ def tenant() -> dict[str, float]:
     """USD a month in the tenant's account: one ``t3.medium`` control plane in a network of its own."""
     return {
         "control plane, t3.medium": rates.T3_MEDIUM_HOUR * rates.HOURS,
-        "disk": DISK_GB * rates.GP3_GB,
+        "disk": DISK_GIB * rates.GP3_GB,
         "NAT gateway": rates.NAT_GATEWAY_HOUR * rates.HOURS,
         "network load balancer": rates.LOAD_BALANCER_HOUR * rates.HOURS,
-        "public addresses": 2 * rates.PUBLIC_IPV4_HOUR * rates.HOURS,
+        "public addresses": (BALANCER_ADDRESSES + 1) * rates.PUBLIC_IPV4_HOUR * rates.HOURS,
     }
 
 
