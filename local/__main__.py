@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     finally:
         _ignore_signals()
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _work(chosen: argparse.Namespace, console: Console, ended: threading.Event) -> int:

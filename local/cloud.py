@@ -71,6 +71,7 @@ class LocalCloud:
         self._schedules = schedules
         self._plan = plan or FaultPlan()
         self._limits = limits
+        self._holds_home = False
         self._say = say
         self._stack = ExitStack()
         self._stop = threading.Event()
@@ -136,6 +137,10 @@ class LocalCloud:
     def close(self) -> None:
         """Stop all parts; no process is left. A second call does nothing."""
         self._stop.set()
+        if self._holds_home:
+            # first of all: whoever sees the file can use it
+            (self.home / "env").unlink(missing_ok=True)
+            self._holds_home = False
         self._stack.close()
 
     # --- parts -------------------------------------------------------------------------------------------------------
@@ -154,7 +159,7 @@ class LocalCloud:
             raise StartError(f"a local cloud runs in {self.home} already; --home gives another its own") from None
         except OSError as error:
             raise StartError(f"{self.home} cannot be used: {error.strerror}") from None
-        self._stack.callback((self.home / "env").unlink, missing_ok=True)
+        self._holds_home = True
 
     def _start_identity(self) -> None:
         self._stack.callback(self.identity.stop)

@@ -106,4 +106,7 @@ def test_the_stages_of_the_project_are_valid() -> None:
     stages = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]["stages"]
     assert sorted(stages) == ["dev", "prod"]
     assert load("dev", stages).stage == "dev"
-    assert load("prod", stages).log_retention_days > load("dev", stages).log_retention_days
+    with pytest.raises(ConfigError, match=r"^stages\.prod\.issuer: missing"):
+        load("prod", stages)  # a placeholder would be deployed one day
+    prod = load("prod", stages, {"issuer": "https://id.example.com/realms/stockyard"})
+    assert prod.log_retention_days > load("dev", stages).log_retention_days

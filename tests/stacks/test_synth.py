@@ -52,7 +52,8 @@ def test_synth_needs_no_node_docker_or_credentials_and_repeats_itself(assembly: 
 
 def test_the_cdk_app_builds_prod_as_the_cli_calls_it(tmp_path: Path) -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    context |= {"stage": "prod", "bundle": "false", "event_tenants": {"222222222222": "acme"}}
+    context |= {"stage": "prod", "issuer": "https://id.example.com/realms/stockyard"}
+    context |= {"bundle": "false", "event_tenants": {"222222222222": "acme"}}
     context |= {"network": {"subnet_ids": ["subnet-0a"], "security_group_ids": ["sg-0a"]}}
     out = tmp_path / "out"
     environment = _bare(tmp_path, CDK_CONTEXT_JSON=json.dumps(context), CDK_OUTDIR=str(out))
