@@ -175,7 +175,10 @@ class MemoryRegistry:
 
     def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
         """(tenant, record) of what is due before the moment, the oldest first."""
-        return self._indexed(kind, "due", keys.due_partition(kind), times.to_text(before), limit)
+        moment = times.to_text(before)
+        found = [one for name in keys.due_partitions(kind) for one in self._indexed(kind, "due", name, moment, limit)]
+        found.sort(key=lambda one: (keys.due_at(one[1]) or "", one[1].id))
+        return found[:limit]
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(tenant, record) of every record of the kind, in order of id and tenant."""

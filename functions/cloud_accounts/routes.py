@@ -12,7 +12,7 @@ from stockyard.edge.paging import filtered
 from stockyard.edge.query import TAG, tagged
 from stockyard.edge.route import Door, Roles
 from stockyard.errors import InUse, PreconditionFailed
-from stockyard.lifecycle.cluster import progress
+from stockyard.lifecycle.operation import progress
 from stockyard.operations import cloud_accounts as accounts
 from stockyard.operations.services import Services
 

@@ -13,7 +13,7 @@ from stockyard.edge.paging import filtered
 from stockyard.edge.query import TAG, Query, tagged
 from stockyard.edge.route import Door, Roles
 from stockyard.errors import Forbidden, UnexpectedBehavior, VendorError
-from stockyard.lifecycle.cluster import progress
+from stockyard.lifecycle.operation import progress
 from stockyard.operations.advance import find
 from stockyard.operations.services import Services
 

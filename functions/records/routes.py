@@ -13,7 +13,7 @@ from stockyard.edge.contract import Answer, Request
 from stockyard.edge.query import Query
 from stockyard.edge.route import Door, Roles
 from stockyard.errors import InvalidInput, NotFound, PreconditionFailed
-from stockyard.lifecycle.cluster import progress
+from stockyard.lifecycle.operation import progress
 from stockyard.operations import quotas
 from stockyard.operations.list_prices import list_prices
 

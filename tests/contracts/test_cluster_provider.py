@@ -17,8 +17,7 @@ from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import CredentialsRevoked, Fenced, VendorError
-from stockyard.operations.advance import Fence
-from stockyard.operations.ledger import StoreLedger, lines_of
+from stockyard.operations.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterProvider, Create, Outcome
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
@@ -66,7 +65,7 @@ class World:
         self.store.commit(Create(self.cluster))
 
     def work(self, phase: str, operation: str = "op_1") -> CloudWork:
-        ledger = StoreLedger(self.services, self.cluster, phase, Fence(CLUSTER, operation, 1))
+        ledger = StoreLedger(self.services, Owner.of_cluster(self.cluster, operation, 1), phase)
         return CloudWork("acme", "inst", self.cluster, self.case.account, ledger, self.clock.now(), operation)
 
     def run(self, what: str, phases: tuple[str, ...]) -> None:

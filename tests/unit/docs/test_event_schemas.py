@@ -24,6 +24,7 @@ from stockyard.edge.requests import FIELDS, Deed, answer_of
 from stockyard.errors import ClusterNameInUse, QuotaExceeded
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle.change import Happening
+from stockyard.lifecycle.operation import new_operation
 from stockyard.operations import tell
 from stockyard.operations.cloud_accounts import delete_account, register_account, verify_account
 from stockyard.operations.every import every
@@ -75,7 +76,7 @@ def life(services):
     cluster = Cluster(
         services.new_id(ids.CLUSTER), "demo", "", "k8s", "aws", 1, "demo-1", "accepting", {}, now, now, operation_id="x"
     )
-    operation = lifecycle.new_operation(services.new_id(ids.OPERATION), "create_cluster", cluster.id, "user:ann", now)
+    operation = new_operation(services.new_id(ids.OPERATION), "create_cluster", cluster.id, "user:ann", now)
     sent: list[tuple[str, dict]] = []
 
     def step(change):
@@ -91,7 +92,7 @@ def life(services):
     cluster, operation = step(lifecycle.fail(cluster, operation, ERROR, now))
     cluster, operation = step(lifecycle.resume(cluster, operation, now))
     ready, _ = step(lifecycle.become_ready(cluster, operation, now))
-    removal = lifecycle.new_operation(services.new_id(ids.OPERATION), "delete_cluster", cluster.id, "user:ann", now)
+    removal = new_operation(services.new_id(ids.OPERATION), "delete_cluster", cluster.id, "user:ann", now)
     step(lifecycle.start_deletion(cluster, operation, removal, now))
     leaving, removal = step(lifecycle.start_deletion(ready, None, removal, now))
     blocked = replace(ERROR, phase="network")

@@ -11,7 +11,7 @@ from stockyard.errors import Fenced, NotYetVisible, VendorThrottled
 from stockyard.operations import delete_phases
 from stockyard.operations.advance import Fence
 from stockyard.operations.delete_cluster import delete_cluster
-from stockyard.operations.ledger import StoreLedger
+from stockyard.operations.ledger import Owner, StoreLedger
 from stockyard.operations.resume_cluster import resume_cluster
 from stockyard.operations.run_phase import run_phase
 from stockyard.operations.services import Rules
@@ -21,7 +21,7 @@ from stockyard.settings import Settings
 
 def ledger_of(world, cluster, phase="network"):
     current = world.cluster(cluster)
-    return StoreLedger(world.services, current, phase, Fence(cluster.id, current.operation_id, current.attempt))
+    return StoreLedger(world.services, Owner.of_cluster(current, current.operation_id, current.attempt), phase)
 
 
 def settled(world, cluster):

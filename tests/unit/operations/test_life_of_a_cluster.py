@@ -24,7 +24,7 @@ from stockyard.errors import (
     VendorUnavailable,
 )
 from stockyard.lifecycle import phases
-from stockyard.lifecycle.cluster import progress
+from stockyard.lifecycle.operation import progress
 from stockyard.operations.advance import Fence, find
 from stockyard.operations.change_cluster import change_cluster
 from stockyard.operations.create_cluster import create_cluster, plan_creation

@@ -7,9 +7,10 @@ import re
 from datetime import datetime
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_ID = re.compile(r"^(clu|op|ncl|ntp|npr|nev|evt|aud|out)_[0-9A-HJKMNP-TV-Z]{26}$")
+_ID = re.compile(r"^(clu|op|ncl|ntp|npr|nev|evt|aud|out|cmd)_[0-9A-HJKMNP-TV-Z]{26}$")
 
 CLUSTER, OPERATION, EVENT, AUDIT, OUTBOX = "clu", "op", "evt", "aud", "out"
+NODE_CLAIM, NODE_TYPE, NODE_PROVIDER, NODE_ENVIRONMENT, COMMAND = "ncl", "ntp", "npr", "nev", "cmd"
 
 
 def ulid(moment: datetime, randomness: bytes) -> str:
@@ -23,6 +24,17 @@ def ulid(moment: datetime, randomness: bytes) -> str:
 def make(prefix: str, moment: datetime, randomness: bytes) -> str:
     """A new identifier, such as ``clu_01J...``. Identifiers of one prefix sort by time."""
     return f"{prefix}_{ulid(moment, randomness)}"
+
+
+def derive(prefix: str, parent: str, *parts: str) -> str:
+    """An identifier that follows from others: the time of ``parent``, and 80 bits of sha256 of it and ``parts``.
+
+    The same input always gives the same identifier, so a second maker finds what the first one made.
+    """
+    moment = parent.rpartition("_")[2][:10]
+    digest = hashlib.sha256("\x00".join((parent, *parts)).encode()).digest()
+    number = int.from_bytes(digest[:10], "big")
+    return f"{prefix}_{moment}" + "".join(_ALPHABET[(number >> shift) & 31] for shift in range(75, -5, -5))
 
 
 def is_id(text: str) -> bool:

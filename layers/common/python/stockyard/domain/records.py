@@ -10,8 +10,44 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.conditions import Condition
+from stockyard.domain.node_records import (
+    NodeClaim,
+    NodeEnvironment,
+    NodeProvider,
+    Placement,
+    Refusal,
+    SimulatedMachine,
+)
 
 SCHEMA = 1
+
+__all__ = [
+    "SCHEMA",
+    "UNSEEN",
+    "AuditRecord",
+    "CloudAccount",
+    "Cluster",
+    "Condition",
+    "Counter",
+    "Event",
+    "Fact",
+    "Idempotency",
+    "Name",
+    "NodeClaim",
+    "NodeEnvironment",
+    "NodeProvider",
+    "Operation",
+    "OperationError",
+    "Outbox",
+    "PhaseRecord",
+    "Placement",
+    "PriceSheet",
+    "Quota",
+    "Record",
+    "Refusal",
+    "Resource",
+    "SimulatedMachine",
+]
 
 UNSEEN = frozenset({"accepting", "undoing"})
 """Statuses of clusters that were not handed over: nobody is shown them, and a schedule looks at them."""
@@ -273,4 +309,9 @@ Record = (
     | Counter
     | Quota
     | PriceSheet
+    | NodeProvider
+    | NodeClaim
+    | NodeEnvironment
+    | Refusal
+    | SimulatedMachine
 )

@@ -20,6 +20,7 @@ from stockyard.domain.records import Cluster, Operation, OperationError, PhaseRe
 from stockyard.errors import Fenced, IllegalTransition
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change, Happening
+from stockyard.lifecycle.operation import execution_name, phase_of, with_phase
 
 MOVES: dict[str, frozenset[str]] = {
     "accepting": frozenset({"preparing", "undoing"}),
@@ -47,17 +48,6 @@ def _condition(cluster: Cluster, type: str, status: str, reason: str, message: s
     return replace(
         cluster, conditions=with_condition(cluster.conditions, Condition(type, status, reason, message, now))
     )
-
-
-def new_operation(id: str, kind: str, subject: str, actor: str, now: str) -> Operation:
-    """A running operation with all its phases pending."""
-    records = tuple(PhaseRecord(name) for name in phases.PHASES[kind])
-    return Operation(id, kind, subject, "running", records, now, now, actor)
-
-
-def execution_name(operation: Operation) -> str:
-    """The name of the execution that carries this attempt: a second start is the same start."""
-    return f"{operation.id}-{operation.attempt}"
 
 
 def take_back(cluster: Cluster, now: str) -> Cluster:
@@ -98,22 +88,6 @@ def check_fence(cluster: Cluster, operation_id: str, attempt: int) -> None:
         raise Fenced("Another operation owns the cluster now.")
 
 
-def _with_phase(operation: Operation, name: str, now: str, **fields: object) -> Operation:
-    def changed(record: PhaseRecord) -> PhaseRecord:
-        return replace(record, **fields) if record.name == name else record  # type: ignore[arg-type]
-
-    records = tuple(changed(record) for record in operation.phases)
-    return replace(operation, phases=records, updated_at=now, version=operation.version + 1)
-
-
-def phase_of(operation: Operation, name: str) -> PhaseRecord:
-    """The record of a phase. Raises ``KeyError`` for a phase that the operation does not have."""
-    for record in operation.phases:
-        if record.name == name:
-            return record
-    raise KeyError(name)
-
-
 def begin_phase(cluster: Cluster, operation: Operation, phase: str, now: str) -> Change | None:
     """The phase starts; None when it already runs in this attempt, or when the operation has ended."""
     record = phase_of(operation, phase)
@@ -121,7 +95,7 @@ def begin_phase(cluster: Cluster, operation: Operation, phase: str, now: str) ->
         return None
     if record.state == "running" and record.attempt == operation.attempt:
         return None
-    operation = _with_phase(
+    operation = with_phase(
         operation, phase, now, state="running", started_at=now, ended_at=None, attempt=operation.attempt, message=""
     )
     cluster = _touch(cluster, now, phase=phase)
@@ -139,7 +113,7 @@ def note_phase(cluster: Cluster, operation: Operation, phase: str, message: str,
     """The phase says where it is; None when it said so before, or when the operation has ended."""
     if operation.status != "running" or phase_of(operation, phase).message == message:
         return None
-    operation = _with_phase(operation, phase, now, message=message)
+    operation = with_phase(operation, phase, now, message=message)
     return Change(_touch(cluster, now), operation)
 
 
@@ -150,7 +124,7 @@ def end_phase(
     if operation.status != "running" or phase_of(operation, phase).state in ("succeeded", "skipped"):
         return None
     state = "skipped" if skipped else "succeeded"
-    operation = _with_phase(operation, phase, now, state=state, ended_at=now, message=message)
+    operation = with_phase(operation, phase, now, state=state, ended_at=now, message=message)
     cluster = _touch(cluster, now)
     condition = phases.CONDITION_OF.get(phase)
     if condition and operation.kind == phases.CREATE_CLUSTER:
@@ -168,7 +142,7 @@ def become_ready(cluster: Cluster, operation: Operation, now: str) -> Change | N
     """The last phase of a creation; None when the cluster is ready already."""
     if cluster.status == "ready":
         return None
-    operation = _with_phase(operation, "complete", now, state="succeeded", ended_at=now)
+    operation = with_phase(operation, "complete", now, state="succeeded", ended_at=now)
     operation = replace(operation, status="succeeded", error=None)
     cluster = _move(cluster, "ready", now, phase=None)
     cluster = _condition(cluster, phases.READY, "True", "Ready", "The cluster is ready.", now)
@@ -186,7 +160,7 @@ def fail(cluster: Cluster, operation: Operation, error: OperationError, now: str
     """A creation failed for good; None when that was already recorded."""
     if operation.status == "failed":
         return None
-    operation = _with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
+    operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
     operation = replace(operation, status="failed", error=error)
     cluster = _move(cluster, "failed", now, phase=None)
     condition = phases.CONDITION_OF.get(error.phase)
@@ -275,7 +249,7 @@ def block_deletion(
     cluster: Cluster, operation: Operation, error: OperationError, remaining: tuple[str, ...], now: str
 ) -> Change:
     """A deletion cannot go on for now: say what is left and why. It stays ``deleting`` and is tried again."""
-    operation = _with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
+    operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
     operation = replace(operation, error=error)
     cluster = _touch(cluster, now, remaining=remaining)
     cluster = _condition(cluster, phases.DELETED, "False", error.error_type, f"{error.cause} {error.hint}".strip(), now)
@@ -303,7 +277,7 @@ def retry_deletion(cluster: Cluster, operation: Operation, now: str) -> Change:
 
 def finish_deletion(cluster: Cluster, operation: Operation, now: str) -> Change:
     """The cluster is gone; its record goes with this change."""
-    operation = _with_phase(operation, "forget", now, state="succeeded", ended_at=now)
+    operation = with_phase(operation, "forget", now, state="succeeded", ended_at=now)
     operation = replace(operation, status="succeeded", error=None)
     return Change(
         _touch(cluster, now, phase=None),
@@ -313,11 +287,3 @@ def finish_deletion(cluster: Cluster, operation: Operation, now: str) -> Change:
             Happening("Operation", "running", "succeeded", "Succeeded", operation.kind),
         ),
     )
-
-
-def progress(operation: Operation) -> int:
-    """How much of an operation is done, 0 to 100, by phases."""
-    if operation.status == "succeeded":
-        return 100
-    done = sum(1 for p in operation.phases if p.state in ("succeeded", "skipped"))
-    return 100 * done // len(operation.phases)

@@ -1,6 +1,8 @@
-"""The phases of a cluster's operations, in order, as the workflow documents run them."""
+"""The phases of operations, in order, as the workflow documents run them. Those of claims are in ``node_phases``."""
 
 from __future__ import annotations
+
+from stockyard.lifecycle.node_phases import CREATE_NODE, CREATE_NODE_PHASES, DELETE_NODE, DELETE_NODE_PHASES
 
 CREATE_CLUSTER = "create_cluster"
 DELETE_CLUSTER = "delete_cluster"
@@ -27,7 +29,12 @@ DELETE_PHASES: tuple[str, ...] = (
     "client",
     "forget",
 )
-PHASES: dict[str, tuple[str, ...]] = {CREATE_CLUSTER: CREATE_PHASES, DELETE_CLUSTER: DELETE_PHASES}
+PHASES: dict[str, tuple[str, ...]] = {
+    CREATE_CLUSTER: CREATE_PHASES,
+    DELETE_CLUSTER: DELETE_PHASES,
+    CREATE_NODE: CREATE_NODE_PHASES,
+    DELETE_NODE: DELETE_NODE_PHASES,
+}
 
 CLOUD_PHASES: frozenset[str] = frozenset(
     {"account", "network", "security", "identity", "endpoint", "control_plane", "leftovers"}

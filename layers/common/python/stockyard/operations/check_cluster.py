@@ -9,8 +9,7 @@ from stockyard.domain import times
 from stockyard.domain.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import FieldProblem, InvalidInput, VendorError
-from stockyard.operations.advance import Fence
-from stockyard.operations.ledger import StoreLedger
+from stockyard.operations.ledger import Owner, StoreLedger
 from stockyard.operations.plan_cluster import control_plane_type
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Finding
@@ -57,8 +56,7 @@ def _check_role_name(services: Services, cluster: Cluster) -> None:
 
 
 def _live_findings(services: Services, cluster: Cluster, account: CloudAccount) -> list[Finding]:
-    fence = Fence(cluster.id, "check", 0)
-    ledger = StoreLedger(services, cluster, "account", fence)
+    ledger = StoreLedger(services, Owner.of_cluster(cluster, "check", 0), "account")
     work = CloudWork(
         services.tenant, services.installation, cluster, account, ledger, services.clock.now(), f"check-{cluster.id}"
     )

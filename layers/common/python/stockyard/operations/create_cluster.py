@@ -20,6 +20,7 @@ from stockyard.errors import (
 )
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
+from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.check_cluster import account_of, check, expired
 from stockyard.operations.plan_cluster import plan
 from stockyard.operations.services import Services
@@ -165,7 +166,7 @@ def _given_up(services: Services, holder: Cluster) -> bool:
 def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:
     now = services.now()
     operation_id = services.new_id(ids.OPERATION)
-    operation: Operation = lifecycle.new_operation(operation_id, phases.CREATE_CLUSTER, accepted.id, actor, now)
+    operation: Operation = new_operation(operation_id, phases.CREATE_CLUSTER, accepted.id, actor, now)
     change = lifecycle.prepare(accepted, operation, now)
     cluster, told, writes = change_writes(services, actor, change)
     try:

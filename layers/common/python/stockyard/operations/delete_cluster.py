@@ -9,6 +9,7 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import Conflict
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
+from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.advance import TRIES, find
 from stockyard.operations.ledger import describe, lines_of
 from stockyard.operations.plan_cluster import price, price_items
@@ -25,9 +26,7 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
             return cluster
         now = services.now()
         current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
-        operation = lifecycle.new_operation(
-            services.new_id(ids.OPERATION), phases.DELETE_CLUSTER, cluster.id, actor, now
-        )
+        operation = new_operation(services.new_id(ids.OPERATION), phases.DELETE_CLUSTER, cluster.id, actor, now)
         change = lifecycle.start_deletion(cluster, current, operation, now)
         moved, told, writes = change_writes(services, actor, change)
         try:

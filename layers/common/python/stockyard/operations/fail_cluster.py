@@ -11,6 +11,7 @@ from stockyard.domain.records import Cluster, Operation, OperationError
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.hints import hint
+from stockyard.lifecycle.operation import phase_of
 from stockyard.operations.advance import Fence, advance, load
 from stockyard.operations.ledger import describe, lines_of
 from stockyard.operations.run_phase import Step, cloud_work
@@ -58,7 +59,7 @@ def compensate(services: Services, fence: Fence) -> Step:
 def _too_late(services: Services, cluster: Cluster, operation: Operation) -> bool:
     failed = cluster.phase or "account"
     # A resumed attempt may fail before its phase has begun.
-    since = lifecycle.phase_of(operation, failed).started_at or operation.updated_at
+    since = phase_of(operation, failed).started_at or operation.updated_at
     age = (services.clock.now() - times.from_text(since)).total_seconds()
     return age > phases.LIMIT_SECONDS[failed] + COMPENSATION_SECONDS
 

@@ -1,4 +1,4 @@
-"""The ledger of one phase of one cluster, kept in the store: intent before the call, result behind it (law 3)."""
+"""The ledger of one phase of one cluster or claim, in the store: intent before the call, result behind it (law 3)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stockyard.domain.records import Cluster, Resource
+from stockyard.domain.records import Cluster, NodeClaim, Record, Resource
 from stockyard.errors import Conflict, Fenced, NotYetVisible
-from stockyard.operations.advance import Fence
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Replace
@@ -18,10 +17,36 @@ SINCE = "since"
 """In a line's detail: the moment of the first try with the line's token; ``intended_at`` is that of the last."""
 
 
-def token_of(cluster: Cluster, kind: str, key: str) -> str:
-    """The client token of a creation: 32 hex digits, the same on every try of one attempt, another on the next."""
-    text = f"{cluster.id}/{cluster.generation}/{cluster.attempt}/{kind}/{key}"
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose things they are, and for which attempt of its work. ``region`` and ``account_id`` say where they stand."""
+
+    kind: type[Record]
+    id: str
+    cluster_id: str
+    generation: int
+    attempt: int
+    operation_id: str
+    region: str
+    account_id: int
+
+    @classmethod
+    def of_cluster(cls, cluster: Cluster, operation_id: str, attempt: int) -> Owner:
+        """A cluster, while it belongs to an attempt of an operation."""
+        region = str(cluster.settings.get("region_name", ""))
+        place = (region, cluster.cloud_account_id)
+        return cls(Cluster, cluster.id, cluster.id, cluster.generation, attempt, operation_id, *place)
+
+    @classmethod
+    def of_claim(cls, claim: NodeClaim, operation_id: str, attempt: int, region: str, account_id: int) -> Owner:
+        """A claim, while it belongs to an attempt of an operation."""
+        place = (region, account_id)
+        return cls(NodeClaim, claim.id, claim.cluster_id, claim.generation, attempt, operation_id, *place)
+
+    def token(self, kind: str, key: str) -> str:
+        """The client token of a creation: 32 hex digits, the same on every try of one attempt, another on the next."""
+        text = f"{self.id}/{self.generation}/{self.attempt}/{kind}/{key}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,49 +54,45 @@ class StoreLedger:
     """``ports.Ledger`` on a store. Every new intent checks the fence in the same transaction."""
 
     services: Services
-    cluster: Cluster
+    owner: Owner
     phase: str
-    fence: Fence
 
     def _id(self, kind: str, key: str) -> str:
-        return f"{self.cluster.id}/{self.phase}/{kind}/{key}"
+        return f"{self.owner.id}/{self.phase}/{kind}/{key}"
 
     def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
         """See ``ports.Ledger.intend``."""
         old = self.services.store.get(Resource, self._id(kind, key))
         if old is not None and old.state == "made":
             return old
-        token, now = token_of(self.cluster, kind, key), self.services.now()
+        token, now = self.owner.token(kind, key), self.services.now()
         again = old if old is not None and old.token == token else None
         # A call that repeats a token must repeat its parameters, and the first moment is one of them (a tag).
         since = str(again.detail.get(SINCE) or again.intended_at) if again else now
         known = again.detail if again is not None and again.state == "intended" else {}
         line = Resource(
             id=self._id(kind, key),
-            cluster_id=self.cluster.id,
+            cluster_id=self.owner.cluster_id,
             phase=self.phase,
             kind=kind,
             key=key,
             token=token,
             state="intended",
-            region=str(self.cluster.settings.get("region_name", "")),
-            account_id=self.cluster.cloud_account_id,
+            region=self.owner.region,
+            account_id=self.owner.account_id,
             intended_at=now,
             detail={**(detail or {}), **known, SINCE: since},
             version=old.version + 1 if old else 1,
         )
-        owned = Check(
-            Cluster,
-            self.cluster.id,
-            {"operation_id": self.fence.operation_id, "attempt": self.fence.attempt},
-        )
+        fence = {"operation_id": self.owner.operation_id, "attempt": self.owner.attempt}
+        owned = Check(self.owner.kind, self.owner.id, fence)
         try:
             self.services.store.commit(owned, Replace(line) if old else Create(line))
         except Fenced:
             raise
         except Conflict as conflict:
             if conflict.index == 0:
-                raise Fenced("Another operation owns the cluster now.") from conflict
+                raise Fenced("Another operation or attempt owns it now.") from conflict
             # Two workers of one attempt: the other one's call comes first, and this one looks for it the next time.
             raise NotYetVisible(f"{kind} {key} is being made by another worker") from conflict
         return line
@@ -103,16 +124,19 @@ class StoreLedger:
 
     def find(self, kind: str, key: str) -> Resource | None:
         """See ``ports.Ledger.find``."""
+        own = self.services.store.get(Resource, self._id(kind, key))
+        if own is not None and own.state != "gone":
+            return own
         return next((line for line in self.lines() if (line.kind, line.key) == (kind, key)), None)
 
     def lines(self, phase: str | None = None) -> Sequence[Resource]:
         """See ``ports.Ledger.lines``."""
-        return lines_of(self.services, self.cluster.id, phase)
+        return lines_of(self.services, self.owner.id, phase)
 
 
-def lines_of(services: Services, cluster_id: str, phase: str | None = None) -> list[Resource]:
-    """Every line of a cluster that is not ``gone``, oldest intent first."""
-    prefix = f"{cluster_id}/{phase}/" if phase else f"{cluster_id}/"
+def lines_of(services: Services, owner_id: str, phase: str | None = None) -> list[Resource]:
+    """Every line of a cluster or claim that is not ``gone``, oldest intent first."""
+    prefix = f"{owner_id}/{phase}/" if phase else f"{owner_id}/"
     found = [line for line in every(services.store, Resource, prefix) if line.state != "gone"]
     return sorted(found, key=lambda line: (line.intended_at, line.id))
 

@@ -11,9 +11,10 @@ from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, NotY
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change
+from stockyard.lifecycle.operation import phase_of
 from stockyard.operations import delete_phases, deploy_cluster
 from stockyard.operations.advance import Fence, advance, load
-from stockyard.operations.ledger import StoreLedger
+from stockyard.operations.ledger import Owner, StoreLedger
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterProvider, Outcome
 
@@ -43,7 +44,7 @@ def cloud_work(services: Services, cluster: Cluster, phase: str, fence: Fence) -
     if account is None or not account.attributes.get("role_arn"):
         raise CredentialsRevoked(f"Cloud account {cluster.cloud_account_id} has no role any more.")
     provider = services.providers[cluster.provider]
-    ledger = StoreLedger(services, cluster, phase, fence)
+    ledger = StoreLedger(services, Owner.of_cluster(cluster, fence.operation_id, fence.attempt), phase)
     work = CloudWork(
         services.tenant, services.installation, cluster, account, ledger, services.clock.now(), fence.operation_id
     )
@@ -59,7 +60,7 @@ def run_phase(services: Services, fence: Fence, phase: str) -> Step:
     now = services.now()
     cluster = advance(services, fence, lambda c, o: lifecycle.begin_phase(c, o, phase, now))
     operation = load(services, fence)[1]
-    record = lifecycle.phase_of(operation, phase)
+    record = phase_of(operation, phase)
     if record.state in ("succeeded", "skipped"):
         return Step(True, 0)
     if phase == "complete":

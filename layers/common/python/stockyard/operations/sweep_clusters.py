@@ -7,6 +7,7 @@ from datetime import timedelta
 from stockyard.domain import times
 from stockyard.domain.records import Cluster, Operation
 from stockyard.lifecycle import cluster as lifecycle
+from stockyard.lifecycle.operation import execution_name
 from stockyard.operations.advance import WORKFLOW_ACTOR, Fence, commit
 from stockyard.operations.fail_cluster import fail
 from stockyard.operations.services import Services
@@ -30,7 +31,7 @@ def sweep_cluster(services: Services, cluster_id: str) -> str:
     if cluster is None or operation is None or operation.status != "running":
         return NOTHING
     age = services.clock.now() - times.from_text(operation.updated_at)
-    name = lifecycle.execution_name(operation)
+    name = execution_name(operation)
     stuck = age > timedelta(seconds=services.rules.stuck_seconds)
     if cluster.status == "deleting":
         blocked = operation.error is not None and age > timedelta(seconds=services.rules.retry_deletion_seconds)

@@ -5,6 +5,7 @@ where    partition key                  sort key
 ======== ============================== ===========================================================
 table    ``T#{tenant}#{Kind}``          the record's id
 due      ``DUE#{Kind}``                 the moment it is due; only outbox items and unseen clusters
+due      ``DUE#NodeClaim#{shard}``      the moment the scheduler must look at the claim again
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts and clusters
 ======== ============================== ===========================================================
 
@@ -15,6 +16,7 @@ layout needs itself are reserved: a record's field of such a name is stored as `
 from __future__ import annotations
 
 import re
+import zlib
 from datetime import timedelta
 from typing import Any
 
@@ -27,8 +29,10 @@ from stockyard.domain.records import (
     Cluster,
     Event,
     Idempotency,
+    NodeClaim,
     Outbox,
     Record,
+    Refusal,
 )
 
 Kind = type[Any]
@@ -45,6 +49,9 @@ EVERYTHING_INDEX = "everything"
 
 TTL = "ttl"
 """The attribute DynamoDB expires items by: whole seconds since 1970."""
+
+CLAIM_SHARDS = 4
+"""Partitions of the pending claims. One takes a thousand writes a second, and each claim is written to it twice."""
 
 EVENT_DAYS = 90
 AUDIT_DAYS = 400
@@ -84,11 +91,19 @@ def partition(tenant: str, kind: Kind) -> str:
     return f"T#{tenant}#{kind.__name__}"
 
 
-def due_partition(kind: Kind) -> str:
-    """The partition of the ``due`` index. Raises ``ValueError`` for a kind that is never due."""
+def due_partitions(kind: Kind) -> tuple[str, ...]:
+    """The partitions of the ``due`` index. Raises ``ValueError`` for a kind that is never due."""
+    if kind is NodeClaim:
+        return tuple(f"DUE#NodeClaim#{shard}" for shard in range(CLAIM_SHARDS))
     if kind not in (Outbox, Cluster):
         raise ValueError(f"{kind.__name__} records are not indexed by due time")
-    return f"DUE#{kind.__name__}"
+    return (f"DUE#{kind.__name__}",)
+
+
+def due_partition(record: Record) -> str:
+    """The one of ``due_partitions`` that the record stands in while it is due: by its id, which never changes."""
+    partitions = due_partitions(type(record))
+    return partitions[zlib.crc32(record.id.encode()) % len(partitions)]
 
 
 def everything_partition(kind: Kind) -> str:
@@ -100,7 +115,7 @@ def everything_partition(kind: Kind) -> str:
 
 def due_at(record: Record) -> str | None:
     """When a schedule must look at the record; None when it need not."""
-    if isinstance(record, Outbox):
+    if isinstance(record, Outbox | NodeClaim):
         return record.due_at
     if isinstance(record, Cluster) and record.status in UNSEEN:
         return record.lease_expires_at
@@ -112,7 +127,7 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
     found: dict[str, str] = {}
     due = due_at(record)
     if due:
-        found["due_pk"], found["due_sk"] = due_partition(type(record)), due
+        found["due_pk"], found["due_sk"] = due_partition(record), due
     if isinstance(record, CloudAccount | Cluster):
         found["all_pk"], found["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
     return found
@@ -120,7 +135,7 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
 
 def expiry(record: Record) -> int | None:
     """When DynamoDB may drop the record (epoch seconds); None means never."""
-    if isinstance(record, Idempotency):
+    if isinstance(record, Idempotency | Refusal):
         return record.expires_at or None
     if isinstance(record, Event):
         return times.epoch(times.from_text(record.time) + timedelta(days=EVENT_DAYS))

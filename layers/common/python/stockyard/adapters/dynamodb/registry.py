@@ -41,12 +41,17 @@ class DynamoRegistry:
 
     def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
         """(tenant, record) of what is due before the moment, the oldest first; see ``ports.Registry.due``."""
-        expression = Expression()
-        condition = (
-            f"{expression.name('due_pk')} = {expression.value({'S': keys.due_partition(kind)})}"
-            f" AND {expression.name('due_sk')} < {expression.value({'S': times.to_text(before)})}"
-        )
-        return list(islice(self._indexed(kind, keys.DUE_INDEX, condition, expression, limit), limit))
+        found: list[tuple[str, str, R]] = []
+        for partition in keys.due_partitions(kind):
+            expression = Expression()
+            condition = (
+                f"{expression.name('due_pk')} = {expression.value({'S': partition})}"
+                f" AND {expression.name('due_sk')} < {expression.value({'S': times.to_text(before)})}"
+            )
+            items = islice(self._indexed(kind, keys.DUE_INDEX, condition, expression, limit), limit)
+            found += [(keys.due_at(record) or "", tenant, record) for tenant, record in items]
+        found.sort(key=lambda one: (one[0], one[2].id))
+        return [(tenant, record) for _, tenant, record in found[:limit]]
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(tenant, record) of every record of the kind, in order of id and tenant, page by page."""

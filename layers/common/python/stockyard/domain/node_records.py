@@ -1,0 +1,186 @@
+"""The records of nodes: where they can come from, who wants one, and what a provider set up for a cluster.
+
+Node types have no record of their own: declared ones stand in their provider's record, discovered ones come from the
+provider's catalogue. What is counted for them is a ``Counter`` that exists only where capacity is limited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.domain.conditions import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProvider:
+    """A source of nodes. ``kind`` names the block of ``spec`` that configures it.
+
+    ``spec`` is the document's spec as it was sent, less ``properties`` and ``displayName``; its node types are below
+    ``spec[kind]["nodeTypes"]``. ``generation`` counts changes of it: a catalogue that was built from an older one is
+    out of date.
+    """
+
+    id: str
+    name: str
+    kind: str
+    """``ec2``, ``simulated``, ``terraform``, ``kubeVirt``, ``bcm``, ``metal3``, ``clusterAPI``."""
+    spec: dict[str, Any]
+    created_at: str
+    updated_at: str
+    display_name: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+    price_per_cost_unit: float | None = None
+    """USD an hour of one unit of cost: what makes a cost comparable with another provider's price."""
+    phase: str = "Available"
+    """``Pending``, ``Available`` or ``Failed``."""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    generation: int = 1
+    created_by: str = ""
+    sequence: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What the scheduler decided for a claim, and what it decided from.
+
+    ``options`` are the ways that may be launched, cheapest first, the chosen one leading: each ``{"type",
+    "capacity_type", "zones", "usd_hour", "cost"}``, ``type`` being the canonical name. ``considered`` counts the node
+    types by the first rule that ruled them out. ``counted`` says that one of the type's places is taken.
+    """
+
+    provider_id: str
+    type: str
+    capacity_type: str
+    zones: tuple[str, ...]
+    cost: float
+    decided_at: str
+    usd_hour: float | None = None
+    counted: bool = False
+    options: tuple[dict[str, Any], ...] = ()
+    considered: dict[str, int] = field(default_factory=dict)
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClaim:
+    """One wanted, promised or existing node.
+
+    ``phase`` is ``Pending``, ``Available`` or ``Failed``; ``deleting`` says that it is on its way out, whatever the
+    phase. ``attempt`` rises with each placement, ``generation`` with each operation; with ``operation_id`` they are
+    the fence of background work. ``due_at`` is there while the scheduler has to look at the claim.
+    """
+
+    id: str
+    name: str
+    created_at: str
+    updated_at: str
+    cluster_ref: str = ""
+    """The cluster as the claim names it: id or name; empty for a node of no cluster."""
+    cluster_id: str = ""
+    """The cluster it was resolved to; empty until then."""
+    provider_ref: str = ""
+    """Name of the provider; empty: the cheapest of all."""
+    type_ref: str = ""
+    """Canonical name of the node type; filled by the scheduler unless the claim asked for it."""
+    environment_ref: str = ""
+    display_name: str = ""
+    requirements: tuple[dict[str, Any], ...] = ()
+    """Selector requirements: ``key``, ``operator``, ``values``, ``minValues``."""
+    resources: dict[str, str] = field(default_factory=dict)
+    """Desired capacity as Kubernetes quantities."""
+    properties: dict[str, str] = field(default_factory=dict)
+    taints: tuple[dict[str, Any], ...] = ()
+    startup_taints: tuple[dict[str, Any], ...] = ()
+    kubelet_args: dict[str, str] = field(default_factory=dict)
+    control_plane: bool = False
+    power: str = "On"
+    power_observed: str = ""
+    priority: int = 0
+    form: str = "stockyard"
+    """Which document it came as: ``stockyard``, ``vcluster`` or ``karpenter``."""
+    document: dict[str, Any] = field(default_factory=dict)
+    """What a foreign document has besides, so that it can be shown as it came."""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    deleting: bool = False
+    due_at: str | None = None
+    placement: Placement | None = None
+    machine_id: str = ""
+    """The vendor's id of the machine."""
+    node_name: str = ""
+    node_labels: dict[str, str] = field(default_factory=dict)
+    """What the joined node is labelled with: the resolved properties."""
+    drift_hash: str = ""
+    """Of type, template and properties at launch; another one now means drift."""
+    operation_id: str | None = None
+    execution: str | None = None
+    generation: int = 1
+    attempt: int = 1
+    remaining: tuple[str, ...] = ()
+    created_by: str = ""
+    sequence: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEnvironment:
+    """What a provider set up once for one cluster. ``id`` is derived from both, so that there is never a second."""
+
+    id: str
+    cluster_id: str
+    provider_id: str
+    provider_name: str
+    created_at: str
+    updated_at: str
+    properties: dict[str, str] = field(default_factory=dict)
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    outputs: dict[str, str] = field(default_factory=dict)
+    sequence: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A way to get a machine that a cloud refused a moment ago. Kept for all tenants, by the platform.
+
+    ``id`` is ``{scope}/{type}/{capacity type}/{zone}``; the scope is ``ec2/{region}`` or ``provider/{provider id}``,
+    the type the provider's own name of it, the zone ``*`` for all.
+    """
+
+    id: str
+    refused_at: str
+    expires_at: int
+    """Epoch seconds; the table drops it then."""
+    reason: str = ""
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedMachine:
+    """A machine of the simulated provider. ``id`` is its launch token, so that a second launch is the same one."""
+
+    id: str
+    claim_id: str
+    provider_id: str
+    type: str
+    capacity_type: str
+    zone: str
+    launched_at: str
+    joins_at: str | None
+    """When its node joins; None: never."""
+    power: str = "On"
+    tags: dict[str, str] = field(default_factory=dict)
+    version: int = 1

@@ -1,0 +1,127 @@
+"""What the product needs of the services behind it: time, identity, secrets, workflows, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+
+class Clock(Protocol):
+    """The time and randomness of a request."""
+
+    def now(self) -> datetime:
+        """The current moment in UTC."""
+        ...
+
+    def randomness(self, size: int) -> bytes:
+        """``size`` bytes fit for secrets."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityClient:
+    """A confidential client of the realm. ``owner`` is the ownership attribute (the cluster's id)."""
+
+    uuid: str
+    client_id: str
+    owner: str
+
+
+class Identity(Protocol):
+    """The clients of the Keycloak realm that belong to this installation. Another one may use the same realm: its
+    clients are someone else's, whatever cluster they name."""
+
+    def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
+        """Make a confidential client with a service account, a hardcoded tenant mapper (``organization``), an
+        audience mapper and the attributes ``stockyard.cluster_id`` = ``owner`` and ``stockyard.installation``. When one
+        of that ``client_id`` exists: returned (secret set anew) if it is ``owner``'s, else ``VendorConflict``."""
+        ...
+
+    def find_client(self, client_id: str) -> IdentityClient | None:
+        """The client, or None. ``owner`` is empty when it is not this installation's."""
+        ...
+
+    def client_secret(self, client_id: str) -> str:
+        """The current secret. ``VendorNotFound`` when the client is gone."""
+        ...
+
+    def delete_client(self, *, client_id: str, owner: str, uuid: str | None = None) -> bool:
+        """Delete if owned by ``owner``; with ``uuid`` only that very one, not one made later under the same name.
+        False when there was none or it belongs to someone else."""
+        ...
+
+    def owned_clients(self) -> Sequence[IdentityClient]:
+        """Every client of this installation's clusters (for the sweep)."""
+        ...
+
+    def service_token(self) -> str:
+        """An access token of Stockyard's own service account."""
+        ...
+
+
+class Secrets(Protocol):
+    """Named secrets. Names are ``{tenant}/{cluster id}/{what}``; values never reach logs or records."""
+
+    def put(self, name: str, value: str) -> None:
+        """Create or overwrite."""
+        ...
+
+    def get(self, name: str) -> str | None: ...
+
+    def delete(self, name: str) -> None:
+        """Delete at once; a missing one is no error."""
+        ...
+
+    def names(self, prefix: str) -> Sequence[str]: ...
+
+
+class Workflows(Protocol):
+    def start(self, workflow: str, name: str, payload: Mapping[str, Any]) -> None:
+        """Start an execution. A running or finished one of that name is success."""
+        ...
+
+    def succeed(self, task_token: str, output: Mapping[str, Any]) -> bool:
+        """Wake a waiting task. False when the token is gone."""
+        ...
+
+    def running(self, workflow: str, name: str) -> bool: ...
+
+    def stop(self, workflow: str, name: str) -> None:
+        """Stop an execution; one that is not running is no error."""
+        ...
+
+
+class Bus(Protocol):
+    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
+        """Put one event on the bus. Raises ``VendorError``; at least once."""
+        ...
+
+
+class Deployer(Protocol):
+    """vdeployer of one cluster."""
+
+    @property
+    def configured(self) -> bool: ...
+
+    def deploy(self, client_id: str, settings: Mapping[str, Any], token: str) -> None:
+        """POST /deploy; 200 and 409 are done. 5xx and time-outs are retryable, other answers ``VendorRefused``."""
+        ...
+
+
+class Prover(Protocol):
+    """Says who signed a presigned STS GetCallerIdentity request."""
+
+    def caller(self, request: Mapping[str, Any]) -> MachineIdentity:
+        """The identity behind the request. ``Unauthorized`` unless it is for STS, signs our host, and is accepted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MachineIdentity:
+    """``arn`` is an assumed-role ARN whose session name is the instance id."""
+
+    account: str
+    arn: str
+    user_id: str

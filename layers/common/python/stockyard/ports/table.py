@@ -1,0 +1,87 @@
+"""What the product needs of its table: records of one tenant, and what spans tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from stockyard.domain.records import Record
+from stockyard.domain.writes import Write
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """Some records in order of id, and the id to go on after (None at the end)."""
+
+    items: list[R]
+    next_id: str | None
+
+
+class Store(Protocol):
+    """The records of one tenant. There is no way to build one without a tenant, and none to reach another's."""
+
+    @property
+    def tenant(self) -> str: ...
+
+    def get(self, kind: type[R], id: str) -> R | None:
+        """The record, read consistently, or None."""
+        ...
+
+    def list(
+        self,
+        kind: type[R],
+        *,
+        prefix: str = "",
+        after: str | None = None,
+        limit: int = 50,
+        newest_first: bool = False,
+        where: Mapping[str, Any] | None = None,
+    ) -> Page[R]:
+        """Records whose id starts with ``prefix``, in order of id, from behind ``after``, at most ``limit``.
+
+        ``where`` keeps those whose top-level attributes equal the given values. Consistent read.
+        """
+        ...
+
+    def commit(self, *writes: Write) -> None:
+        """All writes or none (at most 100). Raises ``Conflict`` with the index of the first write that failed."""
+        ...
+
+    def next_number(self, counter: str) -> int:
+        """Add 1 to a counter and return it. A number may be skipped, never given twice."""
+        ...
+
+
+class Registry(Protocol):
+    """What spans tenants; only for schedules and the relay."""
+
+    def store(self, tenant: str) -> Store: ...
+
+    def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
+        """(tenant, record) of outbox items, of ``accepting`` and ``undoing`` clusters, and of claims that wait for a
+        node type, due ``before`` then; the longest due first."""
+        ...
+
+    def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
+        """(tenant, record) of every cloud account or cluster, read as the caller goes on. Consistency is eventual."""
+        ...
+
+    def tenant_of(self, kind: type[R], id: str) -> str | None:
+        """The tenant that has a cluster of this id; None also while the index does not show it yet."""
+        ...
+
+    def table_id(self) -> str:
+        """What tells this table from a restored copy of it."""
+        ...
+
+    def installation(self, randomness: bytes) -> str:
+        """The installation's id; made of ``randomness`` at first use."""
+        ...
+
+    def platform(self) -> Store:
+        """The records of the installation itself, which belong to no tenant."""
+        ...
