@@ -1,0 +1,310 @@
+"""How fast the core decides: ``python -m benchmarks.claims --seed 1``.
+
+10,000 claims as JSON documents, most with a set of requirements of their own, against every EC2 type that has a
+price. Timed are the index and the decision: reading the claims' requirements and quantities, and choosing. Loading
+the catalogue and decoding JSON are not (``json_seconds`` says what the latter takes). Each run starts from nothing: a
+new index, a new reader, new documents. The figures are medians of the runs.
+
+Prints how time grows with claims and with types, then one JSON line. Exit 1 when a limit is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import resource
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+from local.memory_store import MemoryRegistry
+from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
+from stockyard.domain.node_types import ON_DEMAND, SPOT, Declaration, NodeKind, Offering, kind_of
+from stockyard.domain.offers import InstanceOffer
+from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from stockyard.scheduling.index import Index
+from stockyard.scheduling.match import Choice, State, choose_all
+from stockyard.scheduling.reading import Reader
+
+CLAIMS, BATCH = 10_000, 10_000
+LEAST_DISTINCT = 5_000
+LIMIT_SECONDS, LIMIT_MB = 0.5, 256
+GROWTH_CLAIMS = (100, 1_000, 10_000, 100_000)
+GROWTH_TYPES = (100, 1_000, 10_000)
+PROVIDER = "ec2"
+LABEL = "karpenter.k8s.aws/instance-"
+ZONES = tuple(f"{OFFLINE_REGION}{letter}" for letter in "abcdef")
+ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+OVERHEAD = {"cpu": "100m", "memory": "200Mi"}
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One run over all claims, in seconds; ``decide`` is what ``read`` and the choice took, ``cpu`` its CPU time."""
+
+    index: float
+    json: float
+    read: float
+    decide: float
+    cpu: float
+    placed: int
+
+
+def offers() -> list[InstanceOffer]:
+    """The EC2 types with a price, by name, from the catalogue that comes with the product."""
+    known = Ec2PriceList(MemoryRegistry().platform()).region(OFFLINE_REGION)
+    found = known.instances.values() if known else ()
+    return sorted((one for one in found if one.usd_hour is not None), key=lambda one: one.name)
+
+
+def properties(offer: InstanceOffer) -> dict[str, str]:
+    """The labels that a node of the type would carry, from its name and size."""
+    family, _, size = offer.name.partition(".")
+    letters = family.rstrip("abcdefghijklmnopqrstuvwxyz-") if family[-1].isalpha() else family
+    digits = "".join(one for one in letters.partition("-")[0] if one.isdigit())
+    found = {
+        f"{LABEL}family": family,
+        f"{LABEL}category": family[: next((n for n, one in enumerate(family) if one in "0123456789-"), 1)],
+        f"{LABEL}size": size,
+        f"{LABEL}cpu": str(offer.vcpu),
+        f"{LABEL}memory": str(offer.memory_mib),
+    }
+    if digits:
+        found[f"{LABEL}generation"] = digits[0]
+    for gpu in offer.gpus[:1]:
+        found[f"{LABEL}gpu-name"] = gpu.name.lower().replace(" ", "-")
+        found[f"{LABEL}gpu-manufacturer"] = gpu.manufacturer.lower()
+        found[f"{LABEL}gpu-count"] = str(gpu.count)
+    return found
+
+
+def kind(offer: InstanceOffer, chance: random.Random) -> NodeKind:
+    """One EC2 type, on demand at its price and as spot at an invented one, in some zones; a fifth is limited."""
+    zones = tuple(sorted(chance.sample(ZONES, chance.randint(2, len(ZONES)))))
+    price = offer.usd_hour or 0.0
+    resources: dict[str, str | float] = {
+        "cpu": str(offer.vcpu),
+        "memory": f"{offer.memory_mib}Mi",
+        "pods": str(offer.max_pods or 110),
+    }
+    count = sum(gpu.count for gpu in offer.gpus)
+    if count:
+        resources["nvidia.com/gpu"] = str(count)
+    return kind_of(
+        Declaration(
+            provider=PROVIDER,
+            name=offer.name,
+            resources=resources,
+            overhead=OVERHEAD,
+            properties=properties(offer),
+            instance_type=offer.name,
+            arch=ARCHITECTURES.get(offer.architecture, "amd64"),
+            limited=chance.random() < 0.2,
+            offerings=(
+                Offering(ON_DEMAND, zones, price),
+                Offering(SPOT, zones, round(price * chance.uniform(0.3, 0.6), 5)),
+            ),
+        )
+    )
+
+
+def catalogue(known: Sequence[InstanceOffer], types: int, chance: random.Random) -> list[NodeKind]:
+    """``types`` kinds: a sample of the real ones, and beyond them copies with other names, sizes and prices."""
+    chosen = chance.sample(known, min(types, len(known)))
+    while len(chosen) < types:
+        model, number = chance.choice(known), len(chosen)
+        family, _, size = model.name.partition(".")
+        chosen.append(
+            replace(
+                model,
+                name=f"{family}x{number % 50}.{size}-{number}",
+                vcpu=model.vcpu + number % 7,
+                usd_hour=round((model.usd_hour or 1.0) * chance.uniform(0.5, 2.0), 5),
+            )
+        )
+    return [kind(offer, chance) for offer in chosen]
+
+
+def claims(
+    values: Mapping[str, Sequence[str]], names: Sequence[str], chance: random.Random
+) -> Iterator[dict[str, Any]]:
+    """Claims without end."""
+
+    def some(name: str, most: int) -> list[str]:
+        return chance.sample(values[name], chance.randint(1, min(most, len(values[name]))))
+
+    def entry(key: str, operator: str, *given: str) -> dict[str, Any]:
+        return {"key": key, "operator": operator, "values": list(given)}
+
+    while True:
+        cpu, gib = chance.choice((1, 2, 4, 8, 16, 32)), chance.choice((2, 4, 8, 16, 32, 64, 128))
+        possible = [
+            entry(f"{LABEL}category", "In", *chance.sample(("c", "m", "r", "t"), chance.randint(2, 4))),
+            entry(f"{LABEL}family", "In", *some("family", 8)),
+            entry(f"{LABEL}family", "NotIn", *some("family", 4)),
+            entry(f"{LABEL}generation", "Gt", str(chance.randint(1, 6))),
+            entry(ARCH, "In", *chance.choice((("amd64",), ("arm64",), ("amd64", "arm64")))),
+            entry(ZONE, "In", *chance.sample(ZONES, chance.randint(1, 4))),
+            entry(CAPACITY_TYPE, "In", *chance.choice(((ON_DEMAND,), (SPOT,), (SPOT, ON_DEMAND)))),
+            entry(f"{LABEL}cpu", "Gt", str(max(0, cpu - 1))),
+            entry(f"{LABEL}cpu", "Lt", str(cpu * chance.choice((2, 4, 8)) + 1)),
+            entry(f"{LABEL}memory", "Gt", str(gib * 1024 - 1)),
+            entry(f"{LABEL}memory", "Lt", str(gib * chance.choice((4, 8, 16)) * 1024 + 1)),
+            entry(f"{LABEL}size", "NotIn", *some("size", 3)),
+            entry(INSTANCE_TYPE, "NotIn", *chance.sample(names, min(len(names), chance.randint(1, 4)))),
+        ]
+        wanted = {
+            "cpu": f"{cpu * 1000 - chance.randint(2, 19) * 50}m",
+            "memory": f"{gib * 1024 - chance.randint(1, 900)}Mi",
+        }
+        if chance.random() < 0.03:
+            wanted["nvidia.com/gpu"] = "1"
+        made = {"requirements": chance.sample(possible, chance.randint(3, 6)), "desiredCapacity": wanted}
+        yield made | {"providerRef": PROVIDER} if chance.random() < 0.5 else made
+
+
+def texts(kinds: Sequence[NodeKind], count: int, chance: random.Random) -> Iterator[list[str]]:
+    """``count`` claims as JSON, in batches, so that memory holds one batch at a time."""
+    values = {
+        name: sorted({value for one in kinds for value in one.properties.get(f"{LABEL}{name}", ())})
+        for name in ("family", "size")
+    }
+    source = claims(values, [one.bare for one in kinds], chance)
+    for first in range(0, count, BATCH):
+        yield [json.dumps(next(source)) for _ in range(min(BATCH, count - first))]
+
+
+def scarcity(kinds: Sequence[NodeKind], chance: random.Random) -> State:
+    """Nodes left of limited kinds, and some refusals."""
+    free = {one.name: chance.randint(0, 40) for one in kinds if one.limited}
+    refused = {(one.name, SPOT, chance.choice((*ZONES, "*"))) for one in chance.sample(kinds, len(kinds) // 50)}
+    return State(free, frozenset(refused))
+
+
+def run(kinds: Sequence[NodeKind], batches: Iterable[list[str]], state: State) -> Timing:
+    """Index and decision of all batches; what a batch takes is gone for the next."""
+    start = perf_counter()
+    index = Index.build(kinds, (None, PROVIDER))
+    total = Timing(perf_counter() - start, 0.0, 0.0, 0.0, 0.0, 0)
+    for batch in batches:
+        start = perf_counter()
+        documents = [json.loads(text) for text in batch]
+        decoded = perf_counter() - start
+        gc.collect()  # what came before is not to be cleaned up in the time of the decision
+        cpu, start = process_time(), perf_counter()
+        reader = Reader()
+        wanted = [
+            reader.wanted(one["requirements"], one["desiredCapacity"], one.get("providerRef")) for one in documents
+        ]
+        read = perf_counter() - start
+        chosen = choose_all(index, wanted, state)
+        decide, cpu = perf_counter() - start, process_time() - cpu
+        placed = sum(one is not None for one in chosen)
+        total = Timing(
+            total.index,
+            total.json + decoded,
+            total.read + read,
+            total.decide + decide,
+            total.cpu + cpu,
+            total.placed + placed,
+        )
+        state = State(_left(state.free, chosen), state.refused)
+    return total
+
+
+def _left(free: Mapping[str, int], chosen: Sequence[Choice | None]) -> dict[str, int]:
+    left = dict(free)
+    for one in chosen:
+        if one is not None and one.kind.limited:
+            left[one.kind.name] -= 1
+    return left
+
+
+def distinct(batch: Sequence[str]) -> int:
+    """How many different sets of requirements there are, whatever the order of entries and values."""
+    return len(
+        {
+            frozenset(
+                (entry["key"], entry["operator"], frozenset(entry["values"]))
+                for entry in json.loads(text)["requirements"]
+            )
+            for text in batch
+        }
+    )
+
+
+def peak_mb() -> float:
+    """The most memory that the process ever had, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+def growth(known: Sequence[InstanceOffer], seed: int) -> list[dict[str, Any]]:
+    """One row per size: claims against all real types, then types for 10,000 claims. Prints them as they come."""
+    rows = []
+    print(f"{'claims':>8}{'types':>8}{'index s':>10}{'decide s':>10}{'us a claim':>12}{'placed':>8}")
+    sizes = [(count, len(known)) for count in GROWTH_CLAIMS] + [(CLAIMS, types) for types in GROWTH_TYPES]
+    for count, types in sizes:
+        chance = random.Random(seed)
+        kinds = catalogue(known, types, chance)
+        timing = run(kinds, texts(kinds, count, chance), scarcity(kinds, chance))
+        each = timing.decide / count * 1e6
+        row = f"{count:>8}{types:>8}{timing.index:>10.3f}{timing.decide:>10.3f}{each:>12.1f}{timing.placed:>8}"
+        print(row, flush=True)
+        rows.append(
+            {
+                "claims": count,
+                "types": types,
+                "index_seconds": round(timing.index, 4),
+                "decide_seconds": round(timing.decide, 4),
+            }
+        )
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(prog="benchmarks.claims", description="Speed and memory of the scheduling core")
+    parser.add_argument("--runs", type=int, default=5, help="how often the 10,000 claims are decided")
+    parser.add_argument("--seed", type=int, default=1, help="what catalogue and claims are drawn from")
+    chosen = parser.parse_args(arguments)
+    chance = random.Random(chosen.seed)
+    known = offers()
+    kinds = catalogue(known, len(known), chance)
+    state = scarcity(kinds, chance)
+    (batch,) = texts(kinds, CLAIMS, chance)
+    timings = [run(kinds, [batch], state) for _ in range(chosen.runs)]
+    peak, different = peak_mb(), distinct(batch)
+    rows = growth(known, chosen.seed)
+    seconds = median(one.decide for one in timings)
+    figures = {
+        "benchmark": "claims",
+        "claims": len(batch),
+        "distinct_requirement_sets": different,
+        "types": len(kinds),
+        "limited_types": sum(one.limited for one in kinds),
+        "placed": timings[0].placed,
+        "index_seconds": round(median(one.index for one in timings), 4),
+        "decide_seconds": round(seconds, 4),
+        "decide_seconds_each": [round(one.decide, 4) for one in timings],
+        "decide_cpu_seconds": round(median(one.cpu for one in timings), 4),
+        "read_seconds": round(median(one.read for one in timings), 4),
+        "json_seconds": round(median(one.json for one in timings), 4),
+        "peak_mb": round(peak, 1),
+        "limits": {"decide_seconds": LIMIT_SECONDS, "peak_mb": LIMIT_MB, "distinct": LEAST_DISTINCT},
+        "growth": rows,
+        "runs": chosen.runs,
+        "seed": chosen.seed,
+        "python": sys.version.split()[0],
+    }
+    print(json.dumps(figures))
+    return 0 if seconds <= LIMIT_SECONDS and peak <= LIMIT_MB and different >= LEAST_DISTINCT else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Kubernetes quantities, exact: thousandths of a unit as integers.
+
+The unit is the resource's own: a core of ``cpu``, a byte of ``memory``, a piece of anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LARGEST = 2**63 - 1
+"""The largest number of units that Kubernetes holds."""
+_LONGEST = 64
+_EXPONENT_DIGITS = 3
+_THOUSANDTHS: Mapping[str, tuple[int, int]] = {
+    "n": (1, 10**6),
+    "u": (1, 10**3),
+    "m": (1, 1),
+    "": (10**3, 1),
+    "k": (10**6, 1),
+    "M": (10**9, 1),
+    "G": (10**12, 1),
+    "T": (10**15, 1),
+    "P": (10**18, 1),
+    "E": (10**21, 1),
+    "Ki": (1000 * 2**10, 1),
+    "Mi": (1000 * 2**20, 1),
+    "Gi": (1000 * 2**30, 1),
+    "Ti": (1000 * 2**40, 1),
+    "Pi": (1000 * 2**50, 1),
+    "Ei": (1000 * 2**60, 1),
+}
+"""A suffix as a fraction: how many thousandths one of it is."""
+_DECIMAL = ("E", "P", "T", "G", "M", "k", "", "m")
+_BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
+
+
+def milli(value: str | float) -> int:
+    """Thousandths of the unit; what is finer is rounded away from zero, as Kubernetes does.
+
+    Takes text (``250m``, ``1.5Gi``, ``1e3``), an integer, or a float as it is printed. Raises ``ValueError`` for
+    anything else, and for more than ``LARGEST`` units.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _bounded(value, value * 1000)
+    if not isinstance(value, str | float) or isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a quantity: give a number or a text such as 500m or 4Gi")
+    written = str(value)
+    plain = _whole(written)
+    if plain is not None:
+        return plain
+    if len(written) > _LONGEST:
+        raise ValueError(f"a quantity has at most {_LONGEST} characters")
+    number, suffix = _split(written)
+    up, down = _factor(written, suffix)
+    whole, _, fraction = number.partition(".")
+    digits = whole.lstrip("+-") + fraction
+    if not (digits.isascii() and digits.isdigit()) or whole[1:].strip("0123456789"):
+        raise _malformed(written)
+    found, rest = divmod(int(digits) * up, down * 10 ** len(fraction))
+    found += rest > 0
+    return _bounded(value, -found if whole.startswith("-") else found)
+
+
+def text(milli: int, binary: bool = False) -> str:
+    """The canonical text: the largest suffix that needs no fraction. ``binary`` prefers Ki, Mi, ... from 1024 up."""
+    if binary and milli % 1000 == 0 and abs(milli) >= 1024 * 1000:
+        for suffix in _BINARY:
+            if milli % _THOUSANDTHS[suffix][0] == 0:
+                return f"{milli // _THOUSANDTHS[suffix][0]}{suffix}"
+        return str(milli // 1000)
+    if milli == 0:
+        return "0"
+    suffix = next(one for one in _DECIMAL if milli % _THOUSANDTHS[one][0] == 0)
+    return f"{milli // _THOUSANDTHS[suffix][0]}{suffix}"
+
+
+def _whole(written: str) -> int | None:
+    """The usual case, a few digits and one of the suffixes of whole thousandths, without detours."""
+    end = -2 if written[-1:] == "i" else -1
+    digits, factor = written[:end], _THOUSANDTHS.get(written[end:])
+    if factor is None:
+        digits, factor = written, _THOUSANDTHS[""]
+    if len(digits) > 12 or not (digits.isascii() and digits.isdigit()) or factor[1] != 1:
+        return None
+    found = int(digits) * factor[0]
+    return found if found <= LARGEST else None
+
+
+def _split(written: str) -> tuple[str, str]:
+    """The number and what follows it."""
+    end = len(written)
+    for place, character in enumerate(written):
+        if character not in "+-.0123456789":
+            end = place
+            break
+    return written[:end], written[end:]
+
+
+def _factor(written: str, suffix: str) -> tuple[int, int]:
+    """How many thousandths one of ``suffix`` is, as a fraction; a decimal exponent is a suffix too."""
+    known = _THOUSANDTHS.get(suffix)
+    if known is not None:
+        return known
+    sign, exponent = suffix[1:2], suffix[1:].lstrip("+-")
+    if suffix[0] not in "eE" or not (exponent.isascii() and exponent.isdigit()):
+        raise _malformed(written)
+    if len(suffix) - 1 - len(exponent) > 1:
+        raise _malformed(written)
+    if len(exponent.lstrip("0")) > _EXPONENT_DIGITS:
+        raise ValueError(f"the exponent of the quantity {written!r} is out of range")
+    power = int(exponent)
+    return (1000, 10**power) if sign == "-" else (1000 * 10**power, 1)
+
+
+def _malformed(written: str) -> ValueError:
+    return ValueError(f"{written!r} is not a quantity: a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or e3")
+
+
+def _bounded(value: object, found: int) -> int:
+    if abs(found) > LARGEST * 1000:
+        raise ValueError(f"the quantity {value!r} is larger than 2^63-1")
+    return found

@@ -1,0 +1,322 @@
+"""What a node must be: the algebra of requirements on labels and properties.
+
+A requirement is a set of values of one key: finite, or all values but some, within bounds where there are any. An
+empty finite set means that the key must not be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
+_BOUNDS: Mapping[str, tuple[bool, int]] = {"Gt": (True, 1), "Gte": (True, 0), "Lt": (False, -1), "Lte": (False, 0)}
+"""Whether the operator is a lower bound, and how far the bound lies from the number given."""
+OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, "NotExists", *_BOUNDS)
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+MOST_MIN_VALUES = 50
+
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+NODE_TYPE = "vcluster.com/node-type"
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+WELL_KNOWN: frozenset[str] = frozenset(
+    {
+        "karpenter.sh/nodepool",
+        ZONE,
+        REGION,
+        INSTANCE_TYPE,
+        ARCH,
+        OS,
+        CAPACITY_TYPE,
+        "node.kubernetes.io/windows-build",
+        NODE_TYPE,
+    }
+)
+"""Keys that the existing side may leave undefined."""
+_ALIASES: Mapping[str, str] = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+}
+
+
+def normal_key(key: str) -> str:
+    """The key in its present spelling."""
+    return _ALIASES.get(key, key)
+
+
+def integer(value: str) -> int | None:
+    """``value`` as a 64-bit decimal integer, or None when it is none."""
+    digits = value[1:] if value[:1] in ("+", "-") else value
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 40:  # a longer one is out of range or padding
+        return None
+    number = int(value)
+    return number if SMALLEST <= number <= LARGEST else None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The values that one key may take: ``values`` if finite, all but ``values`` if ``complement``.
+
+    ``gte`` and ``lte`` keep only integers between them. ``min_values`` is how many values must stay to choose from.
+    """
+
+    complement: bool
+    values: frozenset[str] = frozenset()
+    gte: int | None = None
+    lte: int | None = None
+    min_values: int | None = None
+
+    @classmethod
+    def of(cls, operator: str, values: Iterable[str | int] = (), min_values: int | None = None) -> Requirement:
+        """From an operator and its values. Raises ``ValueError`` when they do not go together."""
+        given = [one if type(one) is str else _value(one) for one in values]
+        if min_values is not None and not (type(min_values) is int and 1 <= min_values <= MOST_MIN_VALUES):
+            raise ValueError(f"minValues is an integer from 1 to {MOST_MIN_VALUES}, not {min_values!r}")
+        if operator in (IN, NOT_IN):
+            if not given:
+                raise ValueError(f"{operator} needs at least one value")
+            return cls(operator == NOT_IN, frozenset(given), None, None, min_values)
+        if operator in _BOUNDS:
+            return _bound(operator, given, min_values)
+        if operator not in OPERATORS:
+            raise ValueError(f"the operator {operator!r} is not known: use one of {', '.join(OPERATORS)}")
+        if given:
+            raise ValueError(f"{operator} takes no values")
+        return cls(operator == EXISTS, frozenset(), None, None, min_values)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether only integers of a range are allowed."""
+        return self.gte is not None or self.lte is not None
+
+    @property
+    def empty(self) -> bool:
+        """Whether no value is left. A complement always counts as having one."""
+        return not self.complement and not self.values
+
+    @property
+    def operator(self) -> str:
+        """The operator that names the set; bounds do not count, so a range is ``Exists``."""
+        if self.complement:
+            return NOT_IN if self.values else EXISTS
+        return IN if self.values else DOES_NOT_EXIST
+
+    @property
+    def absence_fits(self) -> bool:
+        """Whether something without the key satisfies it."""
+        return self.complement == bool(self.values)
+
+    def has(self, value: str) -> bool:
+        """Whether the key may have ``value``."""
+        return (value in self.values) != self.complement and self.within(value)
+
+    def within(self, value: str) -> bool:
+        """Whether ``value`` lies in the bounds; with a bound, only integers do."""
+        if self.gte is None and self.lte is None:
+            return True
+        number = integer(value)
+        if number is None:
+            return False
+        return (self.gte is None or number >= self.gte) and (self.lte is None or number <= self.lte)
+
+    def intersection(self, other: Requirement) -> Requirement:
+        """The values that both allow; the larger ``min_values`` holds."""
+        gte, lte = _tighter(max, self.gte, other.gte), _tighter(min, self.lte, other.lte)
+        least = _tighter(max, self.min_values, other.min_values)
+        if gte is not None and lte is not None and gte > lte:
+            return Requirement(False, frozenset(), None, None, least)
+        complement = self.complement and other.complement
+        if complement:
+            values = self.values | other.values
+        elif self.complement:
+            values = other.values - self.values
+        elif other.complement:
+            values = self.values - other.values
+        else:
+            values = self.values & other.values
+        if gte is not None or lte is not None:
+            bounds = Requirement(True, frozenset(), gte, lte)
+            values = frozenset(value for value in values if bounds.within(value))
+        if not complement:
+            gte = lte = None
+        return Requirement(complement, values, gte, lte, least)
+
+    def overlaps(self, other: Requirement) -> bool:
+        """Whether both can hold of one thing: a value both allow, or both are content with none."""
+        return not self.intersection(other).empty or (self.absence_fits and other.absence_fits)
+
+    def entries(self, key: str) -> list[dict[str, Any]]:
+        """As selector requirements: two when there are two bounds. Exclusions beside bounds cannot be written."""
+        extra = {} if self.min_values is None else {"minValues": self.min_values}
+        if self.bounded:
+            bounds = (("Gte", self.gte), ("Lte", self.lte))
+            return [
+                {"key": key, "operator": operator, "values": [str(bound)], **extra}
+                for operator, bound in bounds
+                if bound is not None
+            ]
+        listed = {"values": sorted(self.values)} if self.values else {}
+        return [{"key": key, "operator": self.operator, **listed, **extra}]
+
+
+class Requirements(Mapping[str, Requirement]):
+    """Requirements by key, immutable and hashable. A key that is not listed may have any value or none."""
+
+    __slots__ = ("_by_key", "_hash")
+
+    def __init__(self, by_key: Mapping[str, Requirement] | None = None) -> None:
+        self._by_key: dict[str, Requirement] = dict(by_key or {})
+        self._hash: int | None = None
+
+    @classmethod
+    def of(
+        cls, entries: Iterable[Mapping[str, Any]], known: dict[tuple[Any, ...], Requirement] | None = None
+    ) -> Requirements:
+        """From selector entries: ``key`` or ``property``, ``operator`` (``In`` when missing), ``values`` or ``value``.
+
+        Several entries of one key are intersected. ``known`` keeps what was read before, for the claims of one batch.
+        Raises ``ValueError``; its text names the key.
+        """
+        memory: dict[tuple[Any, ...], Requirement] = {} if known is None else known
+        by_key: dict[str, Requirement] = {}
+        for entry in entries:
+            key, values = entry.get("key"), entry.get("values")
+            try:
+                if type(values) is list and len(entry) == 3:
+                    mark = (key, entry.get("operator"), *values)
+                else:
+                    mark = _mark(entry, values)
+                requirement = memory.get(mark)
+                if requirement is None:
+                    requirement = memory[mark] = _requirement(entry)
+            except TypeError:  # something unhashable where a text should be: it is refused
+                requirement = _requirement(entry)
+            name = entry["property"] if key is None else key
+            if name in _ALIASES:
+                name = _ALIASES[name]
+            before = by_key.get(name)
+            by_key[name] = requirement if before is None else _both(before, requirement, memory)
+        made = cls.__new__(cls)
+        made._by_key, made._hash = by_key, None
+        return made
+
+    def with_(self, key: str, requirement: Requirement) -> Requirements:
+        """These and one more; on a key that is there already, both hold."""
+        name = normal_key(key)
+        before = self._by_key.get(name)
+        return Requirements({**self._by_key, name: requirement if before is None else before.intersection(requirement)})
+
+    def intersects(self, other: Requirements) -> bool:
+        """Whether every key that both list can satisfy both."""
+        return all(own.overlaps(other[key]) for key, own in self._by_key.items() if key in other)
+
+    def compatible(self, incoming: Requirements, undefined_ok: frozenset[str] = WELL_KNOWN) -> bool:
+        """Whether something of these requirements can serve ``incoming``.
+
+        A key that ``incoming`` asks for must be listed here, unless it is in ``undefined_ok`` or absence will do.
+        """
+        for key, asked in incoming.items():
+            if key not in self._by_key and key not in undefined_ok and not asked.absence_fits:
+                return False
+        return self.intersects(incoming)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """All as selector requirements, by key."""
+        return [entry for key in sorted(self._by_key) for entry in self._by_key[key].entries(key)]
+
+    def items(self) -> ItemsView[str, Requirement]:
+        """Pairs of key and requirement, in the order in which the keys came."""
+        return self._by_key.items()
+
+    def __getitem__(self, key: str) -> Requirement:
+        return self._by_key[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_key
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Requirements) and self._by_key == other._by_key
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._by_key.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Requirements({self._by_key!r})"
+
+
+def _both(one: Requirement, other: Requirement, memory: dict[tuple[Any, ...], Requirement]) -> Requirement:
+    """The intersection, made once for the same two; ``memory`` keeps both alive, so their identities are theirs."""
+    mark = (id(one), id(other))
+    found = memory.get(mark)
+    if found is None:
+        found = memory[mark] = one.intersection(other)
+    return found
+
+
+def _mark(entry: Mapping[str, Any], values: Any) -> tuple[Any, ...]:
+    """What tells entries apart that are not just key, operator and values; no key is the empty text."""
+    listed = tuple(values) if type(values) is list else values
+    read = entry.get
+    return ("", read("key"), read("property"), read("operator"), listed, read("value"), read("minValues"))
+
+
+def _requirement(entry: Mapping[str, Any]) -> Requirement:
+    """One selector entry, checked."""
+    key = entry.get("property") if entry.get("key") is None else entry["key"]
+    if not isinstance(key, str) or not key:
+        raise ValueError("a requirement needs a key")
+    if entry.get("key") is not None and entry.get("property") is not None:
+        raise ValueError(f"{key}: give key or property, not both")
+    if entry.get("values") is not None and entry.get("value") is not None:
+        raise ValueError(f"{key}: give value or values, not both")
+    values = entry.get("values")
+    if values is None:
+        values = () if entry.get("value") is None else (entry["value"],)
+    operator = entry.get("operator")
+    if not isinstance(values, list | tuple) or not isinstance(operator, str | None):
+        raise ValueError(f"{key}: values is a list, operator a text")
+    try:
+        return Requirement.of(IN if operator is None else operator, values, entry.get("minValues"))
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def _value(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
+    raise ValueError(f"a value is a text, not {given!r}")
+
+
+def _bound(operator: str, values: Sequence[str], min_values: int | None) -> Requirement:
+    lower, step = _BOUNDS[operator]
+    number = integer(values[0]) if len(values) == 1 else None
+    if number is None:
+        raise ValueError(f"{operator} needs exactly one integer")
+    bound = number + step
+    if not SMALLEST <= bound <= LARGEST:  # nothing is greater than the greatest
+        return Requirement(False, frozenset(), None, None, min_values)
+    return Requirement(True, frozenset(), bound if lower else None, None if lower else bound, min_values)
+
+
+def _tighter(choose: Any, one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return int(choose(one, other))

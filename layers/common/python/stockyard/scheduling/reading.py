@@ -1,0 +1,47 @@
+"""Claims of one batch as the matcher wants them; what many of them share is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stockyard.domain.quantities import milli
+from stockyard.domain.requirements import Requirement, Requirements
+from stockyard.scheduling.match import Wanted
+
+
+class Reader:
+    """Reads the claims of one batch. It remembers requirements and quantities, so make a new one for the next."""
+
+    __slots__ = ("_entries", "_quantities")
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[Any, ...], Requirement] = {}
+        self._quantities: dict[str, int] = {}
+
+    def wanted(
+        self,
+        requirements: Iterable[Mapping[str, Any]] = (),
+        resources: Mapping[str, str | float] | None = None,
+        provider: str | None = None,
+        allowed: Iterable[str] | None = None,
+    ) -> Wanted:
+        """One claim from its selector entries and quantities. Raises ``ValueError`` that names the key."""
+        return Wanted(
+            Requirements.of(requirements, self._entries),
+            {name: self._milli(name, quantity) for name, quantity in (resources or {}).items()},
+            provider,
+            None if allowed is None else tuple(allowed),
+        )
+
+    def _milli(self, name: str, quantity: str | float) -> int:
+        known = self._quantities.get(quantity) if type(quantity) is str else None
+        if known is not None:
+            return known
+        try:
+            found = milli(quantity)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        if type(quantity) is str:
+            self._quantities[quantity] = found
+        return found

@@ -1,0 +1,165 @@
+"""Random catalogues and claims as plain data, small enough that values, prices and names collide all the time."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from stockyard.domain.node_types import NodeKind, Offering
+from stockyard.scheduling.match import State, Wanted
+from stockyard.scheduling.reading import Reader
+
+NODE_TYPE, INSTANCE_TYPE = "vcluster.com/node-type", "node.kubernetes.io/instance-type"
+ZONE, CAPACITY = "topology.kubernetes.io/zone", "karpenter.sh/capacity-type"
+ZONES = ("a", "b", "c")
+WORDS = ("x", "y", "z")
+NUMBERS = ("1", "2", "4", "8")
+TEXT_KEYS = ("team", "kubernetes.io/arch")
+NUMBER_KEYS = ("size", "generation")
+EXTENDED = ("nvidia.com/gpu", "vendor.com/fpga")
+PROVIDERS = ("p", "q")
+BARE = ("m1", "m2", "m3", "m4")
+
+
+def problem(chance: Random) -> dict[str, Any]:
+    """One catalogue, some claims, and what is scarce."""
+    names = [(provider, bare) for provider in PROVIDERS for bare in BARE if chance.random() < 0.8]
+    chance.shuffle(names)
+    kinds = [kind(chance, provider, bare) for provider, bare in names]
+    refused = [
+        [one["name"], way["capacity_type"], chance.choice((*ZONES, "*", "*"))]
+        for one in kinds
+        for way in one["offerings"]
+        if chance.random() < 0.3
+    ]
+    return {
+        "kinds": kinds,
+        "claims": [claim(chance) for _ in range(chance.randint(1, 5))],
+        "free": {one["name"]: chance.randint(-1, 2) for one in kinds if chance.random() < 0.8},
+        "refused": refused,
+    }
+
+
+def kind(chance: Random, provider: str, bare: str) -> dict[str, Any]:
+    properties: dict[str, list[str]] = {}
+    for key in (*TEXT_KEYS, *NUMBER_KEYS):
+        draw = chance.random()
+        if draw < 0.1:
+            properties[key] = ["*"]
+        elif draw < 0.8:
+            values = NUMBERS if key in NUMBER_KEYS else WORDS
+            properties[key] = chance.sample(values, 1 if draw < 0.65 else 2)
+    name = f"{provider}.{bare}"
+    properties[NODE_TYPE] = [name]
+    properties[INSTANCE_TYPE] = [bare if chance.random() < 0.4 else name]
+    capacity = {"cpu": chance.choice((1000, 2000, 4000)), "memory": chance.choice((1000, 2000)), "pods": 3000}
+    for resource in EXTENDED:
+        if chance.random() < 0.2:
+            capacity[resource] = chance.choice((0, 1000, 2000))
+    return {
+        "name": name,
+        "provider": provider,
+        "bare": bare,
+        "properties": properties,
+        "capacity": capacity,
+        "allocatable": {**capacity, "cpu": capacity["cpu"] - chance.choice((0, 0, 0, 500, 1001))},
+        "cost": chance.choice((1, 2, 3, 4)),
+        "cost_given": chance.random() < 0.4,
+        "unit_price": {"p": 0.5, "q": None}[provider] if chance.random() < 0.7 else None,
+        "offerings": [offering(chance) for _ in range(chance.choice((0, 1, 1, 1, 2, 2)))],
+        "limited": chance.random() < 0.4,
+        "available": chance.random() < 0.9,
+    }
+
+
+def offering(chance: Random) -> dict[str, Any]:
+    zones = ["*"] if chance.random() < 0.1 else chance.sample(ZONES, chance.randint(1, 3))
+    price = chance.choice((None, 0.5, 1.0, 1.0, 2.0))
+    return {"capacity_type": chance.choice(("on-demand", "on-demand", "spot")), "zones": zones, "usd_hour": price}
+
+
+def claim(chance: Random) -> dict[str, Any]:
+    resources = {
+        name: chance.choice((0, 500, 1000, 1500, 2000)) for name in ("cpu", "memory", "pods") if chance.random() < 0.3
+    }
+    if chance.random() < 0.25:
+        resources[chance.choice((*EXTENDED, "unknown"))] = chance.choice((0, 1000, 1000, 2000))
+    allowed = None
+    if chance.random() < 0.25:
+        allowed = chance.sample(("p.*", "q.*", "p.m1", "q.m1", "p.m2", "q.m3", "m4", "*"), chance.randint(0, 3))
+    requirements = [requirement(chance) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3)))]
+    if requirements and chance.random() < 0.1:  # the larger of two holds
+        first = requirements[0]
+        first["minValues"] = chance.randint(1, 3)
+        requirements.append({"key": first["key"], "operator": "Exists", "minValues": chance.randint(1, 3)})
+    return {
+        "requirements": requirements,
+        "resources": resources,
+        "provider": chance.choice((None, None, "p", "q", "unknown" if chance.random() < 0.1 else "p")),
+        "allowed": allowed,
+    }
+
+
+def requirement(chance: Random) -> dict[str, Any]:
+    key = chance.choice((*TEXT_KEYS, *NUMBER_KEYS, ZONE, CAPACITY, NODE_TYPE, INSTANCE_TYPE, "never", *NUMBER_KEYS))
+    values = {
+        ZONE: ZONES,
+        CAPACITY: ("on-demand", "spot", "reserved"),
+        NODE_TYPE: (*BARE, "p.m1", "q.m1", "p.m2"),
+        INSTANCE_TYPE: (*BARE, "p.m3", "q.m4", "q.m2"),
+    }.get(key, NUMBERS if key in NUMBER_KEYS else WORDS)
+    operators = ["In", "In", "NotIn", "NotIn", "Exists", "DoesNotExist"]
+    if key in NUMBER_KEYS or chance.random() < 0.05:
+        operators += ["Gt", "Lt", "Gte", "Lte"] * 2
+    operator = chance.choice(operators)
+    made: dict[str, Any] = {"key": key, "operator": operator}
+    if operator in ("In", "NotIn"):
+        made["values"] = chance.sample(values, chance.randint(1, min(3, len(values))))
+        if operator == "In" and chance.random() < 0.3:
+            del made["operator"]
+    elif operator in ("Gt", "Lt", "Gte", "Lte"):
+        made["values"] = [chance.choice(NUMBERS)]
+    if chance.random() < 0.15:
+        made["minValues"] = chance.randint(1, 3)
+    return made
+
+
+def kinds_of(data: dict[str, Any]) -> list[NodeKind]:
+    """The catalogue as the core takes it."""
+    return [
+        NodeKind(
+            name=one["name"],
+            provider=one["provider"],
+            properties={key: tuple(values) for key, values in one["properties"].items()},
+            allocatable=one["allocatable"],
+            capacity=one["capacity"],
+            cost=one["cost"],
+            offerings=tuple(
+                Offering(way["capacity_type"], tuple(way["zones"]), way["usd_hour"]) for way in one["offerings"]
+            ),
+            limited=one["limited"],
+            available=one["available"],
+            cost_given=one["cost_given"],
+            unit_price=one["unit_price"],
+        )
+        for one in data["kinds"]
+    ]
+
+
+def wanted_of(data: dict[str, Any]) -> list[Wanted]:
+    """The claims as the core takes them."""
+    reader = Reader()
+    return [
+        reader.wanted(
+            one["requirements"],
+            {name: f"{amount}m" for name, amount in one["resources"].items()},
+            one["provider"],
+            one["allowed"],
+        )
+        for one in data["claims"]
+    ]
+
+
+def state_of(data: dict[str, Any]) -> State:
+    """What is scarce, as the core takes it."""
+    return State(data["free"], frozenset((name, capacity, zone) for name, capacity, zone in data["refused"]))

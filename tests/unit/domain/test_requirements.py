@@ -1,0 +1,201 @@
+"""The algebra of requirements: its laws on all combinations, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stockyard.domain.requirements import LARGEST, SMALLEST, WELL_KNOWN, ZONE, Requirement, Requirements, integer
+
+VALUES = ("1", "2", "3", "5", "x", "")
+listed = st.lists(st.sampled_from(VALUES), min_size=1, max_size=4)
+numbers = st.integers(0, 6).map(str)
+least = st.none() | st.integers(1, 50)
+plain = st.one_of(
+    st.builds(Requirement.of, st.sampled_from(["In", "NotIn"]), listed, least),
+    st.builds(Requirement.of, st.sampled_from(["Exists", "DoesNotExist", "NotExists"]), st.just(()), least),
+    st.builds(Requirement.of, st.sampled_from(["Gt", "Gte", "Lt", "Lte"]), st.tuples(numbers), least),
+)
+requirements = st.one_of(plain, st.builds(Requirement.intersection, plain, plain))
+
+
+@given(requirements, requirements, st.sampled_from([*VALUES, "4", "y"]))
+def test_an_intersection_has_what_both_have(one, other, value):
+    assert one.intersection(other).has(value) == (one.has(value) and other.has(value))
+
+
+@given(requirements, requirements, requirements)
+def test_intersection_is_a_lattice(a, b, c):
+    assert a.intersection(b) == b.intersection(a)
+    assert a.intersection(b).intersection(c) == a.intersection(b.intersection(c))
+    assert a.intersection(a) == a
+
+
+@given(requirements)
+def test_everything_is_neutral_and_nothing_absorbs(one):
+    assert one.intersection(Requirement.of("Exists")) == one
+    assert one.intersection(Requirement.of("DoesNotExist")).empty
+
+
+@given(requirements)
+def test_an_empty_set_has_no_value(one):
+    assert not (one.empty and any(one.has(value) for value in VALUES))
+    assert one.empty == (one.operator == "DoesNotExist")
+    assert one.absence_fits == (one.operator in ("NotIn", "DoesNotExist"))
+
+
+@given(requirements)
+def test_what_is_written_reads_back(one):
+    again = Requirements.of(one.entries("size"))["size"]
+    exclusions_lost = one.bounded and one.complement
+    assert again == (Requirement(True, frozenset(), one.gte, one.lte, one.min_values) if exclusions_lost else one)
+
+
+@given(st.dictionaries(st.sampled_from("ab"), requirements), st.dictionaries(st.sampled_from("ab"), requirements))
+def test_intersecting_is_mutual(one, other):
+    assert Requirements(one).intersects(Requirements(other)) == Requirements(other).intersects(Requirements(one))
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "words"),
+    [
+        ("In", [], "In needs at least one value"),
+        ("NotIn", [], "NotIn needs at least one value"),
+        ("Exists", ["a"], "Exists takes no values"),
+        ("DoesNotExist", ["a"], "DoesNotExist takes no values"),
+        ("Gt", [], "Gt needs exactly one integer"),
+        ("Lt", ["1", "2"], "Lt needs exactly one integer"),
+        ("Gte", ["1.5"], "Gte needs exactly one integer"),
+        ("Lte", [str(2**63)], "Lte needs exactly one integer"),
+        ("in", ["a"], "the operator 'in' is not known"),
+        ("In", [None], "a value is a text"),
+        ("In", [True], "a value is a text"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(operator, values, words):
+    with pytest.raises(ValueError, match=words):
+        Requirement.of(operator, values)
+
+
+@pytest.mark.parametrize("wrong", [0, 51, -1, True, "2", 1.0])
+def test_min_values_is_from_1_to_50(wrong):
+    with pytest.raises(ValueError, match="minValues is an integer from 1 to 50"):
+        Requirement.of("Exists", (), wrong)
+
+
+def test_nothing_lies_beyond_the_largest_integer():
+    assert Requirement.of("Gt", [str(LARGEST)]).operator == "DoesNotExist"
+    assert Requirement.of("Lt", [str(SMALLEST)], 2) == Requirement(False, frozenset(), None, None, 2)
+    assert Requirement.of("Gte", [str(LARGEST)]).has(str(LARGEST))
+
+
+@pytest.mark.parametrize("text", ["", "+", "-", "1.0", " 1", "1_0", "٣", "a", str(2**63), "9" * 5000])
+def test_not_an_integer(text):
+    assert integer(text) is None
+
+
+def test_integers():
+    assert [integer(text) for text in ("007", "+7", "-7", str(LARGEST))] == [7, 7, -7, LARGEST]
+
+
+def test_entries_are_read_in_all_spellings():
+    found = Requirements.of(
+        [
+            {"property": "team", "value": "a"},
+            {"key": "beta.kubernetes.io/arch", "operator": "In", "values": ["arm64", "amd64"]},
+            {"key": "kubernetes.io/arch", "operator": "NotIn", "values": ["arm64"]},
+            {"key": "size", "operator": "Gt", "values": [4]},
+            {"key": "gone", "operator": "NotExists", "minValues": None},
+            {"key": "team", "operator": None, "values": ["a", "b"], "minValues": 2},
+        ]
+    )
+    assert dict(found) == {
+        "team": Requirement(False, frozenset("a"), None, None, 2),
+        "kubernetes.io/arch": Requirement(False, frozenset({"amd64"})),
+        "size": Requirement(True, frozenset(), 5),
+        "gone": Requirement(False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"operator": "Exists"}, "a requirement needs a key"),
+        ({"key": "", "operator": "Exists"}, "a requirement needs a key"),
+        ({"key": 1, "operator": "In", "values": ["a"]}, "a requirement needs a key"),
+        ({"key": ["a"], "operator": "In", "values": ["a"]}, "a requirement needs a key"),
+        ({"key": "a", "property": "b"}, "a: give key or property, not both"),
+        ({"key": "a", "value": "b", "values": ["c"]}, "a: give value or values, not both"),
+        ({"key": "a", "operator": "In", "values": "bc"}, "a: values is a list"),
+        ({"key": "a", "operator": ["In"], "values": ["b"]}, "a: values is a list, operator a text"),
+        ({"key": "a", "operator": "In", "values": [["b"]]}, "a: a value is a text"),
+        ({"key": "a"}, "a: In needs at least one value"),
+        ({"key": "a", "operator": "Gt", "values": ["b"], "minValues": 1}, "a: Gt needs exactly one integer"),
+    ],
+)
+def test_a_wrong_entry_is_refused_by_its_key(entry, words):
+    for known in (None, {}):
+        with pytest.raises(ValueError, match=words):
+            Requirements.of([entry], known)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"key": st.sampled_from("ab"), "operator": st.sampled_from(["In", "NotIn", "Gt", "Exists"])},
+            optional={"values": st.lists(st.sampled_from("12"), max_size=2), "minValues": st.integers(1, 2)},
+        ),
+        max_size=6,
+    )
+)
+def test_what_was_read_before_changes_nothing(entries):
+    known: dict = {}
+    for given_ in ([], *([entry] for entry in entries), entries):
+        try:
+            fresh = Requirements.of(given_)
+        except ValueError as refused:
+            with pytest.raises(ValueError, match="^" + str(refused)[:5]):
+                Requirements.of(given_, known)
+        else:
+            assert Requirements.of(given_, known) == fresh
+
+
+def test_requirements_are_a_value():
+    one = Requirements.of([{"key": "a", "values": ["x", "y"]}, {"key": "b", "operator": "Exists"}])
+    other = Requirements.of([{"key": "b", "operator": "Exists"}, {"key": "a", "values": ["y", "x"]}])
+    assert one == other
+    assert {one: 1}[other] == 1
+    assert one != Requirements()
+    assert one.entries() == [{"key": "a", "operator": "In", "values": ["x", "y"]}, {"key": "b", "operator": "Exists"}]
+    assert "frozenset" in repr(one)
+
+
+def test_with_one_more_both_hold():
+    one = Requirements.of([{"key": ZONE, "values": ["a", "b"]}])
+    more = one.with_("failure-domain.beta.kubernetes.io/zone", Requirement.of("NotIn", ["a"]))
+    assert more[ZONE].values == {"b"}
+    assert one[ZONE].values == {"a", "b"}
+    assert set(one.with_("x", Requirement.of("Exists"))) == {ZONE, "x"}
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "custom", "well_known"),
+    [
+        ("In", ["a"], False, True),
+        ("Exists", [], False, True),
+        ("Gt", ["1"], False, True),
+        ("NotIn", ["a"], True, True),
+        ("DoesNotExist", [], True, True),
+    ],
+)
+def test_what_may_be_undefined(operator, values, custom, well_known):
+    for key, expected in (("team", custom), (ZONE, well_known)):
+        incoming = Requirements.of([{"key": key, "operator": operator, "values": values}])
+        assert Requirements().compatible(incoming) is expected
+        assert Requirements().compatible(incoming, frozenset()) is custom
+
+
+def test_node_types_are_well_known():
+    assert "vcluster.com/node-type" in WELL_KNOWN
+    assert len(WELL_KNOWN) == 9
