@@ -39,7 +39,7 @@ soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
 check: $(STAMP)  ## Lint, format, types, import rules, generated files
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks
+	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks agent
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.openapi --check
 
@@ -55,6 +55,7 @@ synth: $(STAMP)  ## Synthesize the stacks into cdk.out (no Node, Docker or AWS c
 
 bench: $(STAMP)  ## Benchmarks: one JSON line each
 	@$(BIN)/python -m benchmarks.cold_start
+	@$(BIN)/python -m benchmarks.claims
 
 cost: $(STAMP)  ## What a stage costs idle and per cluster
 	@$(BIN)/python -m benchmarks.cost

@@ -1,0 +1,241 @@
+"""A cluster, a Stockyard that commands, and real agents between them; time goes on only when a test says so."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from agent import manifest
+from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent.desk import Desk
+from agent.stockyard_agent.kubernetes import Kubernetes
+from agent.stockyard_agent.loop import Agent
+from agent.stockyard_agent.transport import Exchange, Outgoing, Reply, Unreachable
+from agent.stockyard_agent.uplink import Uplink
+from local import kube_pods
+from local.kube_api import KubeApi, Lost, node
+from local.kube_store import Key, Object, stamp
+
+START = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
+CLUSTER = "clu_01KDVJXQ80000000000000000A"
+KUBE, API, TOKEN_URL = "https://kube.test", "https://api.test", "https://id.test/realms/s/token"
+SECRET = "client-s3cret-value"
+PIN = "sha256:" + "ab" * 32
+TOKEN = "abcdef.0123456789abcdef"
+
+
+@dataclass
+class Clock:
+    """Wall clock and monotonic clock, together."""
+
+    now: datetime = START
+
+    def wall(self) -> datetime:
+        return self.now
+
+    def monotonic(self) -> float:
+        return (self.now - START).total_seconds() + 1000
+
+    def later(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@dataclass
+class Platform:
+    """Stockyard's side of the wire: hands out tokens, answers posts with the commands that are still open."""
+
+    commands: dict[str, dict[str, Any]] = field(default_factory=dict)
+    posts: list[dict[str, Any]] = field(default_factory=list)
+    ended: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    """Answers to the next posts, instead of what they ask."""
+    tokens: list[str] = field(default_factory=list)
+    good: set[str] = field(default_factory=set)
+    interval: Any = 15
+    expires_in: int = 300
+    forgets: bool = True
+    """Whether a command is no longer sent once its end is known."""
+    heard: threading.Event = field(default_factory=threading.Event)
+
+    def order(self, name: str, kind: str, **more: Any) -> None:
+        self.commands[f"cmd_{name}"] = {"id": f"cmd_{name}", "kind": kind, "deadline": None, **more}
+
+    def answer(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Any, dict[str, str]]:
+        if path.endswith("/token"):
+            return self._token(parse_qs(body.decode()))
+        if (method, path) != ("POST", f"/v1/clusters/{CLUSTER}/observations"):
+            return 404, {"title": "Not found"}, {}
+        if headers.get("authorization", "").removeprefix("Bearer ") not in self.good:
+            return 401, {"message": "Unauthorized"}, {}
+        if self.refusals:
+            status, more = self.refusals.pop(0)
+            return status, {"title": "Refused", "detail": "not now"}, more
+        raw = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
+        assert (headers.get("content-encoding") == "gzip") is (len(raw) > 1024)
+        self._take(json.loads(raw))
+        return 200, {"commands": list(self.commands.values()), "interval_seconds": self.interval}, {}
+
+    def _token(self, form: Mapping[str, list[str]]) -> tuple[int, Any, dict[str, str]]:
+        if form != {"grant_type": ["client_credentials"], "client_id": ["the-client"], "client_secret": [SECRET]}:
+            return 401, {"error": "invalid_client"}, {}
+        self.tokens.append(f"access-{len(self.tokens)}")
+        self.good.add(self.tokens[-1])
+        return 200, {"access_token": self.tokens[-1], "expires_in": self.expires_in, "token_type": "Bearer"}, {}
+
+    def _take(self, post: dict[str, Any]) -> None:
+        self.posts.append(post)
+        for result in post["results"]:
+            if result["status"] in ("done", "failed"):
+                self.ended[result["id"]] = result
+                if self.forgets:
+                    self.commands.pop(result["id"], None)
+        self.heard.set()
+
+    @property
+    def results(self) -> dict[str, dict[str, Any]]:
+        """Those of the last post, by the name given to ``order``."""
+        return {result["id"].removeprefix("cmd_"): result for result in self.posts[-1]["results"]}
+
+
+Around = Callable[[Outgoing, Exchange], Reply]
+
+
+@dataclass
+class Rig:
+    """``around`` sees every outgoing call of the agents, and may end them."""
+
+    clock: Clock = field(default_factory=Clock)
+    platform: Platform = field(default_factory=Platform)
+    logs: list[str] = field(default_factory=list)
+    own_pod: tuple[str, str] = (NAMESPACE, "agent-1")
+    around: Around | None = None
+
+    def __post_init__(self) -> None:
+        self.kube = KubeApi(now=self.clock.wall)
+        self.kube.install(manifest.documents(manifest.Settings(API, CLUSTER, TOKEN_URL)))
+        self.account = self.kube.issue(NAMESPACE, NAME)
+
+    def agent(self, exchange: Exchange | None = None) -> Agent:
+        """A new agent, as a container starts it."""
+        used = exchange or self.exchange
+        kube = Kubernetes(KUBE, used, lambda: self.account)
+        uplink = Uplink(
+            api_url=API, cluster_id=CLUSTER, token_url=TOKEN_URL, exchange=used,
+            credentials=lambda: ("the-client", SECRET), monotonic=self.clock.monotonic,
+        )  # fmt: skip
+        log, now = self.logs.append, self.clock.wall
+        desk = Desk(kube, now=now, monotonic=self.clock.monotonic, log=log, own_pod=self.own_pod)
+        return Agent(
+            kube, uplink, desk, authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log
+        )
+
+    def exchange(self, outgoing: Outgoing) -> Reply:
+        return self.around(outgoing, self.deliver) if self.around else self.deliver(outgoing)
+
+    def deliver(self, outgoing: Outgoing) -> Reply:
+        """To the simulated servers, without a socket."""
+        parts = urlsplit(outgoing.url)
+        headers = {name.lower(): value for name, value in outgoing.headers.items()}
+        body = outgoing.body or b""
+        more: dict[str, str] = {}
+        if parts.netloc == "kube.test":
+            try:
+                status, answer = self.kube.request(outgoing.method, f"{parts.path}?{parts.query}", headers, body)
+            except Lost:
+                raise Unreachable("injected") from None
+        else:
+            status, answer, more = self.platform.answer(outgoing.method, parts.path, headers, body)
+        return Reply(status, more, json.dumps(answer).encode())
+
+    def rounds(self, agent: Agent, count: int = 2, *, kubelets: bool = True) -> None:
+        """Rounds of an agent, with the time between them; the kubelets end what is to end."""
+        for _ in range(count):
+            self.clock.later(agent.round())
+            if kubelets:
+                kube_pods.reap(self.kube.store, all_marked=True)
+
+    def until_ended(self, agent: Agent, most: int = 40) -> None:
+        """Rounds until no command is open."""
+        for _ in range(most):
+            if not self.platform.commands:
+                return
+            self.rounds(agent, 1)
+        raise AssertionError(f"still open: {self.platform.results}")
+
+    def add_node(self, name: str, **more: Any) -> Object:
+        return self.kube.store.create(Key("", "nodes", "", name), node(name, **more))
+
+    def add_pod(self, name: str, on: str, namespace: str = "web", **more: Any) -> Key:
+        key = Key("", "pods", namespace, name)
+        self.kube.store.create(key, kube_pods.pod(name, on, **more))
+        return key
+
+    def add_budget(self, name: str, labels: Mapping[str, str], least: int, namespace: str = "web") -> Key:
+        key = Key("policy", "poddisruptionbudgets", namespace, name)
+        spec = {"minAvailable": least, "selector": {"matchLabels": dict(labels)}}
+        self.kube.store.create(key, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec})
+        return key
+
+    def node(self, name: str) -> Object:
+        return self.kube.store.get(Key("", "nodes", "", name))
+
+    def pods(self, on: str) -> list[str]:
+        """Names of the pods on a node."""
+        found = self.kube.store.objects.items()
+        return sorted(key.name for key, pod in found if key.resource == "pods" and pod["spec"]["nodeName"] == on)
+
+    def token_secret(self, identity: str = "abcdef") -> Object | None:
+        return self.kube.store.objects.get(Key("", "secrets", "kube-system", f"bootstrap-token-{identity}"))
+
+    def order_token(self, name: str = "t", token: str = TOKEN, seconds: int = 900) -> None:
+        expires = stamp(self.clock.now + timedelta(seconds=seconds))
+        self.platform.order(name, "bootstrap_token", token=token, expires_at=expires, claim="ncl_1")
+
+
+class HttpPlatform:
+    """A ``Platform`` on loopback HTTP."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.platform = platform
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True, name="platform").start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    platform: Platform
+
+    def handle_error(self, *_: Any) -> None:
+        """An agent that went away is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        status, answer, more = self.server.platform.answer("POST", self.path, headers, raw)
+        text = json.dumps(answer).encode()
+        self.send_response(status)
+        for name, value in {**more, "Content-Length": str(len(text))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text)

@@ -1,0 +1,144 @@
+"""One life of an agent with every kind of command: what the crash matrix kills at each call, and the rights cover."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from agent import manifest
+from agent.roles import NAMESPACE
+from agent.stockyard_agent.loop import Agent
+from agent.stockyard_agent.observation import timestamp
+from agent.stockyard_agent.transport import Exchange, Outgoing, Reply, Unreachable
+from local import kube_pods
+from tests.unit.agent.rig import API, CLUSTER, START, TOKEN_URL, Rig
+
+MODES = ("killed before", "killed after", "answer lost", "refused 429", "refused 500")
+_VOLATILE = frozenset(
+    {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
+)
+_MOST_ROUNDS = 60
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Story:
+    """``at``: the number (from 1) of the outgoing call where ``mode`` strikes; 0: nowhere."""
+
+    at: int = 0
+    mode: str = ""
+    rig: Rig = field(default_factory=Rig)
+    calls: int = 0
+    deaths: int = 0
+
+    def run(self) -> Story:
+        """Set the scene, and let agents work until Stockyard has no open command."""
+        _scene(self.rig)
+        self.rig.around = self._around
+        agent = self.rig.agent()
+        for number in range(_MOST_ROUNDS):
+            agent = self._round(agent)
+            _world(self.rig, number)
+            if not self.rig.platform.commands:
+                return self
+        raise AssertionError(f"open after {_MOST_ROUNDS} rounds: {self.rig.platform.results}")
+
+    def _round(self, agent: Agent) -> Agent:
+        try:
+            self.rig.clock.later(agent.round())
+        except Killed:
+            self.deaths += 1
+            self.rig.clock.later(1)
+            return self.rig.agent()
+        return agent
+
+    def _around(self, outgoing: Outgoing, deliver: Exchange) -> Reply:
+        self.calls += 1
+        if self.calls != self.at:
+            return deliver(outgoing)
+        if self.mode.startswith("refused"):
+            return Reply(int(self.mode[-3:]), {}, json.dumps({"kind": "Status", "message": "injected"}).encode())
+        if self.mode != "killed before":
+            deliver(outgoing)
+        raise Unreachable("lost") if self.mode == "answer lost" else Killed
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """How each command ended."""
+        return {name: result["status"] for name, result in self.rig.platform.ended.items()}
+
+    @property
+    def state(self) -> list[Any]:
+        """Every object that is left, without what differs from life to life."""
+        return [
+            [str(key), key.namespace, _lasting(found)] for key, found in sorted(self.rig.kube.store.objects.items())
+        ]
+
+    @property
+    def things(self) -> Counter[str]:
+        """How many objects of a kind are left."""
+        return Counter(key.resource for key in self.rig.kube.store.objects)
+
+
+def _scene(rig: Rig) -> None:
+    """Node ``a`` is drained behind a budget and goes; ``b`` is marked; ``c`` has no kubelet, its deadline is near."""
+    for name in "abc":
+        rig.add_node(name)
+    for number in (1, 2):
+        rig.add_pod(f"db-{number}", "a", labels={"app": "db"})
+    rig.add_pod("web", "a")
+    rig.add_pod("dns", "a", "kube-system", priority="system-cluster-critical")
+    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet")
+    rig.add_pod("agent-1", "a", NAMESPACE, priority="system-cluster-critical")
+    rig.add_pod("stuck", "c")
+    rig.add_budget("db", {"app": "db"}, 2)
+    rig.kube.install([_secret("there", "0123456789abcdef"), _secret("gone00", "fedcba9876543210")])
+    order = rig.platform.order
+    rig.order_token("made")
+    rig.order_token("replaced", "there0.0123456789abcdef")
+    order("removed", "remove_token", token_id="gone00")
+    order("cordoned", "cordon", node="b")
+    order("tainted", "taint", node="b", taints=[{"key": "x", "effect": "NoSchedule"}], remove=["y"])
+    order("labelled", "label", node="b", labels={"stockyard.dev/claim": "ncl_1"})
+    order("uncordoned", "uncordon", node="b")
+    order("drained", "drain", node="a", grace_seconds=5)
+    deadline = timestamp(START + timedelta(seconds=80))
+    order("forced", "drain", node="c", grace_seconds=None, deadline=deadline)
+    settings = manifest.Settings(API, CLUSTER, TOKEN_URL, "python:3.14-slim")
+    order("applied", "apply", manifests=[*manifest.upgrade(settings), _config()])
+
+
+def _world(rig: Rig, number: int) -> None:
+    """What others do after a round: kubelets end pods, the budget is eased, Stockyard orders what comes next."""
+    kube_pods.reap(rig.kube.store, all_marked=True, nodes_down=frozenset("c"))
+    if number == 4:
+        for key, found in rig.kube.store.objects.items():
+            if key.resource == "poddisruptionbudgets":
+                found["spec"]["minAvailable"] = 0
+    platform = rig.platform
+    if "cmd_drained" in platform.ended and "cmd_deleted" not in {*platform.ended, *platform.commands}:
+        platform.order("deleted", "delete_node", node="a", uid=rig.node("a")["metadata"]["uid"])
+
+
+def _secret(identity: str, secret: str) -> dict[str, Any]:
+    meta = {"name": f"bootstrap-token-{identity.ljust(6, '0')}", "namespace": "kube-system"}
+    data = {"token-id": identity, "token-secret": secret[::-1]}
+    kind = "bootstrap.kubernetes.io/token"
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": kind, "stringData": data}
+
+
+def _config() -> dict[str, Any]:
+    meta = {"name": "site", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "1"}}
+
+
+def _lasting(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: _lasting(value) for name, value in found.items() if name not in _VOLATILE}
+    return [_lasting(one) for one in found] if isinstance(found, list) else found

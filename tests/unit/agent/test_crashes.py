@@ -1,0 +1,50 @@
+"""The agent's crash matrix: every outgoing call times every fault; the end is the same as without one."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from tests.unit.agent.story import MODES, Story
+
+
+def test_a_life_without_a_fault_carries_everything_out() -> None:
+    clean = Story().run()
+    assert set(clean.ends.values()) == {"done"}
+    assert len(clean.ends) == 11
+    left = clean.things
+    assert (left["nodes"], left["pods"], left["secrets"], left["configmaps"]) == (2, 1, 2, 2)
+    assert clean.calls > 80
+
+
+def test_crash_matrix(soaking: bool, seed: int, record_property: Callable[[str, object], None]) -> None:
+    clean = Story().run()
+    cells = [(at, mode) for at in range(1, clean.calls + 1) for mode in MODES]
+    kills = [cell for cell in cells if cell[1].startswith("killed")]
+    others = [cell for cell in cells if cell not in kills]
+    chosen = cells if soaking else kills + random.Random(seed).sample(others, len(others) // 4)
+    started = time.perf_counter()
+    wrong: dict[str, str] = {}
+    passed: Counter[str] = Counter()
+    deaths = 0
+    for at, mode in chosen:
+        story = Story(at, mode).run()
+        deaths += story.deaths
+        if story.state != clean.state or story.ends != clean.ends:
+            wrong[f"{at} {mode}"] = f"{story.ends} {story.things}"
+        else:
+            passed[mode] += 1
+    figure = {
+        "calls": clean.calls,
+        "cells": len(cells),
+        "run": len(chosen),
+        "passed": passed.total(),
+        "by_mode": dict(passed),
+        "seed": seed,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+    record_property("figure:agent_crashes", figure)
+    assert wrong == {}
+    assert deaths == len(kills), "each kill ended one agent"

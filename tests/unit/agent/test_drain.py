@@ -1,0 +1,269 @@
+"""Draining: whom it evicts, in which order, what holds it, and what the deadline changes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from agent.roles import NAMESPACE
+from agent.stockyard_agent.observation import timestamp
+from local import kube_pods
+from local.kube_api import Fault
+from local.kube_store import Key
+from tests.unit.agent.rig import START, Rig
+
+CRITICAL = "system-cluster-critical"
+MIRROR = {"kubernetes.io/config.mirror": "x"}
+
+
+def order(rig: Rig, *, seconds: float | None = None, **more: Any) -> None:
+    rig.add_node("a")
+    deadline = None if seconds is None else timestamp(rig.clock.now + timedelta(seconds=seconds))
+    rig.platform.order("d", "drain", node="a", **{"grace_seconds": None, "deadline": deadline, **more})
+
+
+def result(rig: Rig) -> dict[str, Any]:
+    return rig.platform.ended.get("cmd_d") or rig.platform.results["d"]
+
+
+def verbs(rig: Rig) -> list[tuple[str, str]]:
+    """Who was evicted or deleted, in order, as far as it was allowed."""
+    return [
+        (call.action.resource, call.action.name)
+        for call in rig.kube.calls
+        if call.action.verb in ("create", "delete") and call.status in (200, 201)
+    ]
+
+
+def test_an_empty_node_is_cordoned_and_done_in_one_round(rig: Rig) -> None:
+    order(rig)
+    rig.rounds(rig.agent(), 2)
+    assert rig.node("a")["spec"] == {"unschedulable": True}
+    assert (result(rig)["status"], result(rig)["data"]) == ("done", {"evicted": 0, "deleted": 0, "left": 0})
+
+
+def test_ordinary_pods_leave_first_then_critical_ones_and_the_agent_last(rig: Rig) -> None:
+    order(rig)
+    rig.add_pod("dns", "a", "kube-system", priority=CRITICAL)
+    rig.add_pod("agent-1", "a", NAMESPACE, priority=CRITICAL)
+    rig.add_pod("volumes", "a", "zone-system", priority="system-node-critical")
+    for name in ("web-1", "web-2"):
+        rig.add_pod(name, "a")
+    rig.add_pod("bare", "a", owner="")
+    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet")
+    rig.add_pod("etcd", "a", "kube-system", owner="Node", annotations=MIRROR, priority="system-node-critical")
+    rig.add_pod("job-1", "a", phase="Succeeded")
+    rig.add_pod("job-2", "a", phase="Failed")
+    rig.add_pod("elsewhere", "b")
+    rig.until_ended(rig.agent())
+    assert result(rig)["data"] == {"evicted": 6, "deleted": 0, "left": 0}
+    assert [name for _, name in verbs(rig)] == ["bare", "web-1", "web-2", "dns", "volumes", "agent-1"]
+    assert {kind for kind, _ in verbs(rig)} == {"pods/eviction"}
+    assert rig.pods("a") == ["cni", "etcd", "job-1", "job-2"]
+    assert rig.pods("b") == ["elsewhere"]
+
+
+def test_one_step_a_round_and_ending_pods_are_waited_for(rig: Rig) -> None:
+    order(rig, grace_seconds=7)
+    web = rig.add_pod("web", "a")
+    rig.add_pod("dns", "a", "kube-system", priority=CRITICAL)
+    agent = rig.agent()
+    rig.rounds(agent, 3, kubelets=False)
+    assert verbs(rig) == [("pods/eviction", "web")], "an ending pod is neither evicted again nor overtaken"
+    assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == 7
+    assert result(rig)["status"] == "running"
+    assert result(rig)["data"] == {"evicted": 1, "deleted": 0, "left": 2}
+    assert "1 are ending, 0 held back, 1 come later" in result(rig)["message"]
+    rig.until_ended(agent)
+    assert rig.pods("a") == []
+
+
+def test_a_budget_holds_a_drain_until_it_allows(rig: Rig) -> None:
+    order(rig)
+    for name in ("db-1", "db-2"):
+        rig.add_pod(name, "a", labels={"app": "db"})
+    rig.add_pod("web", "a")
+    budget = rig.add_budget("db", {"app": "db"}, 2)
+    agent = rig.agent()
+    rig.rounds(agent, 4)
+    assert rig.pods("a") == ["db-1", "db-2"], "what the budget does not cover has left"
+    assert result(rig)["status"] == "running"
+    assert "2 held back" in result(rig)["message"]
+    assert "web/db-1: The disruption budget db needs 2 healthy pods and has 2 currently" in result(rig)["message"]
+    rig.kube.store.get(budget)["spec"]["minAvailable"] = 1
+    rig.rounds(agent, 1)
+    assert rig.pods("a") == ["db-2"], "one at a time, as the budget says"
+    rig.add_pod("db-3", "b", labels={"app": "db"})
+    rig.until_ended(agent)
+    assert result(rig)["data"] == {"evicted": 3, "deleted": 0, "left": 0}
+
+
+def test_two_budgets_hold_a_pod_and_no_other(rig: Rig) -> None:
+    order(rig)
+    rig.add_pod("db", "a", labels={"app": "db"})
+    rig.add_pod("web", "a")
+    for name in ("one", "two"):
+        rig.add_budget(name, {"app": "db"}, 0)
+    agent = rig.agent()
+    rig.rounds(agent, 3)
+    assert rig.pods("a") == ["db"]
+    assert "more than one PodDisruptionBudget" in result(rig)["message"]
+    del rig.kube.store.objects[Key("policy", "poddisruptionbudgets", "web", "two")]
+    rig.until_ended(agent)
+    assert result(rig)["status"] == "done"
+
+
+def test_after_the_deadline_pods_are_deleted_past_any_budget(rig: Rig) -> None:
+    order(rig, seconds=40, grace_seconds=5)
+    rig.add_pod("db", "a", labels={"app": "db"})
+    rig.add_pod("dns", "a", "kube-system", priority=CRITICAL)
+    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet")
+    rig.add_budget("db", {"app": "db"}, 1)
+    agent = rig.agent()
+    while rig.clock.now < START + timedelta(seconds=40):
+        assert rig.pods("a") == ["cni", "db", "dns"]
+        rig.rounds(agent, 1)
+    rig.rounds(agent, 1)
+    assert rig.pods("a") == ["cni"]
+    rig.until_ended(agent)
+    assert result(rig)["data"] == {"evicted": 0, "deleted": 2, "left": 0}
+
+
+def test_a_kubelet_that_is_gone_holds_a_drain_only_until_the_deadline(rig: Rig) -> None:
+    order(rig, seconds=60)
+    web = rig.add_pod("web", "a", grace=20)
+    agent = rig.agent()
+    while rig.clock.now < START + timedelta(seconds=60):
+        rig.rounds(agent, 1, kubelets=False)
+        assert web in rig.kube.store.objects
+    rig.rounds(agent, 1, kubelets=False)
+    assert web not in rig.kube.store.objects, "its grace was over, its kubelet said nothing"
+    rig.rounds(agent, 2, kubelets=False)
+    assert result(rig)["status"] == "done"
+
+
+def test_after_the_deadline_a_pod_still_has_its_grace(rig: Rig) -> None:
+    order(rig, seconds=0)
+    web = rig.add_pod("web", "a", grace=40)
+    agent = rig.agent()
+    rig.rounds(agent, 2, kubelets=False)
+    assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == 40
+    rig.rounds(agent, 2, kubelets=False)
+    assert web not in rig.kube.store.objects
+    assert rig.clock.now >= START + timedelta(seconds=40)
+
+
+def test_a_node_that_goes_between_ends_the_drain(rig: Rig) -> None:
+    order(rig)
+    rig.add_pod("db", "a", labels={"app": "db"})
+    rig.add_budget("db", {"app": "db"}, 1)
+    agent = rig.agent()
+    rig.rounds(agent, 2)
+    del rig.kube.store.objects[Key("", "nodes", "", "a")]
+    rig.rounds(agent, 2)
+    assert (result(rig)["status"], result(rig)["message"]) == ("done", "There is no node a.")
+
+
+def test_another_machine_of_that_name_is_left_alone(rig: Rig) -> None:
+    order(rig, uid="uid-of-another")
+    rig.add_pod("web", "a")
+    rig.until_ended(rig.agent())
+    assert rig.pods("a") == ["web"]
+    assert rig.node("a")["spec"] == {}
+
+
+def test_a_pod_replaced_by_one_of_its_name_is_not_evicted(rig: Rig) -> None:
+    order(rig)
+    web = rig.add_pod("db-0", "a", owner="StatefulSet")
+
+    def around(outgoing: Any, deliver: Any) -> Any:
+        if outgoing.url.endswith("/eviction"):
+            rig.around = None
+            del rig.kube.store.objects[web]
+            rig.add_pod("db-0", "b", owner="StatefulSet")
+        return deliver(outgoing)
+
+    rig.around = around
+    rig.until_ended(rig.agent())
+    assert rig.pods("b") == ["db-0"]
+    assert result(rig)["data"] == {"evicted": 0, "deleted": 0, "left": 0}
+
+
+@pytest.mark.parametrize("deadline", [None, 0])
+def test_a_pod_that_goes_between_is_no_news(rig: Rig, deadline: float | None) -> None:
+    order(rig, seconds=deadline)
+    for name in ("one", "two"):
+        rig.add_pod(name, "a")
+    for resource in ("pods", "pods/eviction"):
+        rig.kube.faults.append(Fault("delete" if resource == "pods" else "create", resource, 404))
+    rig.until_ended(rig.agent())
+    assert result(rig)["status"] == "done"
+
+
+def test_a_busy_api_is_not_pressed(rig: Rig) -> None:
+    order(rig)
+    for name in ("one", "two", "three"):
+        rig.add_pod(name, "a")
+    rig.kube.faults.append(Fault("create", "pods/eviction", 429, message="too many requests"))
+    agent = rig.agent()
+    rig.rounds(agent, 1)
+    assert len([call for call in rig.kube.calls if call.action.resource == "pods/eviction"]) == 1
+    rig.until_ended(agent)
+    assert result(rig)["data"]["evicted"] == 3
+
+
+def test_a_namespace_that_goes_away_is_waited_for(rig: Rig) -> None:
+    order(rig)
+    web = rig.add_pod("web", "a")
+    rig.kube.terminating.add("web")
+    agent = rig.agent()
+    rig.rounds(agent, 2)
+    assert result(rig)["status"] == "running"
+    assert "being terminated" in result(rig)["message"]
+    del rig.kube.store.objects[web]
+    rig.until_ended(agent)
+
+
+@pytest.mark.parametrize("deadline", [None, 0])
+def test_missing_rights_fail_with_the_text(rig: Rig, deadline: float | None) -> None:
+    order(rig, seconds=deadline)
+    rig.add_pod("web", "a")
+    role = rig.kube.store.get(Key("rbac.authorization.k8s.io", "clusterroles", "", "stockyard-agent"))
+    role["rules"] = [
+        {**rule, "verbs": [verb for verb in rule["verbs"] if verb in ("get", "list", "patch")]}
+        for rule in role["rules"]
+    ]
+    rig.until_ended(rig.agent())
+    assert result(rig)["status"] == "failed"
+    assert f'cannot {"create" if deadline is None else "delete"} resource "pods' in result(rig)["message"]
+
+
+def test_deletions_that_are_refused_for_now_come_again(rig: Rig) -> None:
+    order(rig, seconds=0)
+    rig.add_pod("web", "a")
+    rig.kube.faults.append(Fault("delete", "pods", 503, times=2, message="etcd has no leader"))
+    agent = rig.agent()
+    rig.rounds(agent, 2)
+    assert "etcd has no leader" in result(rig)["message"]
+    rig.until_ended(agent)
+    assert result(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0}
+
+
+def test_many_pods_are_read_in_pages(rig: Rig) -> None:
+    order(rig)
+    for number in range(600):
+        rig.add_pod(f"p{number}", "a")
+    rig.until_ended(rig.agent())
+    assert result(rig)["data"] == {"evicted": 600, "deleted": 0, "left": 0}
+
+
+def test_a_kubelet_ends_pods_by_its_clock(rig: Rig) -> None:
+    rig.add_node("a")
+    web = rig.add_pod("web", "a", grace=30)
+    kube_pods.delete(rig.kube.store, web, {})
+    assert kube_pods.reap(rig.kube.store) == 0
+    rig.clock.later(31)
+    assert kube_pods.reap(rig.kube.store, nodes_down=frozenset({"a"})) == 0
+    assert kube_pods.reap(rig.kube.store) == 1

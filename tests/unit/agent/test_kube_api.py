@@ -1,0 +1,198 @@
+"""The simulated Kubernetes API keeps to the rules of the real one that the agent depends on."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from local import kube_apply, kube_pods
+from local.kube_api import APPLY, MERGE, Denied, Fault, KubeApi, Lost, key_of, node
+from local.kube_store import Key
+from tests.unit.agent.rig import TOKEN, Rig
+
+NODES = "/api/v1/nodes"
+
+
+def ask(rig: Rig, method: str, path: str, body: Any = None, content_type: str = "application/json") -> tuple[int, Any]:
+    headers = {"authorization": f"Bearer {rig.account}", "content-type": content_type}
+    return rig.kube.request(method, path, headers, json.dumps(body or {}).encode())
+
+
+def test_nobody_enters_without_a_good_token(rig: Rig) -> None:
+    for header in ("", "Bearer wrong", f"Basic {rig.account}"):
+        status, body = rig.kube.request("GET", NODES, {"authorization": header})
+        assert (status, body["reason"]) == (401, "Unauthorized")
+    rig.kube.revoke(rig.account)
+    assert ask(rig, "GET", NODES)[0] == 401
+
+
+def test_a_refusal_is_worded_as_rbac_words_it(rig: Rig) -> None:
+    status, body = ask(rig, "GET", "/api/v1/namespaces/kube-system/secrets/x")
+    assert status == 403
+    assert body["message"] == (
+        'secrets "x" is forbidden: User "system:serviceaccount:stockyard-system:stockyard-agent" cannot get resource '
+        '"secrets" in API group "" in the namespace "kube-system"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/v1/novelties", 404),
+        ("GET", "/apis/example.test/v1", 404),
+        ("GET", "/elsewhere", 404),
+        ("GET", NODES + "/missing", 404),
+        ("DELETE", NODES, 405),
+        ("GET", NODES + "/a/log", 405),
+        ("GET", NODES + "?continue=x", 400),
+        ("GET", NODES + "?fieldSelector=spec.colour=red", 400),
+        ("GET", "/version", 200),
+        ("GET", "/apis/apps/v1", 200),
+    ],
+)
+def test_places_and_methods(rig: Rig, method: str, path: str, status: int) -> None:
+    assert ask(rig, method, path)[0] == status
+
+
+def test_lists_page_in_order_and_select_by_field(rig: Rig) -> None:
+    for number in range(5):
+        rig.add_pod(f"p{number}", "a" if number % 2 else "b", phase="Failed" if number == 3 else "Running")
+    seen: list[str] = []
+    following = ""
+    while True:
+        _, page = ask(rig, "GET", f"/api/v1/pods?limit=2&continue={following}")
+        seen += [one["metadata"]["name"] for one in page["items"]]
+        following = page["metadata"].get("continue", "")
+        if not following:
+            break
+    assert seen == [f"p{number}" for number in range(5)]
+    for selector, names in {
+        "spec.nodeName=a": ["p1", "p3"],
+        "spec.nodeName!=a": ["p0", "p2", "p4"],
+        "spec.nodeName==a,status.phase!=Failed": ["p1"],
+        "metadata.name=p4": ["p4"],
+    }.items():
+        _, page = ask(rig, "GET", f"/api/v1/pods?fieldSelector={selector}")
+        assert [one["metadata"]["name"] for one in page["items"]] == names
+
+
+def test_an_old_continuation_is_expired(rig: Rig) -> None:
+    for name in ("a", "b"):
+        rig.add_node(name)
+    _, page = ask(rig, "GET", NODES + "?limit=1")
+    rig.kube.store.compact()
+    status, body = ask(rig, "GET", f"{NODES}?limit=1&continue={page['metadata']['continue']}")
+    assert (status, body["reason"]) == (410, "Expired")
+
+
+def test_a_merge_patch_holds_to_a_version(rig: Rig) -> None:
+    old = rig.add_node("a")["metadata"]["resourceVersion"]
+    change = {"metadata": {"resourceVersion": old, "labels": {"x": "1", "kubernetes.io/os": None}}}
+    status, body = ask(rig, "PATCH", NODES + "/a", change, MERGE)
+    assert status == 200
+    assert body["metadata"]["labels"] == {"kubernetes.io/hostname": "a", "x": "1"}
+    assert body["metadata"]["resourceVersion"] != old
+    assert ask(rig, "PATCH", NODES + "/a", change, MERGE)[0] == 409
+    assert ask(rig, "PATCH", NODES + "/a", {}, "application/json-patch+json")[0] == 415
+    assert ask(rig, "PATCH", NODES + "/a", {}, APPLY)[0] == 400, "an apply needs a field manager"
+    again = {"metadata": {"labels": {"x": "1"}}}
+    unchanged = ask(rig, "PATCH", NODES + "/a", again, MERGE)[1]["metadata"]["resourceVersion"]
+    assert unchanged == body["metadata"]["resourceVersion"]
+
+
+def test_apply_refuses_anothers_fields_unless_forced(rig: Rig) -> None:
+    store = rig.kube.store
+    document = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "web"}, "data": {"a": "1"},
+    }  # fmt: skip
+    key = key_of(document)
+    kube_apply.apply(store, key, document, "one", force=False)
+    with pytest.raises(Denied, match=r'conflict with "one": data\.a'):
+        kube_apply.apply(store, key, {**document, "data": {"a": "2"}}, "two", force=False)
+    kube_apply.apply(store, key, document, "two", force=False)
+    kube_apply.apply(store, key, {**document, "data": {}}, "one", force=False)
+    assert store.get(key)["data"] == {"a": "1"}, "the other manager still wants it"
+    kube_apply.apply(store, key, {**document, "data": {"b": "3"}}, "two", force=True)
+    assert store.get(key)["data"] == {"b": "3"}
+
+
+def test_deletion_holds_to_preconditions_and_finalizers(rig: Rig) -> None:
+    uid = rig.add_node("a")["metadata"]["uid"]
+    assert ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": "other"}})[0] == 409
+    rig.node("a")["metadata"]["finalizers"] = ["x"]
+    status, body = ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": uid}})
+    assert (status, body["kind"]) == (200, "Node")
+    assert "deletionTimestamp" in rig.node("a")["metadata"]
+
+
+def test_a_pod_ends_gracefully_and_a_second_deletion_only_shortens(rig: Rig) -> None:
+    pod = rig.add_pod("p", "a", grace=30)
+    path = "/api/v1/namespaces/web/pods/p"
+    first = ask(rig, "DELETE", path)[1]["metadata"]["deletionTimestamp"]
+    rig.clock.later(5)
+    assert ask(rig, "DELETE", path, {"gracePeriodSeconds": 60})[1]["metadata"]["deletionTimestamp"] == first
+    assert ask(rig, "DELETE", path, {"gracePeriodSeconds": 5})[1]["metadata"]["deletionTimestamp"] < first
+    assert ask(rig, "DELETE", path, {"preconditions": {"uid": "other"}})[0] == 409
+    assert ask(rig, "DELETE", path, {"gracePeriodSeconds": 0})[1]["status"] == "Success"
+    assert pod not in rig.kube.store.objects
+
+
+def test_a_budget_counts_healthy_pods_only(rig: Rig) -> None:
+    for number in range(3):
+        rig.add_pod(f"p{number}", "a", labels={"app": "x"}, phase="Running" if number else "Pending")
+    budget = rig.add_budget("x", {"app": "x"}, 1)
+
+    def evict(name: str) -> tuple[int, Any]:
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "web"}}
+        return ask(rig, "POST", f"/api/v1/namespaces/web/pods/{name}/eviction", eviction)
+
+    assert evict("p0")[0] == 201, "one that is not running disrupts nothing"
+    assert evict("p1")[0] == 201
+    status, body = evict("p2")
+    assert (status, body["details"]["causes"][0]["reason"]) == (429, "DisruptionBudget")
+    assert evict("p1")[0] == 201, "one that is ending already"
+    kube_pods.reap(rig.kube.store, all_marked=True)
+    rig.kube.store.get(budget)["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+    assert evict("p2")[0] == 201
+    assert evict("missing")[0] == 404
+    assert ask(rig, "POST", "/api/v1/namespaces/web/pods/p2/eviction", {"kind": "Eviction"})[0] == 400
+
+
+def test_a_secrets_type_stays_and_its_text_becomes_data(rig: Rig) -> None:
+    path = "/api/v1/namespaces/kube-system/secrets"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "a", "stringData": {"k": "v"}}
+    status, body = ask(rig, "POST", path, secret)
+    assert (status, body["data"]) == (201, {"k": base64.b64encode(b"v").decode()})
+    assert ask(rig, "POST", path, secret)[1]["reason"] == "AlreadyExists"
+    assert ask(rig, "PUT", path + "/s", {**secret, "stringData": {"n": "w"}})[1]["data"] == {"n": "dw=="}
+    assert ask(rig, "PUT", path + "/s", {**secret, "type": "b"})[0] == 422
+
+
+def test_planned_faults_strike_once_and_are_recorded(rig: Rig) -> None:
+    rig.add_node("a")
+    rig.kube.faults += [Fault("delete", "nodes", reset="after"), Fault("*", "*", 503)]
+    with pytest.raises(Lost):
+        ask(rig, "DELETE", NODES + "/a")
+    assert Key("", "nodes", "", "a") not in rig.kube.store.objects
+    assert ask(rig, "GET", NODES)[0] == 503
+    assert ask(rig, "GET", NODES)[0] == 200
+    assert [call.status for call in rig.kube.calls] == [0, 503, 200]
+
+
+def test_a_join_needs_a_whole_token(rig: Rig) -> None:
+    api = KubeApi(now=rig.clock.wall)
+    data = {"token-id": "abcdef", "token-secret": "0123456789abcdef", "auth-extra-groups": "system:bootstrappers:other"}
+    usages = {"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true"}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
+    }
+    for given, status in ((data, 401), (data | usages, 403)):
+        api.install([{**secret, "stringData": given}])
+        with pytest.raises(Denied) as caught:
+            api.join(TOKEN, node("a"))
+        assert caught.value.status == status

@@ -1,0 +1,191 @@
+"""Rounds: intervals, back-off, tokens of Stockyard, and what goes wrong on the way there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent.stockyard_agent.loop import BACK_OFF_MOST
+from agent.stockyard_agent.transport import Reply, Unreachable
+from local.kube_api import Fault
+from tests.unit.agent.rig import SECRET, Rig
+
+
+@pytest.mark.parametrize(
+    ("interval", "waits"),
+    [
+        (15, 15),
+        (30.5, 30.5),
+        (0, 1),
+        (-5, 1),
+        (86400, 3600),
+        ("soon", 15),
+        (None, 15),
+        (float("inf"), 15),
+        (float("nan"), 15),
+    ],
+)
+def test_the_interval_is_the_servers_within_bounds(rig: Rig, interval: Any, waits: float) -> None:
+    rig.platform.interval = interval
+    assert rig.agent().round() == pytest.approx(waits)
+
+
+def test_the_pause_is_jittered(rig: Rig) -> None:
+    agent = rig.agent()
+    waits = []
+    for number in (0.0, 0.999):
+        agent._jitter = lambda number=number: number  # type: ignore[misc]
+        waits.append(agent.round())
+    assert waits == pytest.approx([13.5, 16.5], abs=0.01)
+
+
+def test_failures_back_off_up_to_a_cap_and_are_forgotten(rig: Rig) -> None:
+    rig.kube.faults.append(Fault("list", "nodes", 503, times=12))
+    agent = rig.agent()
+    waits = [agent.round() for _ in range(12)]
+    assert waits[:4] == [1.5, 3.0, 6.0, 12.0]
+    assert waits == sorted(waits)
+    assert waits[-1] == BACK_OFF_MOST * 0.75
+    assert agent.round() == 15
+    assert rig.logs[-1] == "well again"
+    rig.kube.faults.append(Fault("list", "nodes", 503))
+    assert agent.round() == 1.5
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "waits"), [(429, "70", 70), (503, "1", 1.5), (500, "", 1.5), (429, "x", 1.5)]
+)
+def test_stockyard_may_ask_for_a_longer_pause(rig: Rig, status: int, after: str, waits: float) -> None:
+    rig.platform.refusals.append((status, {"retry-after": after}))
+    assert rig.agent().round() == waits
+    assert f"Stockyard answered {status}: not now" in rig.logs[-1]
+
+
+def test_a_token_is_used_until_shortly_before_it_expires(rig: Rig) -> None:
+    agent = rig.agent()
+    agent.round()
+    rig.clock.later(239)
+    agent.round()
+    assert rig.platform.tokens == ["access-0"]
+    rig.clock.later(2)
+    agent.round()
+    assert rig.platform.tokens == ["access-0", "access-1"]
+
+
+def test_a_short_token_is_used_for_most_of_its_life(rig: Rig) -> None:
+    rig.platform.expires_in = 20
+    agent = rig.agent()
+    for seconds in (0, 14, 2):
+        rig.clock.later(seconds)
+        agent.round()
+    assert len(rig.platform.tokens) == 2
+
+
+def test_a_token_that_is_refused_is_renewed_once_in_the_same_round(rig: Rig) -> None:
+    agent = rig.agent()
+    agent.round()
+    rig.platform.good.clear()
+    assert agent.round() == 15
+    assert len(rig.platform.posts) == 2
+    rig.platform.refusals += [(401, {}), (401, {})]
+    assert agent.round() == 1.5
+    assert len(rig.platform.posts) == 2
+    assert rig.platform.refusals == []
+    assert agent.round() == 15
+
+
+def test_a_wrong_secret_backs_off_and_does_not_show(rig: Rig) -> None:
+    agent = rig.agent()
+    uplink: Any = agent._uplink
+    uplink._credentials = lambda: ("the-client", "wr0ng")
+    assert agent.round() == 1.5
+    assert rig.logs[-1].startswith("The identity server answered 401")
+    assert "wr0ng" not in rig.logs[-1]
+    uplink._credentials = lambda: ("the-client", SECRET)
+    assert agent.round() == 15, "a changed secret is taken up"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b"{}", b'{"commands": {}}', b'{"access_token": 7, "expires_in": 1}', b"\xff"]
+)
+@pytest.mark.parametrize("path", ["/token", "/observations"])
+def test_an_answer_that_is_none_backs_off(rig: Rig, path: str, body: bytes) -> None:
+    agent = rig.agent()
+    rig.around = lambda outgoing, deliver: Reply(200, {}, body) if outgoing.url.endswith(path) else deliver(outgoing)
+    assert agent.round() == 1.5
+    rig.around = None
+    assert agent.round() == 15
+
+
+def test_commands_are_not_carried_out_while_stockyard_is_silent(rig: Rig) -> None:
+    rig.add_node("a")
+    rig.add_pod("db", "a", labels={"app": "db"})
+    budget = rig.add_budget("db", {"app": "db"}, 1)
+    rig.platform.order("d", "drain", node="a", grace_seconds=None)
+    agent = rig.agent()
+    rig.rounds(agent, 2)
+    rig.kube.store.get(budget)["spec"]["minAvailable"] = 0
+    rig.platform.refusals += [(502, {})] * 3
+    rig.rounds(agent, 3)
+    assert rig.pods("a") == ["db"], "nobody says that the drain is still wanted"
+    rig.until_ended(agent)
+    assert rig.pods("a") == []
+
+
+def test_an_answer_that_is_lost_loses_no_result(rig: Rig) -> None:
+    rig.add_node("a")
+    rig.platform.forgets = False
+    rig.platform.order("c", "cordon", node="a")
+    agent = rig.agent()
+    rig.rounds(agent, 1)
+
+    def around(outgoing: Any, deliver: Any) -> Any:
+        reply = deliver(outgoing)
+        if outgoing.url.endswith("/observations"):
+            raise Unreachable("lost")
+        return reply
+
+    rig.around = around
+    rig.rounds(agent, 1)
+    rig.around = None
+    rig.rounds(agent, 1)
+    assert [result["status"] for result in rig.platform.posts[-1]["results"]] == ["done"]
+    assert len([call for call in rig.kube.calls if call.action.verb == "patch"]) == 1
+
+
+def test_files_that_are_away_back_off(rig: Rig) -> None:
+    agent = rig.agent()
+
+    def away() -> str:
+        raise FileNotFoundError(2, "No such file or directory", "ca.crt")
+
+    agent._authority = away
+    assert agent.round() == 1.5
+    assert "ca.crt" in rig.logs[-1]
+
+
+def test_an_expired_account_token_is_a_passing_refusal(rig: Rig) -> None:
+    rig.add_node("a")
+    rig.platform.order("c", "cordon", node="a")
+    agent = rig.agent()
+    rig.kube.faults.append(Fault("patch", "nodes", 401))
+    rig.rounds(agent, 1)
+    rig.kube.revoke(rig.account)
+    rig.rounds(agent, 1)
+    assert "401 Unauthorized" in rig.logs[-1]
+    rig.account = rig.kube.issue("stockyard-system", "stockyard-agent")
+    rig.until_ended(agent)
+    assert rig.platform.ended["cmd_c"]["status"] == "done"
+
+
+def test_the_loop_ends_when_it_is_told(rig: Rig) -> None:
+    waits: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        waits.append(seconds)
+        return len(waits) == 3
+
+    rig.agent().run(pause)
+    assert waits == [15, 15, 15]
+    assert len(rig.platform.posts) == 3

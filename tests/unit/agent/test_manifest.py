@@ -1,0 +1,122 @@
+"""The manifest: what it holds, what it must not hold, and that it is the code which runs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent import manifest
+from agent.roles import NAME, NAMESPACE
+
+SETTINGS = manifest.Settings("https://api.example.test/", "clu_1", "https://id.example.test/token", "python:3.12-slim")
+
+
+@pytest.fixture(scope="module")
+def documents() -> dict[tuple[str, str], dict[str, Any]]:
+    """As a YAML reader sees them, by kind and namespace."""
+    found = list(yaml.safe_load_all(manifest.render(SETTINGS)))
+    return {(one["kind"], one["metadata"].get("namespace", "")): one for one in found}
+
+
+def test_it_is_small_and_the_same_each_time() -> None:
+    text = manifest.render(SETTINGS)
+    assert len(text.encode()) < manifest.LIMIT == 200_000
+    assert text == manifest.render(SETTINGS)
+
+
+def test_one_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ValueError, match="over 200000"):
+        manifest.render(manifest.Settings("https://" + "a" * 200_000, "", ""))
+
+
+def test_it_has_every_object_once_in_the_order_of_need(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+    assert [kind for kind, _ in documents] == [
+        "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role",
+        "RoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap", "Deployment",
+    ]  # fmt: skip
+    assert len(documents) == len(manifest.documents(SETTINGS))
+    assert {where for _, where in documents} == {"", "kube-system", NAMESPACE}
+
+
+def test_there_is_no_secret_in_it(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+    assert not any(kind == "Secret" for kind, _ in documents)
+    pod = documents["Deployment", NAMESPACE]["spec"]["template"]["spec"]
+    assert {"name": "client", "secret": {"secretName": "stockyard-agent", "defaultMode": 0o440}} in pod["volumes"]
+    assert not any("SECRET" in one["name"] for one in pod["containers"][0]["env"])
+
+
+def test_the_pod_is_restricted(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+    spec = documents["Deployment", NAMESPACE]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+    assert {"configMap", "secret"} == {kind for volume in pod["volumes"] for kind in volume if kind != "name"}
+    enforced = documents["Namespace", ""]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+    assert enforced == "restricted"
+    assert {"key": manifest.CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
+    assert container["resources"]["limits"]["memory"] == "256Mi"
+    assert container["image"] == "python:3.12-slim"
+
+
+def test_the_default_image_is_pinned_to_a_release() -> None:
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", manifest.IMAGE)
+
+
+def test_no_role_has_a_wildcard_or_reads_secrets(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+    roles = [one for (kind, _), one in documents.items() if kind in ("ClusterRole", "Role")]
+    rules = [rule for role in roles for rule in role["rules"]]
+    assert "*" not in json.dumps(rules)
+    for rule in rules:
+        if "secrets" in rule["resources"]:
+            assert not {"get", "list", "watch", "patch"} & set(rule["verbs"])
+    assert not any("secrets" in rule["resources"] for rule in documents["ClusterRole", ""]["rules"])
+
+
+def test_the_code_arrives_unchanged_and_a_change_rolls_the_pod(
+    documents: dict[tuple[str, str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = documents["ConfigMap", NAMESPACE]["data"]
+    folder = Path(manifest.__file__).parent / "stockyard_agent"
+    assert data == {path.name: path.read_text() for path in folder.glob("*.py")}
+    mount = documents["Deployment", NAMESPACE]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]
+    assert mount == {"name": "code", "mountPath": "/opt/stockyard/stockyard_agent", "readOnly": True}
+
+    def mark() -> str:
+        template = manifest.upgrade(SETTINGS)[1]["spec"]["template"]
+        return str(template["metadata"]["annotations"]["stockyard.dev/code"])
+
+    before = mark()
+    monkeypatch.setattr(manifest, "sources", lambda: {**data, "new.py": ""})
+    assert mark() != before
+
+
+def test_the_agent_needs_the_standard_library_only() -> None:
+    found: set[str] = set()
+    for text in manifest.sources().values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(str(node.module).partition(".")[0])
+    assert found <= sys.stdlib_module_names
+
+
+def test_the_command_writes_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--api-url", SETTINGS.api_url, "--cluster-id", "clu_1", "--token-url", SETTINGS.token_url]
+    assert manifest.main([*given, "--image", SETTINGS.image]) == 0
+    assert capsys.readouterr().out == manifest.render(SETTINGS)
+    manifest.main(given)
+    assert manifest.IMAGE in capsys.readouterr().out
+    assert NAME == manifest.SECRET

@@ -1,0 +1,85 @@
+"""Least rights: every call is granted, every grant is needed, and what is not granted is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent import roles
+from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent.kubernetes import APPLY, MERGE, Kubernetes, Refused
+from local.kube_rules import grants
+from local.kube_store import RESOURCES
+from tests.unit.agent.rig import KUBE, Rig
+from tests.unit.agent.story import Story
+
+
+def test_every_call_is_granted_and_every_grant_is_needed(record_property: Callable[[str, object], None]) -> None:
+    story = Story().run()
+    given = set(grants(story.rig.kube.store, (NAMESPACE, NAME)))
+    assert story.rig.kube.used - given == set()
+    assert given - story.rig.kube.used == set()
+    assert not any(call.status == 403 for call in story.rig.kube.calls)
+    record_property("figure:agent_rights", {"grants": len(given), "used": len(given & story.rig.kube.used)})
+
+
+def every_call() -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    for one in RESOURCES:
+        root = f"/apis/{one.api_version}" if one.group else f"/api/{one.api_version}"
+        for namespace in (NAMESPACE, "kube-system", "web") if one.namespaced else ("",):
+            where = f"{root}/namespaces/{namespace}/{one.name}" if namespace else f"{root}/{one.name}"
+            found += [("POST", where, one.kind), ("GET", where, one.kind)]
+            found += [(method, f"{where}/x", one.kind) for method in ("GET", "PUT", "PATCH", "DELETE")]
+    return found
+
+
+ALLOWED = {
+    ("GET", "/api/v1/nodes"),
+    ("GET", "/api/v1/nodes/x"),
+    ("PATCH", "/api/v1/nodes/x"),
+    ("DELETE", "/api/v1/nodes/x"),
+    *(("GET", f"/api/v1/namespaces/{name}/pods") for name in (NAMESPACE, "kube-system", "web")),
+    *(("DELETE", f"/api/v1/namespaces/{name}/pods/x") for name in (NAMESPACE, "kube-system", "web")),
+    ("POST", "/api/v1/namespaces/kube-system/secrets"),
+    ("PUT", "/api/v1/namespaces/kube-system/secrets/x"),
+    ("DELETE", "/api/v1/namespaces/kube-system/secrets/x"),
+    ("POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps"),
+    ("PATCH", f"/api/v1/namespaces/{NAMESPACE}/configmaps/x"),
+}
+
+
+@pytest.mark.parametrize(("method", "path", "kind"), every_call())
+def test_everything_else_is_forbidden(rig: Rig, method: str, path: str, kind: str) -> None:
+    kube = Kubernetes(KUBE, rig.deliver, lambda: rig.account)
+    body: dict[str, Any] = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}}
+    given = None if method == "GET" else body
+    try:
+        kube.call(method, path, given, content_type=MERGE)
+        forbidden = False
+    except Refused as refused:
+        forbidden = refused.status == 403
+    assert forbidden is ((method, path) not in ALLOWED)
+
+
+def test_only_the_agents_own_deployment_can_be_patched(rig: Rig) -> None:
+    kube = Kubernetes(KUBE, rig.deliver, lambda: rig.account)
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}}
+    root = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/"
+    kube.call("PATCH", root + NAME, body, query={"fieldManager": "m", "force": "true"}, content_type=APPLY)
+    with pytest.raises(Refused, match="cannot patch"):
+        kube.call("PATCH", root + "other", body, query={"fieldManager": "m"}, content_type=APPLY)
+
+
+def test_the_policy_is_about_the_agents_account_and_secrets() -> None:
+    policy = next(one for one in roles.documents() if one["kind"] == "ValidatingAdmissionPolicy")["spec"]
+    assert policy["failurePolicy"] == "Fail"
+    assert policy["matchConditions"] == [
+        {"name": "by-the-agent", "expression": f"request.userInfo.username == '{roles.USER}'"}
+    ]
+    assert f"system:serviceaccount:{NAMESPACE}:{NAME}" == roles.USER
+    assert policy["matchConstraints"]["resourceRules"][0]["resources"] == ["secrets"]
+    texts = " ".join(one["expression"] for one in policy["validations"])
+    assert texts.count("startsWith('bootstrap-token-')") == 2
