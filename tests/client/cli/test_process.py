@@ -157,12 +157,20 @@ def test_time_out(environment, server):
 
 def test_interruption(environment, server):
     server.hang = True
-    with subprocess.Popen(
-        [*COMMAND, "operation", "wait", "op_01"], env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
+    # A run in the background inherits that the signal is ignored, and would hand it on.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, "operation", "wait", "op_01"], env=environment, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
         assert server.looked.wait(30)
         process.send_signal(signal.SIGINT)
         _, talk = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Traceback" not in talk
     assert "goes on by itself" in talk
@@ -181,5 +189,5 @@ def test_shell_completion_knows_commands_and_clusters(environment):
         asked = {"_STOCKYARD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
         return run({**environment, **asked}).stdout.split()
 
-    assert completed("stockyard cl", 1) == ["cluster"]
+    assert completed("stockyard clu", 1) == ["cluster"]
     assert completed("stockyard cluster get d", 3) == ["demo"]
