@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-FUNCTIONS = ("clusters", "cloud_accounts", "records", "machines")
+FUNCTIONS = ("clusters", "cloud_accounts", "node_providers", "node_claims", "apply", "records", "machines")
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "openapi.json"
 

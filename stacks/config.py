@@ -48,6 +48,10 @@ class StageConfig:
     visibility_seconds: int = 60
     sweep_grace_seconds: int = 3600
     report_only: bool = False
+    launch_seconds: int = 300
+    """How long a node's machine may take to be made."""
+    register_seconds: int = 900
+    """How long its node may then take to join."""
     alarm_topic_arn: str = ""
     """SNS topic that alarms notify; empty: they only show."""
     network: Network | None = None
@@ -171,6 +175,8 @@ CHECKS: dict[str, Check] = {
     "visibility_seconds": _whole(0, 3600),
     "sweep_grace_seconds": _whole(0, 604800),
     "report_only": _truth,
+    "launch_seconds": _whole(30, 3600),
+    "register_seconds": _whole(60, 7200),
     "alarm_topic_arn": _pattern(r"(arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:\S+)?", "the ARN of an SNS topic"),
     "network": _network,
 }

@@ -8,7 +8,7 @@ from aws_cdk import Aws, Environment
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import DELETE, PROVISION, Names
+from stacks.names import DELETE, DELETE_NODE, POWER_NODE, PROVISION, PROVISION_NODE, Names
 
 _WORKER_SECONDS = next(function.timeout for function in FUNCTIONS if function.name == "cluster_phases")
 
@@ -44,6 +44,9 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "SECRET_PREFIX": names.secret_prefix,
         "PROVISION_WORKFLOW": render(workflow + names.workflow(PROVISION)),
         "DELETE_WORKFLOW": render(workflow + names.workflow(DELETE)),
+        "PROVISION_NODE_WORKFLOW": render(workflow + names.workflow(PROVISION_NODE)),
+        "DELETE_NODE_WORKFLOW": render(workflow + names.workflow(DELETE_NODE)),
+        "POWER_NODE_WORKFLOW": render(workflow + names.workflow(POWER_NODE)),
         "NAME_PREFIX": config.name_prefix,
         "KUBERNETES_VERSION": config.kubernetes_version,
         "VDEPLOYER_URL_TEMPLATE": config.vdeployer_url_template,
@@ -52,6 +55,8 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "VISIBILITY_SECONDS": str(config.visibility_seconds),
         "WORKER_SECONDS": str(_WORKER_SECONDS),
         "SWEEP_GRACE_SECONDS": str(config.sweep_grace_seconds),
+        "LAUNCH_SECONDS": str(config.launch_seconds),
+        "REGISTER_SECONDS": str(config.register_seconds),
         "REPORT_ONLY": "true" if config.report_only else "false",
     }
     return {

@@ -1,4 +1,4 @@
-"""The nine functions and the routes of the API, as data."""
+"""The functions and the routes of the API, as data."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ class FunctionSpec:
 FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("clusters", "HTTP: clusters", HTTP_SECONDS, 1024, private=True),
     FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS),
+    FunctionSpec("node_providers", "HTTP: node providers, node types, node environments", HTTP_SECONDS),
+    FunctionSpec("node_claims", "HTTP: node claims", HTTP_SECONDS, 1024),
+    FunctionSpec("apply", "HTTP: manifests", HTTP_SECONDS, 1024),
     FunctionSpec("records", "HTTP: operations, events, audit, quotas, prices, health, unknown routes", HTTP_SECONDS),
     FunctionSpec("machines", "HTTP: control planes that boot and report", HTTP_SECONDS, private=True),
     # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
     FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, private=True),
+    FunctionSpec("node_phases", "One phase of making a node or giving it back", 120),
+    FunctionSpec("scheduler", "Binds claims to node types", 60, 1769, asynchronous=True),
     FunctionSpec("relay", "Sends what the outbox holds", 60, asynchronous=True),
     FunctionSpec("reaper", "The sweep: orphans and expired leases", 240, asynchronous=True, private=True),
     FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),
@@ -58,6 +63,29 @@ ROUTES: Mapping[str, tuple[str, ...]] = {
         "GET /v1/cloud-accounts/{id}/template",
         "POST /v1/cloud-accounts/{id}/verify",
     ),
+    "node_providers": (
+        "POST /v1/node-providers",
+        "GET /v1/node-providers",
+        "GET /v1/node-providers/{id}",
+        "PATCH /v1/node-providers/{id}",
+        "DELETE /v1/node-providers/{id}",
+        "GET /v1/node-types",
+        "GET /v1/node-types/{id}",
+        "GET /v1/node-environments",
+        "GET /v1/node-environments/{id}",
+        "GET /v1/allowed-node-types",
+        "PUT /v1/allowed-node-types",
+    ),
+    "node_claims": (
+        "POST /v1/node-claims",
+        "GET /v1/node-claims",
+        "GET /v1/node-claims/{id}",
+        "PATCH /v1/node-claims/{id}",
+        "DELETE /v1/node-claims/{id}",
+        "GET /v1/node-claims/{id}/explanation",
+        "POST /v1/node-claims/{id}/power",
+    ),
+    "apply": ("POST /v1/apply",),
     "records": (
         "GET /v1/operations/{id}",
         "GET /v1/operations",
@@ -85,6 +113,7 @@ OPEN_ROUTES: Mapping[str, str] = {
 
 SCHEDULES: Mapping[str, tuple[int, str]] = {
     "relay": (1, "Sends again what the stream did not deliver"),
+    "scheduler": (1, "Looks again at claims that wait"),
     "reaper": (5, "Sweeps orphans and expired leases"),
     "catalog": (1440, "Refreshes prices and offers"),
 }

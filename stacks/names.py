@@ -6,6 +6,18 @@ from dataclasses import dataclass
 
 PROVISION = "provision-cluster"
 DELETE = "delete-cluster"
+PROVISION_NODE = "provision-node"
+DELETE_NODE = "delete-node"
+POWER_NODE = "power-node"
+
+RUNNERS = {
+    PROVISION: "cluster_phases",
+    DELETE: "cluster_phases",
+    PROVISION_NODE: "node_phases",
+    DELETE_NODE: "node_phases",
+    POWER_NODE: "node_phases",
+}
+"""Workflow -> the function that does its phases."""
 
 SWEEP_STOPPED = "SweepStopped"
 """What the reaper logs when it stops, and the metric that is made of it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import DELETE, PROVISION, Names
+from stacks.names import DELETE, PROVISION, PROVISION_NODE, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
     "ListSecrets": "secretsmanager:ListSecrets knows no resource; only names and tags are listed, never values",
@@ -75,9 +75,14 @@ class Permissions:
         own = {
             "clusters": self._clusters,
             "cloud_accounts": self._cloud_accounts,
+            "node_providers": self._node_providers,
+            "node_claims": self._node_claims,
+            "apply": self._apply,
             "records": self._records,
             "machines": self._machines,
             "cluster_phases": self._cluster_phases,
+            "node_phases": self._node_phases,
+            "scheduler": self._scheduler,
             "relay": self._relay,
             "reaper": self._reaper,
             "requests": self._requests,
@@ -90,7 +95,8 @@ class Permissions:
 
     def of_workflows(self) -> tuple[Statement, ...]:
         """The statements of the state machines' role."""
-        function = f"arn:{{partition}}:lambda:{{region}}:{{account}}:function:{self._names.function('cluster_phases')}"
+        stem = "arn:{partition}:lambda:{region}:{account}:function:"
+        runners = tuple(stem + self._names.function(name) for name in sorted(set(RUNNERS.values())))
         delivery = (
             "logs:CreateLogDelivery",
             "logs:DeleteLogDelivery",
@@ -102,7 +108,7 @@ class Permissions:
             "logs:UpdateLogDelivery",
         )
         return (
-            Statement("Phases", ("lambda:InvokeFunction",), (function,)),
+            Statement("Phases", ("lambda:InvokeFunction",), runners),
             _wide("LogDelivery", *delivery),
             self._traces(sampling=True),
         )
@@ -130,6 +136,15 @@ class Permissions:
             *self._tenant_roles(external_id=False),
         )
 
+    def _node_providers(self) -> tuple[Statement, ...]:
+        return self._table(), self._own_secrets(self._names.page_key)
+
+    def _node_claims(self) -> tuple[Statement, ...]:
+        return self._table(), self._own_secrets(self._names.page_key)
+
+    def _apply(self) -> tuple[Statement, ...]:
+        return (self._table(actions=(*TABLE_CREATE, "dynamodb:UpdateItem")),)
+
     def _records(self) -> tuple[Statement, ...]:
         return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)
 
@@ -152,16 +167,23 @@ class Permissions:
             self._executions(PROVISION, "states:DescribeExecution", "states:StopExecution"),
         )
 
+    def _node_phases(self) -> tuple[Statement, ...]:
+        return (
+            self._table(actions=TABLE_LEDGER),
+            self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
+        )
+
+    def _scheduler(self) -> tuple[Statement, ...]:
+        return (
+            self._table("due", actions=(*TABLE_CREATE, "dynamodb:UpdateItem")),
+            *self._reads_stream(),
+        )
+
     def _relay(self) -> tuple[Statement, ...]:
-        workflows = (self._workflow(PROVISION), self._workflow(DELETE))
+        workflows = tuple(self._workflow(name) for name in RUNNERS)
         return (
             self._table("due", actions=("dynamodb:Query", "dynamodb:DeleteItem")),
-            Statement(
-                "Stream",
-                ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
-                ("{stream}",),
-            ),
-            self._list_streams(),
+            *self._reads_stream(),
             Statement("Start", ("states:StartExecution",), workflows),
             self._publish(),
         )
@@ -196,6 +218,10 @@ class Permissions:
             (table, *(f"{table}/index/{index}" for index in indexes)),
             reason="A commit mixes writes; which ones depends on what has changed",
         )
+
+    def _reads_stream(self) -> tuple[Statement, ...]:
+        actions = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
+        return Statement("Stream", actions, ("{stream}",)), self._list_streams()
 
     def _describe_table(self) -> Statement:
         table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"

@@ -38,7 +38,7 @@ class ServiceStack(Stack):
             self, "Functions", config=config, api_url=http.url, stream_arn=stream_arn, bundled=bundled
         )
         http.route(functions.by_name)
-        workflows = Workflows(self, "Workflows", config=config, cluster_phases=functions.by_name["cluster_phases"])
+        workflows = Workflows(self, "Workflows", config=config, functions=functions.by_name)
         triggers = Triggers(
             self,
             "Triggers",

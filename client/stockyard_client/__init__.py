@@ -17,24 +17,42 @@ from stockyard_client.errors import (
     WaitTimedOut,
 )
 from stockyard_client.models import CloudAccount, Cluster, Condition, Event, Operation, Phase, Plan, Price
+from stockyard_client.node_models import (
+    Applied,
+    Candidate,
+    Capacity,
+    Explanation,
+    NodeClaim,
+    NodeProvider,
+    NodeType,
+    PriceOf,
+)
 from stockyard_client.version import VERSION
 
 __version__ = VERSION
 
 __all__ = [
     "ApiError",
+    "Applied",
+    "Candidate",
+    "Capacity",
     "Client",
     "CloudAccount",
     "Cluster",
     "Condition",
     "ConnectionFailed",
     "Event",
+    "Explanation",
     "FieldProblem",
+    "NodeClaim",
+    "NodeProvider",
+    "NodeType",
     "Operation",
     "OperationFailed",
     "Phase",
     "Plan",
     "Price",
+    "PriceOf",
     "StockyardClientError",
     "WaitTimedOut",
 ]

@@ -12,6 +12,7 @@ import httpx
 
 from stockyard_client import waiting
 from stockyard_client.models import Operation
+from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
 from stockyard_client.resources import Accounts, Clusters, Events, Operations
 from stockyard_client.transport import Token, Transport
 
@@ -41,6 +42,11 @@ class Client:
         self.clusters = Clusters(self._transport)
         self.operations = Operations(self._transport)
         self.events = Events(self._transport)
+        self.node_providers = NodeProviders(self._transport)
+        self.node_types = NodeTypes(self._transport)
+        self.node_claims = NodeClaims(self._transport)
+        self.manifests = Manifests(self._transport)
+        self.prices = Prices(self._transport)
 
     def wait_operation(
         self,

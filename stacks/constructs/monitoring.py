@@ -16,7 +16,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.config import StageConfig
-from stacks.names import DELETE, SWEEP_STOPPED, Names
+from stacks.names import DELETE, DELETE_NODE, SWEEP_STOPPED, Names
 
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 _BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
@@ -71,6 +71,12 @@ class Monitoring(Construct):
             workflows[DELETE].metric_failed(period=_FIVE),
             0,
             "The deletion of a cluster ended without an end; something may be left in a cloud",
+        )
+        self._alarm(
+            "node-delete-failed",
+            workflows[DELETE_NODE].metric_failed(period=_FIVE),
+            0,
+            "A node could not be given back for now; its claim says what is left and why",
         )
         self._alarm("api-errors", api.metric_server_error(period=_FIVE), 0, "The API answered 5xx")
         self._dashboard(api, functions, failures, workflows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -45,24 +46,36 @@ class Triggers(Construct):
         table = dynamodb.Table.from_table_attributes(
             self, "Table", table_name=self._names.table, table_stream_arn=stream_arn
         )
-        inserted = lambda_.FilterCriteria.filter(
-            {
-                "eventName": lambda_.FilterRule.is_equal("INSERT"),
-                "dynamodb": {"NewImage": {"kind": {"S": lambda_.FilterRule.is_equal("Outbox")}}},
-            }
-        )
-        self._functions["relay"].add_event_source(
+        equal, exists = lambda_.FilterRule.is_equal, lambda_.FilterRule.exists()
+        outbox = {"eventName": equal("INSERT"), "dynamodb": {"NewImage": {"kind": {"S": equal("Outbox")}}}}
+        waiting = {"kind": {"S": equal("NodeClaim")}, "due_at": {"S": exists}}
+        self._read(table, "relay", outbox, batch=25, by_item=True)
+        # Many claims are placed at once: they are read together, and wait up to a second for each other.
+        self._read(table, "scheduler", {"dynamodb": {"NewImage": waiting}}, batch=1000, window=Duration.seconds(1))
+
+    def _read(
+        self,
+        table: dynamodb.ITable,
+        name: str,
+        pattern: Mapping[str, Any],
+        *,
+        batch: int,
+        by_item: bool = False,
+        window: Duration | None = None,
+    ) -> None:
+        """One of the stream's two readers. What fails longer stands in the index of due items, read each minute."""
+        self._functions[name].add_event_source(
             sources.DynamoEventSource(
                 table,
                 starting_position=lambda_.StartingPosition.LATEST,
-                batch_size=25,
+                batch_size=batch,
+                max_batching_window=window,
                 bisect_batch_on_error=True,
-                report_batch_item_failures=True,
-                # What fails longer is in the index of due items and sent again each minute.
+                report_batch_item_failures=by_item,
                 retry_attempts=3,
                 max_record_age=Duration.hours(1),
-                on_failure=sources.SqsDlq(self._failures["relay"]),
-                filters=[inserted],
+                on_failure=sources.SqsDlq(self._failures[name]),
+                filters=[lambda_.FilterCriteria.filter(dict(pattern))],
             )
         )
 

@@ -18,7 +18,7 @@ from local.gateway import Gateway
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "openapi.json"
-FUNCTIONS = ("clusters", "cloud_accounts", "records", "machines")
+FUNCTIONS = ("clusters", "cloud_accounts", "node_providers", "node_claims", "apply", "records", "machines")
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform")
 UNKNOWN = "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
@@ -124,6 +124,11 @@ BODIES: Mapping[str, Any] = {
     "POST /v1/clusters": {},
     "POST /v1/cloud-accounts": {},
     "PUT /v1/quotas/{name}": {"limit": 20},
+    "POST /v1/node-providers": {},
+    "POST /v1/node-claims": {},
+    "POST /v1/node-claims/{id}/power": {"state": "On"},
+    "POST /v1/apply": {},
+    "PUT /v1/allowed-node-types": {"allowed": None},
 }
 
 

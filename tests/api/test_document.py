@@ -15,7 +15,7 @@ from local.template import synthesized
 from stockyard.edge import paths
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = ("clusters", "cloud_accounts", "records", "machines")
+FUNCTIONS = ("clusters", "cloud_accounts", "node_providers", "node_claims", "apply", "records", "machines")
 
 
 def test_the_committed_document_is_the_code(document_path):

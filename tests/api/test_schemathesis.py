@@ -18,13 +18,22 @@ from pathlib import Path
 
 import pytest
 
+from local.aws import OWN_ACCOUNT
+from stacks.names import Names
+from stockyard.adapters.dynamodb.registry import DynamoRegistry
+from stockyard.domain.records import NodeEnvironment
+from stockyard.ports import Create
+
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 PEOPLE = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 NEVER = {
     "POST /v1/clusters/{id}/bootstrap": "no generated proof is a machine's",
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
+    "POST /v1/node-claims/{id}/power": "the claim waits, and only a node that is there can be switched",
     "DELETE /v1/clusters/{id}": "left out: it would take away what the others ask for",
     "DELETE /v1/cloud-accounts/{id}": "the account is in use",
+    "DELETE /v1/node-claims/{id}": "left out: it would take away what the others ask for",
+    "DELETE /v1/node-providers/{id}": "left out: it would take away what the others ask for",
 }
 """Operations that generated requests cannot bring to success, and why."""
 
@@ -119,7 +128,47 @@ def narrowed(document, ids, versions):
     for absent in ("vpc_id", "subnet_id"):
         del settings[absent]
     schemas["NodeGroup"]["properties"]["instance_types"] |= {"items": {"enum": ["t3.xlarge"]}, "maxItems": 1}
+    narrow_nodes(schemas)
     return document
+
+
+def narrow_nodes(schemas):
+    """Providers, claims and manifests that can be: what they hold in detail, other tests vary."""
+    provider, claim = schemas["NodeProviderCreate"]["properties"], schemas["NodeClaimCreate"]["properties"]
+    provider |= {
+        "name": {"type": "string", "pattern": "^made-[a-z]{8}$"},
+        "kind": {"enum": ["simulated"]},
+        "spec": {"enum": [{}, {"nodeTypes": [KIND]}]},
+        "properties": {"enum": [{}, {"team": "a,b"}]},
+    }
+    claim |= {
+        "cluster": {"enum": ["existing"]},
+        "provider": {"enum": ["lab", None]},
+        "type": {"enum": ["lab.small", None]},
+        "requirements": {"enum": [[], [{"key": "kubernetes.io/os", "values": ["linux"]}]]},
+        "resources": {"enum": [{}, {"cpu": "1"}]},
+        "properties": {"enum": [{}, {"team": "a"}]},
+        "kubelet_args": {"enum": [{}, {"max-pods": "50"}]},
+    }
+    for taints in ("taints", "startup_taints"):
+        claim[taints] = {"enum": [[], [{"key": "k", "effect": "NoSchedule"}]]}
+    patch = schemas["NodeProviderPatch"]["properties"]
+    patch |= {"properties": {"enum": [{}, {"team": "c"}, None]}, "spec": {"enum": [{}]}}
+    for one in (provider, claim, patch, schemas["NodeClaimPatch"]["properties"]):
+        one |= {"labels": {"enum": [{}, {"a": "b"}]}, "annotations": {"enum": [{}, {"a": "b c"}]}}
+    schemas["Manifests"]["items"] = {"enum": [MANIFEST]}
+    schemas["Manifests"]["maxItems"] = 1
+    schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
+
+
+KIND = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}}
+LAB = {"name": "lab", "kind": "simulated", "spec": {"nodeTypes": [KIND]}}
+MANIFEST = {
+    "apiVersion": "management.loft.sh/v1",
+    "kind": "NodeClaim",
+    "metadata": {"name": "waiting"},
+    "spec": {"vClusterRef": "later", "providerRef": "nobody"},
+}
 
 
 class Existing:
@@ -138,6 +187,19 @@ class Existing:
         role = {"role_arn": "arn:aws:iam::222222222222:role/unused"}
         account = {"provider": "aws", "name": "unused", "attributes": role}
         self.unused = str(api.send("POST", "/v1/cloud-accounts", self.headers, account).json()["id"])
+        self.provider = api.send("POST", "/v1/node-providers", self.headers, LAB).json()["id"]
+        self.claim = api.send("POST", "/v1/apply", self.headers, MANIFEST).json()["results"][0]["id"]
+        for quota in ("nodeclaims", "node_providers"):
+            few = api.send("PUT", f"/v1/quotas/{quota}", {**self.headers, "If-Match": '"0"'}, {"limit": 6})
+            assert few.status_code == 200, few.text
+        self.environment = "nev_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+        table = api.cloud.aws.client("dynamodb", api.cloud.aws.keys(OWN_ACCOUNT))
+        made = NodeEnvironment(self.environment, "clu_1", self.provider, "lab", "t", "t")
+        DynamoRegistry(table, Names("dev").table).store("acme").commit(Create(made))
+
+    def version(self, path):
+        """The version that a resource stands at now."""
+        return self._api.send("GET", path, self.headers).json()["version"]
 
     def ready(self):
         """The cluster, once it is ready."""
@@ -186,8 +248,19 @@ def test_what_exists_keeps_to_its_document_too(api, run, document, soaking, all_
                 "patch cloud-accounts": existing.unused,
                 "operations": cluster["operation_id"],
                 "quotas": "clusters",
+                "node-providers": existing.provider,
+                "node-types": "lab.small",
+                "node-claims": existing.claim,
+                "node-environments": existing.environment,
             },
-            {"clusters": cluster["version"], "cloud-accounts": 1, "quotas": 1},
+            {
+                "clusters": cluster["version"],
+                "cloud-accounts": 1,
+                "quotas": 1,
+                "node-providers": 1,
+                "node-claims": existing.version("/v1/node-claims/waiting"),
+                "allowed-node-types": 0,
+            },
         ),
         70 if soaking else 4,
         "coverage,fuzzing",

@@ -7,6 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from local.aws import OWN_ACCOUNT
+from stacks.names import Names
+from stockyard.adapters.dynamodb.registry import DynamoRegistry
+from stockyard.domain.records import NodeEnvironment
+from stockyard.ports import Create
+
 LEAK = """
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 
@@ -33,6 +39,7 @@ def acme(api):
     made = api.send("POST", "/v1/clusters", headers, body)
     assert made.status_code == 202, made.text
     account = api.send("GET", "/v1/cloud-accounts/1", headers).json()
+    nodes = nodes_of_acme(api, headers)
     lists = {
         path: api.send("GET", f"/v1/{path}", headers).json()["items"] for path in ("events", "audit", "operations")
     }
@@ -50,15 +57,61 @@ def acme(api):
         "audit": lists["audit"][0]["id"],
         "tag": "canary-value",
         "description": "canary description",
+        **nodes,
     }
 
 
-KINDS = ("cluster", "name", "client", "operation", "account", "event", "audit")
-FILTERS = ("subject", "after", "tag", "status", "region")
+def nodes_of_acme(api, headers):
+    """A provider with a node type, a claim, and what the provider has set up for a cluster."""
+    kind = {"name": "canary-type", "resources": {"cpu": "1", "memory": "1Gi"}}
+    provider = {"name": "canary-lab", "kind": "simulated", "spec": {"nodeTypes": [kind]}, "labels": {"canary": "lab"}}
+    made = api.send("POST", "/v1/node-providers", headers, provider)
+    # of no cluster, with which it would go, and of a provider that there is not, so that it stays as it is
+    manifest = {"apiVersion": "management.loft.sh/v1", "kind": "NodeClaim", "metadata": {"name": "canary-claim"}}
+    claim = api.send("POST", "/v1/apply", headers, {**manifest, "spec": {"providerRef": "nobody"}})
+    assert (made.status_code, claim.status_code) == (201, 200), (made.text, claim.text)
+    types = api.send("GET", "/v1/node-types?provider=canary-lab", headers).json()["items"]
+    environment = NodeEnvironment(
+        "nev_01ARZ3NDEKTSV4RRFFQ69G5FAV", "clu_canary", made.json()["id"], "canary-lab", "t", "t"
+    )
+    table = api.cloud.aws.client("dynamodb", api.cloud.aws.keys(OWN_ACCOUNT))
+    DynamoRegistry(table, Names("dev").table).store("acme").commit(Create(environment))
+    return {
+        "provider": made.json()["id"],
+        "provider name": "canary-lab",
+        "type": types[0]["id"],
+        "type name": "canary-lab.canary-type",
+        "claim": claim.json()["results"][0]["id"],
+        "claim name": "canary-claim",
+        "environment": environment.id,
+    }
+
+
+KINDS = (
+    "cluster",
+    "name",
+    "client",
+    "operation",
+    "account",
+    "event",
+    "audit",
+    "provider",
+    "provider name",
+    "type",
+    "type name",
+    "claim",
+    "claim name",
+    "environment",
+)
+FILTERS = ("subject", "after", "tag", "status", "region", "cluster", "provider", "phase", "kind", "label")
 ELSEWHERE = {
     "GET /v1/health": "says nothing of anybody",
     "POST /v1/cloud-accounts": "test_an_idempotency_key_of_another_gives_no_answer_of_theirs",
     "POST /v1/clusters": "test_an_account_of_another_cannot_be_used",
+    "POST /v1/apply": "test_manifests_of_one_do_not_meet_those_of_another",
+    "POST /v1/node-claims": "test_a_cluster_or_provider_of_another_cannot_be_claimed",
+    "POST /v1/node-providers": "test_manifests_of_one_do_not_meet_those_of_another",
+    "PUT /v1/allowed-node-types": "test_a_quota_of_one_is_not_the_others",
     "POST /v1/clusters/{id}/bootstrap": "test_whoever_knows_a_cluster_gets_nothing_without_its_machines_proof",
     "PUT /v1/quotas/{name}": "test_a_quota_of_one_is_not_the_others",
 }
@@ -121,7 +174,7 @@ def test_lists_and_filters_show_nothing_of_another(api, listing, acme):
     no_trace(api.call(listing, token), acme)
     for name in (one for one in listing.parameters if one in FILTERS):
         for kind in KINDS:
-            value = acme[kind] if name != "tag" else f"canary-tag={acme['tag']}"
+            value = {"tag": f"canary-tag={acme['tag']}", "label": "canary=lab"}.get(name, acme[kind])
             answer = api.call(listing, token, query=f"?{name}={value}")
             assert not answer.json().get("items"), (name, kind, answer.text)
             no_trace(answer, acme, value, acme[kind], acme["tag"])
@@ -182,6 +235,43 @@ def test_a_quota_of_one_is_not_the_others(api, acme):
     assert api.send("PUT", "/v1/quotas/clusters", headers, {"limit": 33}).status_code == 200
     assert shown("globex")["clusters"]["limit"] == 33
     assert shown("acme")["clusters"] == before
+    allowed, headers = {"allowed": ["lab.*"]}, {**headers, "If-Match": '"0"'}
+    assert api.send("PUT", "/v1/allowed-node-types", headers, allowed).status_code == 200
+    acmes = api.send("GET", "/v1/allowed-node-types", {**platform, "X-Stockyard-Tenant": "acme"}).json()
+    assert (acmes["allowed"], acmes["version"]) == (None, 0)
+
+
+def test_manifests_of_one_do_not_meet_those_of_another(api, acme):
+    headers = {"Authorization": f"Bearer {api.token('globex', *ROLES)}"}
+    manifest = {
+        "apiVersion": "stockyard/v1",
+        "kind": "NodeProvider",
+        "metadata": {"name": acme["provider name"]},
+        "spec": {"simulated": {}},
+    }
+    made = api.send("POST", "/v1/apply", headers, manifest)
+    assert made.json()["results"][0]["action"] == "created", made.text
+    assert made.json()["results"][0]["id"] != acme["provider"]
+    no_trace(made, acme, acme["provider name"])
+    gone = api.send("DELETE", f"/v1/node-providers/{acme['provider name']}", headers)
+    assert gone.status_code == 202, gone.text
+    body = {"name": acme["provider name"], "kind": "simulated", "spec": {}}
+    assert api.send("POST", "/v1/node-providers", headers, body).status_code == 201
+    mine = {"Authorization": f"Bearer {acme['token']}"}
+    assert len(api.send("GET", f"/v1/node-providers/{acme['provider']}", mine).json()["node_types"]) == 1
+
+
+def test_a_cluster_or_provider_of_another_cannot_be_claimed(api, acme):
+    headers = {"Authorization": f"Bearer {api.token('initech', *ROLES)}"}
+    for body, pointers in (
+        ({"cluster": acme["cluster"]}, ["/cluster"]),
+        ({"cluster": acme["name"]}, ["/cluster"]),
+        ({"cluster": acme["name"], "provider": acme["provider name"]}, ["/cluster"]),
+    ):
+        for query in ("", "?dry_run=true"):
+            answer = api.send("POST", f"/v1/node-claims{query}", headers, body)
+            assert (answer.status_code, [one["pointer"] for one in answer.json()["errors"]]) == (422, pointers)
+            no_trace(answer, acme, *body.values())
 
 
 def test_a_leak_is_noticed(api, all_operations, acme):
@@ -191,7 +281,8 @@ def test_a_leak_is_noticed(api, all_operations, acme):
         if "{id}" in operation.path:
             with pytest.raises(AssertionError):
                 invisible(api, operation, acme, acme["token"])
-    for path in ("/v1/clusters", "/v1/operations", "/v1/events", "/v1/audit", "/v1/cloud-accounts"):
+    listed = ("clusters", "operations", "events", "audit", "cloud-accounts")
+    for path in (f"/v1/{one}" for one in (*listed, "node-providers", "node-types", "node-claims", "node-environments")):
         operation = next(one for one in readable if one.path == path)
         with pytest.raises(AssertionError):
             no_trace(api.call(operation, acme["token"]), acme)
@@ -200,15 +291,15 @@ def test_a_leak_is_noticed(api, all_operations, acme):
 def test_handlers_that_mix_tenants_up_are_noticed(broken, chosen, acme):
     """The real functions, whose store is always that of acme."""
     leaking = broken(LEAK)
+    for operation in chosen["listing"]:
+        # prices are the same for all, quotas are numbers, and nothing is set for acme's node types
+        if operation.path not in ("/v1/prices", "/v1/quotas", "/v1/allowed-node-types"):
+            with pytest.raises(AssertionError):
+                no_trace(leaking.call(operation, leaking.token("initech", *ROLES)), acme)
     asked = [one for one in chosen["with_id"] if not one.machine]
     for operation in sorted(asked, key=lambda one: one.method == "DELETE"):
         with pytest.raises(AssertionError):
             invisible(leaking, operation, acme, intruder(leaking, operation))
-    for operation in chosen["listing"]:
-        # prices are the same for all, and quotas are numbers
-        if operation.path not in ("/v1/prices", "/v1/quotas"):
-            with pytest.raises(AssertionError):
-                no_trace(leaking.call(operation, leaking.token("initech", *ROLES)), acme)
 
 
 def test_the_matrix_is_whole(all_operations, chosen, whole, record_property):

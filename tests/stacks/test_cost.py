@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import cost, rates
-from stacks.functions import SCHEDULES
+from stacks.functions import FUNCTIONS, SCHEDULES
 
 
 def test_an_alarm_more_is_ten_cents_more(assembly: Any) -> None:
@@ -31,7 +31,7 @@ def test_the_free_tier_never_makes_an_item_negative_or_dearer(assembly: Any) -> 
 
 
 def test_schedules_trace_nothing(assembly: Any) -> None:
-    assert cost.traced(assembly.service) == {"clusters", "cloud_accounts", "records", "machines", "cluster_phases"}
+    assert cost.traced(assembly.service) == {spec.name for spec in FUNCTIONS if not spec.asynchronous}
 
 
 def test_every_schedule_is_counted() -> None:

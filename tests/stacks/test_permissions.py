@@ -67,6 +67,7 @@ def test_an_unknown_function_has_no_permissions() -> None:
 
 
 SECRET = "arn:aws:secretsmanager:us-east-1:111111111111:secret:stockyard/dev/"
+TABLE = "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev"
 TENANT_ROLE = "arn:aws:iam::222222222222:role/stockyard-access"
 OWN_ROLE = "arn:aws:iam::111111111111:role/cdk-deploy"
 PROVISION = "arn:aws:states:us-east-1:111111111111:stateMachine:stockyard-dev-provision-cluster"
@@ -78,6 +79,9 @@ PROVISION = "arn:aws:states:us-east-1:111111111111:stateMachine:stockyard-dev-pr
         ("clusters", "secretsmanager:GetSecretValue", SECRET + "clusters/acme/clu_1/kubeconfig-AbCdEf"),
         ("clusters", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
         ("clusters", "sts:AssumeRole", TENANT_ROLE),
+        ("node_providers", "dynamodb:DeleteItem", TABLE),
+        ("node_claims", "dynamodb:UpdateItem", TABLE),
+        ("apply", "dynamodb:PutItem", TABLE),
         ("machines", "secretsmanager:CreateSecret", SECRET + "clusters/acme/clu_1/ca-AbCdEf"),
         ("machines", "states:SendTaskSuccess", PROVISION),
         ("relay", "states:StartExecution", PROVISION),
@@ -85,6 +89,15 @@ PROVISION = "arn:aws:states:us-east-1:111111111111:stateMachine:stockyard-dev-pr
         ("relay", "dynamodb:ListStreams", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/stream/2026"),
         ("reaper", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/everything"),
         ("cluster_phases", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),
+        ("scheduler", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
+        ("scheduler", "dynamodb:UpdateItem", TABLE),
+        ("relay", "states:StartExecution", PROVISION.replace("provision-cluster", "provision-node")),
+        ("relay", "states:StartExecution", PROVISION.replace("provision-cluster", "delete-node")),
+        (
+            "node_phases",
+            "states:StopExecution",
+            PROVISION.replace("stateMachine", "execution").replace("-cluster", "-node") + ":op_1",
+        ),
         ("requests", "events:PutEvents", "arn:aws:events:us-east-1:111111111111:event-bus/stockyard-dev"),
         ("catalog", "pricing:GetProducts", "*"),
         (
@@ -102,6 +115,11 @@ def test_what_a_function_needs_is_allowed(name: str, action: str, resource: str)
     ("name", "action", "resource"),
     [
         ("records", "sts:AssumeRole", TENANT_ROLE),
+        ("node_providers", "sts:AssumeRole", TENANT_ROLE),
+        ("node_claims", "sts:AssumeRole", TENANT_ROLE),
+        ("node_claims", "states:StartExecution", PROVISION),
+        ("apply", "dynamodb:DeleteItem", TABLE),
+        ("apply", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
         ("machines", "sts:AssumeRole", TENANT_ROLE),
         ("clusters", "sts:AssumeRole", OWN_ROLE),
         ("cloud_accounts", "sts:AssumeRole", OWN_ROLE),

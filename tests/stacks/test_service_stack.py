@@ -14,7 +14,7 @@ from stacks.functions import FUNCTIONS, OPEN_ROUTES, ROUTES
 from stockyard.settings import Settings, read
 
 NAMES = [spec.name for spec in FUNCTIONS]
-ASYNCHRONOUS = ["relay", "reaper", "requests", "catalog"]
+ASYNCHRONOUS = ["relay", "scheduler", "reaper", "requests", "catalog"]
 WORKFLOWS = Path(__file__).resolve().parents[2] / "stacks" / "workflows"
 
 
@@ -22,9 +22,9 @@ def _ref(value: dict[str, Any]) -> str:
     return str(value["Fn::GetAtt"][0] if "Fn::GetAtt" in value else value["Ref"])
 
 
-def test_nine_functions_on_arm_and_python_3_13(assembly: Any) -> None:
+def test_fourteen_functions_on_arm_and_python_3_13(assembly: Any) -> None:
     functions = assembly.of_type("AWS::Lambda::Function")
-    assert len(functions) == len(NAMES) == 9
+    assert len(functions) == len(NAMES) == 14
     for one in functions.values():
         assert one["Properties"]["Architectures"] == ["arm64"]
         assert one["Properties"]["Runtime"] == "python3.13"
@@ -40,7 +40,7 @@ def test_each_function_has_a_role_and_a_log_group_of_its_own(assembly: Any) -> N
         groups.add(group)
         properties = assembly.service["Resources"][group]["Properties"]
         assert properties["LogGroupName"] == f"/aws/lambda/stockyard-dev-{name.replace('_', '-')}"
-    assert len(roles) == len(groups) == 9
+    assert len(roles) == len(groups) == 14
 
 
 def test_every_log_group_forgets(assembly: Any) -> None:
@@ -100,7 +100,7 @@ def test_routes_are_those_of_the_contract_and_only_the_open_ones_take_no_token(a
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert found == {route: assembly.function(name)[0] for name, routes in ROUTES.items() for route in routes}
-    assert len(found) == 27
+    assert len(found) == 46
     assert set(OPEN_ROUTES) == {"GET /v1/health", "POST /v1/clusters/{id}/bootstrap", "$default"}
 
 
@@ -132,10 +132,26 @@ def test_the_stage_throttles_and_its_log_cannot_hold_a_token(assembly: Any) -> N
     assert not [value for value in line.values() if re.search(r"header|query|body|claims", value, re.IGNORECASE)]
 
 
+def _reader(assembly: Any, name: str) -> dict[str, Any]:
+    mappings = [one["Properties"] for one in assembly.of_type("AWS::Lambda::EventSourceMapping").values()]
+    assert len(mappings) == 2, "the stream has two readers, and no third"
+    (properties,) = (one for one in mappings if _ref(one["FunctionName"]) == assembly.function(name)[0])
+    found: dict[str, Any] = properties
+    return found
+
+
+def test_the_scheduler_reads_only_claims_that_wait(assembly: Any) -> None:
+    properties = _reader(assembly, "scheduler")
+    (pattern,) = properties["FilterCriteria"]["Filters"]
+    assert json.loads(pattern["Pattern"]) == {
+        "dynamodb": {"NewImage": {"kind": {"S": ["NodeClaim"]}, "due_at": {"S": [{"exists": True}]}}},
+    }
+    assert (properties["BatchSize"], properties["MaximumBatchingWindowInSeconds"]) == (1000, 1)
+    assert "OnFailure" in properties["DestinationConfig"]
+
+
 def test_the_relay_reads_only_new_outbox_items(assembly: Any) -> None:
-    (mapping,) = assembly.of_type("AWS::Lambda::EventSourceMapping").values()
-    properties = mapping["Properties"]
-    assert _ref(properties["FunctionName"]) == assembly.function("relay")[0]
+    properties = _reader(assembly, "relay")
     (pattern,) = properties["FilterCriteria"]["Filters"]
     assert json.loads(pattern["Pattern"]) == {
         "eventName": ["INSERT"],
@@ -151,7 +167,12 @@ def test_schedules_and_the_rule_of_requests(assembly: Any) -> None:
         (target,) = one["Properties"]["Targets"]
         assert "DeadLetterConfig" in target
         rules[one["Properties"]["Name"]] = (_ref(target["Arn"]), one["Properties"])
-    expected = {"relay": "rate(1 minute)", "reaper": "rate(5 minutes)", "catalog": "rate(1 day)"}
+    expected = {
+        "relay": "rate(1 minute)",
+        "scheduler": "rate(1 minute)",
+        "reaper": "rate(5 minutes)",
+        "catalog": "rate(1 day)",
+    }
     for name, rate in expected.items():
         function, properties = rules.pop(f"stockyard-dev-{name}-schedule")
         assert (function, properties["ScheduleExpression"]) == (assembly.function(name)[0], rate)
@@ -250,10 +271,14 @@ def test_logical_ids_of_what_callers_know_are_stable(assembly: Any) -> None:
         "HttpApi4E1D4184",
         "TriggersBus6827132D",
         "FunctionsRelayFailures47AD2372",
+        "FunctionsSchedulerFailures7139FC0F",
         "FunctionsReaperFailures8BA05DE6",
         "FunctionsRequestsFailures9E0FCFCF",
         "FunctionsCatalogFailures21D20FDF",
         "PageKey61DE4612",
         "WorkflowsProvisionClusterD3D3CCDB",
         "WorkflowsDeleteCluster0B72E991",
+        "WorkflowsProvisionNode9F2BC81C",
+        "WorkflowsDeleteNodeC12963D8",
+        "WorkflowsPowerNodeE3F32B5A",
     }

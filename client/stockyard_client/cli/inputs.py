@@ -20,21 +20,33 @@ def read_document(source: str) -> dict[str, Any]:
 
     Raises :class:`BadInput` with the place of a fault, never with the text there: it may be a secret.
     """
+    found = read_documents(source)
+    if len(found) != 1:
+        raise BadInput(f"{source} does not hold one object")
+    return found[0]
+
+
+def read_documents(source: str) -> list[dict[str, Any]]:
+    """All JSON or YAML objects in the file ``source``, or on standard input for ``-``; a list's items count as well.
+
+    Raises :class:`BadInput`, as ``read_document`` does.
+    """
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadInput(f"cannot read {source}: {reason}") from None
-    found = _parsed(text, "standard input" if source == "-" else source)
-    if not isinstance(found, dict):
+    documents = _parsed(text, "standard input" if source == "-" else source)
+    found = [one for given in documents for one in (given if isinstance(given, list) else [given]) if one is not None]
+    if not found or not all(isinstance(one, dict) for one in found):
         raise BadInput(f"{source} does not hold one object")
     return found
 
 
-def _parsed(text: str, name: str) -> Any:
-    if text.lstrip().startswith("{"):
+def _parsed(text: str, name: str) -> list[Any]:
+    if text.lstrip().startswith(("{", "[")):
         try:
-            return json.loads(text)
+            return [json.loads(text)]
         except json.JSONDecodeError as error:
             fault = f"{name}, line {error.lineno}, column {error.colno}: {error.msg}"
             # a flow mapping of YAML starts with a brace, too
@@ -42,9 +54,9 @@ def _parsed(text: str, name: str) -> Any:
     return _yaml(text, name, None)
 
 
-def _yaml(text: str, name: str, json_fault: str | None) -> Any:
+def _yaml(text: str, name: str, json_fault: str | None) -> list[Any]:
     try:
-        return yaml.load(text, Loader=_Plain)  # noqa: S506  -- a safe loader, see below
+        return list(yaml.load_all(text, Loader=_Plain))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -54,13 +66,15 @@ def _yaml(text: str, name: str, json_fault: str | None) -> Any:
 
 
 class _Plain(yaml.SafeLoader):
-    """The safe loader with dates left as text, as JSON has it."""
+    """The safe loader with dates, ``On``, ``yes`` and the like left as text, as JSON has it."""
 
 
+_TAG = "tag:yaml.org,2002:"
 _Plain.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rows if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in rows if tag not in (f"{_TAG}timestamp", f"{_TAG}bool")]
     for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_Plain.add_implicit_resolver(f"{_TAG}bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
 def seconds(text: str) -> float:

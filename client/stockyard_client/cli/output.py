@@ -34,12 +34,18 @@ _STYLES = {
     "ready": "green",
     "succeeded": "green",
     "verified": "green",
+    "Available": "green",
+    "created": "green",
     "True": "green",
     "failed": "red",
+    "Failed": "red",
     "False": "red",
     "preparing": "yellow",
     "running": "yellow",
+    "Pending": "yellow",
+    "changed": "yellow",
     "deleting": "magenta",
+    "Deleting": "magenta",
     "unverified": "yellow",
 }
 

@@ -133,7 +133,7 @@ def test_every_event_of_a_cloud_account_matches_its_schema(services):
 @pytest.mark.parametrize("kind", ["Cluster", "Operation", "CloudAccount"])
 def test_a_schema_refuses_what_is_never_sent(services, kind):
     subject = {"Cluster": services.new_id(ids.CLUSTER), "Operation": services.new_id(ids.OPERATION)}
-    good = tell._writes(
+    good = tell.tell(
         services, "user:ann", subject.get(kind, "cloud-account/1"), 1, 1, Happening(kind, None, None, "New", "")
     )
     detail = good[1].record.payload["detail"]

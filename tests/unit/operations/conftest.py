@@ -149,7 +149,7 @@ class World:
         fence = Fence(cluster.id, current.operation_id, current.attempt)
         state = "start" if "start" in states else "settle"
         data: dict[str, Any] = {"from_phase": current.phase if document == "provision_cluster" else ""}
-        for _ in range(200):
+        for _ in range(1000):
             spec = states[state]
             if spec["Type"] in ("Succeed", "Fail"):
                 return state
@@ -212,8 +212,8 @@ class World:
         return {"done": step.done, "wait": step.wait}
 
 
-@pytest.fixture
-def world() -> World:
+def make_world() -> World:
+    """A world of its own, for what makes many."""
     registry, clock, identity, secrets = MemoryRegistry(), FixedClock(), MemoryIdentity(), MemorySecrets()
     workflows, deployer, provider, verifier = MemoryWorkflows(), MemoryDeployer(), MemoryProvider(), Verifier()
     services = Services(
@@ -244,3 +244,8 @@ def world() -> World:
     )
     services.store.commit(Create(account))
     return World(services, registry, provider, identity, secrets, workflows, deployer, MemoryBus(), clock, verifier)
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()

@@ -25,6 +25,7 @@
     │   ├── Internal                500
     │   └── UnexpectedBehavior      502  Keycloak or another service we depend on failed
     ├── ClusterCouldNotBeDeployed        a background phase failed for good (shown on the operation)
+    ├── NodeCouldNotBeProvisioned        the same of a claim's node
     ├── VendorError                 what a cloud or service answered, translated once, in the provider or adapter
     │   ├── VendorThrottled         retryable
     │   ├── VendorUnavailable       retryable  5xx, connection lost
@@ -172,6 +173,12 @@ class ClusterCouldNotBeDeployed(StockyardError):
     title = "The cluster could not be deployed"
 
 
+class NodeCouldNotBeProvisioned(StockyardError):
+    """A phase of making a claim's node failed for good."""
+
+    title = "The node could not be provisioned"
+
+
 class VendorError(StockyardError):
     """What a cloud or a service answered. ``code`` is the vendor's own code, ``hint`` what a person can do."""
 
@@ -204,7 +211,15 @@ class VendorConflict(VendorError):
 
 
 class InsufficientCapacity(VendorError):
+    """``refused``: type, capacity type and zone (``*``: all) of what could not be had, by the vendor's own names."""
+
     retryable = True
+
+    def __init__(
+        self, detail: str = "", *, code: str = "", hint: str = "", refused: Sequence[tuple[str, str, str]] = ()
+    ) -> None:
+        super().__init__(detail, code=code, hint=hint)
+        self.refused = tuple(refused)
 
 
 class VendorQuotaExceeded(VendorError):

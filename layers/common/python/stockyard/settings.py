@@ -25,6 +25,9 @@ class Settings:
     secret_prefix: str = "stockyard/dev"  # noqa: S105 - a prefix of names
     provision_workflow: str = ""
     delete_workflow: str = ""
+    provision_node_workflow: str = ""
+    delete_node_workflow: str = ""
+    power_node_workflow: str = ""
     name_prefix: str = "vantage"
     kubernetes_version: str = "1.34"
     vdeployer_url_template: str = ""
@@ -38,6 +41,10 @@ class Settings:
     """How long one run of a phase may last; the phases function's time-out ends it then."""
     sweep_grace_seconds: int = 3600
     report_only: bool = False
+    launch_seconds: int = 300
+    """How long a node's machine may take to be made."""
+    register_seconds: int = 900
+    """How long its node may then take to join."""
 
 
 def read(environment: Mapping[str, str] | None = None) -> Settings:
@@ -76,6 +83,9 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         secret_prefix=text("SECRET_PREFIX", f"stockyard/{stage}"),
         provision_workflow=text("PROVISION_WORKFLOW"),
         delete_workflow=text("DELETE_WORKFLOW"),
+        provision_node_workflow=text("PROVISION_NODE_WORKFLOW"),
+        delete_node_workflow=text("DELETE_NODE_WORKFLOW"),
+        power_node_workflow=text("POWER_NODE_WORKFLOW"),
         name_prefix=text("NAME_PREFIX", "vantage"),
         kubernetes_version=text("KUBERNETES_VERSION", "1.34"),
         vdeployer_url_template=text("VDEPLOYER_URL_TEMPLATE"),
@@ -85,4 +95,6 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         worker_seconds=number("WORKER_SECONDS", 120),
         sweep_grace_seconds=number("SWEEP_GRACE_SECONDS", 3600),
         report_only=text("REPORT_ONLY") == "true",
+        launch_seconds=number("LAUNCH_SECONDS", 300),
+        register_seconds=number("REGISTER_SECONDS", 900),
     )

@@ -6,13 +6,13 @@ Everything is made on first use and kept for the life of the process, so that a 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from stockyard import ports, settings
-from stockyard.domain.records import AuditRecord, Outbox
+from stockyard.domain.records import AuditRecord, NodeClaim, Outbox
 from stockyard.operations.services import Rules, Services
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from stockyard.operations.reap import Reaper
     from stockyard.operations.refresh_catalog import CatalogRefresh
     from stockyard.operations.relay_outbox import Relay
+    from stockyard.operations.wake_scheduler import Scheduler
+    from stockyard.ports.nodes import NodeSource, Scarcity
 
 T = TypeVar("T")
 
@@ -117,11 +119,17 @@ def identity() -> ports.Identity:
 
 @cache
 def workflows() -> ports.Workflows:
-    """Step Functions, by the names ``provision`` and ``delete``."""
+    """Step Functions, by the names that use cases start them by."""
     from stockyard.adapters.workflows import StepFunctionsWorkflows
 
     chosen = configuration()
-    arns = {"provision": chosen.provision_workflow, "delete": chosen.delete_workflow}
+    arns = {
+        "provision": chosen.provision_workflow,
+        "delete": chosen.delete_workflow,
+        "provision_node": chosen.provision_node_workflow,
+        "delete_node": chosen.delete_node_workflow,
+        "power_node": chosen.power_node_workflow,
+    }
     return StepFunctionsWorkflows(_client("stepfunctions"), arns)
 
 
@@ -188,6 +196,29 @@ def _providers() -> Mapping[str, ports.ClusterProvider]:
     return Lazy({"aws": _ec2_provider})
 
 
+def _simulated_source() -> NodeSource:
+    from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+
+    return SimulatedNodes(lambda tenant: registry().store(tenant))
+
+
+@cache
+def _sources() -> Mapping[str, NodeSource]:
+    return Lazy({"simulated": _simulated_source})
+
+
+@cache
+def _catalogs() -> dict[Any, Any]:
+    return {}
+
+
+@cache
+def _scarcity() -> Scarcity:
+    from stockyard.adapters.scarcity import StoredScarcity
+
+    return StoredScarcity(registry().platform())
+
+
 @cache
 def _verifiers() -> Mapping[str, ports.AccountVerifier]:
     return Lazy({"aws": _ec2_verifier})
@@ -205,6 +236,8 @@ def rules() -> Rules:
         in_flight_seconds=chosen.worker_seconds + chosen.visibility_seconds,
         sweep_grace_seconds=chosen.sweep_grace_seconds,
         report_only=chosen.report_only,
+        launch_seconds=chosen.launch_seconds,
+        register_seconds=chosen.register_seconds,
     )
 
 
@@ -224,6 +257,9 @@ def services(tenant: str) -> Services:
         prices=prices(),
         installation=installation(),
         rules=rules(),
+        sources=_sources(),
+        scarcity=_scarcity(),
+        catalogs=_catalogs(),
     )
 
 
@@ -232,6 +268,13 @@ def relay() -> Relay:
     from stockyard.operations.relay_outbox import Relay
 
     return Relay(registry(), workflows(), bus())
+
+
+def scheduler() -> Scheduler:
+    """What binds claims to node types."""
+    from stockyard.operations.wake_scheduler import Scheduler
+
+    return Scheduler(registry(), services)
 
 
 def reap() -> Reaper:
@@ -248,6 +291,20 @@ def catalog() -> CatalogRefresh:
     from stockyard.operations.refresh_catalog import CatalogRefresh
 
     return CatalogRefresh(registry(), clock(), connected(), StoredPriceSheets(registry().platform()))
+
+
+def claims_of(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, NodeClaim]]:
+    """(tenant, claim) of every stream record of a claim that waits for a node type, as it was written then."""
+    from stockyard.adapters.dynamodb import codec
+
+    found: list[tuple[str, NodeClaim]] = []
+    for record in records:
+        image = record.get("dynamodb", {}).get("NewImage")
+        if image and image.get("kind") == {"S": "NodeClaim"}:
+            tenant, claim = codec.read(image)
+            if isinstance(claim, NodeClaim) and claim.due_at is not None:
+                found.append((tenant, claim))
+    return found
 
 
 def outbox_of(record: Mapping[str, Any]) -> tuple[str, Outbox] | None:

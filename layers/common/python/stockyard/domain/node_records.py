@@ -101,6 +101,8 @@ class NodeClaim:
     control_plane: bool = False
     power: str = "On"
     power_observed: str = ""
+    power_wish: str = ""
+    """What an operation is bringing about: ``On``, ``Off`` or ``Reboot``; empty when none does."""
     priority: int = 0
     form: str = "stockyard"
     """Which document it came as: ``stockyard``, ``vcluster`` or ``karpenter``."""

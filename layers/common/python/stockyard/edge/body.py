@@ -15,6 +15,7 @@ LIMIT = 256 * 1024
 MAX_DEPTH = 32
 _JSON = frozenset({"application/json"})
 _PATCH = frozenset({"application/json", "application/merge-patch+json"})
+YAML = "application/yaml"
 
 
 def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
@@ -34,15 +35,17 @@ def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
     return raw
 
 
-def check_media_type(event: Mapping[str, Any], *, patch: bool) -> None:
-    """``UnsupportedMediaType`` unless the content is JSON (or, of a PATCH, a merge patch) in UTF-8, not compressed."""
+def check_media_type(event: Mapping[str, Any], *, patch: bool, yaml: bool = False) -> str:
+    """The type of the content. ``UnsupportedMediaType`` unless it is JSON (of a PATCH also a merge patch, with ``yaml``
+    also YAML) in UTF-8, not compressed."""
     kind, *parameters = (part.strip().lower() for part in (header(event, "content-type") or "").split(";"))
-    allowed = _PATCH if patch else _JSON
+    allowed = _PATCH if patch else _JSON | {YAML} if yaml else _JSON
     charset = [value.strip('"') for name, _, value in (one.partition("=") for one in parameters) if name == "charset"]
     if kind not in allowed or any(value not in ("utf-8", "utf8") for value in charset):
         raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8.")
     if (header(event, "content-encoding") or "identity").strip().lower() != "identity":
         raise UnsupportedMediaType("Send the body as it is, without a Content-Encoding.")
+    return kind
 
 
 def parse(raw: bytes) -> Any:

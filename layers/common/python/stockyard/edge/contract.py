@@ -117,7 +117,8 @@ class Route:
     """One method of one path, and everything the edge must know of it.
 
     ``roles``: any of them will do. ``machine``: a client without roles may call too; the function checks whose it is.
-    ``token`` False: no token is needed. ``audited``: by default what changes something.
+    ``token`` False: no token is needed. ``audited``: by default what changes something. ``yaml``: the body may be a
+    stream of YAML documents; the model is then given their list.
     """
 
     method: str
@@ -136,6 +137,7 @@ class Route:
     if_match: bool = False
     dry_run: bool = False
     audited: bool = False
+    yaml: bool = False
     tag: str = ""
     description: str = ""
 

@@ -100,6 +100,8 @@ def _operation(route: Route, references: Mapping[type[BaseModel], dict[str, Any]
         content = {"application/json": {"schema": references[model_of(route.body)]}}
         if route.method == "PATCH":
             content["application/merge-patch+json"] = content["application/json"]
+        if route.yaml:
+            content["application/yaml"] = content["application/json"]
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 

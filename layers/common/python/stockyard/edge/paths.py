@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 
 from stockyard.errors import MethodNotAllowed, NotFound, StockyardError
 
-PARAMETER = "^[A-Za-z0-9_-]{1,160}$"
-"""What every id and name in a path looks like."""
+PARAMETER = "^[A-Za-z0-9_-][A-Za-z0-9._=-]{0,159}$"
+"""What every id and name in a path looks like: names of node types have dots, those of some quotas ``=``."""
 
 METHODS: Mapping[str, tuple[str, ...]] = {
+    "/v1/allowed-node-types": ("GET", "PUT"),
+    "/v1/apply": ("POST",),
     "/v1/audit": ("GET",),
     "/v1/cloud-accounts": ("GET", "POST"),
     "/v1/cloud-accounts/{id}": ("DELETE", "GET", "PATCH"),
@@ -29,6 +31,16 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "/v1/clusters/{id}/tree": ("GET",),
     "/v1/events": ("GET",),
     "/v1/health": ("GET",),
+    "/v1/node-claims": ("GET", "POST"),
+    "/v1/node-claims/{id}": ("DELETE", "GET", "PATCH"),
+    "/v1/node-claims/{id}/explanation": ("GET",),
+    "/v1/node-claims/{id}/power": ("POST",),
+    "/v1/node-environments": ("GET",),
+    "/v1/node-environments/{id}": ("GET",),
+    "/v1/node-providers": ("GET", "POST"),
+    "/v1/node-providers/{id}": ("DELETE", "GET", "PATCH"),
+    "/v1/node-types": ("GET",),
+    "/v1/node-types/{id}": ("GET",),
     "/v1/operations": ("GET",),
     "/v1/operations/{id}": ("GET",),
     "/v1/prices": ("GET",),

@@ -36,10 +36,11 @@ PAGE = (
     Query("page_token", "The `next_page_token` of the page before."),
 )
 TAG = Query("tag", "Only what has this tag, as key=value.", pattern="^.+=")
+LABEL = Query("label", "Only what has this label, as key=value.", pattern="^.+=")
 
 
 def tagged(tags: Mapping[str, str], wanted: str | None) -> bool:
-    """Whether the tag that ``TAG`` asks for is among ``tags``; always, when it asks for none.
+    """Whether the tag that ``TAG`` (or the label that ``LABEL``) asks for is among ``tags``; always, for none.
 
     A key may have equals signs itself, so ``wanted`` is not taken apart.
     """

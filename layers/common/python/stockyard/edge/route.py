@@ -71,6 +71,7 @@ class Door:
         if_match: bool = False,
         dry_run: bool = False,
         audited: bool | None = None,
+        yaml: bool = False,
         description: str = "",
     ) -> Callable[[Use], Use]:
         """Declare a route; see :class:`stockyard.edge.contract.Route`. Models may be named ``module:Class``."""
@@ -93,6 +94,7 @@ class Door:
                 if_match=if_match,
                 dry_run=dry_run,
                 audited=method != "GET" if audited is None else audited,
+                yaml=yaml,
                 tag=path.split("/")[2],
                 description=description,
             )

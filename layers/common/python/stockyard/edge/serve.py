@@ -171,7 +171,11 @@ class Call:
             if self._route.body is not None:
                 raise MalformedBody("A JSON body is needed.")
             return None
-        body.check_media_type(self._event, patch=self._route.method == "PATCH")
+        kind = body.check_media_type(self._event, patch=self._route.method == "PATCH", yaml=self._route.yaml)
+        if kind == body.YAML:
+            from stockyard.edge import yaml_body  # loads a parser: only for requests that send YAML
+
+            return yaml_body.parse(raw, body.MAX_DEPTH)
         return body.parse(raw)
 
     def _model(self, document: Any) -> Any:
@@ -182,7 +186,7 @@ class Call:
         from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body
 
         model = read(model_of(self._route.body), document)
-        self._names = tuple(document)
+        self._names = tuple(document) if isinstance(document, Mapping) else ()
         return model
 
     def _begin(self, request: Request) -> Replay | None:

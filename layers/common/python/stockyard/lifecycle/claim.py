@@ -20,7 +20,7 @@ from stockyard.domain.records import NodeClaim, Operation, OperationError, Phase
 from stockyard.errors import Fenced, IllegalTransition
 from stockyard.lifecycle import node_phases as phases
 from stockyard.lifecycle.change import Happening
-from stockyard.lifecycle.operation import execution_name, phase_of, with_phase
+from stockyard.lifecycle.operation import phase_of, with_phase
 
 PENDING, AVAILABLE, FAILED = "Pending", "Available", "Failed"
 DELETING = "Deleting"
@@ -69,34 +69,27 @@ def accept(draft: NodeClaim, operation: Operation, now: str) -> ClaimChange:
     return ClaimChange(claim, operation, (told,))
 
 
-def bind(claim: NodeClaim, operation: Operation, placement: Placement, now: str) -> ClaimChange:
-    """The scheduler found a node type: the work starts. ``IllegalTransition`` unless the claim waits for one."""
-    if claim.due_at is None or claim.deleting or claim.phase != PENDING:
+def bind(claim: NodeClaim, placement: Placement, now: str) -> tuple[NodeClaim, Happening]:
+    """The scheduler found a node type: the work starts. ``IllegalTransition`` unless the claim waits for one.
+
+    The operation is left alone, so that many claims fit one transaction; the first phase to run says for it that the
+    scheduling is done.
+    """
+    if claim.due_at is None or claim.deleting or claim.phase != PENDING or claim.operation_id is None:
         raise IllegalTransition("The claim does not wait for a node type.")
-    operation = with_phase(
-        operation,
-        phases.SCHEDULE,
-        now,
-        state="succeeded",
-        started_at=claim.created_at,
-        ended_at=now,
-        attempt=operation.attempt,
-        message=f"Placed on {placement.type}.",
-    )
-    placement = replace(placement, attempt=claim.attempt)
+    text = f"Placed on {placement.type}."
     claim = _touch(
         claim,
         now,
-        placement=placement,
+        placement=replace(placement, attempt=claim.attempt),
         type_ref=placement.type,
         due_at=None,
         reason="",
         message="",
-        execution=execution_name(operation),
+        execution=f"{claim.operation_id}-{claim.attempt}",
     )
-    claim = _condition(claim, phases.SCHEDULED, "True", "Placed", f"Placed on {placement.type}.", now)
-    told = Happening("NodeClaim", PENDING, PENDING, "Scheduled", f"Placed on {placement.type}.")
-    return ClaimChange(claim, operation, (told,), workflow="provision_node")
+    claim = _condition(claim, phases.SCHEDULED, "True", "Placed", text, now)
+    return claim, Happening("NodeClaim", PENDING, PENDING, "Scheduled", text)
 
 
 def wait(claim: NodeClaim, reason: str, message: str, now: str) -> NodeClaim | None:
@@ -107,14 +100,38 @@ def wait(claim: NodeClaim, reason: str, message: str, now: str) -> NodeClaim | N
     return _condition(changed, phases.SCHEDULED, "False", reason, message, now)
 
 
+def told_to_wait(claim: NodeClaim) -> Happening:
+    """What is told of a claim for which nothing fits."""
+    return Happening("NodeClaim", PENDING, PENDING, claim.reason, claim.message)
+
+
+def _started(operation: Operation, phase: str, now: str) -> str:
+    record = phase_of(operation, phase)
+    return record.started_at if record.attempt == operation.attempt and record.started_at else now
+
+
+def _scheduled(claim: NodeClaim, operation: Operation, now: str) -> Operation:
+    """The operation of a placed claim with its scheduling recorded as done; see ``bind``."""
+    if operation.kind != phases.CREATE_NODE or claim.placement is None:
+        return operation
+    if phase_of(operation, phases.SCHEDULE).state == "succeeded":
+        return operation
+    done: dict[str, object] = {"state": "succeeded", "ended_at": claim.placement.decided_at}
+    done |= {"message": f"Placed on {claim.placement.type}.", "attempt": operation.attempt}
+    changed = with_phase(operation, phases.SCHEDULE, now, started_at=claim.created_at, **done)
+    return replace(changed, version=operation.version)
+
+
 def note_phase(claim: NodeClaim, operation: Operation, phase: str, message: str, now: str) -> ClaimChange | None:
     """The phase goes on and says where it is; None when it said so before, or when the operation has ended."""
     record = phase_of(operation, phase)
     if operation.status != "running" or (record.state == "running" and record.message == message):
         return None
     fields: dict[str, object] = {"state": "running", "message": message, "attempt": operation.attempt}
-    started = record.started_at if record.attempt == operation.attempt and record.started_at else now
-    return ClaimChange(_touch(claim, now), with_phase(operation, phase, now, started_at=started, **fields))
+    operation = with_phase(
+        _scheduled(claim, operation, now), phase, now, started_at=_started(operation, phase, now), **fields
+    )
+    return ClaimChange(_touch(claim, now), operation)
 
 
 def end_phase(
@@ -124,8 +141,9 @@ def end_phase(
     record = phase_of(operation, phase)
     if operation.status != "running" or record.state in ("succeeded", "skipped"):
         return None
-    started = record.started_at if record.attempt == operation.attempt and record.started_at else now
+    started = _started(operation, phase, now)
     done: dict[str, object] = {"state": "succeeded", "ended_at": now, "message": message}
+    operation = _scheduled(claim, operation, now)
     operation = with_phase(operation, phase, now, started_at=started, attempt=operation.attempt, **done)
     claim = _touch(claim, now, **fields)
     happenings: tuple[Happening, ...] = ()
@@ -139,15 +157,28 @@ def end_phase(
     return ClaimChange(claim, operation, happenings)
 
 
-def become_available(claim: NodeClaim, operation: Operation, now: str) -> ClaimChange | None:
-    """The last phase of a creation; None when the claim is available already."""
+def launched(placement: Placement, facts: Mapping[str, str]) -> Placement:
+    """The placement as the launch made it true: which of the options it became, and where.
+
+    One that became another type than was counted takes no place any more.
+    """
+    name, capacity_type = facts.get("type", placement.type), facts.get("capacity_type", placement.capacity_type)
+    option = next((o for o in placement.options if (o["type"], o["capacity_type"]) == (name, capacity_type)), None)
+    zones = (facts["zone"],) if facts.get("zone") else placement.zones
+    known = {"usd_hour": option["usd_hour"], "cost": option["cost"]} if option else {}
+    counted = placement.counted and name == placement.type
+    return replace(placement, type=name, capacity_type=capacity_type, zones=zones, counted=counted, **known)
+
+
+def become_available(claim: NodeClaim, operation: Operation, power: str, now: str) -> ClaimChange | None:
+    """The last phase of a creation; None when it was done before. ``power`` as it was observed, if it was."""
     if claim.phase == AVAILABLE or operation.status != "running":
         return None
     operation = with_phase(
         operation, "initialize", now, state="succeeded", ended_at=now, attempt=operation.attempt, message=""
     )
     operation = replace(operation, status="succeeded", error=None)
-    claim = _touch(claim, now, phase=AVAILABLE, reason="", message="")
+    claim = _touch(claim, now, phase=AVAILABLE, reason="", message="", power_observed=power)
     claim = _condition(claim, phases.NOT_DRIFTED, "True", "AsLaunched", "Type and properties are as launched.", now)
     return ClaimChange(
         claim,
@@ -155,6 +186,63 @@ def become_available(claim: NodeClaim, operation: Operation, now: str) -> ClaimC
         (
             Happening("NodeClaim", PENDING, AVAILABLE, "Available", f"Node {claim.node_name} is available."),
             Happening("Operation", "running", "succeeded", "Succeeded", operation.kind),
+        ),
+    )
+
+
+def start_power(claim: NodeClaim, current: Operation | None, operation: Operation, wish: str, now: str) -> ClaimChange:
+    """A person switches the machine. ``IllegalTransition`` unless the node is there and nothing else works on it."""
+    if claim.phase != AVAILABLE or claim.deleting:
+        state = "being deleted" if claim.deleting else claim.phase
+        raise IllegalTransition(f"The claim is {state}; only an available node can be switched.")
+    if current is not None and current.status == "running":
+        raise IllegalTransition(f"Operation {current.id} is still at work on the node.")
+    claim = _touch(claim, now, operation_id=operation.id, generation=claim.generation + 1, attempt=1, power_wish=wish)
+    return ClaimChange(
+        claim,
+        operation,
+        (
+            Happening("NodeClaim", AVAILABLE, AVAILABLE, "PowerRequested", f"Power: {wish}."),
+            Happening("Operation", None, "running", "Started", operation.kind),
+        ),
+        workflow="power_node",
+    )
+
+
+def end_power(claim: NodeClaim, operation: Operation, observed: str, now: str) -> ClaimChange | None:
+    """The machine is as it was wished to be; None when that was already recorded."""
+    if operation.status != "running":
+        return None
+    operation = with_phase(
+        operation, "power", now, state="succeeded", started_at=_started(operation, "power", now), ended_at=now
+    )
+    operation = replace(operation, status="succeeded", error=None)
+    lasting = claim.power if claim.power_wish in ("Reboot", "") else claim.power_wish
+    text = f"Power: {claim.power_wish} is done."
+    claim = _touch(claim, now, power=lasting, power_observed=observed, power_wish="")
+    return ClaimChange(
+        claim,
+        operation,
+        (
+            Happening("NodeClaim", AVAILABLE, AVAILABLE, "PowerChanged", text),
+            Happening("Operation", "running", "succeeded", "Succeeded", operation.kind),
+        ),
+    )
+
+
+def fail_power(claim: NodeClaim, operation: Operation, error: OperationError, now: str) -> ClaimChange | None:
+    """The machine could not be switched; the node stays what it is. None when that was already recorded."""
+    if operation.status != "running":
+        return None
+    operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
+    operation = replace(operation, status="failed", error=error)
+    message = f"Power: {claim.power_wish} failed: {error.cause}"
+    return ClaimChange(
+        _touch(claim, now, power_wish=""),
+        operation,
+        (
+            Happening("NodeClaim", claim.phase, claim.phase, error.error_type, message),
+            Happening("Operation", "running", "failed", error.error_type, message),
         ),
     )
 
@@ -170,13 +258,20 @@ def place_again(claim: NodeClaim, operation: Operation, reason: str, message: st
     return ClaimChange(claim, operation, (told,))
 
 
-def fail(claim: NodeClaim, operation: Operation, error: OperationError, now: str) -> ClaimChange | None:
-    """The creation failed for good; None when that was already recorded."""
+def fail(
+    claim: NodeClaim, operation: Operation, error: OperationError, now: str, *, placeless: bool
+) -> ClaimChange | None:
+    """The creation failed for good; None when that was already recorded. ``placeless``: its place is given back."""
     if operation.status != "running":
         return None
     operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
     operation = replace(operation, status="failed", error=error)
-    claim = _touch(claim, now, phase=FAILED, reason=error.error_type, message=error.cause, due_at=None)
+    placement = claim.placement
+    if placeless and placement is not None:
+        placement = replace(placement, counted=False)
+    claim = _touch(
+        claim, now, phase=FAILED, reason=error.error_type, message=error.cause, due_at=None, placement=placement
+    )
     claim = _condition(claim, phases.CONDITION_OF[error.phase], "False", error.error_type, error.cause, now)
     message = f"Phase {error.phase} failed: {error.cause}"
     return ClaimChange(
@@ -269,3 +364,10 @@ def finish_deletion(claim: NodeClaim, operation: Operation, now: str) -> ClaimCh
             Happening("Operation", "running", "succeeded", "Succeeded", operation.kind),
         ),
     )
+
+
+def at_once(started: ClaimChange, finished: ClaimChange) -> ClaimChange:
+    """A deletion that is over as soon as it is asked for: both in one change, without an execution."""
+    told = (*started.happenings[:1], *finished.happenings[:1], *started.happenings[1:], *finished.happenings[1:])
+    operation = replace(finished.operation, version=started.operation.version)
+    return ClaimChange(finished.claim, operation, told, closed=started.closed)

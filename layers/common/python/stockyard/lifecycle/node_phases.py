@@ -4,12 +4,14 @@ from __future__ import annotations
 
 CREATE_NODE = "create_node"
 DELETE_NODE = "delete_node"
+POWER_NODE = "power_node"
 
 SCHEDULE = "schedule"
 """The scheduler's, not a workflow's: an execution starts when it is done."""
 
 CREATE_NODE_PHASES: tuple[str, ...] = (SCHEDULE, "environment", "launch", "register", "initialize")
 DELETE_NODE_PHASES: tuple[str, ...] = ("settle", "drain", "terminate", "release")
+POWER_NODE_PHASES: tuple[str, ...] = ("power",)
 
 MACHINE_PHASE = "launch"
 """The phase whose ledger lines are the machine and what was made for it alone."""
@@ -25,6 +27,7 @@ LIMIT_SECONDS: dict[str, int] = {
     "drain": 3600,
     "terminate": 3600,
     "release": 600,
+    "power": 1200,
 }
 """How long a phase may take in one attempt. ``launch`` and ``register`` are defaults of the stage's settings."""
 

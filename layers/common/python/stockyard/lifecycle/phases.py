@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from stockyard.lifecycle.node_phases import CREATE_NODE, CREATE_NODE_PHASES, DELETE_NODE, DELETE_NODE_PHASES
+from stockyard.lifecycle.node_phases import (
+    CREATE_NODE,
+    CREATE_NODE_PHASES,
+    DELETE_NODE,
+    DELETE_NODE_PHASES,
+    POWER_NODE,
+    POWER_NODE_PHASES,
+)
 
 CREATE_CLUSTER = "create_cluster"
 DELETE_CLUSTER = "delete_cluster"
@@ -34,6 +41,7 @@ PHASES: dict[str, tuple[str, ...]] = {
     DELETE_CLUSTER: DELETE_PHASES,
     CREATE_NODE: CREATE_NODE_PHASES,
     DELETE_NODE: DELETE_NODE_PHASES,
+    POWER_NODE: POWER_NODE_PHASES,
 }
 
 CLOUD_PHASES: frozenset[str] = frozenset(
@@ -51,7 +59,7 @@ LIMIT_SECONDS: dict[str, int] = {
     "report": 2400,
     "deploy": 1800,
     "complete": 600,
-    "settle": 1800,
+    "settle": 3600,
     "leftovers": 3600,
     "client": 600,
     "forget": 600,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stockyard.domain.records import Cluster, NodeClaim, Record, Resource
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, Resource
 from stockyard.errors import Conflict, Fenced, NotYetVisible
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
@@ -21,27 +21,33 @@ SINCE = "since"
 class Owner:
     """Whose things they are, and for which attempt of its work. ``region`` and ``account_id`` say where they stand."""
 
-    kind: type[Record]
     id: str
     cluster_id: str
     generation: int
     attempt: int
-    operation_id: str
     region: str
     account_id: int
+    guard: Check
+    """What must hold for every new intent, checked in its transaction: the fence."""
 
     @classmethod
     def of_cluster(cls, cluster: Cluster, operation_id: str, attempt: int) -> Owner:
         """A cluster, while it belongs to an attempt of an operation."""
-        region = str(cluster.settings.get("region_name", ""))
-        place = (region, cluster.cloud_account_id)
-        return cls(Cluster, cluster.id, cluster.id, cluster.generation, attempt, operation_id, *place)
+        guard = Check(Cluster, cluster.id, {"operation_id": operation_id, "attempt": attempt})
+        place = (str(cluster.settings.get("region_name", "")), cluster.cloud_account_id)
+        return cls(cluster.id, cluster.id, cluster.generation, attempt, *place, guard)
 
     @classmethod
     def of_claim(cls, claim: NodeClaim, operation_id: str, attempt: int, region: str, account_id: int) -> Owner:
         """A claim, while it belongs to an attempt of an operation."""
-        place = (region, account_id)
-        return cls(NodeClaim, claim.id, claim.cluster_id, claim.generation, attempt, operation_id, *place)
+        guard = Check(NodeClaim, claim.id, {"operation_id": operation_id, "attempt": attempt})
+        return cls(claim.id, claim.cluster_id, claim.generation, attempt, region, account_id, guard)
+
+    @classmethod
+    def of_environment(cls, environment: NodeEnvironment, region: str, account_id: int) -> Owner:
+        """An environment, while its cluster is ready: what a deletion finds is then all there is."""
+        guard = Check(Cluster, environment.cluster_id, {"status": "ready"})
+        return cls(environment.id, environment.cluster_id, 1, 1, region, account_id, guard)
 
     def token(self, kind: str, key: str) -> str:
         """The client token of a creation: 32 hex digits, the same on every try of one attempt, another on the next."""
@@ -84,10 +90,8 @@ class StoreLedger:
             detail={**(detail or {}), **known, SINCE: since},
             version=old.version + 1 if old else 1,
         )
-        fence = {"operation_id": self.owner.operation_id, "attempt": self.owner.attempt}
-        owned = Check(self.owner.kind, self.owner.id, fence)
         try:
-            self.services.store.commit(owned, Replace(line) if old else Create(line))
+            self.services.store.commit(self.owner.guard, Replace(line) if old else Create(line))
         except Fenced:
             raise
         except Conflict as conflict:

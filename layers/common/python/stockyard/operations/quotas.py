@@ -1,32 +1,61 @@
-"""Quotas of a tenant: the limit, its own or the default, and how much is used."""
+"""Quotas of a tenant: the limit, its own or the default, and how much is used.
+
+Some have a default and are always there. Others (``SETTABLE``) limit nothing until they are set: claims of one
+provider, claims of each user. What they count is counted all the same, so that a limit is right from its first moment.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from stockyard.domain.records import Counter, Quota
 from stockyard.errors import Conflict, NotFound, PreconditionFailed
+from stockyard.operations.every import every
 from stockyard.operations.services import Rules, Services
 from stockyard.ports import Create, Replace, Store
 
+PER_USER = "per-user."
+"""Before the name of a quota: the limit of each user. Its counters are the name, a slash, and the user."""
+SETTABLE = re.compile(r"(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
+
+
+def limit_of(services: Services, name: str) -> int | None:
+    """The tenant's limit: its own, else the default, else None for none."""
+    own = services.store.get(Quota, name)
+    return own.limit if own else services.rules.quotas.get(name)
+
 
 def view(store: Store, rules: Rules, name: str) -> dict[str, Any]:
-    """One quota; ``version`` is 0 while the default holds. ``NotFound`` for an unknown name."""
-    if name not in rules.quotas:
+    """One quota; ``version`` is 0 while the default holds. ``NotFound`` for a name that cannot be one.
+
+    Of a limit for each user, ``used`` is that of the user who has the most.
+    """
+    if name not in rules.quotas and not SETTABLE.fullmatch(name):
         raise NotFound(f"There is no quota {name}.")
-    own = store.get(Quota, name)
-    used = store.get(Counter, f"quota/{name}")
+    return _shown(store, rules, name, store.get(Quota, name))
+
+
+def views(store: Store, rules: Rules) -> list[dict[str, Any]]:
+    """Every quota that has a limit, in order of name."""
+    own = {quota.id: quota for quota in every(store, Quota)}
+    return [_shown(store, rules, name, own.get(name)) for name in sorted({*rules.quotas, *own})]
+
+
+def _shown(store: Store, rules: Rules, name: str, own: Quota | None) -> dict[str, Any]:
     return {
         "name": name,
-        "limit": own.limit if own else rules.quotas[name],
-        "used": used.value if used else 0,
+        "limit": own.limit if own else rules.quotas.get(name),
+        "used": _used(store, name),
         "version": own.version if own else 0,
     }
 
 
-def views(store: Store, rules: Rules) -> list[dict[str, Any]]:
-    """Every quota, in order of name."""
-    return [view(store, rules, name) for name in sorted(rules.quotas)]
+def _used(store: Store, name: str) -> int:
+    if name.startswith(PER_USER):
+        return max((one.value for one in every(store, Counter, f"quota/{name}/")), default=0)
+    counter = store.get(Counter, f"quota/{name}")
+    return counter.value if counter else 0
 
 
 def set_quota(services: Services, name: str, limit: int, version: int) -> dict[str, Any]:

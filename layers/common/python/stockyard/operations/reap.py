@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.records import CloudAccount, Cluster, Fact
+from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeProvider
 from stockyard.errors import StockyardError, VendorError
 from stockyard.lifecycle import sweeping
-from stockyard.operations import sweep_clusters, sweep_orphans
+from stockyard.operations import sweep_claims, sweep_clusters, sweep_orphans
+from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep_orphans import Suspect
 from stockyard.ports import Clock, Put, Registry
@@ -63,6 +64,7 @@ class Reaper:
         for tenant, account in self.registry.all(CloudAccount):
             accounts.setdefault(tenant, []).append(account)
         tenants |= accounts.keys()
+        tenants |= {tenant for tenant, _ in self.registry.all(NodeProvider)}
         for tenant in self._in_turn(tenants):
             if tenant == PLATFORM:
                 tally.attempt("realm", self._realm(trusted, tally))
@@ -134,6 +136,8 @@ class Reaper:
     ) -> Callable[[], None]:
         def work() -> None:
             services = self._services(tenant, trusted)
+            for claim in every(services.store, NodeClaim) if trusted else ():
+                tally.attempt(claim.id, self._claim(services, claim, tally))
             for account in accounts:
                 if account.provider in services.providers and account.verification == "verified":
                     tally.attempt(
@@ -141,6 +145,13 @@ class Reaper:
                         lambda a=account: self._account(services, a, tally),  # type: ignore[misc]
                     )
             self._remove(services, "secrets", sweep_orphans.secret_suspects(services), tally)
+
+        return work
+
+    def _claim(self, services: Services, claim: NodeClaim, tally: _Tally) -> Callable[[], None]:
+        def work() -> None:
+            if (done := sweep_claims.sweep_claim(services, claim)) != sweep_clusters.NOTHING:
+                tally.done.append(f"{done} {claim.id}")
 
         return work
 

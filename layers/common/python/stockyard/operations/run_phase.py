@@ -12,7 +12,7 @@ from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.operation import phase_of
-from stockyard.operations import delete_phases, deploy_cluster
+from stockyard.operations import cluster_nodes, delete_phases, deploy_cluster
 from stockyard.operations.advance import Fence, advance, load
 from stockyard.operations.ledger import Owner, StoreLedger
 from stockyard.operations.services import Services
@@ -84,7 +84,8 @@ def _work(services: Services, cluster: Cluster, operation: Operation, phase: str
     if phase == "deploy":
         return deploy_cluster.deploy(services, cluster)
     if phase == "settle":
-        return delete_phases.settle(services, cluster)
+        outcome = delete_phases.settle(services, cluster)
+        return cluster_nodes.release(services, cluster, fence.operation_id) if outcome.done else outcome
     if phase == "client":
         return delete_phases.remove_client(services, cluster)
     creating = operation.kind == phases.CREATE_CLUSTER

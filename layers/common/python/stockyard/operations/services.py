@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from stockyard import ports
 from stockyard.domain import ids, times
+
+if TYPE_CHECKING:
+    from stockyard.ports.nodes import NodeSource, Scarcity
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +22,19 @@ class Rules:
     api_url: str = ""
     audience: str = "stockyard"
     lease_seconds: int = 120
-    quotas: Mapping[str, int] = field(default_factory=lambda: {"clusters": 20})
+    quotas: Mapping[str, int] = field(
+        default_factory=lambda: {"clusters": 20, "node_providers": 50, "nodeclaims": 1000}
+    )
     retry_deletion_seconds: int = 900
     stuck_seconds: int = 1800
     in_flight_seconds: int = 180
     """How long after an intent the thing may still appear: a worker's longest life and the cloud's hiding."""
     sweep_grace_seconds: int = 3600
     report_only: bool = False
+    launch_seconds: int = 300
+    """How long a machine may take to be made."""
+    register_seconds: int = 900
+    """How long its node may then take to join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,11 @@ class Services:
     prices: ports.PriceList
     installation: str
     rules: Rules = field(default_factory=Rules)
+    sources: Mapping[str, NodeSource] = field(default_factory=dict)
+    """By the provider's kind; a kind without one is not built yet."""
+    scarcity: Scarcity | None = None
+    catalogs: dict[Any, Any] = field(default_factory=dict)
+    """Catalogues of node types that the process has built, by version; see ``node_catalog``."""
 
     @property
     def tenant(self) -> str:

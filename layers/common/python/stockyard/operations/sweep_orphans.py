@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from stockyard.domain.records import CloudAccount, Cluster, Fact, Resource
+from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, Resource
 from stockyard.errors import VendorError
 from stockyard.lifecycle import sweeping
 from stockyard.operations.every import every
@@ -96,7 +96,10 @@ def regions_of(services: Services, account: CloudAccount) -> list[str]:
 
 def living(services: Services) -> frozenset[str]:
     """Ids of all records of the tenant that own something in a cloud."""
-    return frozenset(cluster.id for cluster in every(services.store, Cluster))
+    clusters = (cluster.id for cluster in every(services.store, Cluster))
+    environments = (environment.id for environment in every(services.store, NodeEnvironment))
+    claims = (claim.id for claim in every(services.store, NodeClaim))
+    return frozenset((*clusters, *environments, *claims))
 
 
 def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: frozenset[str]) -> Findings:

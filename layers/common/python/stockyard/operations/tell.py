@@ -13,7 +13,8 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
 
-def _writes(services: Services, actor: str, subject: str, version: int, sequence: int, what: Happening) -> list[Write]:
+def tell(services: Services, actor: str, subject: str, version: int, sequence: int, what: Happening) -> list[Write]:
+    """The event record of what happened and the outbox item that publishes it. ``version`` is the subject's."""
     now = services.now()
     event = Event(
         services.new_id(ids.EVENT),
@@ -47,12 +48,12 @@ def _writes(services: Services, actor: str, subject: str, version: int, sequence
 
 def account_writes(services: Services, actor: str, account: CloudAccount, what: Happening) -> list[Write]:
     """The event of a change to a cloud account whose ``sequence`` was already raised."""
-    return _writes(services, actor, f"cloud-account/{account.id}", account.version, account.sequence, what)
+    return tell(services, actor, f"cloud-account/{account.id}", account.version, account.sequence, what)
 
 
 def cluster_writes(services: Services, actor: str, cluster: Cluster, what: Happening) -> list[Write]:
     """The event of a change to a cluster whose ``sequence`` was already raised."""
-    return _writes(services, actor, cluster.id, cluster.version, cluster.sequence, what)
+    return tell(services, actor, cluster.id, cluster.version, cluster.sequence, what)
 
 
 def change_writes(services: Services, actor: str, change: Change) -> tuple[Cluster, Operation, list[Write]]:
@@ -62,14 +63,14 @@ def change_writes(services: Services, actor: str, change: Change) -> tuple[Clust
     for what in change.happenings:
         if what.about == "Cluster":
             cluster = replace(cluster, sequence=cluster.sequence + 1)
-            writes += _writes(services, actor, cluster.id, cluster.version, cluster.sequence, what)
+            writes += tell(services, actor, cluster.id, cluster.version, cluster.sequence, what)
         else:
             operation = replace(operation, sequence=operation.sequence + 1)
-            writes += _writes(services, actor, operation.id, operation.version, operation.sequence, what)
+            writes += tell(services, actor, operation.id, operation.version, operation.sequence, what)
     if change.closed is not None:
         closed = replace(change.closed, sequence=change.closed.sequence + 1)
         over = Happening("Operation", "running", "failed", "Superseded", "The cluster is being deleted.")
-        writes += [Replace(closed), *_writes(services, actor, closed.id, closed.version, closed.sequence, over)]
+        writes += [Replace(closed), *tell(services, actor, closed.id, closed.version, closed.sequence, over)]
     if change.workflow is not None:
         writes.append(Create(start_message(services, change.workflow, cluster, operation, change.from_phase)))
     return cluster, operation, writes

@@ -67,7 +67,10 @@ class Registry(Protocol):
         ...
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
-        """(tenant, record) of every cloud account or cluster, read as the caller goes on. Consistency is eventual."""
+        """(tenant, record) of every cloud account, cluster or node provider, read as the caller goes on.
+
+        Consistency is eventual.
+        """
         ...
 
     def tenant_of(self, kind: type[R], id: str) -> str | None:

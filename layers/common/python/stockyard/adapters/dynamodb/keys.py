@@ -6,7 +6,7 @@ where    partition key                  sort key
 table    ``T#{tenant}#{Kind}``          the record's id
 due      ``DUE#{Kind}``                 the moment it is due; only outbox items and unseen clusters
 due      ``DUE#NodeClaim#{shard}``      the moment the scheduler must look at the claim again
-everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts and clusters
+everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters and node providers
 ======== ============================== ===========================================================
 
 A tenant's name cannot hold ``#``, so no name reaches another tenant's partition. The names of attributes that the
@@ -30,6 +30,7 @@ from stockyard.domain.records import (
     Event,
     Idempotency,
     NodeClaim,
+    NodeProvider,
     Outbox,
     Record,
     Refusal,
@@ -108,7 +109,7 @@ def due_partition(record: Record) -> str:
 
 def everything_partition(kind: Kind) -> str:
     """The partition of the ``everything`` index. Raises ``ValueError`` for a kind that is not listed over tenants."""
-    if kind not in (CloudAccount, Cluster):
+    if kind not in (CloudAccount, Cluster, NodeProvider):
         raise ValueError(f"{kind.__name__} records are not indexed over tenants")
     return f"ALL#{kind.__name__}"
 
@@ -128,7 +129,7 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
     due = due_at(record)
     if due:
         found["due_pk"], found["due_sk"] = due_partition(record), due
-    if isinstance(record, CloudAccount | Cluster):
+    if isinstance(record, CloudAccount | Cluster | NodeProvider):
         found["all_pk"], found["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
     return found
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from stockyard.domain.models import patterns
+from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
 M = TypeVar("M", bound=BaseModel)
@@ -51,11 +52,6 @@ def not_null(schema: dict[str, Any]) -> None:
     (kept,) = (one for one in schema.pop("anyOf") if one != {"type": "null"})
     schema.pop("default")
     schema.update(kept)
-
-
-def pointer(*parts: str | int) -> str:
-    """The JSON pointer (RFC 6901) of a place in a document."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def refuse(*faults: tuple[tuple[str | int, ...], str]) -> PydanticCustomError:

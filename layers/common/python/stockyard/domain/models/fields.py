@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
 from stockyard.domain.models import patterns
-from stockyard.domain.models.base import pointer, refuse, summary
+from stockyard.domain.models.base import refuse, summary
+from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
 _LABEL_VALUE = re.compile(patterns.LABEL_VALUE[1:-1])
@@ -115,7 +116,7 @@ def _distinct(items: list[str]) -> list[str]:
     return items
 
 
-def _no_nul(text: str) -> str:
+def no_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("must not have a NUL character")
     return text
@@ -123,7 +124,7 @@ def _no_nul(text: str) -> str:
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=patterns.NAME)]
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
-Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(_no_nul)]
+Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(no_nul)]
 ClientSecret = Annotated[
     SecretStr,
     AfterValidator(_secret),

@@ -16,9 +16,12 @@ class QuotaPut(Input):
 
 
 class QuotaView(View):
-    """A limit and how much of it is used. ``version`` is 0 while the default holds."""
+    """A limit and how much of it is used. ``version`` is 0 while the default holds, ``limit`` null without one.
+
+    ``per-user.`` before the name: the limit of each user, and the use of the one who has the most.
+    """
 
     name: str
-    limit: int
+    limit: int | None
     used: int
     version: int

@@ -1,0 +1,186 @@
+"""``stockyard claim``: ask for nodes, see what becomes of them and why, give them back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import plans, progress
+from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.inputs import pairs, read_document
+from stockyard_client.cli.node_sheets import CANDIDATES, CLAIMS
+from stockyard_client.cli.options import DryRun, File, Timeout, Wait
+from stockyard_client.cli.output import OPERATIONS, Form, Output, show_many, show_one, write_document
+from stockyard_client.client import Client
+from stockyard_client.node_models import Explanation, NodeClaim
+
+app = typer.Typer(no_args_is_help=True, help="Node claims.", rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.")]
+Cluster = Annotated[str | None, typer.Option(help="The cluster, by name or id.", autocompletion=cluster_names)]
+
+
+@app.command()
+def create(
+    run: typer.Context,
+    file: File = None,
+    name: Annotated[str | None, typer.Option(help="Default: one is made.")] = None,
+    cluster: Cluster = None,
+    provider: Annotated[str | None, typer.Option(help="Default: the cheapest of all.")] = None,
+    node_type: Annotated[str | None, typer.Option("--type", help="Default: the cheapest that fits.")] = None,
+    cpu: Annotated[str | None, typer.Option(help="At least so many cores, such as 2 or 500m.")] = None,
+    memory: Annotated[str | None, typer.Option(help="At least so much memory, such as 4Gi.")] = None,
+    resource: Annotated[list[str] | None, typer.Option(help="name=quantity; may be repeated.")] = None,
+    require: Annotated[
+        list[str] | None, typer.Option(help="key=v1,v2, key!=v1, key>5, key<5, or key alone; may be repeated.")
+    ] = None,
+    label: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Ask for a node, from a file, from options, or both (options win)."""
+    context = contexts.of(run)
+    body = read_document(file) if file else {}
+    given = {"name": name, "cluster": cluster, "provider": provider, "type": node_type}
+    given = {key: value for key, value in given.items() if value is not None}
+    resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
+    if "apiVersion" in body:
+        if given or resources or require or label:
+            raise BadInput("a manifest says everything itself: give no options beside it")
+        body = _from_manifest(context, body, output, dry_run=dry_run)
+        if not body:
+            return
+    else:
+        body = _merged(body, given, resources, [requirement(one) for one in require or []], pairs(label or []))
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.node_claims.plan_create(body))
+            return
+        claim = client.node_claims.get(body["id"]) if set(body) == {"id"} else client.node_claims.create(body)
+        context.say(f"Claim {claim.name} ({claim.id}) is being served by operation {claim.operation_id}.")
+        if wait:
+            claim = _waited(context, client, claim, timeout)
+    show_one(context, output, CLAIMS, claim)
+
+
+def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:
+    """The id of what the manifest made; nothing when it was only planned."""
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.manifests.plan([body]))
+            return {}
+        return {"id": client.manifests.apply([body])[0].id}
+
+
+def _merged(
+    body: dict[str, Any],
+    given: dict[str, Any],
+    resources: dict[str, str],
+    requirements: list[dict[str, Any]],
+    labels: dict[str, str],
+) -> dict[str, Any]:
+    merged = {**body, **given}
+    if "cluster" not in merged:
+        raise BadInput("give --file, or at least --cluster")
+    for field, values in (("resources", resources), ("labels", labels)):
+        if values:
+            merged[field] = {**(merged.get(field) or {}), **values}
+    if requirements:
+        merged["requirements"] = [*(merged.get("requirements") or []), *requirements]
+    return merged
+
+
+def requirement(text: str) -> dict[str, Any]:
+    """``key=v1,v2`` In, ``key!=v1,v2`` NotIn, ``key>5`` Gt, ``key<5`` Lt, ``key`` Exists, ``!key`` DoesNotExist."""
+    for sign, operator in (("!=", "NotIn"), ("=", "In"), (">", "Gt"), ("<", "Lt")):
+        key, found, values = text.partition(sign)
+        if found:
+            if not key or not values:
+                raise BadInput(f"{text!r} is not key{sign}value")
+            return {"key": key, "operator": operator, "values": values.split(",")}
+    absent = text.startswith("!")
+    key = text.removeprefix("!")
+    if not key:
+        raise BadInput("a requirement needs a key")
+    return {"key": key, "operator": "DoesNotExist" if absent else "Exists"}
+
+
+@app.command("list")
+def list_(
+    run: typer.Context,
+    cluster: Annotated[
+        str | None, typer.Option(help="Only claims of this cluster.", autocompletion=cluster_names)
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="Only claims of this provider.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Pending, Available or Failed.")] = None,
+    label: Annotated[str | None, typer.Option(help="key=value.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List the node claims."""
+    context = contexts.of(run)
+    with context.client() as client:
+        found = client.node_claims.list(cluster=cluster, provider=provider, phase=phase, label=label)
+        show_many(context, output, CLAIMS, found)
+
+
+@app.command()
+def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
+    """Show one node claim."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, CLAIMS, client.node_claims.get(claim))
+
+
+@app.command()
+def explain(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
+    """Say why a claim got its node type, and for each other type the first rule that ruled it out."""
+    context = contexts.of(run)
+    with context.client() as client:
+        found = client.node_claims.explain(claim)
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, found.document())
+        return
+    if output is not Form.NAME:
+        context.say(_sentence(found))
+    show_many(context, output, CANDIDATES, found.candidates)
+
+
+def _sentence(found: Explanation) -> str:
+    chosen = found.chosen
+    if chosen is None:
+        return found.message or "No node type has been chosen yet."
+    price = plans.money(chosen.get("usd_hour"), "USD", 4)
+    where = f"{chosen.get('capacity_type')}, {', '.join(chosen.get('zones') or ())}"
+    return f"Placed on {chosen.get('type')} ({where}) at {found.decided_at}: {price} /hour."
+
+
+@app.command()
+def delete(
+    run: typer.Context,
+    claim: Name,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Give a node back."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.node_claims.plan_delete(claim))
+            return
+        operation = client.node_claims.delete(claim)
+        context.say(f"Claim {claim} is being given back by operation {operation.id}.")
+        if wait:
+            operation = progress.wait(context, client, operation.id, timeout)
+    show_one(context, output, OPERATIONS, operation)
+
+
+def _waited(context: contexts.Context, client: Client, claim: NodeClaim, timeout: float | None) -> NodeClaim:
+    if claim.operation_id:
+        progress.wait(context, client, claim.operation_id, timeout)
+    return client.node_claims.get(claim.id)

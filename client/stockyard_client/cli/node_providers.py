@@ -1,0 +1,117 @@
+"""``stockyard provider``, ``stockyard type`` and ``stockyard price``: where nodes can come from, and what they cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import plans
+from stockyard_client.cli.inputs import read_document
+from stockyard_client.cli.node_sheets import PRICES, PROVIDERS, TYPES
+from stockyard_client.cli.options import DryRun
+from stockyard_client.cli.output import Form, Output, show_many, show_one
+
+app = typer.Typer(no_args_is_help=True, help="Node providers.", rich_markup_mode=None)
+types = typer.Typer(no_args_is_help=True, help="Node types.", rich_markup_mode=None)
+prices = typer.Typer(no_args_is_help=True, help="Prices.", rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.")]
+
+
+@app.command()
+def create(
+    run: typer.Context,
+    file: Annotated[
+        str, typer.Option("--file", "-f", help="JSON or YAML document or manifest; - reads standard input.")
+    ],
+    name: Annotated[str | None, typer.Option(help="Wins over the document's name.")] = None,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """Add a node provider from a document of the API or a NodeProvider manifest."""
+    context = contexts.of(run)
+    body = read_document(file)
+    with context.client() as client:
+        if "apiVersion" in body:
+            if name:
+                body["metadata"] = {**(body.get("metadata") or {}), "name": name}
+            if dry_run:
+                plans.show(context, output, client.manifests.plan([body]))
+                return
+            provider = client.node_providers.get(client.manifests.apply([body])[0].id)
+        else:
+            body.update({"name": name} if name else {})
+            if dry_run:
+                plans.show(context, output, client.node_providers.plan_create(body))
+                return
+            provider = client.node_providers.create(body)
+    show_one(context, output, PROVIDERS, provider)
+    for one in provider.warnings:
+        context.say(f"Warning: {one.get('pointer') or '/'}: {one.get('detail', '')}", "yellow")
+    if provider.message:
+        context.say(provider.message)
+
+
+@app.command("list")
+def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
+    """List the node providers."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, PROVIDERS, client.node_providers.list())
+
+
+@app.command()
+def get(run: typer.Context, provider: Name, output: Output = Form.TABLE) -> None:
+    """Show one node provider."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, PROVIDERS, client.node_providers.get(provider))
+
+
+@app.command()
+def delete(run: typer.Context, provider: Name, dry_run: DryRun = False, output: Output = Form.TABLE) -> None:
+    """Remove a node provider that no claim and no cluster uses."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.node_providers.plan_delete(provider))
+            return
+        client.node_providers.delete(provider)
+    context.say(f"Node provider {provider} was removed.")
+
+
+@types.command("list")
+def list_types(
+    run: typer.Context,
+    provider: Annotated[str | None, typer.Option(help="Only types of this provider.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List the node types with cost, price and capacity; -o wide shows their properties."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, TYPES, client.node_types.list(provider=provider, page_size=200))
+
+
+@types.command("get")
+def get_type(
+    run: typer.Context,
+    node_type: Annotated[str, typer.Argument(metavar="TYPE", help="provider.type, type, or id.")],
+    output: Output = Form.TABLE,
+) -> None:
+    """Show one node type."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, TYPES, client.node_types.get(node_type))
+
+
+@prices.command("list")
+def list_prices(
+    run: typer.Context,
+    region: Annotated[str | None, typer.Option(help="An AWS region; default us-east-1.")] = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """List what EC2 costs in a region."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, PRICES, client.prices.list(region=region, page_size=200))

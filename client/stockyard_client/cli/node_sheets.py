@@ -1,0 +1,110 @@
+"""How records of nodes are tabulated."""
+
+from __future__ import annotations
+
+from stockyard_client.cli.output import Column, Sheet
+from stockyard_client.node_models import Applied, Candidate, NodeClaim, NodeProvider, NodeType, PriceOf
+
+
+def amount(value: float | None) -> str | None:
+    """A number without an empty fraction."""
+    return None if value is None else f"{value:.10g}"
+
+
+def dollars(value: float | None) -> str | None:
+    """USD an hour."""
+    return None if value is None else f"{value:.4f}"
+
+
+def capacity(node_type: NodeType) -> str | None:
+    """Nodes that are free, of how many; None where they are not limited."""
+    found = node_type.capacity
+    return None if found.total is None else f"{found.available}/{found.total}"
+
+
+def state(claim: NodeClaim) -> str:
+    """The phase, or that it is on its way out."""
+    return "Deleting" if claim.deleting else claim.phase
+
+
+def pairs_of(properties: dict[str, str]) -> str:
+    """``key=value`` texts in order of key."""
+    return " ".join(f"{key}={value}" for key, value in sorted(properties.items()))
+
+
+PROVIDERS: Sheet[NodeProvider] = Sheet(
+    (
+        Column("NAME", lambda p: p.name),
+        Column("KIND", lambda p: p.kind),
+        Column("PHASE", lambda p: p.phase),
+        Column("TYPES", lambda p: len(p.node_types)),
+        Column("CREATED", lambda p: p.created_at),
+        Column("ID", lambda p: p.id, wide=True),
+        Column("DISPLAY NAME", lambda p: p.display_name, wide=True),
+        Column("MESSAGE", lambda p: p.message, wide=True),
+    ),
+    lambda p: p.name,
+)
+TYPES: Sheet[NodeType] = Sheet(
+    (
+        Column("NAME", lambda t: t.name),
+        Column("CPU", lambda t: t.resources.get("cpu")),
+        Column("MEMORY", lambda t: t.resources.get("memory")),
+        Column("COST", lambda t: amount(t.cost)),
+        Column("USD/HOUR", lambda t: dollars(t.usd_hour)),
+        Column("CAPACITY", capacity),
+        Column("PHASE", lambda t: t.phase),
+        Column("ID", lambda t: t.id, wide=True),
+        Column("REASON", lambda t: t.reason, wide=True),
+        Column("PROPERTIES", lambda t: pairs_of(t.properties), wide=True),
+    ),
+    lambda t: t.name,
+)
+CLAIMS: Sheet[NodeClaim] = Sheet(
+    (
+        Column("NAME", lambda c: c.name),
+        Column("PHASE", state),
+        Column("REASON", lambda c: c.reason),
+        Column("CLUSTER", lambda c: c.cluster),
+        Column("TYPE", lambda c: c.type),
+        Column("NODE", lambda c: c.node_name),
+        Column("CREATED", lambda c: c.created_at),
+        Column("ID", lambda c: c.id, wide=True),
+        Column("PROVIDER", lambda c: c.provider, wide=True),
+        Column("USD/HOUR", lambda c: dollars((c.placement or {}).get("usd_hour")), wide=True),
+        Column("OPERATION", lambda c: c.operation_id, wide=True),
+        Column("MESSAGE", lambda c: c.message, wide=True),
+    ),
+    lambda c: c.name,
+)
+CANDIDATES: Sheet[Candidate] = Sheet(
+    (
+        Column("TYPE", lambda c: c.type),
+        Column("CAPACITY TYPE", lambda c: c.capacity_type),
+        Column("USD/HOUR", lambda c: dollars(c.usd_hour)),
+        Column("COST", lambda c: amount(c.cost)),
+        Column("RULED OUT BY", lambda c: c.rule),
+        Column("MESSAGE", lambda c: c.message),
+    ),
+    lambda c: c.type,
+)
+APPLIED: Sheet[Applied] = Sheet(
+    (
+        Column("KIND", lambda a: a.kind),
+        Column("NAME", lambda a: a.name),
+        Column("ACTION", lambda a: a.action),
+        Column("ID", lambda a: a.id, wide=True),
+        Column("OPERATION", lambda a: a.operation_id, wide=True),
+    ),
+    lambda a: f"{a.kind.lower()}/{a.name}",
+)
+PRICES: Sheet[PriceOf] = Sheet(
+    (
+        Column("NAME", lambda p: p.name),
+        Column("PRICE", lambda p: amount(p.price)),
+        Column("CURRENCY", lambda p: p.currency),
+        Column("UNIT", lambda p: p.unit),
+        Column("REGION", lambda p: p.region),
+    ),
+    lambda p: p.name,
+)

@@ -1,0 +1,112 @@
+"""What the API answers about nodes: providers, types, claims, and what applying manifests did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from stockyard_client.models import Condition, Model, Resource
+
+
+class NodeProvider(Resource):
+    """A source of nodes. ``phase`` is Pending, Available or Failed."""
+
+    id: str
+    name: str
+    kind: str = ""
+    display_name: str = ""
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    node_types: tuple[str, ...] = ()
+    warnings: tuple[dict[str, Any], ...] = ()
+    created_at: str | None = None
+
+
+class Capacity(Model):
+    """Nodes of a type; all None where they are not limited."""
+
+    total: int | None = None
+    claimed: int | None = None
+    available: int | None = None
+
+
+class NodeType(Resource):
+    """A kind of node on offer; ``name`` is ``provider.type``."""
+
+    id: str
+    name: str
+    type: str = ""
+    provider: str = ""
+    phase: str = ""
+    reason: str = ""
+    properties: dict[str, str] = Field(default_factory=dict)
+    resources: dict[str, str] = Field(default_factory=dict)
+    cost: float | None = None
+    usd_hour: float | None = None
+    capacity: Capacity = Capacity()
+
+
+class NodeClaim(Resource):
+    """One wanted, promised or existing node."""
+
+    id: str
+    name: str
+    cluster: str = ""
+    provider: str = ""
+    type: str = ""
+    phase: str
+    deleting: bool = False
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    placement: dict[str, Any] | None = None
+    node_name: str = ""
+    power: str = ""
+    created_at: str | None = None
+    operation_id: str | None = None
+
+
+class Candidate(Model):
+    """A node type, and the first rule that ruled it out for a claim; None: it fits."""
+
+    type: str
+    provider: str = ""
+    capacity_type: str | None = None
+    usd_hour: float | None = None
+    cost: float | None = None
+    rule: str | None = None
+    message: str = ""
+
+
+class Explanation(Model):
+    """Why a claim got its node type, or has none."""
+
+    claim: str
+    decided_at: str | None = None
+    chosen: dict[str, Any] | None = None
+    candidates: tuple[Candidate, ...] = ()
+    considered: dict[str, int] = Field(default_factory=dict)
+    message: str = ""
+
+
+class Applied(Model):
+    """What became of one manifest: created, changed or unchanged."""
+
+    kind: str
+    name: str
+    id: str
+    action: str
+    warnings: tuple[dict[str, Any], ...] = ()
+    operation_id: str | None = None
+
+
+class PriceOf(Model):
+    """What one thing costs in a region; ``price`` is None where it is not known."""
+
+    region: str
+    name: str
+    unit: str = "hour"
+    currency: str = "USD"
+    price: float | None = None

@@ -1,0 +1,139 @@
+"""Nodes as Python calls: providers, types, claims, manifests, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from stockyard_client.models import Operation, Plan
+from stockyard_client.node_models import Applied, Explanation, NodeClaim, NodeProvider, NodeType, PriceOf
+from stockyard_client.resources import Body, Collection, parsed, path
+
+
+class NodeProviders(Collection):
+    """Sources of nodes."""
+
+    name = "node-providers"
+
+    def create(self, body: Body, *, idempotency_key: str | None = None) -> NodeProvider:
+        """Adds a provider."""
+        answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
+        return self._one(NodeProvider, answer)
+
+    def plan_create(self, body: Body) -> Plan:
+        """What :meth:`create` would do."""
+        return self._plan("POST", path(self.name), body)
+
+    def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[NodeProvider]:
+        """All providers of the tenant, page by page."""
+        return self._pages(NodeProvider, query, page_size)
+
+    def get(self, provider: str) -> NodeProvider:
+        """One provider."""
+        return self._read(NodeProvider, provider)
+
+    def manifest(self, provider: str) -> dict[str, Any]:
+        """A provider as its manifest."""
+        return self._transport.send("GET", path(self.name, provider), query={"form": "manifest"}).object()
+
+    def update(self, provider: NodeProvider | str, changes: Body) -> NodeProvider:
+        """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
+        return self._update(NodeProvider, provider, changes)
+
+    def delete(self, provider: str) -> Operation:
+        """Removes a provider; 409 while claims or clusters use it."""
+        return self._started(self._transport.send("DELETE", path(self.name, provider)))
+
+    def plan_delete(self, provider: str) -> Plan:
+        """What :meth:`delete` would do."""
+        return self._plan("DELETE", path(self.name, provider))
+
+
+class NodeTypes(Collection):
+    """Kinds of nodes on offer."""
+
+    name = "node-types"
+
+    def list(self, *, provider: str | None = None, page_size: int | None = None, **query: Any) -> Iterator[NodeType]:
+        """All node types, or those of one provider, page by page."""
+        return self._pages(NodeType, {"provider": provider, **query}, page_size)
+
+    def get(self, node_type: str) -> NodeType:
+        """One node type, by id, ``provider.type``, or ``type`` where no other provider has it."""
+        return self._read(NodeType, node_type)
+
+
+class NodeClaims(Collection):
+    """Wanted, promised and existing nodes."""
+
+    name = "node-claims"
+
+    def create(self, body: Body, *, idempotency_key: str | None = None) -> NodeClaim:
+        """Asks for a node; the claim's ``operation_id`` is the work."""
+        answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
+        return self._one(NodeClaim, answer)
+
+    def plan_create(self, body: Body) -> Plan:
+        """The node type that would be chosen, its price, and what ruled the others out."""
+        return self._plan("POST", path(self.name), body)
+
+    def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[NodeClaim]:
+        """All claims, or those of a ``cluster``, ``provider``, ``phase`` or ``label``, page by page."""
+        return self._pages(NodeClaim, query, page_size)
+
+    def get(self, claim: str) -> NodeClaim:
+        """One claim."""
+        return self._read(NodeClaim, claim)
+
+    def manifest(self, claim: str) -> dict[str, Any]:
+        """A claim as its manifest."""
+        return self._transport.send("GET", path(self.name, claim), query={"form": "manifest"}).object()
+
+    def update(self, claim: NodeClaim | str, changes: Body) -> NodeClaim:
+        """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
+        return self._update(NodeClaim, claim, changes)
+
+    def delete(self, claim: str) -> Operation:
+        """Gives the node back, or gives the operation that does so already."""
+        return self._started(self._transport.send("DELETE", path(self.name, claim)))
+
+    def plan_delete(self, claim: str) -> Plan:
+        """What :meth:`delete` would remove and save."""
+        return self._plan("DELETE", path(self.name, claim))
+
+    def explain(self, claim: str) -> Explanation:
+        """Why the claim got its node type, or none."""
+        return parsed(Explanation, self._transport.send("GET", path(self.name, claim, "explanation")).object())
+
+    def power(self, claim: str, state: str) -> NodeClaim:
+        """Switches the machine ``On`` or ``Off``, or restarts it with ``Reboot``."""
+        answer = self._transport.send("POST", path(self.name, claim, "power"), body={"state": state})
+        return self._one(NodeClaim, answer)
+
+
+class Manifests(Collection):
+    """Documents of Kubernetes' form."""
+
+    name = "apply"
+
+    def apply(self, documents: Sequence[Body], *, idempotency_key: str | None = None) -> Sequence[Applied]:
+        """Makes what is not there and changes what differs; all are checked before one is stored."""
+        answer = self._transport.send(
+            "POST", path(self.name), body=[*documents], idempotency_key=idempotency_key
+        ).object()
+        return [parsed(Applied, one) for one in answer.get("results", ())]
+
+    def plan(self, documents: Sequence[Body]) -> Plan:
+        """What :meth:`apply` would do."""
+        answer = self._transport.send("POST", path(self.name), query={"dry_run": "true"}, body=[*documents]).object()
+        return parsed(Plan, answer.get("plan", {}))
+
+
+class Prices(Collection):
+    """What things cost."""
+
+    name = "prices"
+
+    def list(self, *, region: str | None = None, page_size: int | None = None, **query: Any) -> Iterator[PriceOf]:
+        """The catalogue of a region, page by page."""
+        return self._pages(PriceOf, {"region": region, **query}, page_size)

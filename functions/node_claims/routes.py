@@ -1,0 +1,244 @@
+"""Node claims over HTTP: ask for a node, see what becomes of it and why, give it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.manifests import claim_manifest
+from stockyard.domain.node_records import NodeClaim
+from stockyard.domain.node_views import node_claim_view
+from stockyard.domain.records import Operation
+from stockyard.domain.views import operation_view
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import LABEL, Query, tagged
+from stockyard.edge.route import Door, Roles
+from stockyard.errors import NotFound, PreconditionFailed, UnexpectedBehavior
+from stockyard.lifecycle.operation import progress
+from stockyard.operations.services import Services
+
+door = Door(
+    "node_claims",
+    keys=lambda caller: wiring.keys_of(caller.tenant),
+    audit=lambda caller, record: wiring.audit(caller.tenant, record),
+    page_key=wiring.page_key,
+)
+
+CHANGERS = Roles.OPERATOR | Roles.ADMIN | Roles.PLATFORM
+VIEW = "node_claims:NodeClaimView"
+PHASES = ("Pending", "Available", "Failed")
+FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
+
+
+def _shown(claim: NodeClaim, status: int, **more: Any) -> Answer:
+    return Answer(status, node_claim_view(claim), version=claim.version, subject=claim.id, **more)
+
+
+def _operation(services: Services, claim: NodeClaim) -> Answer:
+    operation = services.store.get(Operation, claim.operation_id or "")
+    if operation is None:
+        raise UnexpectedBehavior("The operation is not readable just now; the claim names it.")
+    return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=claim.id)
+
+
+@door.route(
+    "POST",
+    "/v1/node-claims",
+    summary="Claim a node",
+    action="CreateNodeClaim",
+    roles=CHANGERS,
+    body="node_claims:NodeClaimCreate",
+    answers={202: VIEW, 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan: the node type that would be chosen now, its price, and what"
+    " ruled the others out.",
+)
+def create(request: Request) -> Answer:
+    """The cheapest node type that fits is chosen in the background."""
+    from stockyard.operations.create_claim import NewClaim, create_claim
+
+    body = request.body
+    wanted = NewClaim(
+        name=body.name or "",
+        cluster_ref=body.cluster,
+        provider_ref=body.provider or "",
+        type_ref=body.type or "",
+        requirements=tuple(one.entry() for one in body.requirements),
+        resources={name: str(quantity) for name, quantity in body.resources.items()},
+        properties=dict(body.properties),
+        taints=tuple(one.entry() for one in body.taints),
+        startup_taints=tuple(one.entry() for one in body.startup_taints),
+        kubelet_args=dict(body.kubelet_args),
+        power=body.power,
+        priority=body.priority,
+        display_name=body.display_name,
+        document={"spec": {"type": body.type}} if body.type else {},
+        labels=dict(body.labels),
+        annotations=dict(body.annotations),
+    )
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        from stockyard.operations.explain_claim import plan_claim
+
+        return Answer.plan(plan_claim(services, wanted))
+    claim = request.claim
+    given = ids.make(ids.NODE_CLAIM, claim.moment, claim.randomness) if claim else None
+    made = create_claim(services, wanted, request.caller.actor, given)
+    return _shown(made, 202, location=f"/v1/operations/{made.operation_id}")
+
+
+@door.route(
+    "GET",
+    "/v1/node-claims",
+    summary="List node claims",
+    action="ListNodeClaims",
+    roles=Roles.READERS,
+    answers={200: VIEW},
+    query=(
+        Query("cluster", "Only claims of this cluster, by id or name."),
+        Query("provider", "Only claims that ask for this provider by name, or have a node of it."),
+        Query("phase", "Only claims in this phase.", values=PHASES),
+        LABEL,
+    ),
+    paged=True,
+)
+def list_claims(request: Request) -> Answer:
+    """The tenant's claims in order of id."""
+    services = wiring.services(request.caller.tenant)
+    clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
+    phase, label = request.query.get("phase"), request.query.get("label")
+
+    def wanted(claim: NodeClaim) -> bool:
+        of_cluster = clusters is None or bool(clusters & {claim.cluster_id, claim.cluster_ref})
+        placed = claim.placement.type.partition(".")[0] if claim.placement else None
+        return (
+            of_cluster
+            and (provider is None or provider in (claim.provider_ref, placed))
+            and tagged(claim.labels, label)
+        )
+
+    shown, following = filtered(
+        lambda after, limit: services.store.list(
+            NodeClaim, after=after, limit=limit, where={"phase": phase} if phase else None
+        ),
+        wanted,
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([node_claim_view(claim) for claim in shown], following)
+
+
+def _clusters(services: Services, named: str | None) -> set[str] | None:
+    """How claims may name a cluster: what was given, and the id and name of the cluster that it means."""
+    from stockyard.operations.advance import find
+
+    if named is None:
+        return None
+    try:
+        cluster = find(services, named)
+    except NotFound:
+        return {named}
+    return {named, cluster.id, cluster.name}
+
+
+@door.route(
+    "GET",
+    "/v1/node-claims/{id}",
+    summary="Get a node claim",
+    action="GetNodeClaim",
+    roles=Roles.READERS,
+    answers={200: "node_claims:NodeClaimDocument"},
+    query=(FORM,),
+)
+def get(request: Request) -> Answer:
+    """One claim, by id or name."""
+    from stockyard.operations.claims import find_claim
+
+    claim = find_claim(wiring.services(request.caller.tenant), request.params["id"])
+    if request.query.get("form"):
+        return Answer(200, claim_manifest(claim), version=claim.version)
+    return _shown(claim, 200)
+
+
+@door.route(
+    "PATCH",
+    "/v1/node-claims/{id}",
+    summary="Change a node claim",
+    action="ChangeNodeClaim",
+    roles=CHANGERS,
+    body="node_claims:NodeClaimPatch",
+    answers={200: VIEW},
+    if_match=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan.",
+)
+def change(request: Request) -> Answer:
+    """A JSON merge patch of labels, annotations, display name and power; the rest makes another node."""
+    from stockyard.operations.claims import change_claim, find_claim
+
+    services = wiring.services(request.caller.tenant)
+    claim = find_claim(services, request.params["id"])
+    fields = request.body.changes(claim)
+    if request.dry_run:
+        if claim.version != request.version:
+            raise PreconditionFailed(f"The claim is at version {claim.version}, not {request.version}.")
+        differing = {name: value for name, value in fields.items() if value != getattr(claim, name)}
+        changes = [{"pointer": f"/{n}", "before": getattr(claim, n), "after": v} for n, v in differing.items()]
+        return Answer.free_plan(changes=changes)
+    actor, request_id = request.caller.actor, request.request_id
+    return _shown(change_claim(services, claim.id, request.version, fields, actor, request_id), 200, audited=True)
+
+
+@door.route(
+    "DELETE",
+    "/v1/node-claims/{id}",
+    summary="Give a node back",
+    action="DeleteNodeClaim",
+    roles=CHANGERS,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    dry_run=True,
+)
+def delete(request: Request) -> Answer:
+    """In every state; a second request names the same operation."""
+    from stockyard.operations.delete_claim import delete_claim, plan_deletion
+
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        return Answer.plan(plan_deletion(services, request.params["id"]))
+    return _operation(services, delete_claim(services, request.params["id"], request.caller.actor))
+
+
+@door.route(
+    "GET",
+    "/v1/node-claims/{id}/explanation",
+    summary="Why a claim got its node type, or none",
+    action="ExplainNodeClaim",
+    roles=Roles.READERS,
+    answers={200: "node_claims:ExplanationView"},
+)
+def explanation(request: Request) -> Answer:
+    """For each node type the first rule that ruled it out."""
+    from stockyard.operations.explain_claim import explain_claim
+
+    return Answer(200, explain_claim(wiring.services(request.caller.tenant), request.params["id"]))
+
+
+@door.route(
+    "POST",
+    "/v1/node-claims/{id}/power",
+    summary="Switch a node's machine on or off, or restart it",
+    action="PowerNodeClaim",
+    roles=CHANGERS,
+    body="node_claims:PowerChange",
+    answers={202: VIEW},
+    idempotent=True,
+)
+def power(request: Request) -> Answer:
+    """What the machine shall do; `power_observed` is what it does."""
+    from stockyard.operations.power_claim import power_claim
+
+    services = wiring.services(request.caller.tenant)
+    return _shown(power_claim(services, request.params["id"], request.body.state, request.caller.actor), 202)

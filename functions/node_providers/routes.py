@@ -1,0 +1,285 @@
+"""Node providers over HTTP, their node types, what they set up for clusters, and which types a tenant may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.declared_types import declared
+from stockyard.domain.manifests import ProviderDocument, provider_manifest, provider_warnings
+from stockyard.domain.node_records import NodeEnvironment, NodeProvider
+from stockyard.domain.node_views import node_environment_view, node_provider_view, remarks
+from stockyard.domain.views import operation_view
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import LABEL, Query, tagged
+from stockyard.edge.route import Door, Roles
+from stockyard.errors import NotFound, PreconditionFailed
+from stockyard.lifecycle.operation import progress
+
+door = Door(
+    "node_providers",
+    keys=lambda caller: wiring.keys_of(caller.tenant),
+    audit=lambda caller, record: wiring.audit(caller.tenant, record),
+    page_key=wiring.page_key,
+)
+
+CHANGERS = Roles.ADMIN | Roles.PLATFORM
+VIEW = "node_providers:NodeProviderView"
+KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI")
+FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
+
+
+def _shown(provider: NodeProvider, status: int, **more: Any) -> Answer:
+    return Answer(status, node_provider_view(provider), version=provider.version, subject=provider.id, **more)
+
+
+@door.route(
+    "POST",
+    "/v1/node-providers",
+    summary="Add a node provider",
+    action="CreateNodeProvider",
+    roles=CHANGERS,
+    body="node_providers:NodeProviderCreate",
+    answers={201: VIEW, 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+    description="Kinds that are not built yet are kept: their node types are listed and their claims wait.",
+)
+def create(request: Request) -> Answer:
+    """A source of nodes, with the node types that its document declares."""
+    from stockyard.operations.node_providers import create_provider, plan_creation
+
+    body = request.body
+    document = ProviderDocument(
+        name=body.name,
+        kind=body.kind,
+        block=body.block(),
+        display_name=body.display_name,
+        properties=dict(body.properties),
+        price_per_cost_unit=body.price_per_cost_unit,
+        labels=dict(body.labels),
+        annotations=dict(body.annotations),
+    )
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        provider = plan_creation(services, document)
+        creates = [{"kind": "node-provider", "name": provider.name}]
+        creates += [{"kind": "node-type", "name": f"{provider.name}.{one.name}"} for one in declared(provider)]
+        return Answer.free_plan(
+            creates=creates, warnings=remarks(provider_warnings(provider, ("spec",), ("properties",)))
+        )
+    claim = request.claim
+    given = ids.make(ids.NODE_PROVIDER, claim.moment, claim.randomness) if claim else None
+    provider = create_provider(services, document, request.caller.actor, given)
+    return _shown(provider, 201, location=f"/v1/node-providers/{provider.id}")
+
+
+@door.route(
+    "GET",
+    "/v1/node-providers",
+    summary="List node providers",
+    action="ListNodeProviders",
+    roles=Roles.READERS,
+    answers={200: VIEW},
+    query=(Query("kind", "Only providers of this kind.", values=KINDS), LABEL),
+    paged=True,
+)
+def list_providers(request: Request) -> Answer:
+    """The tenant's providers in order of id."""
+    store = wiring.registry().store(request.caller.tenant)
+    kind, label = request.query.get("kind"), request.query.get("label")
+    shown, following = filtered(
+        lambda after, limit: store.list(NodeProvider, after=after, limit=limit, where={"kind": kind} if kind else None),
+        lambda provider: tagged(provider.labels, label),
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([node_provider_view(provider) for provider in shown], following)
+
+
+@door.route(
+    "GET",
+    "/v1/node-providers/{id}",
+    summary="Get a node provider",
+    action="GetNodeProvider",
+    roles=Roles.READERS,
+    answers={200: "node_providers:NodeProviderDocument"},
+    query=(FORM,),
+)
+def get(request: Request) -> Answer:
+    """One provider, by id or name."""
+    from stockyard.operations.node_providers import find_provider
+
+    provider = find_provider(wiring.services(request.caller.tenant), request.params["id"])
+    if request.query.get("form"):
+        return Answer(200, provider_manifest(provider), version=provider.version)
+    return _shown(provider, 200)
+
+
+@door.route(
+    "PATCH",
+    "/v1/node-providers/{id}",
+    summary="Change a node provider",
+    action="ChangeNodeProvider",
+    roles=CHANGERS,
+    body="node_providers:NodeProviderPatch",
+    answers={200: VIEW},
+    if_match=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan.",
+)
+def change(request: Request) -> Answer:
+    """A JSON merge patch; nodes that are there stay."""
+    from stockyard.operations.node_providers import change_provider, changed_provider, find_provider
+
+    services = wiring.services(request.caller.tenant)
+    provider = find_provider(services, request.params["id"])
+    fields = request.body.changes(provider)
+    if request.dry_run:
+        changed = changed_provider(services, provider, request.version, fields)
+        differing = [name for name in fields if getattr(changed, name) != getattr(provider, name)]
+        before, after = node_provider_view(provider), node_provider_view(changed)
+        changes = [{"pointer": f"/{name}", "before": before[name], "after": after[name]} for name in differing]
+        return Answer.free_plan(changes=changes, warnings=after["warnings"])
+    actor, request_id = request.caller.actor, request.request_id
+    return _shown(change_provider(services, provider.id, request.version, fields, actor, request_id), 200, audited=True)
+
+
+@door.route(
+    "DELETE",
+    "/v1/node-providers/{id}",
+    summary="Remove a node provider",
+    action="DeleteNodeProvider",
+    roles=CHANGERS,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    dry_run=True,
+)
+def delete(request: Request) -> Answer:
+    """Only when no claim and no cluster uses it. The operation has succeeded already when it is answered."""
+    from stockyard.operations.node_providers import check_unused, delete_provider, find_provider
+
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        provider = find_provider(services, request.params["id"])
+        check_unused(services, provider)
+        return Answer.free_plan(deletes=[{"kind": "node-provider", "name": provider.name}])
+    operation = delete_provider(services, request.params["id"], request.caller.actor)
+    return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
+
+
+@door.route(
+    "GET",
+    "/v1/node-types",
+    summary="List node types",
+    action="ListNodeTypes",
+    roles=Roles.READERS,
+    answers={200: "node_types:NodeTypeView"},
+    query=(Query("provider", "Only types of this provider, by id or name."),),
+    paged=True,
+)
+def list_node_types(request: Request) -> Answer:
+    """Declared and discovered ones, in order of name."""
+    from stockyard.operations.node_types import list_types
+
+    services, page = wiring.services(request.caller.tenant), request.page
+    shown, following = list_types(services, provider=request.query.get("provider"), after=page.after, limit=page.size)
+    return Answer.listing(shown, following)
+
+
+@door.route(
+    "GET",
+    "/v1/node-types/{id}",
+    summary="Get a node type",
+    action="GetNodeType",
+    roles=Roles.READERS,
+    answers={200: "node_types:NodeTypeView"},
+    description="By id, by its name `provider.type`, or by `type` alone where no other provider has it.",
+)
+def get_node_type(request: Request) -> Answer:
+    """One node type."""
+    from stockyard.operations.node_types import get_type
+
+    found = get_type(wiring.services(request.caller.tenant), request.params["id"])
+    return Answer(200, found, version=found["version"])
+
+
+@door.route(
+    "GET",
+    "/v1/node-environments",
+    summary="List node environments",
+    action="ListNodeEnvironments",
+    roles=Roles.READERS,
+    answers={200: "node_environments:NodeEnvironmentView"},
+    query=(
+        Query("cluster", "Only those of this cluster, by id."),
+        Query("provider", "Only those of this provider, by id."),
+    ),
+    paged=True,
+)
+def list_environments(request: Request) -> Answer:
+    """What providers have set up for clusters, in order of id."""
+    store = wiring.registry().store(request.caller.tenant)
+    where = {f"{name}_id": request.query[name] for name in ("cluster", "provider") if name in request.query}
+    page = store.list(NodeEnvironment, after=request.page.after, limit=request.page.size, where=where or None)
+    return Answer.listing([node_environment_view(one) for one in page.items], page.next_id)
+
+
+@door.route(
+    "GET",
+    "/v1/node-environments/{id}",
+    summary="Get a node environment",
+    action="GetNodeEnvironment",
+    roles=Roles.READERS,
+    answers={200: "node_environments:NodeEnvironmentView"},
+)
+def get_environment(request: Request) -> Answer:
+    """One environment, by its id."""
+    found = wiring.registry().store(request.caller.tenant).get(NodeEnvironment, request.params["id"])
+    if found is None:
+        raise NotFound(f"There is no node environment {request.params['id']}.")
+    return Answer(200, node_environment_view(found), version=found.version)
+
+
+@door.route(
+    "GET",
+    "/v1/allowed-node-types",
+    summary="Get the node types that the tenant may use",
+    action="GetAllowedNodeTypes",
+    roles=Roles.READERS,
+    answers={200: "allowed_types:AllowedNodeTypesView"},
+)
+def get_allowed(request: Request) -> Answer:
+    """All of them unless the platform has set a list."""
+    from stockyard.operations.allowed_types import allowed_view
+
+    view = allowed_view(wiring.services(request.caller.tenant))
+    return Answer(200, view, version=view["version"])
+
+
+@door.route(
+    "PUT",
+    "/v1/allowed-node-types",
+    summary="Set the node types that the tenant may use",
+    action="SetAllowedNodeTypes",
+    roles=Roles.PLATFORM,
+    body="allowed_types:AllowedNodeTypesPut",
+    answers={200: "allowed_types:AllowedNodeTypesView"},
+    if_match=True,
+    dry_run=True,
+    description="If-Match is the version that is shown, 0 while nothing is set. With `dry_run`: a plan.",
+)
+def set_allowed(request: Request) -> Answer:
+    """Nodes that are there stay; the list is for those that are chosen from now on."""
+    from stockyard.operations.allowed_types import allowed_view, set_allowed_types
+
+    services, allowed = wiring.services(request.caller.tenant), request.body.allowed
+    if request.dry_run:
+        now = allowed_view(services)
+        if now["version"] != request.version:
+            raise PreconditionFailed(f"The allowed node types are at version {now['version']}, not {request.version}.")
+        change = {"pointer": "/allowed", "before": now["allowed"], "after": allowed}
+        return Answer.free_plan(changes=[change] if now["allowed"] != allowed else [])
+    view = set_allowed_types(services, allowed, request.version)
+    return Answer(200, view, version=int(view["version"]), subject="allowed-node-types")

@@ -1,0 +1,27 @@
+"""The door of the table's stream and of the minute schedule: claims that wait are bound to node types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from stockyard import wiring
+
+logger = Logger()
+
+
+def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Stream records name claims that are new or have to be placed again; anything else is the schedule.
+
+    Records may come twice, late and in any order: a claim is written only at the version that was read. What fails
+    is tried again as a whole by the stream, and once a minute while the claim waits.
+    """
+    scheduler = wiring.scheduler()
+    records = event.get("Records")
+    if records is None:
+        report = scheduler.overdue(wiring.clock().now())
+    else:
+        report = scheduler.woken(wiring.claims_of(records), wiring.clock().now())
+    logger.info("scheduled", extra=dict(report))
+    return dict(report)

@@ -1,0 +1,37 @@
+"""Manifests, and what applying some of them did, as callers see them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from stockyard.domain.models.base import View
+from stockyard.domain.models.plan import Remark
+
+
+class ManifestView(View):
+    """A document of Kubernetes' form, as it came after the normalizations of docs/objects.md."""
+
+    api_version: str = Field(alias="apiVersion")
+    kind: str
+    metadata: dict[str, Any]
+    spec: dict[str, Any]
+
+
+class AppliedView(View):
+    """What became of one document. ``operation_id`` is the work that it started, if any."""
+
+    kind: str
+    name: str
+    id: str
+    action: Literal["created", "changed", "unchanged"]
+    warnings: list[Remark]
+    operation_id: str | None
+
+
+class AppliedListView(View):
+    """What became of each document, in their order."""
+
+    results: list[AppliedView]
+    warnings: list[Remark]

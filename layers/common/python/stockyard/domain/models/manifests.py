@@ -1,0 +1,238 @@
+"""Manifests as they are sent: their forms, read into documents of providers and claims."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, RootModel, StringConstraints, field_validator, model_validator
+
+from stockyard.domain import manifests
+from stockyard.domain.manifests import OWN
+from stockyard.domain.models import fields, patterns
+from stockyard.domain.models.base import refuse
+from stockyard.domain.models.foreign_blocks import BcmBlock, ClusterApiBlock, KubeVirtBlock, Metal3Block, TerraformBlock
+from stockyard.domain.models.node_claims import Power, Priority
+from stockyard.domain.models.node_fields import (
+    Annotations,
+    Camel,
+    CamelRequirements,
+    DisplayName,
+    DnsLabel,
+    KubeletArgs,
+    Properties,
+    Reference,
+    Resources,
+    Taints,
+)
+from stockyard.domain.models.node_providers import UnitPrice
+from stockyard.domain.models.own_blocks import Ec2Block, SimulatedBlock
+
+MAX_DOCUMENTS = 100
+Raw = dict[str, Any]
+_MADE_BY_A_SERVER = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+
+class Manifests(RootModel[Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_DOCUMENTS)]]):
+    """Manifests: one as an object, or several as a list. YAML has them as documents of one stream."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_list(cls, document: Any) -> Any:
+        return [document] if isinstance(document, dict) else document
+
+
+class Metadata(Camel):
+    """Names and labels; what a server fills in is not looked at."""
+
+    name: DnsLabel
+    namespace: DnsLabel | None = None
+    labels: fields.Labels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sent(cls, document: Any) -> Any:
+        if isinstance(document, dict):
+            return {key: value for key, value in document.items() if key not in _MADE_BY_A_SERVER}
+        return document
+
+    @model_validator(mode="after")
+    def _one_namespace(self) -> Self:
+        if self.namespace and self.labels.get(manifests.NAMESPACE, self.namespace) != self.namespace:
+            raise refuse((("labels", manifests.NAMESPACE), "is not the namespace of the manifest"))
+        return self
+
+    def kept_labels(self) -> dict[str, str]:
+        """The labels, the namespace among them."""
+        return {**self.labels, **({manifests.NAMESPACE: self.namespace} if self.namespace else {})}
+
+
+class ProviderSpec(Camel):
+    """What a node provider is, in every form."""
+
+    display_name: DisplayName = ""
+    properties: Properties = Field(default_factory=dict)
+    terraform: TerraformBlock | None = None
+    kube_virt: KubeVirtBlock | None = None
+    bcm: BcmBlock | None = None
+    metal3: Metal3Block | None = None
+    cluster_api: ClusterApiBlock | None = Field(None, alias="clusterAPI")
+
+    @model_validator(mode="after")
+    def _one_block(self) -> Self:
+        if len(self.blocks()) != 1:
+            given = ", ".join(self.blocks()) or "none"
+            raise ValueError(f"a node provider has exactly one block that says its kind, not {given}")
+        return self
+
+    def blocks(self) -> dict[str, Camel]:
+        """The blocks that are given, by kind."""
+        named = {field.alias or name: getattr(self, name) for name, field in type(self).model_fields.items()}
+        return {name: value for name, value in named.items() if isinstance(value, Camel)}
+
+
+class ForeignProviderSpec(ProviderSpec):
+    """The published kinds."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published(cls, document: Any) -> Any:
+        ours = [name for name in ("ec2", "simulated", "pricePerCostUnit") if name in document]
+        if ours:
+            raise refuse(*(((name,), f"only a NodeProvider of {OWN} has this") for name in ours))
+        return document
+
+
+class OwnProviderSpec(ProviderSpec):
+    """All kinds, and what makes a cost money."""
+
+    ec2: Ec2Block | None = None
+    simulated: SimulatedBlock | None = None
+    price_per_cost_unit: UnitPrice | None = None
+
+
+class PowerState(Camel):
+    """Whether the machine shall run."""
+
+    state: Literal["On", "Off", ""] = "On"
+
+
+class VClusterClaimSpec(Camel):
+    """A claim as vCluster's platform has it."""
+
+    display_name: DisplayName = ""
+    owner: Raw | None = None
+    access: Annotated[list[Raw], Field(max_length=64)] | None = None
+    provider_ref: DnsLabel | None = None
+    type_ref: Reference | None = None
+    environment_ref: Reference | None = None
+    properties: Properties = Field(default_factory=dict)
+    v_cluster_ref: Reference | None = None
+    control_plane: bool = False
+    taints: Taints = Field(default_factory=list)
+    startup_taints: Taints = Field(default_factory=list)
+    kubelet_args: KubeletArgs = Field(default_factory=dict)
+    profile_ref: Reference | None = None
+    desired_capacity: Resources = Field(default_factory=dict)
+    requirements: CamelRequirements = Field(default_factory=list)
+    power: PowerState = Field(default_factory=PowerState)
+
+
+class NodeClassRef(Camel):
+    """The node class of a Karpenter; it is kept and not used."""
+
+    group: Annotated[str, StringConstraints(max_length=253)]
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=63)]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+
+
+class Requests(Camel):
+    """Resources that pods ask for."""
+
+    requests: Resources = Field(default_factory=dict)
+
+
+class KarpenterClaimSpec(Camel):
+    """A claim as Karpenter has it."""
+
+    requirements: CamelRequirements
+    resources: Requests = Field(default_factory=Requests)
+    taints: Taints = Field(default_factory=list)
+    startup_taints: Taints = Field(default_factory=list)
+    node_class_ref: NodeClassRef
+    termination_grace_period: Annotated[str, StringConstraints(pattern=patterns.DURATION)] | None = None
+    expire_after: Annotated[str, StringConstraints(pattern=patterns.DURATION_OR_NEVER)] = "720h"
+
+
+class OwnClaimSpec(Camel):
+    """A claim of our own form."""
+
+    cluster: Reference
+    provider: DnsLabel | None = None
+    type: Reference | None = None
+    requirements: CamelRequirements = Field(default_factory=list)
+    resources: Resources = Field(default_factory=dict)
+    properties: Properties = Field(default_factory=dict)
+    taints: Taints = Field(default_factory=list)
+    startup_taints: Taints = Field(default_factory=list)
+    kubelet_args: KubeletArgs = Field(default_factory=dict)
+    power: Power = "On"
+    priority: Priority = 0
+    display_name: DisplayName = ""
+
+
+class Manifest(Camel):
+    """What every manifest has."""
+
+    api_version: str
+    kind: str
+    metadata: Metadata
+    status: Any = None
+
+    @field_validator("status")
+    @classmethod
+    def _is_not_asked_for(cls, _: Any) -> None:
+        return None
+
+
+class ForeignProvider(Manifest):
+    """A NodeProvider of ``management.loft.sh/v1``."""
+
+    spec: ForeignProviderSpec
+
+
+class OwnProvider(Manifest):
+    """A NodeProvider of ``stockyard/v1``."""
+
+    spec: OwnProviderSpec
+
+
+class VClusterClaim(Manifest):
+    """A NodeClaim of ``management.loft.sh/v1``."""
+
+    spec: VClusterClaimSpec
+
+
+class KarpenterClaim(Manifest):
+    """A NodeClaim of ``karpenter.sh/v1``."""
+
+    spec: KarpenterClaimSpec
+
+
+class OwnClaim(Manifest):
+    """A NodeClaim of ``stockyard/v1``."""
+
+    spec: OwnClaimSpec

@@ -1,0 +1,213 @@
+"""Node claims as callers send and see them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, RootModel, field_validator, model_validator
+
+from stockyard.domain.models import fields
+from stockyard.domain.models.base import Input, View, not_null, read, refuse
+from stockyard.domain.models.cluster_views import ConditionView
+from stockyard.domain.models.manifest_views import ManifestView
+from stockyard.domain.models.node_fields import (
+    Annotations,
+    DisplayName,
+    DnsLabel,
+    KubeletArgs,
+    Properties,
+    Reference,
+    Requirements,
+    Resources,
+    Taints,
+)
+from stockyard.domain.models.node_providers import merged
+from stockyard.domain.node_records import NodeClaim
+
+Power = Literal["On", "Off"]
+Priority = Annotated[int, Field(ge=-100, le=100)]
+_CHANGEABLE = ("display_name", "labels", "annotations", "power")
+
+
+class NodeClaimCreate(Input):
+    """One wanted node. Without a ``provider`` it is the cheapest of all that fit; without a ``name`` it gets one."""
+
+    name: DnsLabel | None = None
+    cluster: Reference
+    provider: DnsLabel | None = None
+    type: Reference | None = None
+    requirements: Requirements = Field(default_factory=list)
+    resources: Resources = Field(default_factory=dict)
+    properties: Properties = Field(default_factory=dict)
+    taints: Taints = Field(default_factory=list)
+    startup_taints: Taints = Field(default_factory=list)
+    kubelet_args: KubeletArgs = Field(default_factory=dict)
+    power: Power = "On"
+    priority: Priority = 0
+    display_name: DisplayName = ""
+    labels: fields.Labels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+
+
+class _Changed(Input):
+    """What a patch makes of a claim's changeable fields."""
+
+    display_name: DisplayName = ""
+    power: Power = "On"
+    labels: fields.Labels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+
+
+class NodeClaimPatch(Input):
+    """A JSON merge patch of a node claim: absent means as it was, null removes."""
+
+    display_name: DisplayName | None = Field(None, json_schema_extra=not_null)
+    power: Power | None = Field(None, json_schema_extra=not_null)
+    labels: dict[str, fields.LabelValue | None] | None = None
+    annotations: dict[str, str | None] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fixed(cls, document: Any) -> Any:
+        if isinstance(document, dict):
+            fixed = set(NodeClaimCreate.model_fields) - set(_CHANGEABLE)
+            faults = [((name,), "cannot be changed after creation") for name in document if name in fixed]
+            if faults:
+                raise refuse(*faults)
+        return document
+
+    @field_validator("display_name", "power")
+    @classmethod
+    def _stays(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("cannot be removed")
+        return value
+
+    def changes(self, claim: NodeClaim) -> dict[str, Any]:
+        """The record's fields that this patch gives, whole. Raises ``InvalidInput`` for what they then would be."""
+        given = self.model_fields_set
+        whole: dict[str, Any] = {name: getattr(self, name) for name in ("display_name", "power") if name in given}
+        for name in ("labels", "annotations"):
+            if name in given:
+                whole[name] = merged(getattr(claim, name), getattr(self, name))
+        read(_Changed, whole)
+        return whole
+
+
+class PowerChange(Input):
+    """What the machine of a claim shall do. ``Reboot`` is done once."""
+
+    state: Literal["On", "Off", "Reboot"]
+
+
+class RequirementView(View):
+    """What a node must be."""
+
+    key: str
+    operator: str
+    values: list[str]
+    min_values: int | None
+
+
+class PlacementOption(View):
+    """A way to get the node, the cheapest first."""
+
+    type: str
+    capacity_type: str
+    zones: list[str]
+    usd_hour: float | None
+    cost: float
+
+
+class PlacementView(View):
+    """What the scheduler decided, and what it decided from: ``considered`` counts the types by what ruled them out."""
+
+    type: str
+    capacity_type: str
+    zones: list[str]
+    usd_hour: float | None
+    cost: float
+    decided_at: str
+    attempt: int
+    options: list[PlacementOption]
+    considered: dict[str, int]
+
+
+class NodeClaimView(View):
+    """One wanted, promised or existing node. ``type`` is filled by the scheduler unless the claim asked for one."""
+
+    id: str
+    name: str
+    cluster: str
+    cluster_id: str | None
+    provider: str
+    type: str
+    environment: str
+    display_name: str
+    requirements: list[RequirementView]
+    resources: dict[str, str]
+    properties: dict[str, str]
+    taints: list[dict[str, Any]]
+    startup_taints: list[dict[str, Any]]
+    kubelet_args: dict[str, str]
+    control_plane: bool
+    power: str
+    power_observed: str
+    priority: int
+    form: Literal["stockyard", "vcluster", "karpenter"]
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    phase: Literal["Pending", "Available", "Failed"]
+    deleting: bool
+    reason: str
+    message: str
+    conditions: list[ConditionView]
+    placement: PlacementView | None
+    machine_id: str
+    node_name: str
+    node_labels: dict[str, str]
+    remaining: list[str]
+    created_by: str
+    created_at: str
+    updated_at: str
+    version: int
+    operation_id: str | None
+
+
+class NodeClaimDocument(RootModel[NodeClaimView | ManifestView]):
+    """A node claim, or with ``form=manifest`` its manifest."""
+
+
+class ChosenView(View):
+    """The way that was chosen."""
+
+    type: str
+    provider: str
+    capacity_type: str
+    zones: list[str]
+    usd_hour: float | None
+    cost: float
+
+
+class CandidateView(View):
+    """A node type and the first rule that ruled it out; null: it fits."""
+
+    type: str
+    provider: str
+    capacity_type: str | None
+    usd_hour: float | None
+    cost: float | None
+    rule: str | None
+    message: str
+
+
+class ExplanationView(View):
+    """Why a claim got its node type, or why it has none. ``considered`` counts the types by rule."""
+
+    claim: str
+    decided_at: str | None
+    chosen: ChosenView | None
+    options: list[PlacementOption]
+    candidates: list[CandidateView]
+    considered: dict[str, int]
+    message: str

@@ -1,0 +1,148 @@
+"""Parts that the documents of node providers and node claims share: quantities, properties, requirements, taints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.alias_generators import to_camel
+
+from stockyard.domain.models import fields, patterns
+from stockyard.domain.models.base import Input, refuse
+from stockyard.domain.node_types import is_setting, parse_property
+from stockyard.domain.quantities import milli
+from stockyard.domain.requirements import MOST_MIN_VALUES, Requirement
+
+MAX_REQUIREMENTS = 100
+MAX_VALUES = 200
+MAX_PROPERTY = 4096
+MAX_ANNOTATIONS = 32 * 1024
+"""Characters of all annotations together."""
+
+
+class Camel(Input):
+    """Base of what a manifest holds: its fields have the names that Kubernetes documents have."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+def _quantity(value: Any) -> Any:
+    # before the types of the union are tried, whose names would end up in the pointer
+    if milli(value) < 0:
+        raise ValueError("must not be negative")
+    return value
+
+
+def _keys(named: dict[str, Any]) -> dict[str, Any]:
+    faults = [((key,), fault) for key in named if (fault := fields.label_key_fault(key))]
+    if faults:
+        raise refuse(*faults)
+    return named
+
+
+def is_parameter(key: str) -> bool:
+    """Whether a property is a provider's own setting, which may be any text: its key is of ``vcluster.com``."""
+    return is_setting(key) or key.startswith("vcluster.com/")
+
+
+def _properties(properties: dict[str, str]) -> dict[str, str]:
+    faults: list[tuple[tuple[str | int, ...], str]] = []
+    for key, text in properties.items():
+        fault = fields.label_key_fault(key)
+        if fault is None and "\x00" in text:
+            fault = "must not have a NUL character"
+        if fault is None and not is_parameter(key):
+            try:
+                parse_property(key, text)
+            except ValueError as error:
+                fault = str(error).partition(": ")[2]
+        if fault is not None:
+            faults.append(((key,), fault))
+    if faults:
+        raise refuse(*faults)
+    return properties
+
+
+def _annotations(annotations: dict[str, str]) -> dict[str, str]:
+    _keys(annotations)
+    if sum(len(key) + len(text) for key, text in annotations.items()) > MAX_ANNOTATIONS:
+        raise ValueError(f"annotations have at most {MAX_ANNOTATIONS} characters together")
+    return annotations
+
+
+DnsLabel = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=patterns.DNS_LABEL)]
+"""What Kubernetes calls a DNS label."""
+Quantity = Annotated[str | int | float, BeforeValidator(_quantity)]
+"""A Kubernetes quantity that is not negative: ``2``, ``500m``, ``4Gi``."""
+Resources = Annotated[dict[str, Quantity], Field(max_length=64), AfterValidator(_keys)]
+Property = Annotated[str, StringConstraints(max_length=MAX_PROPERTY)]
+Properties = Annotated[dict[str, Property], Field(max_length=128), AfterValidator(_properties)]
+"""Each value is one label value, a comma list of them, or ``*``; a provider's own settings are any text."""
+Annotations = Annotated[dict[str, str], Field(max_length=64), AfterValidator(_annotations)]
+DisplayName = Annotated[str, StringConstraints(max_length=256), AfterValidator(fields.no_nul)]
+KubeletArgs = Annotated[
+    dict[
+        Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")],
+        Annotated[str, StringConstraints(max_length=1024), AfterValidator(fields.no_nul)],
+    ],
+    Field(max_length=64),
+]
+Reference = Annotated[str, StringConstraints(min_length=1, max_length=160, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
+"""The name or id of another resource."""
+
+
+class RequirementInput(Input):
+    """What a node must be. ``operator`` is In where none is given."""
+
+    key: fields.LabelKey
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "NotExists", "Gt", "Lt", "Gte", "Lte"] = "In"
+    values: Annotated[list[fields.LabelValue], Field(max_length=MAX_VALUES)] = Field(default_factory=list)
+    min_values: Annotated[int, Field(ge=1, le=MOST_MIN_VALUES)] | None = None
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        Requirement.of(self.operator, self.values, self.min_values)
+        return self
+
+    def entry(self) -> dict[str, Any]:
+        """The requirement as the core reads it; ``values`` and ``minValues`` are there when they say something."""
+        found: dict[str, Any] = {"key": self.key, "operator": self.operator}
+        if self.values:
+            found["values"] = list(self.values)
+        if self.min_values is not None:
+            found["minValues"] = self.min_values
+        return found
+
+
+class TaintInput(Input):
+    """A taint of the node."""
+
+    key: fields.LabelKey
+    value: fields.LabelValue | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+    def entry(self) -> dict[str, Any]:
+        """The taint as Kubernetes has it."""
+        value = {} if self.value is None else {"value": self.value}
+        return {"key": self.key, **value, "effect": self.effect}
+
+
+def _taints(taints: list[Any]) -> list[Any]:
+    pairs = [(one.key, one.effect) for one in taints]
+    faults = [((place,), "the key has this effect already") for place, one in enumerate(pairs) if one in pairs[:place]]
+    if faults:
+        raise refuse(*faults)
+    return taints
+
+
+Requirements = Annotated[list[RequirementInput], Field(max_length=MAX_REQUIREMENTS)]
+Taints = Annotated[list[TaintInput], Field(max_length=50), AfterValidator(_taints)]
+
+
+class CamelRequirement(RequirementInput):
+    """The same in a manifest, where it is ``minValues``."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+CamelRequirements = Annotated[list[CamelRequirement], Field(max_length=MAX_REQUIREMENTS)]

@@ -1,0 +1,118 @@
+"""Node providers as callers send and see them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, RootModel, field_validator
+
+from stockyard.domain.models import fields
+from stockyard.domain.models.base import Input, View, not_null, read
+from stockyard.domain.models.cluster_views import ConditionView
+from stockyard.domain.models.manifest_views import ManifestView
+from stockyard.domain.models.node_blocks import BLOCKS, block_document
+from stockyard.domain.models.node_fields import Annotations, DisplayName, DnsLabel, Properties, Property
+from stockyard.domain.models.plan import Remark
+from stockyard.domain.node_records import NodeProvider
+
+Kind = Literal["ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI"]
+UnitPrice = Annotated[float, Field(gt=0, le=1_000_000)]
+
+
+def _block(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The block as it is stored. Raises ``InvalidInput`` below ``/spec``."""
+    return block_document(read(BLOCKS[kind], spec, at=("spec",)))
+
+
+class NodeProviderCreate(Input):
+    """A node provider to add. ``spec`` is the block of its kind, as in a manifest: see docs/objects.md."""
+
+    name: DnsLabel
+    kind: Kind
+    display_name: DisplayName = ""
+    properties: Properties = Field(default_factory=dict)
+    price_per_cost_unit: UnitPrice | None = None
+    spec: dict[str, Any]
+    labels: fields.Labels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+
+    def block(self) -> dict[str, Any]:
+        """The block as it is stored. Raises ``InvalidInput`` with a pointer per fault."""
+        return _block(self.kind, self.spec)
+
+
+class NodeProviderPatch(Input):
+    """A JSON merge patch of a node provider: absent means as it was, null removes."""
+
+    display_name: DisplayName | None = Field(None, json_schema_extra=not_null)
+    properties: dict[str, Property | None] | None = None
+    price_per_cost_unit: UnitPrice | None = None
+    spec: dict[str, Any] | None = Field(None, json_schema_extra=not_null)
+    labels: dict[str, fields.LabelValue | None] | None = None
+    annotations: dict[str, str | None] | None = None
+
+    @field_validator("display_name", "spec")
+    @classmethod
+    def _stays(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("cannot be removed")
+        return value
+
+    def changes(self, provider: NodeProvider) -> dict[str, Any]:
+        """The record's fields that this patch gives, whole. Raises ``InvalidInput`` for what they then would be."""
+        given = self.model_fields_set
+        whole: dict[str, Any] = {
+            name: getattr(self, name) for name in ("display_name", "price_per_cost_unit") if name in given
+        }
+        for name in ("properties", "labels", "annotations"):
+            if name in given:
+                whole[name] = merged(getattr(provider, name), getattr(self, name))
+        if self.spec is not None:
+            whole["spec"] = merged(provider.spec[provider.kind], self.spec)
+        checked = read(NodeProviderCreate, {"name": provider.name, "kind": provider.kind, "spec": {}, **whole})
+        if self.spec is not None:
+            whole["spec"] = {provider.kind: checked.block()}
+        return whole
+
+
+def merged(current: Any, patch: Any) -> Any:
+    """``current`` after a JSON merge patch (RFC 7396); None in its place makes an empty object."""
+    if patch is None:
+        return {}
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(current) if isinstance(current, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), value)
+    return found
+
+
+class NodeProviderView(View):
+    """A source of nodes. ``node_types`` are the names of those that its document has."""
+
+    id: str
+    name: str
+    kind: Kind
+    display_name: str
+    properties: dict[str, str]
+    price_per_cost_unit: float | None
+    spec: dict[str, Any]
+    phase: Literal["Pending", "Available", "Failed"]
+    reason: str
+    message: str
+    conditions: list[ConditionView]
+    node_types: list[str]
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    warnings: list[Remark]
+    generation: int
+    created_at: str
+    updated_at: str
+    version: int
+
+
+class NodeProviderDocument(RootModel[NodeProviderView | ManifestView]):
+    """A node provider, or with ``form=manifest`` its manifest."""

@@ -1,0 +1,210 @@
+"""What manifests ask for, compared with what is there: every check is made before anything is written."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from stockyard.domain.declared_types import declared
+from stockyard.domain.manifests import ClaimDocument, ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
+from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound, QuotaExceeded
+from stockyard.operations.advance import find
+from stockyard.operations.claim_quotas import claim_quota_writes, quota_refusal
+from stockyard.operations.create_claim import NewClaim, draft_of
+from stockyard.operations.node_providers import QUOTA, changed_provider, check_provider, draft
+from stockyard.operations.quotas import limit_of
+from stockyard.operations.services import Services
+from stockyard.ports import Add
+
+_CHANGEABLE = ("display_name", "labels", "annotations", "power")
+_FIXED: Mapping[str, Mapping[str, str]] = {
+    "vcluster": {"cluster_ref": "vClusterRef", "provider_ref": "providerRef", "resources": "desiredCapacity"},
+    "karpenter": {"resources": "resources"},
+    "stockyard": {"cluster_ref": "cluster", "provider_ref": "provider", "resources": "resources"},
+}
+"""By form: fields of a claim that cannot change and whose names differ in the manifest."""
+_FIXED_EVERYWHERE: Mapping[str, str] = {
+    "properties": "properties",
+    "taints": "taints",
+    "startup_taints": "startupTaints",
+    "kubelet_args": "kubeletArgs",
+    "priority": "priority",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderWish:
+    """A provider to make, or with ``current`` to change by ``fields``."""
+
+    place: int
+    document: ProviderDocument
+    provider: NodeProvider
+    current: NodeProvider | None
+    fields: Mapping[str, Any]
+
+    @property
+    def warnings(self) -> Warnings:
+        """What is odd about it."""
+        return provider_warnings(
+            self.provider, (self.place, "spec", self.provider.kind), (self.place, "spec", "properties")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWish:
+    """A claim to make, or with ``current`` to change by ``fields``."""
+
+    place: int
+    document: ClaimDocument
+    current: NodeClaim | None
+    fields: Mapping[str, Any]
+
+    @property
+    def wanted(self) -> NewClaim:
+        """What creating it takes."""
+        given = {one.name: getattr(self.document, one.name) for one in fields(self.document)}
+        return NewClaim(**given, control_plane=bool((self.document.document.get("spec") or {}).get("controlPlane")))
+
+
+Wish = ProviderWish | ClaimWish
+
+
+def read_wishes(services: Services, documents: Sequence[Mapping[str, Any]], actor: str, *, admin: bool) -> list[Wish]:
+    """The manifests, compared with what is there; nothing is written.
+
+    Raises ``InvalidInput`` with every fault below the number of its document, ``Forbidden`` for providers without
+    ``admin``, ``QuotaExceeded`` when they are too many together, ``InUse`` for a node type that would go and has nodes,
+    ``IllegalTransition`` for a claim that is being deleted.
+    """
+    from stockyard.domain.models.read_manifests import read_manifests
+
+    read = read_manifests(documents)
+    if not admin and any(isinstance(one, ProviderDocument) for one in read):
+        raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
+    wishes = [_wish(services, place, document) for place, document in enumerate(read)]
+    new = {one.provider.name: one.provider for one in wishes if isinstance(one, ProviderWish)}
+    faults: list[FieldProblem] = []
+    for wish in wishes:
+        faults += (
+            _provider_faults(services, wish) if isinstance(wish, ProviderWish) else _claim_faults(services, wish, new)
+        )
+    if faults:
+        raise InvalidInput("; ".join(f"{one.pointer}: {one.detail}" for one in faults[:3]), errors=faults)
+    _check_quotas(services, wishes, actor)
+    return wishes
+
+
+def _wish(services: Services, place: int, document: ProviderDocument | ClaimDocument) -> Wish:
+    if isinstance(document, ProviderDocument):
+        provider = draft(services, document)
+        held = services.store.get(Name, f"node-provider/{document.name}")
+        stored = services.store.get(NodeProvider, held.owner) if held else None
+        names = ("spec", "display_name", "properties", "price_per_cost_unit", "labels", "annotations")
+        return ProviderWish(place, document, provider, stored, _differing(stored, provider, names))
+    held = services.store.get(Name, f"node-claim/{document.name}")
+    current = services.store.get(NodeClaim, held.owner) if held else None
+    return ClaimWish(place, document, current, _differing(current, document, _CHANGEABLE))
+
+
+def _differing(current: object, wanted: object, names: Sequence[str]) -> dict[str, Any]:
+    if current is None:
+        return {}
+    return {name: getattr(wanted, name) for name in names if getattr(wanted, name) != getattr(current, name)}
+
+
+def _provider_faults(services: Services, wish: ProviderWish) -> list[FieldProblem]:
+    kind, current = wish.provider.kind, wish.current
+    if current is not None and current.kind != kind:
+        text = f"node provider {current.name} is of kind {current.kind}, which cannot change"
+        return [FieldProblem(pointer(wish.place, "spec", kind), text)]
+    faults = check_provider(services, wish.provider, (wish.place, "spec", kind))
+    if not faults and current is not None and wish.fields:
+        changed_provider(services, current, current.version, dict(wish.fields))
+    return faults
+
+
+def _claim_faults(services: Services, wish: ClaimWish, new: Mapping[str, NodeProvider]) -> list[FieldProblem]:
+    if wish.current is not None:
+        return _fixed_faults(wish, wish.current)
+    document = wish.document
+    provider = new.get(document.provider_ref or document.type_ref.partition(".")[0])
+    if provider is not None:
+        return _new_provider_faults(services, wish, provider) if document.strict else []
+    try:
+        draft_of(services, wish.wanted, "", None)
+    except InvalidInput as refused:
+        at = pointer(wish.place, "spec")
+        return [FieldProblem(at + one.pointer, one.detail) for one in refused.errors] or [
+            FieldProblem(at, refused.detail)
+        ]
+    return []
+
+
+def _new_provider_faults(services: Services, wish: ClaimWish, provider: NodeProvider) -> list[FieldProblem]:
+    """Of a claim whose provider comes with it: the scheduler does not know that one yet."""
+    faults: list[FieldProblem] = []
+    try:
+        find(services, wish.document.cluster_ref)
+    except NotFound as missing:
+        faults.append(FieldProblem(pointer(wish.place, "spec", "cluster"), missing.detail))
+    wanted = wish.document.type_ref.removeprefix(f"{provider.name}.")
+    if wanted and provider.kind != "ec2" and wanted not in {one.name for one in declared(provider)}:
+        text = f"There is no node type {wish.document.type_ref}."
+        faults.append(FieldProblem(pointer(wish.place, "spec", "type"), text))
+    return faults
+
+
+def _fixed_faults(wish: ClaimWish, current: NodeClaim) -> list[FieldProblem]:
+    if current.deleting:
+        raise IllegalTransition(f"Node claim {current.name} is being deleted.")
+    document = wish.document
+    if document.form != current.form:
+        text = f"node claim {current.name} came in another form, which cannot change"
+        return [FieldProblem(pointer(wish.place, "apiVersion"), text)]
+    named = {**_FIXED_EVERYWHERE, **_FIXED[document.form]}
+    changed = [shown for name, shown in named.items() if getattr(document, name) != getattr(current, name)]
+    if document.requirements != asked_requirements(current):
+        changed.append("requirements")
+    before, after = dict(current.document.get("spec") or {}), document.document.get("spec") or {}
+    for name in ("type", "typeRef"):
+        # what the scheduler has filled in comes back with a manifest that was read here
+        if name not in before and current.type_ref and after.get(name) == current.type_ref:
+            before[name] = current.type_ref
+    changed += [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    faults = [FieldProblem(pointer(wish.place, "spec", name), _UNCHANGEABLE) for name in changed]
+    if document.form == "karpenter" and document.cluster_ref != current.cluster_ref:
+        faults.append(FieldProblem(pointer(wish.place, "metadata", "labels"), "the cluster cannot change"))
+    if document.form == "karpenter" and document.provider_ref != current.provider_ref:
+        faults.append(FieldProblem(pointer(wish.place, "metadata", "labels"), "the provider cannot change"))
+    return faults
+
+
+_UNCHANGEABLE = "cannot be changed after creation"
+
+
+def _check_quotas(services: Services, wishes: Sequence[Wish], actor: str) -> None:
+    """Whether all that is new fits at once, so that not only the first ones are made."""
+    providers = sum(1 for one in wishes if isinstance(one, ProviderWish) and one.current is None)
+    limit = limit_of(services, QUOTA)
+    if providers and limit is not None and _used(services, f"quota/{QUOTA}") + providers > limit:
+        raise QuotaExceeded(f"The quota '{QUOTA}' allows {limit} node providers.")
+    claims = [one.document.provider_ref for one in wishes if isinstance(one, ClaimWish) and one.current is None]
+    tally = Tally(claims)
+    writes: dict[str, Add] = {}
+    added: Tally[str] = Tally()
+    for provider, count in tally.items():
+        for write in claim_quota_writes(services, provider, actor, 1):
+            writes[write.counter] = write
+            added[write.counter] += count
+    for counter, write in writes.items():
+        if write.limit is not None and _used(services, counter) + added[counter] > write.limit:
+            raise quota_refusal([write], 0)
+
+
+def _used(services: Services, counter: str) -> int:
+    found = services.store.get(Counter, counter)
+    return found.value if found else 0

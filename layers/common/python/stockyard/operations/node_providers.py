@@ -1,0 +1,216 @@
+"""Node providers: add, change, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.declared_types import capacity_counter, declared, provider_state
+from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import (
+    AuditRecord,
+    CloudAccount,
+    Counter,
+    Name,
+    NodeClaim,
+    NodeEnvironment,
+    NodeProvider,
+    Operation,
+)
+from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, NotFound, PreconditionFailed, QuotaExceeded
+from stockyard.operations.every import every
+from stockyard.operations.quotas import limit_of
+from stockyard.operations.services import Services
+from stockyard.ports import Add, Create, Remove, Replace
+
+QUOTA = "node_providers"
+_WRITES = 90
+"""Removals in one transaction, which takes a hundred."""
+
+
+def find_provider(services: Services, id_or_name: str) -> NodeProvider:
+    """The provider by id or name, else ``NotFound``."""
+    provider_id = id_or_name
+    if not id_or_name.startswith(f"{ids.NODE_PROVIDER}_"):
+        name = services.store.get(Name, f"node-provider/{id_or_name}")
+        provider_id = name.owner if name else ""
+    provider = services.store.get(NodeProvider, provider_id) if provider_id else None
+    if provider is None:
+        raise NotFound(f"There is no node provider {id_or_name}.")
+    return provider
+
+
+def draft(services: Services, document: ProviderDocument, actor: str = "", id: str | None = None) -> NodeProvider:
+    """The record that the document asks for, not stored yet."""
+    now = services.now()
+    phase, reason, message = provider_state(document.kind)
+    return NodeProvider(
+        id=id or services.new_id(ids.NODE_PROVIDER),
+        name=document.name,
+        kind=document.kind,
+        spec={document.kind: document.block},
+        created_at=now,
+        updated_at=now,
+        display_name=document.display_name,
+        properties=document.properties,
+        price_per_cost_unit=document.price_per_cost_unit,
+        phase=phase,
+        reason=reason,
+        message=message,
+        labels=document.labels,
+        annotations=document.annotations,
+        created_by=actor,
+    )
+
+
+def check_provider(
+    services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
+) -> list[FieldProblem]:
+    """What is wrong with the provider beyond its form: its cloud account, and what its source finds."""
+    number = provider.spec[provider.kind].get("cloudAccount")
+    account = None
+    if number is not None:
+        account = services.store.get(CloudAccount, str(number))
+        if account is None or account.provider != "aws":
+            text = f"there is no cloud account {number} of AWS"
+            return [FieldProblem(pointer(*at, "cloudAccount"), text)]
+    source = services.sources.get(provider.kind)
+    findings = source.inspect(provider, account) if source else ()
+    return [
+        FieldProblem(pointer(*at) + one.pointer.removeprefix("/spec"), one.detail)
+        for one in findings
+        if not one.warning
+    ]
+
+
+def refuse_faults(faults: Sequence[FieldProblem]) -> None:
+    """``InvalidInput`` with the faults, if there are any."""
+    if faults:
+        raise InvalidInput("; ".join(one.detail for one in faults[:3]), errors=faults)
+
+
+def plan_creation(services: Services, document: ProviderDocument) -> NodeProvider:
+    """What ``create_provider`` would write, by the same checks."""
+    provider = draft(services, document)
+    refuse_faults(check_provider(services, provider))
+    if services.store.get(Name, f"node-provider/{provider.name}") is not None:
+        raise InUse(f"There is a node provider called {provider.name}.")
+    return provider
+
+
+def create_provider(services: Services, document: ProviderDocument, actor: str, id: str | None = None) -> NodeProvider:
+    """A new provider. ``id`` is the same in every try of one request: a second try finds what the first one made.
+
+    Raises ``InvalidInput``, ``QuotaExceeded``, and ``InUse`` when another provider has the name.
+    """
+    if id is not None and (made := services.store.get(NodeProvider, id)):
+        return made
+    provider = draft(services, document, actor, id)
+    refuse_faults(check_provider(services, provider))
+    limit = limit_of(services, QUOTA)
+    name = Name(f"node-provider/{provider.name}", provider.id)
+    try:
+        services.store.commit(Create(name), Add(f"quota/{QUOTA}", 1, limit=limit), Create(provider))
+    except Conflict as conflict:
+        if conflict.index == 0:
+            raise InUse(f"There is a node provider called {provider.name}.") from conflict
+        if conflict.index == 1:
+            raise QuotaExceeded(f"The quota '{QUOTA}' allows {limit} node providers.") from conflict
+        raise
+    return provider
+
+
+def change_provider(
+    services: Services, id: str, version: int, fields: dict[str, Any], actor: str, request_id: str
+) -> NodeProvider:
+    """The changed provider, with its audit record; ``generation`` rises with it.
+
+    Raises ``PreconditionFailed`` unless it stands at ``version``, ``InvalidInput``, and ``InUse`` for a node type that
+    would go while claims have nodes of it.
+    """
+    provider = find_provider(services, id)
+    changed = changed_provider(services, provider, version, fields)
+    message = f"Changed: {', '.join(sorted(fields)) or 'nothing'}."
+    audit = AuditRecord(
+        services.new_id(ids.AUDIT),
+        services.now(),
+        actor,
+        "ChangeNodeProvider",
+        provider.id,
+        "done",
+        request_id,
+        message,
+    )
+    try:
+        services.store.commit(Replace(changed), Create(audit))
+    except Conflict as conflict:
+        raise PreconditionFailed("The node provider was changed by someone else just now.") from conflict
+    return changed
+
+
+def changed_provider(services: Services, provider: NodeProvider, version: int, fields: dict[str, Any]) -> NodeProvider:
+    """What ``change_provider`` would write, by the same checks."""
+    if provider.version != version:
+        raise PreconditionFailed(f"The node provider is at version {provider.version}, not {version}.")
+    changed: NodeProvider = replace(
+        provider, **fields, updated_at=services.now(), generation=provider.generation + 1, version=version + 1
+    )
+    refuse_faults(check_provider(services, changed))
+    gone = {one.name for one in declared(provider)} - {one.name for one in declared(changed)}
+    if gone and provider.kind != "ec2":
+        held = [claim for claim in claims_of(services, provider) if claim.placement and _bare(claim, provider) in gone]
+        if held:
+            raise InUse(f"Node types that would be removed have nodes: {_names(held)}.")
+    return changed
+
+
+def _bare(claim: NodeClaim, provider: NodeProvider) -> str:
+    return claim.placement.type.removeprefix(f"{provider.name}.") if claim.placement else ""
+
+
+def claims_of(services: Services, provider: NodeProvider) -> list[NodeClaim]:
+    """The claims that ask for the provider or have a node of it."""
+    return [
+        claim
+        for claim in every(services.store, NodeClaim)
+        if claim.provider_ref == provider.name or (claim.placement and claim.placement.provider_id == provider.id)
+    ]
+
+
+def check_unused(services: Services, provider: NodeProvider) -> None:
+    """``InUse`` when claims or what was set up for clusters still need the provider; it names them."""
+    claims = claims_of(services, provider)
+    if claims:
+        raise InUse(f"Node provider {provider.name} is used by {_names(claims)}.")
+    environments = list(every(services.store, NodeEnvironment, where={"provider_id": provider.id}))
+    if environments:
+        clusters = ", ".join(one.cluster_id for one in environments[:10])
+        raise InUse(f"Node provider {provider.name} is set up for {clusters}.")
+
+
+def _names(claims: Sequence[NodeClaim]) -> str:
+    more = f" and {len(claims) - 10} more" if len(claims) > 10 else ""
+    return ", ".join(claim.name for claim in claims[:10]) + more
+
+
+def delete_provider(services: Services, id_or_name: str, actor: str) -> Operation:
+    """Remove a provider that nobody uses. The operation is over when it is returned. ``InUse`` names the users."""
+    provider = find_provider(services, id_or_name)
+    check_unused(services, provider)
+    now = services.now()
+    operation = Operation(
+        services.new_id(ids.OPERATION), "delete_node_provider", provider.id, "succeeded", (), now, now, actor
+    )
+    services.store.commit(
+        Remove(NodeProvider, provider.id, version=provider.version),
+        Remove(Name, f"node-provider/{provider.name}"),
+        Add(f"quota/{QUOTA}", -1),
+        Create(operation),
+    )
+    counters = [capacity_counter(provider, one.name) for one in declared(provider) if one.max_capacity is not None]
+    for start in range(0, len(counters), _WRITES):
+        services.store.commit(*(Remove(Counter, counter) for counter in counters[start : start + _WRITES]))
+    return operation

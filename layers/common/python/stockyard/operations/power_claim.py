@@ -1,0 +1,35 @@
+"""Switch the machine of an available node on, off, or off and on."""
+
+from __future__ import annotations
+
+from stockyard.domain import ids
+from stockyard.domain.records import NodeClaim, Operation
+from stockyard.errors import Conflict
+from stockyard.lifecycle import claim as lifecycle
+from stockyard.lifecycle import node_phases
+from stockyard.lifecycle.operation import new_operation
+from stockyard.operations.claims import TRIES, change_writes, find_claim
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace
+
+
+def power_claim(services: Services, id_or_name: str, state: str, actor: str) -> NodeClaim:
+    """The claim with the operation that brings ``state`` about: ``On``, ``Off`` or ``Reboot``.
+
+    Raises ``NotFound``, ``IllegalTransition``; asked again for what is being done, it points to the same operation.
+    """
+    for _ in range(TRIES):
+        claim = find_claim(services, id_or_name)
+        current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
+        if current is not None and current.status == "running" and claim.power_wish == state:
+            return claim
+        now = services.now()
+        operation = new_operation(services.new_id(ids.OPERATION), node_phases.POWER_NODE, claim.id, actor, now)
+        change = lifecycle.start_power(claim, current, operation, state, now)
+        moved, told, writes = change_writes(services, actor, change)
+        try:
+            services.store.commit(Replace(moved), Create(told), *writes)
+        except Conflict:
+            continue
+        return moved
+    raise Conflict("The claim changes too often to be switched. Send the request again.")

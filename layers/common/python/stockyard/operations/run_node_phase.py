@@ -1,0 +1,154 @@
+"""One phase of a claim's workflow, once: look at the world, do at most one kind of thing, record what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stockyard.domain import times
+from stockyard.domain.records import NodeClaim, Operation
+from stockyard.errors import Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned, NotYetVisible
+from stockyard.lifecycle import claim as lifecycle
+from stockyard.lifecycle import node_phases as phases
+from stockyard.lifecycle.operation import phase_of
+from stockyard.operations import give_back, node_environments
+from stockyard.operations.claims import ClaimFence, advance, load
+from stockyard.operations.node_catalog import load as load_catalog
+from stockyard.operations.node_work import node_work
+from stockyard.operations.run_phase import HIDDEN_WAIT, Step
+from stockyard.operations.services import Services
+from stockyard.ports import Outcome
+
+LOOK_AGAIN = 15
+"""Seconds until the next look at a machine whose vendor cannot tell when it is ready."""
+
+_FACT_FIELDS = frozenset({"machine_id", "node_name"})
+
+
+def run_node_phase(services: Services, fence: ClaimFence, phase: str) -> Step:
+    """Do the phase. ``done`` when it is finished now or was before; otherwise come again after ``wait`` seconds.
+
+    Raises ``Fenced`` when the attempt is over, a retryable ``VendorError`` for the workflow to retry, another error
+    for a phase that failed for good. A capacity that was refused puts the claim back to the scheduler and is
+    remembered for everybody: then this attempt is over, ``Fenced`` like any other that is.
+    """
+    claim, operation = load(services, fence)
+    if phase_of(operation, phase).state in ("succeeded", "skipped"):
+        return Step(True, 0)
+    if operation.status != "running":
+        return Step(True, 0)
+    try:
+        outcome = _work(services, claim, phase, fence)
+    except NotYetVisible as hidden:
+        outcome = Outcome(False, hidden.detail, wait_seconds=HIDDEN_WAIT)
+    except InsufficientCapacity as refusal:
+        if operation.kind != phases.CREATE_NODE:
+            raise
+        # What was intended for this attempt did not come about; a ledger that says so needs no provider any more.
+        undone = give_back.terminate(services, claim, fence)
+        if not undone.done:
+            return _not_yet(services, fence, operation, phase, undone)
+        _place_again(services, fence, claim, refusal)
+        raise Fenced("The claim waits for the scheduler again.") from refusal
+    if not outcome.done:
+        return _not_yet(services, fence, operation, phase, outcome)
+    if phase == "release":
+        give_back.forget(services, fence)
+    elif phase == "power":
+        observed = outcome.facts.get("power", "")
+        advance(services, fence, lambda c, o: lifecycle.end_power(c, o, observed, services.now()))
+    elif phase == "initialize":
+        power = outcome.facts.get("power", "")
+        advance(services, fence, lambda c, o: lifecycle.become_available(c, o, power, services.now()))
+    else:
+        fields = _fields(claim, phase, outcome.facts)
+        became_another = outcome.facts.get("type", claim.type_ref) != claim.type_ref
+        back = give_back.place_of(services, claim) if became_another else ()
+        advance(
+            services,
+            fence,
+            lambda c, o: lifecycle.end_phase(c, o, phase, outcome.message, services.now(), fields),
+            back,
+        )
+    return Step(True, 0, outcome.message)
+
+
+def _work(services: Services, claim: NodeClaim, phase: str, fence: ClaimFence) -> Outcome:
+    if phase in _OF_THE_SOURCE:
+        source, work = node_work(services, claim, phases.MACHINE_PHASE, fence)
+        return source.launch(work) if phase == phases.MACHINE_PHASE else source.power(work, claim.power_wish)
+    if phase == "settle":
+        return give_back.settle(services, claim)
+    doing = _DOING.get(phase)
+    return doing(services, claim, fence) if doing is not None else Outcome(True)
+
+
+def _registered(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
+    """Whether the claim's node has joined: its vendor may know, else the cluster's agent says so."""
+    source, work = node_work(services, claim, phases.MACHINE_PHASE, fence)
+    machine = source.look(work)
+    if machine.state in ("absent", "gone"):
+        raise NodeCouldNotBeProvisioned("The machine was ended before its node joined.")
+    node = machine.node_name or claim.node_name
+    if node:
+        return Outcome(True, f"Node {node} has joined.", facts={"node_name": node})
+    wait = LOOK_AGAIN if machine.refresh is None else max(1, machine.refresh)
+    return Outcome(False, "Waiting for the node to join.", wait_seconds=wait)
+
+
+def _initialized(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
+    """A node that was asked for switched off has joined first: only then its cluster knows it."""
+    if claim.power != "Off":
+        return Outcome(True)
+    source, work = node_work(services, claim, phases.MACHINE_PHASE, fence)
+    return source.power(work, "Off")
+
+
+_OF_THE_SOURCE = frozenset({phases.MACHINE_PHASE, "power"})
+_DOING = {
+    "environment": node_environments.ensure,
+    "register": _registered,
+    "initialize": _initialized,
+    "terminate": give_back.terminate,
+}
+
+
+def _fields(claim: NodeClaim, phase: str, facts: Mapping[str, str]) -> dict[str, object]:
+    """What a phase learned, as fields of the claim. The launch says which of the options it got."""
+    fields: dict[str, object] = {name: value for name, value in facts.items() if name in _FACT_FIELDS}
+    if phase == phases.MACHINE_PHASE and claim.placement is not None:
+        fields["placement"] = lifecycle.launched(claim.placement, facts)
+        fields["type_ref"] = facts.get("type", claim.type_ref)
+    if phase == phases.ENVIRONMENT_PHASE and facts.get("environment"):
+        fields["environment_ref"] = facts["environment"]
+    return fields
+
+
+def _not_yet(services: Services, fence: ClaimFence, operation: Operation, phase: str, outcome: Outcome) -> Step:
+    record = phase_of(operation, phase)
+    begun = record.started_at if record.attempt == operation.attempt else None
+    age = (services.clock.now() - times.from_text(begun)).total_seconds() if begun else 0.0
+    limit = limit_seconds(services, phase)
+    if age > limit:
+        raise NodeCouldNotBeProvisioned(f"Phase {phase} did not finish within {limit} s: {outcome.message}")
+    advance(services, fence, lambda c, o: lifecycle.note_phase(c, o, phase, outcome.message, services.now()))
+    return Step(False, outcome.wait_seconds, outcome.message)
+
+
+def limit_seconds(services: Services, phase: str) -> int:
+    """How long a phase may take; launch and register are settings of the stage."""
+    chosen = {"launch": services.rules.launch_seconds, "register": services.rules.register_seconds}
+    return chosen.get(phase, phases.LIMIT_SECONDS[phase])
+
+
+def _place_again(services: Services, fence: ClaimFence, claim: NodeClaim, refusal: InsufficientCapacity) -> None:
+    """Remember what was refused, give the place back and let the scheduler look again."""
+    catalog = load_catalog(services)
+    provider = claim.type_ref.partition(".")[0]
+    scope = catalog.scopes.get(provider)
+    if services.scarcity is not None and scope is not None and refusal.refused:
+        services.scarcity.remember(scope, refusal.refused, refusal.code or refusal.error_type, services.clock.now())
+    message = f"{claim.type_ref} could not be had: {refusal.detail}"
+    back = give_back.place_of(services, claim)
+    advance(
+        services, fence, lambda c, o: lifecycle.place_again(c, o, "InsufficientCapacity", message, services.now()), back
+    )

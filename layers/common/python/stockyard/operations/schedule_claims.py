@@ -1,0 +1,243 @@
+"""Bind waiting claims to node types: load, choose, write with conditions, and again for what others took meanwhile.
+
+Any number of schedulers may run on the same claims. A claim is bound by a write on the version that was read, and a
+place of a limited type is taken by the same transaction, so that neither can be had twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stockyard.domain.records import NodeClaim, Placement
+from stockyard.errors import Conflict
+from stockyard.lifecycle import claim as lifecycle
+from stockyard.operations.allowed_types import allowed_types
+from stockyard.operations.claims import WORKFLOW_ACTOR, claim_writes, start_message
+from stockyard.operations.node_catalog import Catalog, load, state
+from stockyard.operations.services import Services
+from stockyard.operations.wishes import Refused, Wishes
+from stockyard.ports import Add, Create, Replace, Write
+from stockyard.scheduling.explain import FULL, PROVIDER, REFUSED, explain, reasons
+from stockyard.scheduling.match import Candidate, Choice, State, Wanted, choose_all
+from stockyard.scheduling.order import fair
+
+OPTIONS = 30
+"""Ways besides the chosen one that are kept for the launch: what one call may try."""
+ROUNDS = 6
+"""How often a pass chooses anew for claims whose place was taken meanwhile. What is left waits for the next pass."""
+MOST_WRITES = 96
+EXPLAINED = 64
+"""Different wishes that one pass explains: explaining looks at every node type."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What one pass did. ``lost``: bound, changed or deleted by somebody else meanwhile."""
+
+    bound: int = 0
+    waiting: int = 0
+    lost: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    claim: NodeClaim
+    wanted: Wanted
+    choice: Choice
+    considered: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One look at the catalogue, and what was explained from it."""
+
+    services: Services
+    catalog: Catalog
+    state: State
+    explained: dict[Any, Mapping[str, int]] = field(default_factory=dict)
+
+
+def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
+    """Bind what can be bound of ``claims``, the fair order first; say of the others why not."""
+    report = Report()
+    waiting = [claim for claim in fair(claims) if claim.due_at is not None and not claim.deleting]
+    if not waiting:
+        return report
+    catalog = load(services)
+    wishes = Wishes(services, catalog, allowed_types(services))
+    told: list[tuple[NodeClaim, Wanted]] = []
+    for claim in waiting:
+        found = wishes.read(claim)
+        if isinstance(found, Refused):
+            _wait(services, claim, found.reason, found.message, report)
+        else:
+            told.append((claim, found))
+    for _ in range(ROUNDS):
+        if not told:
+            break
+        one = _Pass(services, catalog, state(services, catalog, services.clock.now()))
+        told = _round(one, told, report)
+    report.left += len(told)
+    return report
+
+
+def _round(one: _Pass, told: Sequence[tuple[NodeClaim, Wanted]], report: Report) -> list[tuple[NodeClaim, Wanted]]:
+    """Choose for all and write; returned are those whose place was gone when it came to writing."""
+    choices = choose_all(one.catalog.index, [wanted for _, wanted in told], one.state, candidates=OPTIONS)
+    chosen: list[_Chosen] = []
+    without: list[tuple[NodeClaim, Wanted]] = []
+    free = dict(one.state.free)
+    turn = State(free, one.state.refused)
+    for (claim, wanted), choice in zip(told, choices, strict=True):
+        if choice is None:
+            without.append((claim, wanted))
+            continue
+        chosen.append(_Chosen(claim, wanted, choice, _considered(one, turn, wanted)))
+        if choice.kind.limited:
+            free[choice.kind.name] = free.get(choice.kind.name, 0) - 1
+    for claim, wanted in without:
+        _wait(one.services, claim, *_why_not(one.catalog, turn, wanted), report)
+    again: list[tuple[NodeClaim, Wanted]] = []
+    for batch in _batches(chosen):
+        again += _write(one, batch, report)
+    return again
+
+
+def _batches(chosen: Sequence[_Chosen]) -> Iterable[list[_Chosen]]:
+    """Claims by transaction: four writes each, and one for each limited type among them."""
+    batch: list[_Chosen] = []
+    counters: set[str] = set()
+    for one in chosen:
+        more = counters | ({one.choice.kind.name} if one.choice.kind.limited else set())
+        if batch and 4 * (len(batch) + 1) + len(more) > MOST_WRITES:
+            yield batch
+            batch, more = [], {one.choice.kind.name} if one.choice.kind.limited else set()
+        counters = more
+        batch.append(one)
+    if batch:
+        yield batch
+
+
+def _write(one: _Pass, batch: list[_Chosen], report: Report) -> list[tuple[NodeClaim, Wanted]]:
+    """Bind a batch in one transaction; what stands in the way is taken out and the rest written."""
+    again: list[tuple[NodeClaim, Wanted]] = []
+    while batch:
+        taken: dict[str, int] = {}
+        for chosen in batch:
+            if chosen.choice.kind.limited:
+                taken[chosen.choice.kind.name] = taken.get(chosen.choice.kind.name, 0) + 1
+        limits = one.catalog.limits
+        adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in taken.items()]
+        claims = [_bound(one, chosen) for chosen in batch]
+        try:
+            one.services.store.commit(*adds, *(write for writes in claims for write in writes))
+        except Conflict as conflict:
+            index = conflict.index if conflict.index is not None else len(adds)
+            if index < len(adds):
+                # Somebody took the place: those who wanted it choose again from what is left by then.
+                full = list(taken)[index]
+                again += [(c.claim, c.wanted) for c in batch if c.choice.kind.name == full]
+                batch = [c for c in batch if c.choice.kind.name != full]
+            else:
+                report.lost += 1
+                del batch[(index - len(adds)) // 4]
+            continue
+        report.bound += len(batch)
+        break
+    return again
+
+
+def _bound(one: _Pass, chosen: _Chosen) -> list[Write]:
+    """The four writes of one bound claim."""
+    services, now = one.services, one.services.now()
+    placement = _placement(one, chosen, now)
+    claim, what = lifecycle.bind(chosen.claim, placement, now)
+    claim = replace(claim, sequence=claim.sequence + 1)
+    start = start_message(services, "provision_node", claim, str(claim.operation_id), claim.attempt)
+    return [Replace(claim), *claim_writes(services, WORKFLOW_ACTOR, claim, what), Create(start)]
+
+
+def _placement(one: _Pass, chosen: _Chosen, now: str) -> Placement:
+    choice = chosen.choice
+    return Placement(
+        provider_id=one.catalog.providers[choice.kind.provider].id,
+        type=choice.kind.name,
+        capacity_type=choice.capacity_type,
+        zones=choice.zones,
+        cost=choice.cost,
+        decided_at=now,
+        usd_hour=choice.usd_hour,
+        counted=choice.kind.limited,
+        options=_options(choice),
+        considered=dict(chosen.considered),
+    )
+
+
+def _options(choice: Choice) -> tuple[dict[str, Any], ...]:
+    """The chosen way and the next ones of the same provider that need no other counted place."""
+    usable = [
+        other
+        for other in choice.alternatives
+        if other.kind.provider == choice.kind.provider and (not other.kind.limited or other.kind is choice.kind)
+    ]
+    return tuple(_option(way) for way in (choice, *usable))
+
+
+def _option(way: Candidate) -> dict[str, Any]:
+    return {
+        "type": way.kind.name,
+        "capacity_type": way.capacity_type,
+        "zones": list(way.zones),
+        "usd_hour": way.usd_hour,
+        "cost": way.cost,
+    }
+
+
+def _considered(one: _Pass, turn: State, wanted: Wanted) -> Mapping[str, int]:
+    """Node types by the first rule that ruled them out when it was the claim's turn; empty once a pass has explained
+    enough different wishes."""
+    full = frozenset(name for name, free in turn.free.items() if free <= 0)
+    key = (wanted.requirements, tuple(sorted(wanted.resources.items())), wanted.provider, full)
+    if key not in one.explained:
+        if len(one.explained) >= EXPLAINED:
+            return {}
+        counts: dict[str, int] = {}
+        for verdict in explain(one.catalog.index, wanted, turn):
+            rule = verdict.rule or "Fits"
+            counts[rule] = counts.get(rule, 0) + 1
+        one.explained[key] = counts
+    return one.explained[key]
+
+
+def _why_not(catalog: Catalog, left: State, wanted: Wanted) -> tuple[str, str]:
+    """Reason and message of a claim that nothing fits."""
+    if not catalog.index.kinds:
+        return "NoNodeTypes", "There is no node type yet. Register a node provider that has some."
+    if wanted.provider is not None and wanted.provider not in catalog.index.providers:
+        return "NoNodeTypes", f"Node provider {wanted.provider} has no node types."
+    found = reasons(explain(catalog.index, wanted, left))
+    others = [one for one in found if one.rule != PROVIDER]
+    rules = {one.rule for one in others}
+    reason = next((_PASSING[rule] for rule in _PASSING if rule in rules), "NoMatchingNodeType")
+    return reason, "No node type fits: " + "; ".join(one.message for one in others) + "."
+
+
+_PASSING: Mapping[str, str] = {REFUSED: "InsufficientCapacity", FULL: "NoCapacity"}
+"""What passes by itself is the reason to name, before what never fits."""
+
+
+def _wait(services: Services, claim: NodeClaim, reason: str, message: str, report: Report) -> None:
+    report.waiting += 1
+    changed = lifecycle.wait(claim, reason, message, services.now())
+    if changed is None:
+        return
+    told = lifecycle.told_to_wait(changed)
+    changed = replace(changed, sequence=changed.sequence + 1)
+    try:
+        services.store.commit(Replace(changed), *claim_writes(services, WORKFLOW_ACTOR, changed, told))
+    except Conflict:
+        report.waiting -= 1
+        report.lost += 1

@@ -1,0 +1,70 @@
+"""Which claims a scheduling pass looks at: those that woke it, and the older ones that still wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from stockyard.domain.records import NodeClaim
+from stockyard.errors import StockyardError
+from stockyard.operations.schedule_claims import Report, schedule
+from stockyard.operations.services import Services
+from stockyard.ports import Registry
+
+OLDER = 500
+"""Waiting claims that a woken pass reads besides, so that a younger one does not take the place they wait for."""
+OVERDUE = 5000
+"""Waiting claims that a pass of the schedule looks at, the oldest first."""
+
+Claims = Iterable[tuple[str, NodeClaim]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """The ports of the scheduler, which works for all tenants, each by itself."""
+
+    registry: Registry
+    services_of: Callable[[str], Services]
+
+    def woken(self, claims: Claims, now: datetime) -> Mapping[str, int]:
+        """Place these, and with them what waits longer in the same tenants."""
+        by_tenant: dict[str, dict[str, NodeClaim]] = {}
+        for tenant, claim in claims:
+            _newest(by_tenant.setdefault(tenant, {}), claim)
+        if by_tenant:
+            for tenant, claim in self.registry.due(NodeClaim, now, OLDER):
+                if tenant in by_tenant:
+                    _newest(by_tenant[tenant], claim)
+        return self._all(by_tenant)
+
+    def overdue(self, now: datetime) -> Mapping[str, int]:
+        """Place everything that still waits."""
+        by_tenant: dict[str, dict[str, NodeClaim]] = {}
+        for tenant, claim in self.registry.due(NodeClaim, now, OVERDUE):
+            _newest(by_tenant.setdefault(tenant, {}), claim)
+        return self._all(by_tenant)
+
+    def _all(self, by_tenant: Mapping[str, Mapping[str, NodeClaim]]) -> Mapping[str, int]:
+        """One tenant's failure keeps none of the others; the first is raised when all were tried."""
+        total = Report()
+        failure: StockyardError | None = None
+        for tenant in sorted(by_tenant):
+            try:
+                report = schedule(self.services_of(tenant), by_tenant[tenant].values())
+            except StockyardError as error:
+                failure = failure or error
+                continue
+            total.bound += report.bound
+            total.waiting += report.waiting
+            total.lost += report.lost
+            total.left += report.left
+        if failure is not None:
+            raise failure
+        return {"bound": total.bound, "waiting": total.waiting, "lost": total.lost, "left": total.left}
+
+
+def _newest(claims: dict[str, NodeClaim], claim: NodeClaim) -> None:
+    known = claims.get(claim.id)
+    if known is None or known.version < claim.version:
+        claims[claim.id] = claim

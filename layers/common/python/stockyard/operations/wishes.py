@@ -1,0 +1,69 @@
+"""What a claim asks of the scheduler, and what keeps it from being asked at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stockyard.domain.declared_types import BUILT, NOT_AVAILABLE
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.errors import NotFound
+from stockyard.operations.advance import find
+from stockyard.operations.node_catalog import Catalog
+from stockyard.operations.services import Services
+from stockyard.scheduling.match import Wanted
+from stockyard.scheduling.reading import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a claim has to wait whatever node types there are: ``reason`` is the condition's."""
+
+    reason: str
+    message: str
+
+
+class Wishes:
+    """Reads the claims of one batch; clusters are looked up once."""
+
+    def __init__(self, services: Services, catalog: Catalog, allowed: tuple[str, ...] | None) -> None:
+        self._services = services
+        self._catalog = catalog
+        self._allowed = allowed
+        self._reader = Reader()
+        self._clusters: dict[str, Cluster | None] = {}
+
+    def read(self, claim: NodeClaim) -> Wanted | Refused:
+        """What the claim asks for, or why it waits."""
+        return self._cluster(claim) or self._provider(claim) or self._wanted(claim)
+
+    def _cluster(self, claim: NodeClaim) -> Refused | None:
+        if not claim.cluster_ref:
+            return None
+        if claim.cluster_ref not in self._clusters:
+            try:
+                self._clusters[claim.cluster_ref] = find(self._services, claim.cluster_id or claim.cluster_ref)
+            except NotFound:
+                self._clusters[claim.cluster_ref] = None
+        cluster = self._clusters[claim.cluster_ref]
+        if cluster is None:
+            return Refused("ClusterNotFound", f"There is no cluster {claim.cluster_ref} yet.")
+        if cluster.status != "ready":
+            return Refused("ClusterNotReady", f"Cluster {cluster.name} is {cluster.status}.")
+        return None
+
+    def _provider(self, claim: NodeClaim) -> Refused | None:
+        if not claim.provider_ref:
+            return None
+        provider = self._catalog.providers.get(claim.provider_ref)
+        if provider is None:
+            return Refused("ProviderNotFound", f"There is no node provider {claim.provider_ref} yet.")
+        if provider.kind not in BUILT:
+            return Refused(NOT_AVAILABLE, f"Providers of kind {provider.kind} are not built yet.")
+        return None
+
+    def _wanted(self, claim: NodeClaim) -> Wanted | Refused:
+        try:
+            return self._reader.wanted(claim.requirements, claim.resources, claim.provider_ref or None, self._allowed)
+        except ValueError as error:
+            # Checked when the claim came; a claim of an older release may be read more strictly now.
+            return Refused("InvalidClaim", f"The claim cannot be read: {error}.")

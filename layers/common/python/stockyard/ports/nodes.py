@@ -1,0 +1,129 @@
+"""What the product needs of a source of nodes. A new provider is a copy of the simulated one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from stockyard.domain.node_types import NodeKind
+from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.ports.clouds import Finding, Ledger, Outcome, Tagged
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """What a source is told about one step of one claim. ``ledger`` is the claim's.
+
+    ``cluster`` is None for a node of no cluster, ``account`` for a provider that needs none.
+    """
+
+    tenant: str
+    installation: str
+    claim: NodeClaim
+    provider: NodeProvider
+    ledger: Ledger
+    now: datetime
+    session: str
+    """Session name for assumed roles: the operation's id."""
+    cluster: Cluster | None = None
+    account: CloudAccount | None = None
+    environment: NodeEnvironment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentWork:
+    """What a source is told about its environment for one cluster. ``ledger`` is the environment's."""
+
+    tenant: str
+    installation: str
+    environment: NodeEnvironment
+    provider: NodeProvider
+    cluster: Cluster
+    ledger: Ledger
+    now: datetime
+    session: str
+    account: CloudAccount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the vendor says of a claim's machine.
+
+    ``state`` is ``absent``, ``starting``, ``running``, ``stopped`` or ``gone``. ``node_name`` is there when the vendor
+    itself knows that the node has joined; otherwise the cluster's agent says so. ``refresh`` is when to look again,
+    in seconds, where the vendor can tell.
+    """
+
+    state: str
+    machine_id: str = ""
+    node_name: str = ""
+    zone: str = ""
+    refresh: int | None = None
+
+
+class NodeSource(Protocol):
+    """One kind of node provider.
+
+    ``launch`` raises ``InsufficientCapacity`` with what was refused; everything else that fails for good is another
+    ``VendorError`` leaf.
+    """
+
+    def kinds(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeKind]:
+        """The node types on offer, with offerings and prices: from the record and the catalogue, no cloud call."""
+        ...
+
+    def scope(self, provider: NodeProvider, account: CloudAccount | None) -> str:
+        """Where a refused capacity is refused: ``ec2/{region}``, shared by all tenants, or the provider alone."""
+        ...
+
+    def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:
+        """What is wrong with a provider's document beyond its form; no cloud call."""
+        ...
+
+    def prepare(self, work: EnvironmentWork) -> Outcome:
+        """Set up what the provider needs once for a cluster. Run twice, the second run changes nothing. Facts become
+        the environment's outputs."""
+        ...
+
+    def launch(self, work: NodeWork) -> Outcome:
+        """Make the claim's machine, by the placement's options in order. Facts: ``machine_id``, ``type``,
+        ``capacity_type``, ``zone``. Run twice it finds the machine of the first run."""
+        ...
+
+    def look(self, work: NodeWork) -> Machine:
+        """The claim's machine as it is now."""
+        ...
+
+    def power(self, work: NodeWork, state: str) -> Outcome:
+        """Bring the machine to ``On`` or ``Off``, or ``Reboot`` it once."""
+        ...
+
+    def terminate(self, work: NodeWork) -> Outcome:
+        """Remove the machine and everything that was made for it alone, found by ledger line, token and tags."""
+        ...
+
+    def clear(self, work: EnvironmentWork) -> Outcome:
+        """Remove what ``prepare`` set up for the cluster."""
+        ...
+
+    def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:
+        """Every machine that carries our tags and that no cluster provider's sweep sees (for the sweep)."""
+        ...
+
+    def discard(self, provider: NodeProvider, thing: Tagged, tenant: str) -> bool:
+        """Remove one orphan; True when it is gone."""
+        ...
+
+
+class Scarcity(Protocol):
+    """What clouds refused a moment ago, remembered for all tenants."""
+
+    def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
+        """Type, capacity type and zone (``*``: all) of what was refused in the scope and is not forgotten yet."""
+        ...
+
+    def remember(self, scope: str, refused: Sequence[tuple[str, str, str]], reason: str, now: datetime) -> None:
+        """Keep it for some minutes. Said again, it counts from then."""
+        ...

@@ -1,0 +1,307 @@
+"""Node providers, types, claims and manifests over the served API."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+NUMBERS = itertools.count()
+ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
+SMALL = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.1, "maxCapacity": 1}
+LARGE = {"name": "large", "resources": {"cpu": 4, "memory": "16Gi"}, "usdPerHour": 0.4}
+LAB = {"name": "lab", "kind": "simulated", "spec": {"nodeTypes": [SMALL, LARGE]}}
+YAML = """\
+apiVersion: management.loft.sh/v1
+kind: NodeProvider
+metadata: {name: tf, namespace: p-x}
+spec:
+  terraform:
+    nodeTemplate: {git: {repository: https://example.com/r.git}}
+    nodeTypes:
+    - {name: medium, resources: {cpu: "2", memory: 4Gi}}
+---
+apiVersion: management.loft.sh/v1
+kind: NodeClaim
+metadata: {name: one, namespace: p-x, labels: {team: a}}
+spec: {vClusterRef: later, providerRef: tf, desiredCapacity: {cpu: 120m}, power: {state: On}}
+status: {}
+"""
+
+
+class Tenant:
+    """One tenant's calls."""
+
+    def __init__(self, api, name, *roles):
+        self._api = api
+        self.name = name
+        self.headers = {"Authorization": f"Bearer {api.token(name, *(roles or ROLES))}"}
+
+    def call(self, method, path, body=None, **headers):
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self._api.send(method, path, {**self.headers, **sent}, body)
+
+    def good(self, method, path, body=None, *, status=200, **headers):
+        answer = self.call(method, path, body, **headers)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def problem(self, status, error_type, method, path, body=None, **headers):
+        answer = self.call(method, path, body, **headers)
+        document = answer.json()
+        assert (answer.status_code, document["error_type"]) == (status, error_type), answer.text
+        return document
+
+
+@pytest.fixture
+def tenant(api):
+    """A tenant of this test alone, which has nothing yet."""
+    return Tenant(api, f"nodes-{next(NUMBERS)}")
+
+
+@pytest.fixture
+def platform(api, tenant):
+    """The platform, in the tenant of this test."""
+    found = Tenant(api, "platform", "stockyard-platform")
+    found.headers["X-Stockyard-Tenant"] = tenant.name
+    return found
+
+
+def as_yaml(tenant, text, query="", **headers):
+    return tenant.call("POST", f"/v1/apply{query}", text.encode(), Content_Type="application/yaml", **headers)
+
+
+def test_a_provider_is_added_changed_and_removed(tenant):
+    planned = tenant.good("POST", "/v1/node-providers?dry_run=true", LAB)["plan"]["creates"]
+    assert [one["name"] for one in planned] == ["lab", "lab.small", "lab.large"]
+    made = tenant.call("POST", "/v1/node-providers", LAB)
+    assert (made.status_code, made.headers["etag"]) == (201, '"1"'), made.text
+    provider = made.json()
+    assert made.headers["location"] == f"/v1/node-providers/{provider['id']}"
+    path = f"/v1/node-providers/{provider['id']}"
+    assert tenant.good("GET", "/v1/node-providers/lab") == provider
+    assert tenant.good("GET", "/v1/node-providers?kind=simulated")["items"] == [provider]
+    assert tenant.good("GET", "/v1/node-providers?kind=ec2")["items"] == []
+    change = {"properties": {"team": "a"}, "labels": {"env": "dev"}}
+    plan = tenant.good("PATCH", f"{path}?dry_run=true", change, If_Match='"1"')["plan"]
+    assert [one["pointer"] for one in plan["changes"]] == ["/properties", "/labels"]
+    changed = tenant.good("PATCH", path, change, If_Match='"1"')
+    assert (changed["version"], changed["generation"], changed["properties"]) == (2, 2, {"team": "a"})
+    assert len(tenant.good("GET", "/v1/node-providers?label=env%3Ddev")["items"]) == 1
+    assert tenant.good("GET", "/v1/node-providers?label=env%3D")["items"] == []
+    tenant.problem(412, "PreconditionFailed", "PATCH", path, change, If_Match='"1"')
+    assert tenant.good("GET", f"{path}?form=manifest")["apiVersion"] == "stockyard/v1"
+    assert tenant.good("DELETE", f"{path}?dry_run=true")["plan"]["deletes"] == [
+        {"kind": "node-provider", "name": "lab"}
+    ]
+    gone = tenant.good("DELETE", path, status=202)
+    assert (gone["kind"], gone["status"], gone["progress"]) == ("delete_node_provider", "succeeded", 100)
+    tenant.problem(404, "NotFound", "GET", path)
+    audit = tenant.good("GET", f"/v1/audit?subject={provider['id']}")["items"]
+    assert [one["action"] for one in audit if one["outcome"] == "done"] == [
+        "CreateNodeProvider",
+        "ChangeNodeProvider",
+        "DeleteNodeProvider",
+    ]
+
+
+def test_a_key_makes_one_provider(tenant):
+    first = tenant.call("POST", "/v1/node-providers", LAB, Idempotency_Key="k")
+    again = tenant.call("POST", "/v1/node-providers", LAB, Idempotency_Key="k")
+    assert (first.status_code, again.status_code, again.content) == (201, 201, first.content)
+    tenant.problem(409, "InUse", "POST", "/v1/node-providers", LAB)
+
+
+def test_faults_of_a_block_have_pointers(tenant):
+    wrong = {**LAB, "spec": {"nodeTypes": [{**SMALL, "resources": {"cpu": True}}, {**SMALL, "colour": 1}]}}
+    found = tenant.problem(422, "InvalidInput", "POST", "/v1/node-providers", wrong)
+    pointers = {one["pointer"] for one in found["errors"]}
+    assert pointers >= {"/spec/nodeTypes/0/resources/cpu", "/spec/nodeTypes/1/colour"}
+    unknown = {"name": "aws", "kind": "ec2", "spec": {"cloudAccount": 4711}}
+    for query in ("", "?dry_run=true"):
+        found = tenant.problem(422, "InvalidInput", "POST", f"/v1/node-providers{query}", unknown)
+        assert [one["pointer"] for one in found["errors"]] == ["/spec/cloudAccount"]
+
+
+def test_types_have_prices_costs_and_capacity(tenant):
+    tenant.good("POST", "/v1/node-providers", {**LAB, "price_per_cost_unit": 0.01}, status=201)
+    first = tenant.good("GET", "/v1/node-types?page_size=1")
+    assert [one["name"] for one in first["items"]] == ["lab.large"]
+    more = tenant.good("GET", f"/v1/node-types?page_token={first['next_page_token']}")
+    assert ([one["name"] for one in more["items"]], more["next_page_token"]) == (["lab.small"], None)
+    large, small = first["items"][0], more["items"][0]
+    assert (large["cost"], small["cost"]) == (72, 28)
+    assert (large["usd_hour"], small["usd_hour"]) == (0.4, 0.1)
+    assert small["capacity"] == {"total": 1, "claimed": 0, "available": 1}
+    assert large["capacity"] == {"total": None, "claimed": None, "available": None}
+    for name in (small["id"], "lab.small", "small"):
+        assert tenant.good("GET", f"/v1/node-types/{name}") == small
+    assert tenant.good("GET", "/v1/node-types?provider=lab&page_size=200")["items"] == [large, small]
+    assert tenant.good("GET", "/v1/node-types?provider=other")["items"] == []
+    tenant.problem(404, "NotFound", "GET", "/v1/node-types/lab.huge")
+
+
+def test_manifests_of_yaml_and_json_apply_and_are_shown_as_they_came(tenant):
+    planned = as_yaml(tenant, YAML, "?dry_run=true").json()["plan"]
+    assert [one["kind"] for one in planned["creates"]] == ["node-provider", "node-claim"]
+    assert tenant.good("GET", "/v1/node-claims")["items"] == []
+    first = as_yaml(tenant, YAML)
+    assert first.status_code == 200, first.text
+    results = first.json()["results"]
+    assert [(one["kind"], one["name"], one["action"]) for one in results] == [
+        ("NodeProvider", "tf", "created"),
+        ("NodeClaim", "one", "created"),
+    ]
+    assert tenant.good("GET", f"/v1/operations/{results[1]['operation_id']}")["subject"] == results[1]["id"]
+    provider = tenant.good("GET", "/v1/node-providers/tf?form=manifest")
+    claim = tenant.good("GET", "/v1/node-claims/one?form=manifest")
+    assert provider["metadata"] == {"name": "tf", "namespace": "p-x"}
+    assert provider["spec"]["terraform"]["nodeTemplate"]["git"]["fetchInterval"] == "5m"
+    assert claim["spec"] == {
+        "vClusterRef": "later",
+        "providerRef": "tf",
+        "desiredCapacity": {"cpu": "120m"},
+        "controlPlane": False,
+    }
+    again = tenant.good("POST", "/v1/apply", [provider, claim])["results"]
+    assert [one["action"] for one in again] == ["unchanged", "unchanged"]
+    claim["metadata"]["labels"]["team"] = "b"
+    assert tenant.good("POST", "/v1/apply", claim)["results"][0]["action"] == "changed"
+    labelled = tenant.good("GET", "/v1/node-claims?label=stockyard.dev%2Fnamespace%3Dp-x")["items"]
+    assert [one["labels"] for one in labelled] == [{"team": "b", "stockyard.dev/namespace": "p-x"}]
+    audited = [one["action"] for one in tenant.good("GET", "/v1/audit")["items"]]
+    assert audited == ["CreateNodeProvider", "CreateNodeClaim", "ChangeNodeClaim"]
+
+
+def test_a_manifest_that_is_refused_stores_nothing(tenant):
+    bad = YAML.replace("name: medium", "name: Medium").replace("providerRef: tf", "providerRef: T")
+    answer = as_yaml(tenant, bad)
+    assert answer.status_code == 422, answer.text
+    assert {one["pointer"] for one in answer.json()["errors"]} == {
+        "/0/spec/terraform/nodeTypes/0/name",
+        "/1/spec/providerRef",
+    }
+    assert tenant.good("GET", "/v1/node-providers")["items"] == []
+    for raw, status in ((b"a: [", 400), (b"", 400), (b"a: &x 1\nb: *x", 400), (b"[1]", 422), (b"kind: x", 422)):
+        answer = tenant.call("POST", "/v1/apply", raw, Content_Type="application/yaml")
+        assert answer.status_code == status, (raw, answer.text)
+    tenant.problem(415, "UnsupportedMediaType", "POST", "/v1/node-providers", b"a: 1", Content_Type="application/yaml")
+
+
+def test_roles(api, tenant):
+    operator = Tenant(api, tenant.name, "stockyard-operator")
+    for path, body in (("/v1/node-providers", LAB), ("/v1/apply", {"kind": "NodeProvider"})):
+        if path == "/v1/apply":
+            assert as_yaml(operator, YAML.partition("---\n")[0]).status_code == 403
+        else:
+            operator.problem(403, "Forbidden", "POST", path, body)
+    assert as_yaml(operator, YAML.partition("---\n")[2]).status_code == 200
+    viewer = Tenant(api, tenant.name, "stockyard-viewer")
+    assert len(viewer.good("GET", "/v1/node-claims")["items"]) == 1
+    for method, path in (("DELETE", "/v1/node-claims/one"), ("DELETE", "/v1/node-providers/tf")):
+        viewer.problem(403, "Forbidden", method, path)
+
+
+def test_quotas_of_claims_are_set_and_hold(tenant, platform):
+    as_yaml(tenant, YAML)
+    path = "/v1/quotas/nodeclaims.provider=tf"
+    shown = platform.good("PUT", path, {"limit": 1}, If_Match='"0"')
+    assert shown == {"name": "nodeclaims.provider=tf", "limit": 1, "used": 1, "version": 1}
+    assert shown in tenant.good("GET", "/v1/quotas")["items"]
+    two = YAML.partition("---\n")[2].replace("name: one", "name: two")
+    refused = as_yaml(tenant, two)
+    assert (refused.status_code, refused.json()["error_type"]) == (403, "QuotaExceeded")
+    assert "project nodeclaims.provider=tf limit of 1 would be exceeded" in refused.json()["detail"]
+    tenant.good("DELETE", "/v1/node-claims/one", status=202)
+    assert as_yaml(tenant, two).status_code == 200
+    platform.problem(404, "NotFound", "PUT", "/v1/quotas/nodes", {"limit": 1}, If_Match='"0"')
+
+
+def test_the_platform_says_which_types_a_tenant_may_use(tenant, platform):
+    path = "/v1/allowed-node-types"
+    assert tenant.good("GET", path) == {"allowed": None, "updated_at": None, "version": 0}
+    plan = platform.good("PUT", f"{path}?dry_run=true", {"allowed": ["lab.*"]}, If_Match='"0"')["plan"]
+    assert plan["changes"] == [{"pointer": "/allowed", "before": None, "after": ["lab.*"]}]
+    assert platform.good("PUT", path, {"allowed": ["lab.*"]}, If_Match='"0"')["version"] == 1
+    assert tenant.good("GET", path)["allowed"] == ["lab.*"]
+    tenant.problem(403, "Forbidden", "PUT", path, {"allowed": None}, If_Match='"1"')
+    platform.problem(412, "PreconditionFailed", "PUT", path, {"allowed": None}, If_Match='"0"')
+    found = platform.problem(422, "InvalidInput", "PUT", path, {"allowed": ["lab", "*"]}, If_Match='"1"')
+    assert [one["pointer"] for one in found["errors"]] == ["/allowed/0", "/allowed/1"]
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def acme(api):
+    """The tenant that can make clusters, with a cluster and a provider of this test alone."""
+    found = Tenant(api, "acme")
+    number = next(NUMBERS)
+    settings = {"key_pair": "my-key"}
+    body = {"name": f"of-nodes-{number}", "description": "", "cloud_account_id": 1, "cluster_type": "k8s"}
+    found.cluster = found.good("POST", "/v1/clusters", {**body, "settings": settings}, status=202)["name"]
+    found.lab = f"lab-{number}"
+    found.good("POST", "/v1/node-providers", {**LAB, "name": found.lab}, status=201)
+    yield found
+    found.call("DELETE", f"/v1/clusters/{found.cluster}")
+
+
+def wanted(acme, **more):
+    return {"cluster": acme.cluster, "provider": acme.lab, "resources": {"cpu": "1"}, **more}
+
+
+def test_a_claim_is_planned_made_changed_explained_and_given_back(acme):
+    body = wanted(acme, name=f"c-{acme.lab}", requirements=[{"key": "kubernetes.io/os", "values": ["linux"]}])
+    plan = acme.good("POST", "/v1/node-claims?dry_run=true", body)["plan"]
+    assert plan["creates"][0] == {"kind": "node claim", "name": body["name"]}
+    made = acme.call("POST", "/v1/node-claims", body)
+    assert made.status_code == 202, made.text
+    claim = made.json()
+    assert made.headers["location"] == f"/v1/operations/{claim['operation_id']}"
+    assert claim["requirements"] == [
+        {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"], "min_values": None}
+    ]
+    path = f"/v1/node-claims/{claim['id']}"
+    for query in (f"cluster={acme.cluster}", f"cluster={claim['cluster_id']}", f"provider={acme.lab}&phase=Pending"):
+        assert [one["id"] for one in acme.good("GET", f"/v1/node-claims?{query}")["items"]] == [claim["id"]], query
+    assert acme.good("GET", "/v1/node-claims?cluster=nowhere")["items"] == []
+    # the scheduler may write the claim between the two calls
+    for _ in range(20):
+        etag = acme.call("GET", path).headers["etag"]
+        changed = acme.call("PATCH", path, {"labels": {"a": "b"}}, If_Match=etag)
+        if changed.status_code != 412:
+            break
+    assert (changed.status_code, changed.json()["labels"]) == (200, {"a": "b"}), changed.text
+    refused = acme.problem(422, "InvalidInput", "PATCH", path, {"cluster": "x"}, If_Match=etag)
+    assert [one["pointer"] for one in refused["errors"]] == ["/cluster"]
+    explained = acme.good("GET", f"{path}/explanation")
+    assert explained["claim"] == claim["id"]
+    waiting = acme.call("POST", f"{path}/power", {"state": "Off"})
+    assert (waiting.status_code, waiting.json()["error_type"]) == (409, "IllegalTransition")
+    acme.problem(409, "InUse", "DELETE", f"/v1/node-providers/{acme.lab}")
+    assert acme.good("DELETE", path, status=202)["subject"] == claim["id"]
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"cluster": "nowhere"}, "/cluster"),
+        ({"provider": "nobody"}, "/provider"),
+        ({"type": "huge"}, "/type"),
+        ({"requirements": [{"key": "a", "operator": "Gt", "values": ["x"]}]}, "/requirements/0"),
+    ],
+)
+def test_what_a_claim_refers_to_must_be_there(acme, change, pointer):
+    for query in ("", "?dry_run=true"):
+        found = acme.problem(422, "InvalidInput", "POST", f"/v1/node-claims{query}", {**wanted(acme), **change})
+        assert [one["pointer"] for one in found["errors"]] == [pointer]
+
+
+def test_the_answers_are_what_the_document_says(acme, document_path):
+    document = json.loads(document_path.read_text(encoding="utf-8"))
+    claims = document["paths"]["/v1/node-claims/{id}/power"]["post"]
+    assert set(claims["responses"]) >= {"202", "404", "409", "422"}
+    apply = document["paths"]["/v1/apply"]["post"]["requestBody"]["content"]
+    assert set(apply) == {"application/json", "application/yaml"}

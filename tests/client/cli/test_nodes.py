@@ -1,0 +1,264 @@
+"""``stockyard provider``, ``type``, ``claim``, ``apply`` and ``price``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+PROVIDER = {
+    "id": "npr_01",
+    "name": "sim",
+    "kind": "simulated",
+    "phase": "Available",
+    "node_types": ["small", "large"],
+    "warnings": [],
+    "version": 1,
+}
+TYPE = {
+    "id": "ntp_01",
+    "name": "sim.small",
+    "type": "small",
+    "provider": "sim",
+    "phase": "Available",
+    "properties": {"team": "a,b", "arch": "*"},
+    "resources": {"cpu": "2", "memory": "4Gi"},
+    "cost": 28,
+    "usd_hour": 0.05,
+    "capacity": {"total": 5, "claimed": 6, "available": -1},
+    "version": 1,
+}
+CLAIM = {
+    "id": "ncl_01",
+    "name": "one",
+    "cluster": "demo",
+    "provider": "",
+    "type": "sim.small",
+    "phase": "Pending",
+    "deleting": False,
+    "reason": "",
+    "node_name": "",
+    "placement": {"usd_hour": 0.05},
+    "operation_id": "op_01",
+    "version": 2,
+}
+MANIFEST = {"apiVersion": "stockyard/v1", "kind": "NodeClaim", "metadata": {"name": "one"}, "spec": {"cluster": "demo"}}
+APPLIED = {"kind": "NodeClaim", "name": "one", "id": "ncl_01", "action": "created", "warnings": [], "operation_id": "o"}
+
+
+def listed(*items):
+    return {"items": list(items), "next_page_token": None}
+
+
+def test_provider_from_a_document(cli, api):
+    warned = {**PROVIDER, "warnings": [{"pointer": "/spec", "detail": "It has no node types."}], "message": "Later."}
+    api.answer("POST", "/v1/node-providers", warned, status=201)
+    result = cli("provider", "create", "-f", "-", "--name", "sim", stdin='{"kind": "simulated", "spec": {}}')
+    assert (result.exit_code, api.bodies("POST")) == (0, [{"kind": "simulated", "spec": {}, "name": "sim"}])
+    assert result.stdout.splitlines()[1].split()[:4] == ["sim", "simulated", "Available", "2"]
+    assert "Warning: /spec: It has no node types." in result.stderr
+    assert "Later." in result.stderr
+
+
+def test_provider_from_a_manifest(cli, api):
+    api.answer("POST", "/v1/apply", {"results": [{**APPLIED, "id": "npr_01", "kind": "NodeProvider"}], "warnings": []})
+    api.answer("GET", "/v1/node-providers/npr_01", PROVIDER)
+    manifest = "apiVersion: stockyard/v1\nkind: NodeProvider\nmetadata: {name: old}\nspec: {simulated: {}}\n"
+    result = cli("provider", "create", "-f", "-", "--name", "sim", "-o", "name", stdin=manifest)
+    assert (result.exit_code, result.stdout) == (0, "sim\n")
+    assert api.bodies("POST")[0][0]["metadata"] == {"name": "sim"}
+
+
+def test_provider_list_get_and_delete(cli, api):
+    api.answer("GET", "/v1/node-providers", listed(PROVIDER))
+    api.answer("GET", "/v1/node-providers/sim", PROVIDER)
+    api.answer(
+        "DELETE", "/v1/node-providers/sim", {"operation_id": "op_01"}, status=202, Location="/v1/operations/op_01"
+    )
+    api.answer("GET", "/v1/operations/op_01", {"id": "op_01", "kind": "k", "subject": "s", "status": "succeeded"})
+    assert cli("provider", "list", "-o", "name").stdout == "sim\n"
+    assert json.loads(cli("provider", "get", "sim", "-o", "json").stdout) == PROVIDER
+    result = cli("provider", "delete", "sim")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "removed" in result.stderr
+
+
+def test_types_show_cost_price_and_capacity(cli, api):
+    unlimited = {**TYPE, "name": "sim.large", "cost": 2.5, "usd_hour": None, "capacity": {"total": None}}
+    api.answer("GET", "/v1/node-types", listed(TYPE, unlimited))
+    lines = cli("type", "list", "--provider", "sim").stdout.splitlines()
+    assert lines[0].split() == ["NAME", "CPU", "MEMORY", "COST", "USD/HOUR", "CAPACITY", "PHASE"]
+    assert lines[1].split() == ["sim.small", "2", "4Gi", "28", "0.0500", "-1/5", "Available"]
+    assert lines[2].split() == ["sim.large", "2", "4Gi", "2.5", "-", "-", "Available"]
+    assert dict(api.requests[0].url.params) == {"provider": "sim", "page_size": "200"}
+    assert "arch=* team=a,b" in cli("type", "list", "-o", "wide").stdout
+
+
+def test_claim_from_options(cli, api):
+    api.answer("POST", "/v1/node-claims", CLAIM, status=202)
+    options = [
+        "--cluster",
+        "demo",
+        "--provider",
+        "sim",
+        "--cpu",
+        "2",
+        "--memory",
+        "4Gi",
+        "--resource",
+        "nvidia.com/gpu=1",
+    ]
+    wishes = ["--require", "zone=a,b", "--require", "family!=t3", "--require", "gen>5", "--require", "gen<8"]
+    more = ["--require", "gpu", "--require", "!spot", "--label", "team=a"]
+    result = cli("claim", "create", *options, *wishes, *more)
+    assert result.exit_code == 0, result.stderr
+    assert api.bodies("POST") == [
+        {
+            "cluster": "demo",
+            "provider": "sim",
+            "resources": {"nvidia.com/gpu": "1", "cpu": "2", "memory": "4Gi"},
+            "labels": {"team": "a"},
+            "requirements": [
+                {"key": "zone", "operator": "In", "values": ["a", "b"]},
+                {"key": "family", "operator": "NotIn", "values": ["t3"]},
+                {"key": "gen", "operator": "Gt", "values": ["5"]},
+                {"key": "gen", "operator": "Lt", "values": ["8"]},
+                {"key": "gpu", "operator": "Exists"},
+                {"key": "spot", "operator": "DoesNotExist"},
+            ],
+        }
+    ]
+    assert "op_01" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--cluster", "demo", "--require", "=a"),
+        ("--cluster", "demo", "--require", "a="),
+        ("--cluster", "demo", "--require", "!"),
+        ("--cluster", "demo", "--resource", "cpu"),
+    ],
+)
+def test_claims_that_cannot_be_asked_for(cli, api, arguments):
+    assert cli("claim", "create", *arguments).exit_code == 2
+    assert api.requests == []
+
+
+def test_options_win_over_the_file_and_a_manifest_stands_alone(cli, api):
+    api.answer("POST", "/v1/node-claims", CLAIM, status=202)
+    given = {"cluster": "old", "requirements": [{"key": "a"}], "resources": {"cpu": "1", "memory": "1Gi"}}
+    cli("claim", "create", "-f", "-", "--cluster", "new", "--cpu", "2", "--require", "b", stdin=json.dumps(given))
+    assert api.bodies("POST") == [
+        {
+            "cluster": "new",
+            "requirements": [{"key": "a"}, {"key": "b", "operator": "Exists"}],
+            "resources": {"cpu": "2", "memory": "1Gi"},
+        }
+    ]
+    assert cli("claim", "create", "-f", "-", "--cpu", "2", stdin=json.dumps(MANIFEST)).exit_code == 2
+    api.answer("POST", "/v1/apply", {"results": [APPLIED], "warnings": []})
+    api.answer("GET", "/v1/node-claims/ncl_01", CLAIM)
+    assert cli("claim", "create", "-f", "-", "-o", "name", stdin=json.dumps(MANIFEST)).stdout == "one\n"
+    assert api.bodies("POST")[-1] == [MANIFEST]
+
+
+def test_claim_waits_for_its_operation(cli, api, operation_document):
+    api.answer("POST", "/v1/node-claims", CLAIM, status=202)
+    api.answer("GET", "/v1/operations/op_01", operation_document("running"))
+    api.answer("GET", "/v1/operations/op_01", operation_document("succeeded", progress=100))
+    api.answer("GET", "/v1/node-claims/ncl_01", {**CLAIM, "phase": "Available", "node_name": "node-1"})
+    result = cli("claim", "create", "--cluster", "demo", "--wait")
+    assert result.stdout.splitlines()[1].split()[:2] == ["one", "Available"]
+
+
+def test_claims_are_listed_and_shown(cli, api):
+    api.answer("GET", "/v1/node-claims", listed(CLAIM, {**CLAIM, "name": "two", "deleting": True}))
+    lines = cli("claim", "list", "--cluster", "demo", "--phase", "Pending").stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["one", "Pending"], ["two", "Deleting"]]
+    assert dict(api.requests[0].url.params) == {"cluster": "demo", "phase": "Pending"}
+    api.answer("GET", "/v1/node-claims/one", CLAIM)
+    assert json.loads(cli("claim", "get", "one", "-o", "json").stdout) == CLAIM
+
+
+def test_explain_names_every_type_and_its_rule(cli, api):
+    document = {
+        "claim": "ncl_01",
+        "decided_at": "2026-01-31T12:00:00.000Z",
+        "chosen": {"type": "sim.small", "capacity_type": "spot", "zones": ["a", "b"], "usd_hour": 0.01, "cost": 28},
+        "candidates": [
+            {"type": "sim.small", "capacity_type": "spot", "usd_hour": 0.01, "cost": 28, "rule": None, "message": ""},
+            {
+                "type": "ec2.m6i.large",
+                "capacity_type": None,
+                "usd_hour": None,
+                "cost": None,
+                "rule": "Full",
+                "message": "x",
+            },
+        ],
+        "considered": {"Full": 1},
+        "message": "",
+    }
+    api.answer("GET", "/v1/node-claims/one/explanation", document)
+    result = cli("claim", "explain", "one")
+    lines = result.stdout.splitlines()
+    assert lines[1].split() == ["sim.small", "spot", "0.0100", "28", "-", "-"]
+    assert lines[2].split() == ["ec2.m6i.large", "-", "-", "-", "Full", "x"]
+    assert "Placed on sim.small (spot, a, b) at 2026-01-31T12:00:00.000Z: 0.0100 USD /hour." in result.stderr
+    assert json.loads(cli("claim", "explain", "one", "-o", "json").stdout) == document
+    api.answer(
+        "GET", "/v1/node-claims/two/explanation", {"claim": "ncl_02", "message": "No cluster.", "candidates": []}
+    )
+    assert "No cluster." in cli("claim", "explain", "two").stderr
+
+
+def test_delete_and_its_dry_run(cli, api, operation_document):
+    api.answer("DELETE", "/v1/node-claims/one", operation_document("running"), status=202)
+    assert cli("claim", "delete", "one", "-o", "name").stdout == "op_01\n"
+    api.answer("DELETE", "/v1/node-claims/two", {"plan": {"deletes": [{"kind": "node claim", "name": "two"}]}})
+    assert cli("claim", "delete", "two", "--dry-run").stdout == "- node claim  two\n"
+
+
+def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):
+    api.answer("POST", "/v1/apply", {"results": [{**APPLIED, "warnings": [{"pointer": "/0", "detail": "W"}]}]})
+    one, two = tmp_path / "one.yaml", tmp_path / "two.json"
+    one.write_text("kind: A\nspec: {power: {state: On}, at: 2026-01-01}\n---\n---\nkind: B\n")
+    two.write_text('[{"kind": "C"}, {"kind": "D"}]')
+    result = cli("apply", "-f", str(one), "-f", str(two), "-f", "-", "-o", "name", stdin="kind: E\n")
+    assert (result.exit_code, result.stdout) == (0, "nodeclaim/one\n")
+    sent = api.bodies("POST")[0]
+    assert [document["kind"] for document in sent] == ["A", "B", "C", "D", "E"]
+    assert sent[0]["spec"] == {"power": {"state": "On"}, "at": "2026-01-01"}
+    assert "Warning: /0: W" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", "1", "- 1\n", "a: [\n"])
+def test_what_holds_no_manifest_is_a_usage_error(cli, api, text):
+    assert cli("apply", "-f", "-", stdin=text).exit_code == 2
+    assert api.requests == []
+
+
+def test_dry_runs_send_nothing_for_good(cli, api):
+    plan = {"plan": {"creates": [{"kind": "node-claim", "name": "one"}]}}
+    for path in ("/v1/apply", "/v1/node-claims", "/v1/node-providers"):
+        api.answer("POST", path, plan)
+    document = json.dumps(MANIFEST)
+    assert cli("apply", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
+    assert cli("claim", "create", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
+    assert cli("provider", "create", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
+    assert cli("provider", "create", "-f", "-", "--dry-run", stdin="{}").exit_code == 0
+    assert cli("claim", "create", "--cluster", "demo", "--dry-run").exit_code == 0
+    assert {one.url.params.get("dry_run") for one in api.requests} == {"true"}
+
+
+def test_prices(cli, api):
+    item = {"region": "us-east-1", "name": "m6i.large", "unit": "hour", "currency": "USD", "price": 0.096}
+    api.answer("GET", "/v1/prices", listed(item, {**item, "name": "x9.huge", "price": None}))
+    lines = cli("price", "list", "--region", "us-east-1").stdout.splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ["m6i.large", "0.096", "USD", "hour", "us-east-1"],
+        ["x9.huge", "-", "USD", "hour", "us-east-1"],
+    ]
+    assert dict(api.requests[0].url.params) == {"region": "us-east-1", "page_size": "200"}

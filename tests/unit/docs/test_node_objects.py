@@ -1,0 +1,88 @@
+"""What docs/objects.md and docs/events say of nodes is what the code does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from stockyard.domain.models.node_blocks import BLOCKS
+from stockyard.domain.models.read_manifests import read_manifests
+from stockyard.domain.records import Outbox
+from stockyard.edge.yaml_body import parse
+from stockyard.errors import VendorRefused
+from stockyard.operations.claims import change_claim
+from stockyard.operations.every import every
+from stockyard.ports import Remove
+from tests.unit.operations.conftest import World, world  # noqa: F401 - the fixture
+from tests.unit.operations.nodes import Nodes
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs/objects.md").read_text(encoding="utf-8")
+SCHEMA = json.loads((ROOT / "docs/events/NodeClaim.json").read_text(encoding="utf-8"))
+SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.1}
+
+
+def events(nodes: Nodes) -> list[dict[str, Any]]:
+    """Details of the claims' events that wait to be sent."""
+    payloads = [one.payload for one in every(nodes.services.store, Outbox) if one.kind == "event"]
+    return [one["detail"] for one in payloads if one["detail_type"] == "NodeClaim"]
+
+
+def check(detail: object) -> None:
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(detail)))
+
+
+def test_every_event_of_a_claim_matches_its_schema(world: World) -> None:  # noqa: F811
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    nodes.provider("lab", SMALL)
+    sent: list[dict[str, Any]] = []
+
+    def run() -> None:
+        sent.extend(events(nodes))
+        nodes.relay()
+        sent.extend(events(nodes))
+        for item in list(every(nodes.services.store, Outbox)):
+            nodes.services.store.commit(Remove(Outbox, item.id))
+
+    good, bad = nodes.claim("good"), nodes.claim("bad")
+    nodes.schedule()
+    change_claim(nodes.services, good.id, nodes.now(good).version, {"labels": {"a": "b"}}, "user:ann", "r")
+    nodes.errors["launch"] = [VendorRefused("no")] * 9
+    run()
+    nodes.errors.clear()
+    for claim in (good, bad):
+        nodes.delete(claim)
+    run()
+    assert {"Pending", "Deleting", None} <= {one["phase"]["after"] for one in sent}
+    assert {"Accepted", "Scheduled", "Changed", "DeletionRequested"} <= {one["reason"] for one in sent}
+    for detail in sent:
+        check(detail)
+
+
+def test_the_schema_refuses_what_is_never_sent(world: World) -> None:  # noqa: F811
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    nodes.claim("one")
+    detail = events(nodes)[0]
+    check(detail)
+    for wrong in ({"phase": {"before": None, "after": "ready"}}, {"subject": "clu_1"}, {"more": 1}, {"sequence": 0}):
+        with pytest.raises(jsonschema.ValidationError):
+            check({**detail, **wrong})
+
+
+def test_every_kind_and_field_of_a_block_is_in_the_document() -> None:
+    for kind, model in BLOCKS.items():
+        (row,) = re.findall(rf"^\| `{kind}` \| (.*) \|$", TEXT, re.MULTILINE)
+        properties = model.model_json_schema(by_alias=True)["properties"]
+        fields = set(properties) - {"neutronEnabled", "netris", "netBox"}
+        assert [name for name in sorted(fields) if name not in row] == [], kind
+
+
+def test_the_example_is_a_manifest() -> None:
+    (document,) = parse((ROOT / "examples/lab.yaml").read_bytes(), 32)
+    (read,) = read_manifests([document])
+    assert read.name == "lab"

@@ -1,0 +1,89 @@
+"""Node claims as callers send them."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard.domain.models.base import read
+from stockyard.domain.models.node_claims import NodeClaimCreate, NodeClaimPatch, PowerChange
+from stockyard.domain.node_records import NodeClaim
+from stockyard.errors import InvalidInput
+
+CLAIM = NodeClaim("ncl_1", "one", "t", "t", labels={"a": "b"}, annotations={"c": "d"})
+
+
+def test_requirements_are_entries_of_the_core():
+    given = {
+        "cluster": "demo",
+        "requirements": [
+            {"key": "a", "values": ["b", "c"], "min_values": 2},
+            {"key": "d", "operator": "Exists"},
+            {"key": "e", "operator": "Lte", "values": ["5"]},
+        ],
+        "taints": [{"key": "k", "value": "", "effect": "NoSchedule"}],
+    }
+    made = read(NodeClaimCreate, given)
+    assert [one.entry() for one in made.requirements] == [
+        {"key": "a", "operator": "In", "values": ["b", "c"], "minValues": 2},
+        {"key": "d", "operator": "Exists"},
+        {"key": "e", "operator": "Lte", "values": ["5"]},
+    ]
+    assert [one.entry() for one in made.taints] == [{"key": "k", "value": "", "effect": "NoSchedule"}]
+    assert (made.power, made.priority, made.name) == ("On", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "pointer"),
+    [
+        ("cluster", None, "/cluster"),
+        ("cluster", "a/b", "/cluster"),
+        ("name", "A", "/name"),
+        ("provider", "a.b", "/provider"),
+        ("power", "Reboot", "/power"),
+        ("priority", 101, "/priority"),
+        ("priority", "1", "/priority"),
+        ("resources", {"cpu": "x"}, "/resources/cpu"),
+        ("resources", {"cpu": True}, "/resources/cpu"),
+        ("properties", {"a": "b c"}, "/properties/a"),
+        ("kubelet_args", {"A": "b"}, "/kubelet_args/A"),
+        ("requirements", [{"key": "a", "operator": "In"}], "/requirements/0"),
+        ("requirements", [{"key": "a", "operator": "Exists", "values": ["b"]}], "/requirements/0"),
+        ("requirements", [{"key": "a", "operator": "Gt", "values": ["1", "2"]}], "/requirements/0"),
+        ("requirements", [{"key": "a", "values": ["b c"]}], "/requirements/0/values/0"),
+        ("requirements", [{"key": "a", "values": ["b"], "min_values": 51}], "/requirements/0/min_values"),
+        ("requirements", [{"key": "a", "values": ["b"], "minValues": 1}], "/requirements/0/minValues"),
+        ("requirements", [{"key": "a", "operator": "Exists"}] * 101, "/requirements"),
+        ("annotations", {"a": "x" * 40_000}, "/annotations"),
+        ("type_ref", "x", "/type_ref"),
+    ],
+)
+def test_what_is_refused(field, value, pointer):
+    with pytest.raises(InvalidInput) as refused:
+        read(NodeClaimCreate, {"cluster": "demo", field: value})
+    assert [one.pointer for one in refused.value.errors][:1] == [pointer]
+
+
+def test_a_patch_changes_what_does_not_make_another_node():
+    patch = {"display_name": "D", "power": "Off", "labels": {"a": None, "e": "f"}, "annotations": None}
+    assert read(NodeClaimPatch, patch).changes(CLAIM) == {
+        "display_name": "D",
+        "power": "Off",
+        "labels": {"e": "f"},
+        "annotations": {},
+    }
+    for wrong in (
+        {"cluster": "x"},
+        {"requirements": []},
+        {"power": None},
+        {"power": "Reboot"},
+        {"labels": {"a b": ""}},
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            read(NodeClaimPatch, wrong).changes(CLAIM)
+        assert refused.value.errors[0].pointer.startswith(f"/{next(iter(wrong))}")
+
+
+def test_power():
+    assert read(PowerChange, {"state": "Reboot"}).state == "Reboot"
+    with pytest.raises(InvalidInput):
+        read(PowerChange, {"state": "on"})

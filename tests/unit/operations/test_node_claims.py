@@ -1,0 +1,382 @@
+"""The life of a node claim: placed on the cheapest type that fits, made, joined, given back; and what may go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.domain.records import Event, Name, NodeClaim, NodeEnvironment, Quota, Refusal
+from stockyard.errors import (
+    IllegalTransition,
+    InUse,
+    InvalidInput,
+    NotFound,
+    QuotaExceeded,
+    VendorRefused,
+    VendorUnavailable,
+)
+from stockyard.operations.claims import change_claim
+from stockyard.operations.create_claim import NewClaim, create_claim
+from stockyard.operations.every import every
+from stockyard.operations.explain_claim import explain_claim, plan_claim
+from stockyard.operations.power_claim import power_claim
+from stockyard.ports import Create, Replace
+from tests.unit.operations.conftest import World
+from tests.unit.operations.nodes import Nodes
+
+SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.1}
+LARGE: dict[str, Any] = {"name": "large", "resources": {"cpu": "8", "memory": "32Gi"}, "usdPerHour": 0.4}
+
+
+@pytest.fixture
+def nodes(world: World) -> Nodes:
+    return Nodes.of(world.registry, world.services, world.clock)
+
+
+def _conditions(claim: NodeClaim) -> dict[str, str]:
+    return {condition.type: condition.status for condition in claim.conditions}
+
+
+def _events(nodes: Nodes, claim: NodeClaim) -> list[str]:
+    found = [one for one in every(nodes.services.store, Event) if one.subject == claim.id]
+    return [one.reason for one in sorted(found, key=lambda one: one.sequence)]
+
+
+def test_a_claim_becomes_a_node_and_is_given_back(nodes: Nodes) -> None:
+    provider = nodes.provider("lab", {**SMALL, "maxCapacity": 2}, LARGE, block={"launchSeconds": 5, "joinSeconds": 30})
+    claim = nodes.claim("one", resources={"cpu": "1"})
+    assert (claim.phase, claim.reason) == ("Pending", "Pending")
+    assert nodes.schedule() == {"bound": 1, "waiting": 0, "lost": 0, "left": 0}
+    bound = nodes.now(claim)
+    assert bound.type_ref == "lab.small"
+    assert bound.placement is not None
+    assert bound.placement.counted
+    assert nodes.used(provider, "small") == 1
+    started = nodes.clock.now()
+    assert nodes.relay() == ["available"]
+    there = nodes.now(claim)
+    assert there.phase == "Available"
+    assert there.node_name == "one.simulated"
+    assert _conditions(there) == {"Scheduled": "True", "Provisioned": "True", "Joined": "True", "NotDrifted": "True"}
+    assert 35 <= (nodes.clock.now() - started).total_seconds() <= 36
+    operation = nodes.operation(there)
+    assert operation.status == "succeeded"
+    assert {phase.state for phase in operation.phases} == {"succeeded"}
+    assert _events(nodes, claim) == ["Accepted", "Scheduled", "Provisioned", "Joined", "Available"]
+    assert len(nodes.machines()) == 1
+    deleted = nodes.delete(claim)
+    assert deleted.deleting
+    assert nodes.delete(claim).operation_id == deleted.operation_id
+    assert nodes.relay() == ["gone"]
+    assert nodes.nothing_left()
+    assert nodes.services.store.get(Name, "node-claim/one") is None
+    with pytest.raises(NotFound):
+        nodes.delete(claim)
+
+
+def test_the_cheapest_of_all_providers_is_taken_and_then_the_next(nodes: Nodes) -> None:
+    nodes.provider("dear", {**SMALL, "usdPerHour": 0.2})
+    nodes.provider("cheap", {**SMALL, "usdPerHour": 0.1, "maxCapacity": 2})
+    claims = [nodes.claim(f"c{i}", resources={"cpu": "1"}) for i in range(3)]
+    assert nodes.schedule()["bound"] == 3
+    assert [nodes.now(claim).type_ref for claim in claims] == ["cheap.small", "cheap.small", "dear.small"]
+    told = explain_claim(nodes.services, claims[2].id)
+    found = {one["type"]: (one["usd_hour"], one["rule"]) for one in told["candidates"]}
+    assert found == {"dear.small": (0.2, None), "cheap.small": (0.1, "Full")}
+    assert told["chosen"]["type"] == "dear.small"
+    assert told["considered"] == {"Fits": 1, "Full": 1}
+
+
+def test_a_claim_that_nothing_fits_says_why_and_is_placed_when_something_does(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL, {**LARGE, "maxCapacity": 0})
+    claim = nodes.claim(resources={"cpu": "4"})
+    assert nodes.schedule() == {"bound": 0, "waiting": 1, "lost": 0, "left": 0}
+    waits = nodes.now(claim)
+    assert waits.reason == "NoCapacity"
+    assert "1 node type without enough cpu" in waits.message
+    assert "1 node type with all nodes taken" in waits.message
+    before = waits.version
+    assert nodes.schedule()["waiting"] == 1
+    assert nodes.now(claim).version == before, "what was said is not written again"
+    nodes.provider("more", LARGE)
+    assert nodes.schedule()["bound"] == 1
+    assert nodes.now(claim).type_ref == "more.large"
+
+
+def test_a_freed_place_goes_to_the_older_claim(nodes: Nodes) -> None:
+    nodes.provider("lab", {**SMALL, "maxCapacity": 1})
+    first, second = nodes.claim("first"), nodes.claim("second")
+    nodes.schedule()
+    nodes.relay()
+    assert nodes.now(second).reason == "NoCapacity"
+    nodes.delete(first)
+    nodes.relay()
+    third = nodes.claim("third")
+    nodes.schedule(third)
+    assert nodes.now(second).type_ref == "lab.small"
+    assert nodes.now(third).reason == "NoCapacity"
+
+
+def test_priority_goes_before_age(nodes: Nodes) -> None:
+    nodes.provider("lab", {**SMALL, "maxCapacity": 1})
+    old, urgent = nodes.claim("old"), nodes.claim("urgent", priority=10)
+    nodes.schedule()
+    assert nodes.now(urgent).type_ref == "lab.small"
+    assert nodes.now(old).reason == "NoCapacity"
+
+
+def test_a_refused_capacity_is_remembered_and_the_next_cheapest_taken(nodes: Nodes) -> None:
+    cheap = nodes.provider("cheap", {**SMALL, "maxCapacity": 5})
+    nodes.provider("dear", {**SMALL, "usdPerHour": 0.2})
+    nodes.refused.add(("cheap", "small", "global"))
+    claim = nodes.claim()
+    nodes.schedule()
+    assert nodes.relay() == ["superseded"]
+    again = nodes.now(claim)
+    assert (again.phase, again.reason, again.attempt) == ("Pending", "InsufficientCapacity", 2)
+    assert nodes.used(cheap, "small") == 0
+    assert [one.id for one in nodes.registry.platform().list(Refusal).items] == [
+        f"provider/{cheap.id}/small/on-demand/global"
+    ]
+    nodes.schedule()
+    assert nodes.relay() == ["available"]
+    assert nodes.now(claim).type_ref == "dear.small"
+    other = nodes.claim("other")
+    nodes.schedule()
+    assert nodes.now(other).type_ref == "dear.small", "the memory is everybody's"
+    nodes.clock.advance(200)
+    nodes.refused.clear()
+    late = nodes.claim("late")
+    nodes.schedule()
+    assert nodes.now(late).type_ref == "cheap.small", "it is forgotten after some minutes"
+
+
+def test_a_claim_whose_launch_was_refused_can_be_deleted(nodes: Nodes) -> None:
+    nodes.provider("lab", {**SMALL, "maxCapacity": 1})
+    nodes.refused.add(("lab", "small", "global"))
+    claim = nodes.claim()
+    nodes.schedule()
+    nodes.relay()
+    nodes.delete(claim)
+    assert nodes.relay() == ["gone"]
+    assert nodes.nothing_left()
+
+
+def test_a_launch_takes_the_next_option_when_the_first_is_refused(nodes: Nodes) -> None:
+    provider = nodes.provider("lab", {**SMALL, "maxCapacity": 1}, LARGE)
+    nodes.refused.add(("lab", "small", "global"))
+    claim = nodes.claim()
+    nodes.schedule()
+    assert nodes.relay() == ["available"]
+    assert nodes.now(claim).type_ref == "lab.large"
+    assert nodes.used(provider, "small") == 0, "the place it did not take is free again"
+    nodes.delete(claim)
+    nodes.relay()
+    assert nodes.nothing_left()
+
+
+def test_a_machine_that_never_joins_fails_the_claim_and_is_removed(nodes: Nodes) -> None:
+    nodes.provider("lab", {**SMALL, "maxCapacity": 1}, block={"joinSeconds": "never"})
+    claim = nodes.claim()
+    nodes.schedule()
+    assert nodes.relay() == ["not_provisioned"]
+    failed = nodes.now(claim)
+    assert (failed.phase, failed.reason) == ("Failed", "NodeCouldNotBeProvisioned")
+    assert "register did not finish within 900 s" in failed.message
+    assert nodes.machines() == []
+    assert nodes.operation(failed).error is not None
+    nodes.delete(claim)
+    assert nodes.relay() == ["gone"]
+    assert nodes.nothing_left()
+
+
+def test_passing_failures_are_retried_and_final_ones_fail(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL)
+    claim = nodes.claim()
+    nodes.errors["launch"] = [VendorUnavailable("busy"), VendorUnavailable("busy")]
+    nodes.schedule()
+    assert nodes.relay() == ["available"]
+    second = nodes.claim()
+    nodes.errors["launch"] = [VendorRefused("no such image")]
+    nodes.schedule()
+    assert nodes.relay() == ["not_provisioned"]
+    assert nodes.now(second).message == "no such image"
+    nodes.errors["terminate"] = [VendorRefused("not allowed")]
+    nodes.delete(claim)
+    assert nodes.relay() == ["blocked"]
+    blocked = nodes.now(claim)
+    assert len(blocked.remaining) == 1
+    assert _conditions(blocked)["Destroyed"] == "False"
+
+
+def test_a_node_may_be_asked_for_switched_off(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL)
+    claim = nodes.claim(power="Off")
+    nodes.schedule()
+    assert nodes.relay() == ["available"]
+    assert nodes.now(claim).power_observed == "Off"
+    assert [machine.power for machine in nodes.machines()] == ["Off"]
+    with pytest.raises(IllegalTransition, match="POST /power"):
+        change_claim(nodes.services, claim.id, nodes.now(claim).version, {"power": "On"}, "user:ann", "r")
+    nodes.delete(claim)
+    nodes.relay()
+    assert nodes.nothing_left()
+
+
+def test_a_node_is_switched_off_and_on(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL)
+    claim = nodes.claim()
+    with pytest.raises(IllegalTransition, match="is Pending"):
+        power_claim(nodes.services, claim.id, "Off", "user:ann")
+    nodes.schedule()
+    nodes.relay()
+    off = power_claim(nodes.services, claim.id, "Off", "user:ann")
+    assert power_claim(nodes.services, claim.id, "Off", "user:ann").operation_id == off.operation_id
+    with pytest.raises(IllegalTransition, match="still at work"):
+        power_claim(nodes.services, claim.id, "On", "user:ann")
+    assert nodes.relay() == ["switched"]
+    assert (nodes.now(claim).power, nodes.now(claim).power_observed) == ("Off", "Off")
+    assert [machine.power for machine in nodes.machines()] == ["Off"]
+    power_claim(nodes.services, claim.id, "Reboot", "user:ann")
+    nodes.errors["power"] = [VendorRefused("no such machine")]
+    assert nodes.relay() == ["not_switched"]
+    failed = nodes.operation(nodes.now(claim))
+    assert failed.error is not None
+    assert (failed.status, failed.error.cause, nodes.now(claim).phase) == ("failed", "no such machine", "Available")
+    nodes.delete(claim)
+    nodes.relay()
+    assert nodes.nothing_left()
+
+
+def test_a_claim_that_was_never_placed_is_gone_at_once(nodes: Nodes) -> None:
+    claim = nodes.claim("lonely")
+    gone = nodes.delete(claim)
+    assert nodes.services.store.get(NodeClaim, claim.id) is None
+    assert nodes.operation(gone).status == "succeeded"
+    assert nodes.relay() == []
+    assert nodes.nothing_left()
+    assert _events(nodes, claim)[-1] == "Deleted"
+
+
+def test_a_claim_deleted_while_it_is_made_leaves_nothing(nodes: Nodes) -> None:
+    nodes.provider("lab", {**SMALL, "maxCapacity": 1}, block={"joinSeconds": 600})
+    claim = nodes.claim()
+    nodes.schedule()
+    bound = nodes.now(claim)
+    given = {"tenant": "acme", "claim_id": claim.id, "operation_id": bound.operation_id, "attempt": 1}
+    assert nodes.run("provision_node", given, most=7).startswith("still at register")
+    assert len(nodes.machines()) == 1
+    nodes.delete(claim)
+    assert nodes.run("provision_node", given) == "superseded"
+    assert "gone" in nodes.relay()
+    assert nodes.nothing_left()
+
+
+def test_two_schedulers_do_not_bind_a_claim_twice(nodes: Nodes) -> None:
+    provider = nodes.provider("lab", {**SMALL, "maxCapacity": 3})
+    claims = [nodes.claim() for _ in range(3)]
+    assert nodes.schedule(*claims)["bound"] == 3
+    # A second one with the records as the stream showed them, twice and in another order.
+    stale = [*reversed(claims), *claims]
+    assert (
+        nodes.schedule(*stale) == {"bound": 0, "waiting": 3, "lost": 0, "left": 0} or nodes.used(provider, "small") == 3
+    )
+    assert nodes.used(provider, "small") == 3
+    assert {nodes.now(claim).type_ref for claim in claims} == {"lab.small"}
+
+
+def test_what_a_claim_waits_for_is_said(nodes: Nodes) -> None:
+    nodes.provider("iron", {"name": "box", "resources": {"cpu": 2, "memory": "4Gi"}}, kind="metal3")
+    unbuilt = nodes.claim("unbuilt", provider_ref="iron")
+    nowhere = nodes.claim("nowhere", provider_ref="ghost", cluster_ref="no-such", strict=False)
+    orphan = nodes.claim("orphan", provider_ref="ghost", strict=False)
+    nodes.schedule()
+    assert nodes.now(unbuilt).reason == "ProviderNotAvailable"
+    assert nodes.now(nowhere).reason == "ClusterNotFound"
+    assert nodes.now(orphan).reason == "ProviderNotFound"
+    anywhere = nodes.claim("anywhere")
+    nodes.schedule()
+    assert nodes.now(anywhere).reason == "NoMatchingNodeType"
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"cluster_ref": "ghost"}, "/cluster"),
+        ({"provider_ref": "ghost"}, "/provider"),
+        ({"type_ref": "ghost"}, "/type"),
+        ({"type_ref": "small"}, "/type"),
+        ({"requirements": ({"key": "a", "operator": "In", "values": []},)}, "/requirements"),
+        ({"resources": {"cpu": "much"}}, "/requirements"),
+    ],
+)
+def test_a_claim_for_what_is_not_there_is_refused(nodes: Nodes, fields: dict[str, Any], pointer: str) -> None:
+    nodes.provider("one", SMALL)
+    nodes.provider("two", SMALL)
+    with pytest.raises(InvalidInput) as caught:
+        nodes.claim("x", **fields)
+    assert [fault.pointer for fault in caught.value.errors] == [pointer]
+    assert nodes.nothing_left()
+
+
+def test_a_type_may_be_named_with_or_without_its_provider(nodes: Nodes) -> None:
+    nodes.provider("one", SMALL)
+    nodes.provider("two", {**SMALL, "usdPerHour": 9})
+    named = nodes.claim(type_ref="two.small")
+    short = nodes.claim(type_ref="small", provider_ref="two")
+    nodes.schedule()
+    assert {nodes.now(named).type_ref, nodes.now(short).type_ref} == {"two.small"}
+
+
+def test_names_are_unique_and_quotas_hold(nodes: Nodes) -> None:
+    nodes.claim("one")
+    with pytest.raises(InUse):
+        nodes.claim("one")
+    nodes.services.store.commit(Create(Quota("nodeclaims", 1, nodes.moment())))
+    with pytest.raises(QuotaExceeded, match="nodeclaims limit of 1 would be exceeded"):
+        nodes.claim("two")
+
+
+def test_a_request_that_is_sent_twice_makes_one_claim(nodes: Nodes) -> None:
+    wanted = NewClaim(name="one")
+    first = create_claim(nodes.services, wanted, "user:ann", "ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    assert create_claim(nodes.services, wanted, "user:ann", first.id) == first
+
+
+def test_a_plan_says_where_it_would_go_and_writes_nothing(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL, LARGE)
+    plan = plan_claim(nodes.services, NewClaim(name="x", resources={"cpu": "4"}))
+    assert [one["name"] for one in plan["creates"]] == ["x", "lab.large"]
+    assert plan["price"]["hour"] == 0.4
+    assert [one["detail"].partition(":")[0] for one in plan["rejected"]] == ["lab.small"]
+    assert nodes.nothing_left()
+
+
+def test_the_first_claim_of_a_cluster_makes_its_environment(nodes: Nodes, world: World) -> None:
+    nodes.provider("lab", SMALL)
+    cluster = world.create()
+    early = nodes.claim(cluster_ref="demo")
+    nodes.schedule()
+    assert nodes.now(early).reason == "ClusterNotReady"
+    ready = replace(world.cluster(cluster), status="ready", version=world.cluster(cluster).version + 1)
+    world.services.store.commit(Replace(ready))
+    later = nodes.claim(cluster_ref=cluster.id)
+    nodes.schedule()
+    nodes.relay()
+    made = list(every(nodes.services.store, NodeEnvironment))
+    assert [(one.cluster_id, one.phase) for one in made] == [(cluster.id, "Available")]
+    assert {nodes.now(early).environment_ref, nodes.now(later).environment_ref} == {made[0].id}
+
+
+def test_a_named_type_must_be_allowed(nodes: Nodes) -> None:
+    from stockyard.operations.allowed_types import set_allowed_types
+
+    nodes.provider("lab", SMALL, LARGE)
+    set_allowed_types(nodes.services, ["lab.large"], 0)
+    with pytest.raises(InvalidInput, match="not allowed"):
+        nodes.claim(type_ref="lab.small")
+    claim = nodes.claim()
+    nodes.schedule()
+    assert nodes.now(claim).type_ref == "lab.large"

@@ -1,0 +1,115 @@
+"""What the sweep and the deletion of a cluster do about claims."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.domain.records import Cluster, NodeEnvironment, SimulatedMachine
+from stockyard.errors import VendorRefused
+from stockyard.operations.delete_cluster import delete_cluster
+from stockyard.operations.every import every
+from stockyard.operations.reap import Reaper
+from stockyard.operations.sweep_orphans import living
+from tests.unit.operations.conftest import World
+from tests.unit.operations.nodes import Nodes
+
+SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "maxCapacity": 3}
+
+
+@pytest.fixture
+def nodes(world: World) -> Nodes:
+    return Nodes.of(world.registry, world.services, world.clock)
+
+
+def _sweep(nodes: Nodes) -> list[str]:
+    done: list[str] = Reaper(nodes.registry, nodes.clock, lambda _: nodes.services).run()["done"]
+    return done
+
+
+def test_a_deletion_that_was_blocked_is_tried_again(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL)
+    claim = nodes.claim()
+    nodes.schedule()
+    nodes.relay()
+    nodes.errors["terminate"] = [VendorRefused("not now")]
+    nodes.delete(claim)
+    assert nodes.relay() == ["blocked"]
+    assert _sweep(nodes) == []
+    nodes.hours(0.3)
+    assert _sweep(nodes) == [f"retried {claim.id}"]
+    assert nodes.relay() == ["gone"]
+    assert nodes.nothing_left()
+
+
+def test_a_claim_whose_workflow_is_lost_fails_and_says_so(nodes: Nodes) -> None:
+    provider = nodes.provider("lab", SMALL)
+    claim = nodes.claim()
+    nodes.schedule()
+    _sweep(nodes)
+    nodes.hours(1)
+    assert _sweep(nodes) == [f"closed {claim.id}"]
+    failed = nodes.now(claim)
+    assert (failed.phase, nodes.used(provider, "small")) == ("Failed", 0)
+    nodes.delete(claim)
+    assert nodes.relay()[-1] == "gone"
+    assert nodes.nothing_left()
+
+
+def test_a_claim_that_waits_is_left_alone(nodes: Nodes) -> None:
+    nodes.claim()
+    nodes.hours(20)
+    assert _sweep(nodes) == []
+
+
+def test_claims_and_environments_are_alive(nodes: Nodes) -> None:
+    claim = nodes.claim()
+    assert claim.id in living(nodes.services)
+
+
+def test_a_cluster_takes_its_nodes_along(nodes: Nodes, world: World) -> None:
+    nodes.provider("lab", SMALL)
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "ready"
+    claims = [nodes.claim(f"n{i}", cluster_ref="demo") for i in range(2)]
+    nodes.claim("waits", cluster_ref="demo", provider_ref="none", strict=False)
+    nodes.schedule()
+    nodes.relay()
+    assert {nodes.now(claim).phase for claim in claims} == {"Available"}
+    delete_cluster(nodes.services, cluster.id, "user:ann")
+    world.services = replace(nodes.services)
+    seen: list[int] = []
+
+    # The claims' own workflows run while the cluster's waits for them.
+    original = world.clock.advance
+
+    def meanwhile(seconds: float) -> Any:
+        seen.append(len(list(every(nodes.services.store, SimulatedMachine))))
+        moment = original(seconds)
+        nodes.relay()
+        return moment
+
+    world.clock.advance = meanwhile  # type: ignore[method-assign]
+    assert world.drive(cluster, "delete_cluster") == "gone"
+    assert seen[0] == 2
+    assert nodes.services.store.get(Cluster, cluster.id) is None
+    assert list(every(nodes.services.store, NodeEnvironment)) == []
+    assert nodes.nothing_left()
+
+
+def test_a_cluster_with_claims_that_cannot_go_says_so(nodes: Nodes, world: World) -> None:
+    nodes.provider("lab", SMALL)
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "ready"
+    claim = nodes.claim("stuck", cluster_ref="demo")
+    nodes.schedule()
+    nodes.relay()
+    delete_cluster(nodes.services, cluster.id, "user:ann")
+    world.services = nodes.services
+    assert world.drive(cluster, "delete_cluster") == "blocked"
+    blocked = world.cluster(cluster)
+    deleted = next(one for one in blocked.conditions if one.type == "Deleted")
+    assert "Waiting for nodes to be given back: stuck" in deleted.message
+    assert nodes.now(claim).deleting
