@@ -1,4 +1,5 @@
-"""EC2 and load balancing: client tokens and names are idempotent, and what was just made stays hidden for a while."""
+"""EC2 and load balancing: client tokens and names are idempotent, what was just made stays hidden for a while, and an
+instant fleet takes the first way that can be had."""
 
 from __future__ import annotations
 
@@ -6,14 +7,16 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 from moto.core.exceptions import ServiceException
+from moto.core.responses import ActionResult
 from moto.ec2.models import EC2Backend
 from moto.ec2.responses import EC2Response
+from moto.ec2.utils import convert_tag_spec, random_fleet_id
 from moto.elbv2.exceptions import DuplicateLoadBalancerName, DuplicateTargetGroupName
 from moto.elbv2.responses import ELBV2Response
 
@@ -93,6 +96,7 @@ CREATES = (
     "create_security_group",
     "allocate_address",
     "run_instances",
+    "create_launch_template",
 )
 DESCRIBES = {
     "describe_vpcs": "vpc_ids",
@@ -102,6 +106,7 @@ DESCRIBES = {
     "describe_security_groups": "group_ids",
     "describe_addresses": "allocation_ids",
     "describe_instances": "",
+    "describe_launch_templates": "template_names",
 }
 """Method of moto's backend -> its parameter with ids. Internet gateways are left out: moto finds them by describing."""
 
@@ -158,3 +163,119 @@ def _hiding(
         return [thing for thing in found if getattr(thing, "visible_at", 0.0) <= moment]
 
     return describe
+
+
+ALIVE = frozenset({"pending", "running", "stopping", "stopped"})
+LAST = float("inf")
+"""The priority of an override without one."""
+
+
+class InvalidTagKey(ServiceException):  # type: ignore[misc]
+    """Tags that the metadata service shows have no slash in their key."""
+
+    code = "InvalidParameterValue"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"'{key}' is not a valid tag key. Tag keys must match pattern ([0-9a-zA-Z\\-_+=,.@:]{{1,255}})"
+        )
+
+
+@contextmanager
+def instant_fleets(limits: Mapping[str, int]) -> Iterator[None]:
+    """CreateFleet of type instant takes the first overrides that can be had, by priority; a full one is an error of its
+    answer. Of a type in ``limits``, or of ``type/zone``, no more than that many exist in an account's region.
+
+    The machines are what the launch template and the fleet's tags say. The same client token again: the same answer.
+    """
+    original = EC2Response.create_fleet
+
+    def create_fleet(response: Any) -> Any:
+        if response._get_param("Type") != "instant":
+            return original(response)
+        return ActionResult(_Fleet(response, limits).answer())
+
+    with patch.object(EC2Response, "create_fleet", _by_token("create_fleet", create_fleet)):
+        yield
+
+
+class _Fleet:
+    """One call of CreateFleet."""
+
+    def __init__(self, response: Any, limits: Mapping[str, int]) -> None:
+        self._response, self._limits = response, limits
+        self._backend = response.ec2_backend
+        self._asked = response._get_param("TargetCapacitySpecification", {})
+        self._kind = str(self._asked.get("DefaultTargetCapacityType") or "on-demand")
+        self._tags = convert_tag_spec(response._get_param("TagSpecifications", []))
+
+    def answer(self) -> dict[str, Any]:
+        left = int(self._asked["TotalTargetCapacity"])
+        made: list[dict[str, Any]] = []
+        errors: list[dict[str, Any]] = []
+        for specification, override in self._ways():
+            place = {"LaunchTemplateSpecification": specification, "Overrides": override}
+            entry = {"LaunchTemplateAndOverrides": place, "Lifecycle": self._kind}
+            ids: list[str] = []
+            while left and not self._full(override):
+                ids.append(self._run(specification, override))
+                left -= 1
+            if ids:
+                made.append({**entry, "InstanceIds": ids, "InstanceType": override["InstanceType"]})
+            if not left:
+                break
+            message = "We currently do not have sufficient capacity in the Availability Zone you requested."
+            errors.append({**entry, "ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": message})
+        return {"FleetId": random_fleet_id(), "Instances": made, "Errors": errors}
+
+    def _ways(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        found = [
+            (config["LaunchTemplateSpecification"], override)
+            for config in self._response._get_param("LaunchTemplateConfigs", [])
+            for override in config.get("Overrides") or [{}]
+        ]
+        return sorted(found, key=lambda way: float(way[1].get("Priority", LAST)))
+
+    def _zone(self, override: Mapping[str, Any]) -> str:
+        return str(self._backend.get_subnet(override["SubnetId"]).availability_zone)
+
+    def _full(self, override: Mapping[str, Any]) -> bool:
+        kind, zone = override["InstanceType"], self._zone(override)
+        there = [
+            instance.placement.zone
+            for reservation in self._backend.reservations.values()
+            for instance in reservation.instances
+            if instance.instance_type == kind and instance.state in ALIVE
+        ]
+        counts = {kind: len(there), f"{kind}/{zone}": there.count(zone)}
+        return any(counts[name] >= self._limits[name] for name in counts if name in self._limits)
+
+    def _run(self, specification: Mapping[str, Any], override: Mapping[str, Any]) -> str:
+        data = self._backend.get_launch_template_by_name(specification["LaunchTemplateName"]).default_version().data
+        options = data.get("MetadataOptions", {})
+        tags = {kind: self._tags.get(kind, {}) for kind in ("instance", "volume")}
+        slashed = sorted(key for key in tags["instance"] if "/" in key)
+        if slashed and options.get("InstanceMetadataTags") == "enabled":
+            raise InvalidTagKey(slashed[0])
+        reservation = self._backend.run_instances(
+            override.get("ImageId") or data["ImageId"],
+            1,
+            None,
+            [],
+            instance_type=override["InstanceType"],
+            is_instance_type_default=False,
+            region_name=self._response.region,
+            subnet_id=override["SubnetId"],
+            tags=tags,
+            launch_template=specification,
+            # else moto makes a disk of its own besides the template's
+            block_device_mappings=data.get("BlockDeviceMappings", []),
+            metadata_options=options,
+            instance_market_options="spot" if self._kind == "spot" else {},
+            client_token=self._response._get_param("ClientToken"),
+        )
+        machine = str(reservation.instances[0].id)
+        profile = data.get("IamInstanceProfile", {}).get("Name")
+        if profile:
+            self._backend.associate_iam_instance_profile(instance_id=machine, iam_instance_profile_name=profile)
+        return machine

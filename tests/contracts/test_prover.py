@@ -22,7 +22,7 @@ from local.presigned import presigned_requests
 from stockyard.adapters.sts_prover import Call, StsProver
 from stockyard.errors import Unauthorized, VendorTimeout, VendorUnavailable
 from stockyard.ports import MachineIdentity
-from stockyard.providers.clusters.ec2 import on_machine
+from stockyard.providers.aws import on_machine
 
 HOST = "api.stockyard.example.com"
 ARN = "arn:aws:sts::222222222222:assumed-role/vantage-c-node-role/i-0123456789abcdef0"

@@ -48,9 +48,23 @@ UNUSED: Mapping[tuple[str, str], str] = {
 }
 """(function, granted action that this run need not use) -> when it is used."""
 LEFT = "removes what the cluster's own controllers made; here no cluster really runs, the provider's tests do it"
+NODES = "nodes of EC2; no claim is placed there in this run, the tests of the source of nodes hold it against its calls"
 UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeOurs ec2:DeleteVolume": "a volume outlives its instance when the call to end it was cut off",
+    "ChangeOurNodes ec2:DeleteLaunchTemplate": NODES,
+    "ChangeOurNodes ec2:RebootInstances": NODES,
+    "ChangeOurNodes ec2:StartInstances": NODES,
+    "ChangeOurNodes ec2:StopInstances": NODES,
     "ChangeOurs ec2:RevokeSecurityGroupIngress": LEFT,
+    "CreateFleets ec2:CreateFleet": NODES,
+    "CreateFleetsWithin ec2:CreateFleet": NODES,
+    "CreateSpotRequests ec2:RunInstances": NODES,
+    "CreateTemplates ec2:CreateLaunchTemplate": NODES,
+    "FirstSpot iam:CreateServiceLinkedRole": NODES,
+    "TagNewNodes ec2:CreateTags": NODES,
+    "TagSpotRequests ec2:CreateTags": NODES,
+    "UseOurTemplates ec2:CreateFleet": NODES,
+    "UseOurTemplates ec2:RunInstances": NODES,
     "RemoveLeftoversBalancers ec2:DeleteSecurityGroup": LEFT,
     "RemoveLeftoversBalancers elasticloadbalancing:DeleteLoadBalancer": LEFT,
     "RemoveLeftoversBalancers elasticloadbalancing:DeleteTargetGroup": LEFT,
@@ -91,6 +105,7 @@ def calls(served: Served) -> list[dict[str, Any]]:
     assert served.call("POST", "/v1/cloud-accounts/1/verify").status == 200
     assert served.call("DELETE", second).status in (202, 204)
     _quota_and_report(served, one)
+    _nodes(served, "privilege")
     _events(served, body)
     for function in ("relay", "reaper", "catalog"):
         answer = served.aws("lambda").invoke(FunctionName=Names("dev").function(function), Payload=b"{}")
@@ -111,6 +126,47 @@ def _second_account(served: Served) -> str:
     etag = {"If-Match": made.headers["etag"]}
     assert served.call("PATCH", path, {"description": "changed"}, headers=etag).status == 200
     return str(path)
+
+
+def _nodes(served: Served, cluster: str) -> None:
+    """A provider, its types, a claim that becomes a node and is given back, and the same by manifests."""
+
+    def good(method: str, path: str, body: Any = None, **headers: str) -> Any:
+        answer = served.call(method, f"/v1/{path}", body, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        assert answer.status in (200, 201, 202), (path, answer.text)
+        return answer.body
+
+    kind = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "maxCapacity": 3}
+    good("POST", "node-providers", {"name": "lab", "kind": "simulated", "spec": {"nodeTypes": [kind]}})
+    good("PATCH", "node-providers/lab", {"properties": {"team": "a"}}, If_Match='"1"')
+    claim = good("POST", "node-claims", {"name": "one", "cluster": cluster})
+    assert served.operation(claim["operation_id"])["status"] == "succeeded"
+    claim = good("GET", "node-claims/one")
+    good("PATCH", "node-claims/one", {"labels": {"a": "b"}}, If_Match=f'"{claim["version"]}"')
+    manifest = good("GET", "node-claims/one?form=manifest")
+    for path in ("node-claims/one/explanation", "node-providers/lab", "node-types/small", "allowed-node-types"):
+        good("GET", path)
+    # one that nothing was ever made for, and a provider that nobody uses
+    spare = {"name": "spare", "kind": "simulated", "spec": {"nodeTypes": [kind]}}
+    good("POST", "node-providers", spare)
+    good("POST", "node-claims", {"name": "big", "cluster": cluster, "resources": {"cpu": "64"}})
+    for path in ("node-claims", "node-types", "node-providers"):
+        more = good("GET", f"{path}?page_size=1")["next_page_token"]
+        good("GET", f"{path}?page_size=1&page_token={more}")
+    for path in ("node-claims/big", "node-providers/spare"):
+        good("DELETE", path)
+    provider = good("GET", "node-providers/lab?form=manifest")
+    for labels in ({}, {"a": "c"}):
+        manifest["metadata"]["labels"] = labels
+        second = {**manifest, "metadata": {"name": "two"}, "spec": {**manifest["spec"], "type": "lab.small"}}
+        good("POST", "apply", [provider, manifest, second])
+        provider["metadata"]["labels"] = {"d": "e"}
+    environments = good("GET", "node-environments")["items"]
+    for environment in environments[:1]:
+        good("GET", f"node-environments/{environment['id']}")
+    for name in ("two", "one"):
+        assert served.operation(good("DELETE", f"node-claims/{name}")["id"])["status"] == "succeeded"
+    assert good("GET", "node-claims")["items"] == []
 
 
 def _quota_and_report(served: Served, cluster: str) -> None:

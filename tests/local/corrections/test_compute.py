@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.corrections.compute import hidden_at_first, idempotent_calls
+from local.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.inprocess import OWN_ACCOUNT, credentials
 
 IMAGE = "ami-12c6146b"
@@ -85,3 +86,97 @@ def test_new_things_are_hidden_from_a_search_but_not_from_a_look(aws: None) -> N
     with hidden_at_first(lambda: 0.0):
         ec2.create_vpc(CidrBlock="10.1.0.0/16")
         assert len(ec2.describe_vpcs(Filters=[{"Name": "cidr", "Values": ["10.1.0.0/16"]}])["Vpcs"]) == 1
+
+
+def template(ec2: Any, name: str = "pool", **data: Any) -> str:
+    """A launch template with a disk, and the id of a subnet to launch into."""
+    disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 50, "VolumeType": "gp3", "DeleteOnTermination": True}}
+    told = base64.b64encode(b"#cloud-config").decode()
+    chosen: dict[str, Any] = {"ImageId": IMAGE, "BlockDeviceMappings": [disk], "UserData": told, **data}
+    ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=chosen)
+    return subnet(ec2)
+
+
+def fleet(
+    ec2: Any, place: str, *kinds: str, mark: str = "a", count: int = 1, spot: bool = False, key: str = "a"
+) -> Any:
+    """An instant fleet whose overrides are in the reverse order of their priority."""
+    overrides = [{"InstanceType": kind, "SubnetId": place, "Priority": float(n)} for n, kind in enumerate(kinds)]
+    specification = {"LaunchTemplateName": "pool", "Version": "$Default"}
+    pairs = [{"Key": key, "Value": "value"}]
+    return ec2.create_fleet(
+        Type="instant",
+        ClientToken=mark,
+        LaunchTemplateConfigs=[{"LaunchTemplateSpecification": specification, "Overrides": overrides[::-1]}],
+        TargetCapacitySpecification={
+            "TotalTargetCapacity": count,
+            "DefaultTargetCapacityType": "spot" if spot else "on-demand",
+        },
+        TagSpecifications=[{"ResourceType": kind, "Tags": pairs} for kind in ("instance", "volume", "fleet")],
+    )
+
+
+def test_an_instant_fleet_takes_what_comes_first_by_priority_and_can_be_had(aws: None) -> None:
+    ec2: Any = boto3.client("ec2")
+    with instant_fleets({"t3.small": 1, "t3.medium": 0}):
+        place = template(ec2)
+        answer = fleet(ec2, place, "t3.medium", "t3.small", "t3.large", count=2)
+        assert [one["InstanceType"] for one in answer["Instances"]] == ["t3.small", "t3.large"]
+        assert {one["Lifecycle"] for one in answer["Instances"]} == {"on-demand"}
+        assert [
+            (one["LaunchTemplateAndOverrides"]["Overrides"]["InstanceType"], one["ErrorCode"])
+            for one in answer["Errors"]
+        ] == [("t3.medium", "InsufficientInstanceCapacity"), ("t3.small", "InsufficientInstanceCapacity")]
+        none = fleet(ec2, place, "t3.medium", mark="b")
+        assert (none["Instances"], len(none["Errors"])) == ([], 1)
+
+
+def test_its_machines_are_what_template_and_tags_say(aws: None) -> None:
+    ec2: Any = boto3.client("ec2")
+    with instant_fleets({}):
+        place = template(ec2, MetadataOptions={"InstanceMetadataTags": "enabled", "HttpTokens": "required"})
+        answer = fleet(ec2, place, "t3.small", spot=True, key="key")
+        (machine,) = answer["Instances"][0]["InstanceIds"]
+        (found,) = ec2.describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"]
+        assert {"Key": "key", "Value": "value"} in found["Tags"]
+        assert (found["SubnetId"], found["InstanceLifecycle"]) == (place, "spot")
+        assert found["MetadataOptions"]["HttpTokens"] == "required"
+        (volume,) = ec2.describe_volumes()["Volumes"]
+        assert (volume["Size"], volume["VolumeType"]) == (50, "gp3")
+        assert {"Key": "key", "Value": "value"} in volume["Tags"]
+        told = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
+        assert base64.b64decode(told) == b"#cloud-config"
+        with pytest.raises(ClientError, match="not a valid tag key"):
+            fleet(ec2, place, "t3.small", mark="b", key="kubernetes.io/cluster/c")
+
+
+def test_its_client_token_makes_it_happen_once(aws: None) -> None:
+    ec2: Any = boto3.client("ec2")
+    limits = {"t3.small": 1}
+    with instant_fleets(limits):
+        place = template(ec2)
+        assert fleet(ec2, place, "t3.small")["Instances"] == fleet(ec2, place, "t3.small")["Instances"]
+        refused = fleet(ec2, place, "t3.small", mark="b")
+        limits.clear()
+        assert fleet(ec2, place, "t3.small", mark="b")["Errors"] == refused["Errors"], "also a refusal is repeated"
+        with pytest.raises(ClientError) as caught:
+            fleet(ec2, place, "t3.small", "t3.large")
+        assert caught.value.response["Error"]["Code"] == "IdempotentParameterMismatch"
+
+
+def test_moto_still_knows_neither_priority_nor_token_of_a_fleet(aws: None) -> None:
+    """When one of these fails, a part of the correction may go."""
+    ec2: Any = boto3.client("ec2")
+    place = template(ec2)
+    first = fleet(ec2, place, "t3.small", "t3.large")
+    assert first["Instances"][0]["InstanceType"] == "t3.large", "by priority it would be the other"
+    assert fleet(ec2, place, "t3.small", "t3.large")["FleetId"] != first["FleetId"]
+
+
+def test_a_new_launch_template_is_hidden_from_a_search_but_not_from_a_look_by_name(aws: None) -> None:
+    ec2: Any = boto3.client("ec2")
+    by_tag = [{"Name": "launch-template-name", "Values": ["pool"]}]
+    with hidden_at_first(lambda: 1000.0):
+        template(ec2)
+        assert ec2.describe_launch_templates(Filters=by_tag)["LaunchTemplates"] == []
+        assert len(ec2.describe_launch_templates(LaunchTemplateNames=["pool"])["LaunchTemplates"]) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from stockyard.domain.times import to_text
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorRefused, VendorTimeout
-from stockyard.providers.clusters.ec2.calls import Calls
+from stockyard.providers.aws.calls import Calls
 
 TOKENED = [
     ("network", "create_route_table"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stockyard.errors import PermissionDenied
-from stockyard.providers.clusters.ec2.calls import Calls
+from stockyard.providers.aws.calls import Calls
 
 
 def _marks(yard: Any) -> dict[str, list[dict[str, str]]]:

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from stockyard.errors import CredentialsRevoked, VendorThrottled
-from stockyard.providers.clusters.ec2.sessions import ONCE, RETRYING, Sessions
+from stockyard.providers.aws.sessions import ONCE, RETRYING, Sessions
 from stockyard.providers.clusters.ec2.verify import Ec2AccountVerifier
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorError
-from stockyard.providers.clusters.ec2 import sweep, tags
-from stockyard.providers.clusters.ec2.calls import Calls
-from stockyard.providers.clusters.ec2.kinds import Found, Kind, State
+from stockyard.providers.aws import tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.kinds import Found, Kind, State
+from stockyard.providers.clusters.ec2 import sweep
 
 REGIONS = ["ap-south-1", "eu-west-1", "us-east-1"]
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from stockyard.errors import Internal
-from stockyard.providers.clusters.ec2 import calls, identity, tenant_template
+from stockyard.providers.aws import calls
+from stockyard.providers.clusters.ec2 import identity, node_statements, tenant_template
 
 
 @dataclass
@@ -29,8 +30,13 @@ IMPLIED = {
 NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
 
 
-def _statements(template: dict[str, Any]) -> list[dict[str, Any]]:
+NODES = "NodePermissions"
+"""The policy of what the source of nodes does; its own tests hold it against its calls."""
+
+
+def _statements(template: dict[str, Any], *, without: str = "") -> list[dict[str, Any]]:
     attached = [item["Ref"] for item in template["Resources"]["Role"]["Properties"]["ManagedPolicyArns"]]
+    attached = [name for name in attached if name != without]
     policies = [template["Resources"][name]["Properties"]["PolicyDocument"] for name in attached]
     return [statement for policy in policies for statement in policy["Statement"]]
 
@@ -48,7 +54,7 @@ def _resolved(value: Any) -> Any:
 def test_iam_takes_the_policies_by_their_size(yard: Any) -> None:
     template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
     policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    assert len(policies) == 3
+    assert len(policies) == 4
     for policy in policies:
         size = len(json.dumps(_resolved(policy["PolicyDocument"]), separators=(",", ":")))
         assert size <= 6144, f"{policy['ManagedPolicyName']} has {size} characters"
@@ -95,7 +101,8 @@ def test_every_call_is_granted_and_every_grant_is_used(yard: Any, monkeypatch: p
     yard.later(120)
     yard.delete()
     needed = seen | {implied for action in seen for implied in IMPLIED.get(action, ())}
-    granted = {a for s in _statements(tenant_template.render(yard.account, "inst-1", Stage())) for a in s["Action"]}
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    granted = {a for s in _statements(template, without=NODES) for a in s["Action"]}
     assert needed - granted - NEEDS_NO_PERMISSION == set()
     assert granted - needed == set()
 
@@ -110,9 +117,10 @@ def test_no_wildcard_action_and_a_lone_star_only_for_reading(yard: Any) -> None:
 
 def test_what_is_made_must_carry_our_tag_and_only_that_may_be_changed(yard: Any) -> None:
     found = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
-    for sid in ("Create", "CreateBalancers", "CreateProfiles", "CreateBoundedRoles", "TagWhatIsCreated"):
+    made = ("Create", "CreateBalancers", "CreateProfiles", "CreateBoundedRoles", "TagWhatIsCreated")
+    for sid in (*made, "CreateFleets", "CreateSpotRequests", "CreateTemplates", "TagNewNodes", "TagSpotRequests"):
         assert found[sid]["Condition"]["StringEquals"]["aws:RequestTag/stockyard:installation"] == "inst-1", sid
-    for sid in ("ChangeOurs", "ChangeOurBalancers", "FillBoundedRoles"):
+    for sid in ("ChangeOurs", "ChangeOurBalancers", "FillBoundedRoles", "ChangeOurNodes", "UseOurTemplates"):
         assert found[sid]["Condition"]["StringEquals"]["aws:ResourceTag/stockyard:installation"] == "inst-1", sid
     for sid in ("CreateBoundedRoles", "FillBoundedRoles"):
         boundary = found[sid]["Condition"]["StringEquals"]["iam:PermissionsBoundary"]
@@ -126,7 +134,8 @@ def test_nothing_is_made_without_our_tag(yard: Any) -> None:
         if "Condition" not in one and one["Sid"] != "Read":
             types = {text["Fn::Sub"].split(":", 5)[5].split("/")[0] for text in one["Resource"]}
             for action in one["Action"]:
-                assert not types & set(tenant_template.CREATE_EC2.get(action, ())), (one["Sid"], action)
+                made = {**tenant_template.CREATE_EC2, **node_statements.CREATE_NODES}
+                assert not types & set(made.get(action, ())), (one["Sid"], action)
 
 
 def test_an_absent_identity_may_be_read_although_iam_then_knows_no_path(yard: Any) -> None:

@@ -18,6 +18,7 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from stockyard.providers.aws import on_machine
 from stockyard.providers.clusters.ec2 import user_data
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -72,8 +73,11 @@ def test_a_document_that_does_not_fit_is_refused() -> None:
 
 
 def test_programs_arrive_unchanged_and_values_travel_as_data(files: dict[str, Any]) -> None:
-    for name, path in (("stockyard_machine.py", user_data.SCRIPT_PATH), ("start.sh", user_data.START_PATH)):
-        source = Path(user_data.__file__).parent / "on_machine" / name
+    sources = {
+        user_data.SCRIPT_PATH: Path(on_machine.__file__).with_name("stockyard_machine.py"),
+        user_data.START_PATH: Path(user_data.__file__).parent / "on_machine" / "start.sh",
+    }
+    for path, source in sources.items():
         assert files[path]["content"] == source.read_text()
         assert files[path]["permissions"] == "0755"
     told = json.loads(files[user_data.CONFIG_PATH]["content"])

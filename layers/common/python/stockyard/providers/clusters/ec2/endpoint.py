@@ -7,7 +7,8 @@ from typing import Any
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorError, VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.clusters.ec2 import elb_kinds, network, tags
+from stockyard.providers.aws import tags
+from stockyard.providers.clusters.ec2 import elb_kinds, network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.security import API_PORT
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
-from stockyard.providers.clusters.ec2.calls import Calls
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.subnets import Subnet, of_vpc
 from stockyard.providers.clusters.ec2.user_data import POD_CIDR
 
 FREE_ADDRESSES = 16
@@ -38,14 +39,6 @@ class Given:
     public: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Routes:
-    """Where a subnet's default route leads: ``public`` to an internet gateway, ``egress`` anywhere that works."""
-
-    public: bool
-    egress: bool
-
-
 def choose(calls: Calls, settings: Mapping[str, Any]) -> Given | Finding:
     """The network of ``vpc_id`` and ``subnet_id``, at least one of which is set, or what is wrong with it."""
     vpc_id, subnet_id = str(settings.get("vpc_id") or ""), str(settings.get("subnet_id") or "")
@@ -70,16 +63,6 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> Given | Finding:
     return _within(calls, vpcs[0], subnet_id, wants_public, _SUBNET if subnet_id else _VPC)
 
 
-@dataclass(frozen=True, slots=True)
-class _Subnet:
-    """One subnet of the VPC, as far as it matters here."""
-
-    id: str
-    zone: str
-    free: int
-    routes: _Routes
-
-
 def _within(calls: Calls, vpc: Mapping[str, Any], subnet_id: str, wants_public: bool, pointer: str) -> Given | Finding:
     vpc_id, cidrs = str(vpc["VpcId"]), _ranges(vpc)
     for cidr, what in ((POD_CIDR, "pods"), (SERVICE_CIDR, "services")):
@@ -88,7 +71,7 @@ def _within(calls: Calls, vpc: Mapping[str, Any], subnet_id: str, wants_public: 
                 return Finding(
                     pointer, f"{vpc_id} has the range {own}, which overlaps {cidr} of the {what}. Choose another VPC."
                 )
-    subnets = _subnets(calls, vpc_id)
+    subnets = of_vpc(calls, vpc_id)
     if subnet_id:
         chosen = next((subnet for subnet in subnets if subnet.id == subnet_id), None)
         fault = _unfit(chosen, wants_public) if chosen else "is not shown by its VPC. Try again"
@@ -132,23 +115,7 @@ def _ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((str(vpc["CidrBlock"]), *more)))
 
 
-def _subnets(calls: Calls, vpc_id: str) -> Sequence[_Subnet]:
-    """The VPC's subnets, in the same order each time."""
-    here = [{"Name": "vpc-id", "Values": [vpc_id]}]
-    tables = list(calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=here))
-    found = [
-        _Subnet(
-            str(subnet["SubnetId"]),
-            str(subnet["AvailabilityZone"]),
-            int(subnet["AvailableIpAddressCount"]),
-            _routes(str(subnet["SubnetId"]), tables),
-        )
-        for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=here)
-    ]
-    return sorted(found, key=lambda subnet: subnet.id)
-
-
-def _unfit(subnet: _Subnet, wants_public: bool) -> str:
+def _unfit(subnet: Subnet, wants_public: bool) -> str:
     """Why a control plane cannot stand there, and what to do; empty when it can."""
     if not subnet.routes.egress:
         return "has no route to the internet. Add a default route, or choose another subnet"
@@ -164,26 +131,3 @@ def _unfit(subnet: _Subnet, wants_public: bool) -> str:
             f"has only {subnet.free} free addresses of the {FREE_ADDRESSES} needed. Free some, or choose another subnet"
         )
     return ""
-
-
-def _routes(subnet_id: str, tables: list[dict[str, Any]]) -> _Routes:
-    pairs = [(table, item) for table in tables for item in table.get("Associations", ())]
-    own = [table for table, item in pairs if item.get("SubnetId") == subnet_id]
-    main = [table for table, item in pairs if item.get("Main")]
-    chosen: dict[str, Any] = (own or main or [{}])[0]
-    for route in chosen.get("Routes", ()):
-        if route.get("DestinationCidrBlock") != "0.0.0.0/0" or route.get("State", "active") != "active":
-            continue
-        public = str(route.get("GatewayId") or "").startswith("igw-")
-        # A private gateway or a firewall's endpoint is a GatewayId too.
-        others = (
-            "GatewayId",
-            "NatGatewayId",
-            "TransitGatewayId",
-            "CoreNetworkArn",
-            "NetworkInterfaceId",
-            "InstanceId",
-            "VpcPeeringConnectionId",
-        )
-        return _Routes(public, public or any(route.get(name) for name in others))
-    return _Routes(public=False, egress=False)

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from stockyard.errors import VendorNotFound
-from stockyard.providers.clusters.ec2 import tags
-from stockyard.providers.clusters.ec2.calls import Calls
-from stockyard.providers.clusters.ec2.kinds import Found, Kind, State
+from stockyard.providers.aws import tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.kinds import Found, Kind, State
 
 PATH = "/stockyard/"
 

@@ -8,9 +8,10 @@ from typing import Any
 from stockyard.domain.records import CloudAccount, Resource
 from stockyard.errors import VendorError
 from stockyard.ports import Outcome
-from stockyard.providers.clusters.ec2 import iam_kinds, tags
+from stockyard.providers.aws import tags
+from stockyard.providers.aws.sessions import account_number, partition
+from stockyard.providers.clusters.ec2 import iam_kinds
 from stockyard.providers.clusters.ec2.building import Builder, Wish
-from stockyard.providers.clusters.ec2.sessions import account_number, partition
 
 POLICY_NAME = "node"
 NODE_ACTIONS = ("ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
+from stockyard.providers.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import given
-from stockyard.providers.clusters.ec2.calls import Calls
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_REGION, DEFAULT_TYPE
 from stockyard.providers.clusters.ec2.network import is_given
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound
 from stockyard.ports import Outcome
-from stockyard.providers.clusters.ec2 import elb_kinds, tags
+from stockyard.providers.aws import tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.clusters.ec2 import elb_kinds
 from stockyard.providers.clusters.ec2.building import Builder
-from stockyard.providers.clusters.ec2.calls import Calls
 from stockyard.providers.clusters.ec2.elb_kinds import with_tags
 
 _BATCH = 20

@@ -8,16 +8,12 @@ from stockyard.domain.control_plane import DISK_GIB
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorError, VendorNotFound, VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.clusters.ec2 import ec2_kinds, identity, network, security, tags, user_data
+from stockyard.providers.aws import ec2_kinds, images, tags
+from stockyard.providers.clusters.ec2 import identity, network, security, user_data
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import control_plane_type
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.security import API_PORT
-
-CANONICAL = "099720109477"
-"""AWS account of Ubuntu's publisher."""
-IMAGE_PARAMETER = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
-ROOT_DEVICE = "/dev/sda1"
 
 
 def ensure(builder: Builder) -> Outcome:
@@ -59,33 +55,7 @@ def _choice(builder: Builder) -> dict[str, Any]:
     if not found:
         raise VendorRefused(f"{wanted} is not offered in {builder.calls.region}", hint="Choose another type.")
     arm = "arm64" in found[0].get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-    return {"type": wanted, "image": image(builder, arm)}
-
-
-def image(builder: Builder, arm: bool) -> str:
-    """The current Ubuntu 24.04 image, by the publisher's public parameter, else by its newest image."""
-    name = IMAGE_PARAMETER.format("arm64" if arm else "amd64")
-    try:
-        return str(builder.calls.call("ssm", "get_parameter", Name=name)["Parameter"]["Value"])
-    except VendorNotFound:
-        pass
-    # Regions without the parameters.
-    images = builder.calls.pages(
-        "ec2",
-        "describe_images",
-        "Images",
-        Owners=[CANONICAL],
-        Filters=[
-            {"Name": "name", "Values": ["ubuntu/images/*"]},
-            {"Name": "architecture", "Values": ["arm64" if arm else "x86_64"]},
-        ],
-    )
-    ordered = sorted(images, key=lambda i: ("24.04" in i["Name"], i.get("CreationDate", ""), i["ImageId"]))
-    if not ordered:
-        raise VendorRefused(
-            f"{builder.calls.region} shows no Ubuntu image", hint="Choose another region or instance type."
-        )
-    return str(ordered[-1]["ImageId"])
+    return {"type": wanted, "image": images.current(builder.calls, arm=arm)}
 
 
 def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
@@ -109,7 +79,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         KeyName=settings["key_pair"],
         IamInstanceProfile={"Name": identity.profile_name(builder)},
         MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
-        BlockDeviceMappings=[{"DeviceName": ROOT_DEVICE, "Ebs": disk}],
+        BlockDeviceMappings=[{"DeviceName": images.ROOT_DEVICE, "Ebs": disk}],
         NetworkInterfaces=[interface],
         UserData=user_data.render(
             api_url=config.api_url,

@@ -8,10 +8,11 @@ from typing import Any
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorError, VendorRefused
 from stockyard.ports import Finding, Outcome
-from stockyard.providers.clusters.ec2 import ec2_kinds, given, tags
+from stockyard.providers.aws import ec2_kinds, tags
+from stockyard.providers.aws.kinds import GIVEN_NETWORK
+from stockyard.providers.clusters.ec2 import given
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import control_plane_type
-from stockyard.providers.clusters.ec2.kinds import GIVEN_NETWORK
 
 CIDR = "10.0.0.0/16"
 SUBNETS = {

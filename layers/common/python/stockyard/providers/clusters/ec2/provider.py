@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, Finding, Outcome, Skipped, Tagged
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.sessions import SessionFactory, Sessions, account_number
 from stockyard.providers.clusters.ec2 import (
     endpoint,
     identity,
@@ -18,9 +20,7 @@ from stockyard.providers.clusters.ec2 import (
     sweep,
 )
 from stockyard.providers.clusters.ec2.building import Builder
-from stockyard.providers.clusters.ec2.calls import Calls
 from stockyard.providers.clusters.ec2.configuration import Ec2Config, region
-from stockyard.providers.clusters.ec2.sessions import SessionFactory, Sessions, account_number
 
 __all__ = ["Ec2ClusterProvider", "Ec2Config"]
 
@@ -91,7 +91,7 @@ class Ec2ClusterProvider:
 
     def _builder(self, work: CloudWork) -> Builder:
         clients = self._sessions.of(work.account, work.session)
-        return Builder(Calls(clients, region(work.cluster)), work, self._config)
+        return Builder.of(Calls(clients, region(work.cluster)), work, self._config)
 
 
 def _account(builder: Builder) -> Outcome:

@@ -1,12 +1,14 @@
-"""Every kind by its name in the ledger, in an order in which deletion succeeds."""
+"""Every kind by its name in the ledger, in an order in which deletion succeeds; nodes' things are among them."""
 
 from __future__ import annotations
 
-from stockyard.providers.clusters.ec2 import ec2_kinds, elb_kinds, iam_kinds
-from stockyard.providers.clusters.ec2.kinds import GIVEN_NETWORK, Kind
+from stockyard.providers.aws import ec2_kinds
+from stockyard.providers.aws.kinds import GIVEN_NETWORK, Kind
+from stockyard.providers.clusters.ec2 import elb_kinds, iam_kinds
 
 DELETION_ORDER: tuple[Kind, ...] = (
     ec2_kinds.INSTANCE,
+    ec2_kinds.LAUNCH_TEMPLATE,
     elb_kinds.LOAD_BALANCER,
     elb_kinds.TARGET_GROUP,
     ec2_kinds.VOLUME,
@@ -23,5 +25,3 @@ DELETION_ORDER: tuple[Kind, ...] = (
 GLOBAL = frozenset({"role", "instance_profile"})
 """Kinds that belong to no region."""
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*DELETION_ORDER, GIVEN_NETWORK)}
-ORDER: tuple[str, ...] = tuple(KINDS)
-"""Names of the kinds in the order of deletion."""

@@ -7,7 +7,8 @@ from typing import Any
 from stockyard.domain.records import Resource
 from stockyard.errors import VendorError
 from stockyard.ports import Outcome
-from stockyard.providers.clusters.ec2 import ec2_kinds, network, tags
+from stockyard.providers.aws import ec2_kinds, tags
+from stockyard.providers.clusters.ec2 import network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 
 API_PORT = 6443

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from stockyard.errors import VendorConflict, VendorError
 from stockyard.ports import Skipped, Tagged
-from stockyard.providers.clusters.ec2 import tags
-from stockyard.providers.clusters.ec2.calls import Calls
-from stockyard.providers.clusters.ec2.kinds import State
+from stockyard.providers.aws import tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.kinds import State
+from stockyard.providers.aws.sessions import Clients
 from stockyard.providers.clusters.ec2.registry import DELETION_ORDER, GLOBAL, KINDS
-from stockyard.providers.clusters.ec2.sessions import Clients
 
 
 def tagged(

@@ -8,14 +8,25 @@ action, ``*`` stands alone in a statement that only reads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import Internal
-from stockyard.providers.clusters.ec2 import iam_kinds, tags
+from stockyard.providers.aws.sessions import account_number, role_arn
+from stockyard.providers.clusters.ec2 import iam_kinds
 from stockyard.providers.clusters.ec2.identity import NODE_ACTIONS, boundary_name
-from stockyard.providers.clusters.ec2.sessions import account_number, role_arn
+from stockyard.providers.clusters.ec2.node_statements import nodes
+from stockyard.providers.clusters.ec2.statements import (
+    Place,
+    Statement,
+    allow,
+    both,
+    in_request,
+    managed,
+    on_thing,
+    policy,
+    things,
+)
 
 READ = (
     "ec2:DescribeAddresses",
@@ -26,6 +37,7 @@ READ = (
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInternetGateways",
     "ec2:DescribeKeyPairs",
+    "ec2:DescribeLaunchTemplates",
     "ec2:DescribeNatGateways",
     "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups",
@@ -121,20 +133,6 @@ controllers set these besides: EBS driver, load balancer controller, cloud contr
 BALANCING = "elasticloadbalancing.amazonaws.com"
 SPOT_EVENTS = ("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation")
 
-Statement = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The tenant's account, in whatever region."""
-
-    account: str
-
-    def arn(self, service: str, resource: str) -> str:
-        region = "" if service == "iam" else "*"
-        account = "" if resource.startswith("image/") else self.account  # an image's ARN names no account
-        return f"arn:${{AWS::Partition}}:{service}:{region}:{account}:{resource}"
-
 
 class Stage(Protocol):
     """What the template needs of our own side; ``stockyard.settings.Settings`` is one."""
@@ -154,7 +152,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
     if len(stage.principal_pattern.split(":")) < 6:
         raise Internal("This stage has no principal pattern, so no role can trust it.")
     ours = stage.principal_pattern.split(":")[4]
-    here = _Place(account_number(account))
+    here = Place(account_number(account))
     trust = {
         "Effect": "Allow",
         "Principal": {"AWS": {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{ours}:root"}},
@@ -170,16 +168,19 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
         "Resources": {
-            "Boundary": _managed(boundary_name(prefix), _policy([boundary])),
-            # IAM takes 6,144 characters a managed policy, so there are two.
-            "MachinePermissions": _managed(f"{prefix}-stockyard-machines", _policy(_machines(here, installation))),
-            "Permissions": _managed(f"{prefix}-stockyard", _policy(_others(here, installation, prefix))),
+            "Boundary": managed(boundary_name(prefix), policy([boundary])),
+            # IAM takes 6,144 characters a managed policy, so there are three.
+            "MachinePermissions": managed(f"{prefix}-stockyard-machines", policy(_machines(here, installation))),
+            "NodePermissions": managed(f"{prefix}-stockyard-nodes", policy(nodes(here, installation))),
+            "Permissions": managed(f"{prefix}-stockyard", policy(_others(here, installation, prefix))),
             "Role": {
                 "Type": "AWS::IAM::Role",
                 "Properties": {
                     "RoleName": role_arn(account).rsplit("/", 1)[-1],
-                    "AssumeRolePolicyDocument": _policy([trust]),
-                    "ManagedPolicyArns": [{"Ref": "MachinePermissions"}, {"Ref": "Permissions"}],
+                    "AssumeRolePolicyDocument": policy([trust]),
+                    "ManagedPolicyArns": [
+                        {"Ref": name} for name in ("MachinePermissions", "NodePermissions", "Permissions")
+                    ],
                 },
             },
             **_forwarding(_bus_arn(stage.bus, ours), prefix),
@@ -195,65 +196,34 @@ def _bus_arn(bus: str, account: str) -> dict[str, str]:
     return {"Fn::Sub": name if name.startswith("arn:") else at}
 
 
-def _policy(statements: list[Statement]) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": statements}
-
-
-def _managed(name: str, document: dict[str, Any]) -> dict[str, Any]:
-    properties = {"ManagedPolicyName": name, "PolicyDocument": document}
-    return {"Type": "AWS::IAM::ManagedPolicy", "Properties": properties}
-
-
-def _allow(sid: str, actions: list[str], resources: list[str], condition: dict[str, Any] | None = None) -> Statement:
-    where: Any = [resource if resource == "*" else {"Fn::Sub": resource} for resource in resources]
-    found: Statement = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": where}
-    return found | ({"Condition": condition} if condition else {})
-
-
-def _asked(installation: str) -> dict[str, Any]:
-    return {"StringEquals": {f"aws:RequestTag/{tags.INSTALLATION}": installation}}
-
-
-def _marked(installation: str) -> dict[str, Any]:
-    return {"StringEquals": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
-
-
-def _machines(here: _Place, installation: str) -> list[Statement]:
+def _machines(here: Place, installation: str) -> list[Statement]:
     image = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/canonical/ubuntu/server/*"
     return [
-        _allow("Read", list(READ), ["*"]),
-        _allow("ReadImageParameter", ["ssm:GetParameter"], [image]),
-        *_compute(here, _asked(installation), _marked(installation)),
+        allow("Read", list(READ), ["*"]),
+        allow("ReadImageParameter", ["ssm:GetParameter"], [image]),
+        *_compute(here, in_request(installation), on_thing(installation)),
     ]
 
 
-def _others(here: _Place, installation: str, prefix: str) -> list[Statement]:
-    asked, marked = _asked(installation), _marked(installation)
+def _others(here: Place, installation: str, prefix: str) -> list[Statement]:
+    asked, marked = in_request(installation), on_thing(installation)
     return [*_balancing(here, asked, marked), *_identities(here, asked, marked, prefix), *_controllers(here)]
 
 
-def _things(here: _Place, uses: dict[str, tuple[str, ...]]) -> list[str]:
-    return sorted({here.arn("ec2", f"{thing}/*") for things in uses.values() for thing in things})
-
-
-def _compute(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> list[Statement]:
+def _compute(here: Place, asked: dict[str, Any], marked: dict[str, Any]) -> list[Statement]:
     made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
     return [
-        _allow("Create", sorted(CREATE_EC2), _things(here, CREATE_EC2), asked),
+        allow("Create", sorted(CREATE_EC2), things(here, CREATE_EC2), asked),
         *(
-            _allow(f"Create{name}", list(actions), _things(here, {name: things}))
-            for name, (actions, things) in CREATE_WITHIN.items()
+            allow(f"Create{name}", list(actions), things(here, {name: used}))
+            for name, (actions, used) in CREATE_WITHIN.items()
         ),
-        _allow("TagWhatIsCreated", ["ec2:CreateTags"], _things(here, CREATE_EC2), _both(asked, made_by)),
-        _allow("ChangeOurs", sorted(CHANGE_EC2), _things(here, CHANGE_EC2), marked),
+        allow("TagWhatIsCreated", ["ec2:CreateTags"], things(here, CREATE_EC2), both(asked, made_by)),
+        allow("ChangeOurs", sorted(CHANGE_EC2), things(here, CHANGE_EC2), marked),
     ]
 
 
-def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    return {"StringEquals": {**first["StringEquals"], **second["StringEquals"]}}
-
-
-def _balancing(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> list[Statement]:
+def _balancing(here: Place, asked: dict[str, Any], marked: dict[str, Any]) -> list[Statement]:
     def elb(names: tuple[str, ...]) -> list[str]:
         return [f"elasticloadbalancing:{name}" for name in names]
 
@@ -263,19 +233,19 @@ def _balancing(here: _Place, asked: dict[str, Any], marked: dict[str, Any]) -> l
     linked = here.arn("iam", f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing")
     return [
         # The first balancer of an account makes the service's own role in the caller's name.
-        _allow(
+        allow(
             "FirstBalancer",
             ["iam:CreateServiceLinkedRole"],
             [linked],
             {"StringEquals": {"iam:AWSServiceName": BALANCING}},
         ),
-        _allow("CreateBalancers", elb(CREATE_ELB), new, asked),
-        _allow("TagNewBalancers", ["elasticloadbalancing:AddTags"], [*new, listener], _both(asked, made_by)),
-        _allow("ChangeOurBalancers", elb(CHANGE_ELB), new, marked),
+        allow("CreateBalancers", elb(CREATE_ELB), new, asked),
+        allow("TagNewBalancers", ["elasticloadbalancing:AddTags"], [*new, listener], both(asked, made_by)),
+        allow("ChangeOurBalancers", elb(CHANGE_ELB), new, marked),
     ]
 
 
-def _identities(here: _Place, asked: dict[str, Any], marked: dict[str, Any], prefix: str) -> list[Statement]:
+def _identities(here: Place, asked: dict[str, Any], marked: dict[str, Any], prefix: str) -> list[Statement]:
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-node-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
     # A call names a thing without its path; of an absent one, which a deletion has to see, IAM knows no path either.
@@ -288,19 +258,19 @@ def _identities(here: _Place, asked: dict[str, Any], marked: dict[str, Any], pre
     }
     passed = {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com"]}}
     return [
-        _allow("CreateBoundedRoles", ["iam:CreateRole"], [role], _both(asked, bounded)),
-        _allow("FillBoundedRoles", ["iam:PutRolePolicy"], [role], _both(marked, bounded)),
-        _allow("TagNewIdentities", ["iam:TagInstanceProfile", "iam:TagRole"], [role, profile], asked),
-        _allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], asked),
+        allow("CreateBoundedRoles", ["iam:CreateRole"], [role], both(asked, bounded)),
+        allow("FillBoundedRoles", ["iam:PutRolePolicy"], [role], both(marked, bounded)),
+        allow("TagNewIdentities", ["iam:TagInstanceProfile", "iam:TagRole"], [role, profile], asked),
+        allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], asked),
         # Path and name are ours alone, and a read of an absent thing has no tag to look at.
-        _allow("ReadIdentities", list(READ_IDENTITIES), [role, profile, *pathless]),
-        _allow("Roles", list(ROLE_ACTIONS), [role]),
-        _allow("Profiles", list(PROFILE_ACTIONS), [profile]),
-        _allow("PassRoles", ["iam:PassRole"], [role], passed),
+        allow("ReadIdentities", list(READ_IDENTITIES), [role, profile, *pathless]),
+        allow("Roles", list(ROLE_ACTIONS), [role]),
+        allow("Profiles", list(PROFILE_ACTIONS), [profile]),
+        allow("PassRoles", ["iam:PassRole"], [role], passed),
     ]
 
 
-def _controllers(here: _Place) -> list[Statement]:
+def _controllers(here: Place) -> list[Statement]:
     resources = {
         "ec2:DeleteVolume": here.arn("ec2", "volume/*"),
         "ec2:DeleteSecurityGroup": here.arn("ec2", "security-group/*"),
@@ -308,7 +278,7 @@ def _controllers(here: _Place) -> list[Statement]:
         "elasticloadbalancing:DeleteTargetGroup": here.arn("elasticloadbalancing", "targetgroup/*"),
     }
     return [
-        _allow(
+        allow(
             f"RemoveLeftovers{name.capitalize()}",
             actions,
             [resources[action] for action in actions],
@@ -325,8 +295,8 @@ def _forwarding(bus_arn: dict[str, str], prefix: str) -> dict[str, Any]:
         "ForwardRole": {
             "Type": "AWS::IAM::Role",
             "Properties": {
-                "AssumeRolePolicyDocument": _policy([trust]),
-                "Policies": [{"PolicyName": "forward", "PolicyDocument": _policy([put])}],
+                "AssumeRolePolicyDocument": policy([trust]),
+                "Policies": [{"PolicyName": "forward", "PolicyDocument": policy([put])}],
             },
         },
         "ForwardSpotEvents": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked, PermissionDenied
-from stockyard.providers.clusters.ec2.sessions import SessionFactory, Sessions, account_number, role_arn
+from stockyard.providers.aws.sessions import SessionFactory, Sessions, account_number, role_arn
 
 SESSION = "stockyard-verify"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from stockyard.providers.clusters.ec2.calls import Calls
+from stockyard.providers.aws.calls import Calls
 
 
 class State(Enum):

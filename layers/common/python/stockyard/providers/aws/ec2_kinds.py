@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from stockyard.errors import VendorNotFound
-from stockyard.providers.clusters.ec2 import tags
-from stockyard.providers.clusters.ec2.calls import Calls
-from stockyard.providers.clusters.ec2.kinds import Found, Kind, State
+from stockyard.providers.aws import tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.kinds import Found, Kind, State
 
 _STATES = {
     "pending": State.PENDING,
@@ -116,3 +117,24 @@ SECURITY_GROUP = _kind(
 )
 INSTANCE = _kind("instance", "Instances", "describe_instances", _terminate)
 VOLUME = _kind("volume", "Volumes", "describe_volumes", _by("delete_volume", "VolumeId"))
+_TEMPLATE = _kind(
+    "launch_template",
+    "LaunchTemplates",
+    "describe_launch_templates",
+    _by("delete_launch_template", "LaunchTemplateId"),
+    repeatable=True,
+)
+
+
+def _templates(calls: Calls, wanted: Mapping[str, str], name: str | None) -> Sequence[Found]:
+    if name is None:
+        return _TEMPLATE.search(calls, wanted, None)
+    try:
+        answer = calls.call("ec2", "describe_launch_templates", LaunchTemplateNames=[name])
+    except VendorNotFound:
+        return ()
+    return [Found(item["LaunchTemplateId"], tags.mapping(item.get("Tags"))) for item in answer["LaunchTemplates"]]
+
+
+LAUNCH_TEMPLATE = replace(_TEMPLATE, search=_templates)
+"""Its name is unique in a region, so it is found by its name too."""

@@ -9,7 +9,7 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from stockyard import errors as ours
-from stockyard.providers.clusters.ec2.errors import translate, translated
+from stockyard.providers.aws.errors import translate, translated
 
 ROWS = [
     ("RequestLimitExceeded", "", 503, ours.VendorThrottled),

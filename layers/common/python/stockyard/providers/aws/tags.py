@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.records import Resource
-from stockyard.ports import CloudWork
 
 INSTALLATION = "stockyard:installation"
 TENANT = "stockyard:tenant"
@@ -23,10 +23,29 @@ def ours(installation: str, tenant: str) -> dict[str, str]:
     return {INSTALLATION: installation, TENANT: tenant}
 
 
-def of_line(work: CloudWork, line: Resource) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a thing is, as its tags say: a cluster, a node claim or a node environment.
+
+    ``client_id`` is of the cluster that it serves, ``prefix`` begins our names in the tenant's account.
+    """
+
+    installation: str
+    tenant: str
+    resource_id: str
+    generation: str
+    client_id: str
+    prefix: str
+
+
+def of_owner(owner: Owner) -> dict[str, str]:
+    """What identifies everything of an owner."""
+    return {**ours(owner.installation, owner.tenant), RESOURCE: owner.resource_id}
+
+
+def of_line(owner: Owner, line: Resource) -> dict[str, str]:
     """What identifies the thing that a ledger line stands for."""
-    key = f"{line.kind}/{line.key}"
-    return {**ours(work.installation, work.tenant), RESOURCE: work.cluster.id, KEY: key}
+    return {**of_owner(owner), KEY: f"{line.kind}/{line.key}"}
 
 
 def kubernetes(client_id: str) -> str:
@@ -42,17 +61,15 @@ def controllers(client_id: str) -> tuple[dict[str, str], ...]:
     return ({kubernetes(client_id): "owned"}, {"elbv2.k8s.aws/cluster": client_id})
 
 
-def full(
-    work: CloudWork, line: Resource, prefix: str, name: str, extra: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def full(owner: Owner, line: Resource, name: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """All tags of a new thing."""
     return {
         "Name": name,
-        **of_line(work, line),
-        GENERATION: str(work.cluster.generation),
+        **of_line(owner, line),
+        GENERATION: owner.generation,
         # the first try's moment: a repeated call must not differ, or its client token is refused
         SINCE: str(line.detail.get("since") or line.intended_at),
-        f"{prefix}-cluster": work.cluster.client_id,
+        f"{owner.prefix}-cluster": owner.client_id,
         **(extra or {}),
     }
 

@@ -15,7 +15,7 @@ from botocore.session import Session
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorNotFound
-from stockyard.providers.clusters.ec2.errors import translated
+from stockyard.providers.aws.errors import translated
 
 DURATION = 3600
 """Seconds a session lives; it is not used in its last ``_MARGIN`` seconds."""

@@ -1,4 +1,4 @@
-"""Runs on a control plane: proves which machine it is, prepares kubeadm's configuration, reports ready.
+"""Runs on a machine and proves which one it is; on a control plane it prepares kubeadm's configuration, reports ready.
 
 Standard library only, because it runs before anything else is installed. It is written to the machine by cloud-init;
 its values come from ``machine.json``, which holds no secret.
@@ -92,6 +92,17 @@ def address(endpoint: str) -> tuple[str, int]:
     return parts.hostname or "", parts.port or 6443
 
 
+def save(name: str, text: str) -> None:
+    """Write a file that only root can read."""
+    path = os.path.join(STATE, name)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+
+
+# --- a control plane's own part: other machines are given what stands above ---
+
+
 def kubeadm(machine: dict[str, str], endpoint: str) -> list[dict[str, Any]]:
     """kubeadm's configuration documents: the load balancer's name as endpoint, people by OIDC of the realm."""
     host, port = address(endpoint)
@@ -136,14 +147,6 @@ def administrator(creator: str) -> dict[str, Any]:
         "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": api, "kind": "User", "name": USER_PREFIX + creator}],
     }
-
-
-def save(name: str, text: str) -> None:
-    """Write a file that only root can read."""
-    path = os.path.join(STATE, name)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
 
 
 def url(machine: dict[str, str], action: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.providers.clusters.ec2.errors import translated
-from stockyard.providers.clusters.ec2.sessions import Clients
+from stockyard.providers.aws.errors import translated
+from stockyard.providers.aws.sessions import Clients
 
 UNTOKENED = frozenset(
     {"create_vpc", "create_internet_gateway", "create_subnet", "create_security_group", "allocate_address"}

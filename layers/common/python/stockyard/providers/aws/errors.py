@@ -12,7 +12,8 @@ from botocore.parsers import ResponseParserError
 from stockyard import errors as ours
 
 DUPLICATE = re.compile(
-    r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict"
+    r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict|"
+    r".*\.AlreadyExists(Exception)?"
 )
 """Codes that say that something of this name or range exists already."""
 
@@ -36,7 +37,8 @@ TABLE: tuple[Row, ...] = (
         "AWS limits the rate of calls of this account; it is tried again.",
     ),
     (
-        r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity",
+        r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity|"
+        r"ReservationCapacityExceeded|UnfulfillableCapacity",
         "",
         ours.InsufficientCapacity,
         "The zone has none of this instance type now; wait, or choose another type or region.",
@@ -50,7 +52,7 @@ TABLE: tuple[Row, ...] = (
     (
         r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume)?"
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
-        r"RulesPerSecurityGroupLimitExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
+        r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
         r"ServiceQuotaExceeded.*",
         "",
         ours.VendorQuotaExceeded,

@@ -1,0 +1,86 @@
+"""The node types of a provider: what its region offers by the product's own catalogue, less what its document says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import translate
+
+from stockyard.domain.declared_types import DeclaredType, choosable, declared
+from stockyard.domain.node_types import (
+    ANY,
+    ON_DEMAND,
+    SPOT,
+    Declaration,
+    NodeKind,
+    Offering,
+    kind_of,
+    parse_property,
+)
+from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.records import NodeProvider
+from stockyard.domain.requirements import REGION, ZONE
+from stockyard.providers.nodes.ec2.configuration import chosen
+from stockyard.providers.nodes.ec2.labels import labels
+from stockyard.providers.nodes.ec2.reserved import capacity, overhead
+
+ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+"""EC2's architectures that Linux nodes have, and Kubernetes' names of them."""
+
+
+def kinds(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeKind, ...]:
+    """The node type of each instance type that the document's globs let through, cheapest known facts included.
+
+    The price is the on-demand price. Of spot none is known offline: such an offering has no price and ranks last.
+    """
+    written = {one.name: one for one in declared(provider)}
+    nothing = DeclaredType("")
+    common = choosable(provider.properties)
+    capacity_types = tuple(chosen(provider, "capacityTypes") or (ON_DEMAND,))
+    return tuple(
+        _kind(provider, offers.region, offer, written.get(name, nothing), common, capacity_types)
+        for name, offer in matching(provider, offers).items()
+    )
+
+
+def matching(provider: NodeProvider, offers: RegionOffers) -> dict[str, InstanceOffer]:
+    """The instance types that Linux nodes can be and that the document's globs let through."""
+    wanted = re.compile("|".join(translate(glob) for glob in chosen(provider, "instanceTypes") or (ANY,)))
+    return {
+        name: offer
+        for name, offer in offers.instances.items()
+        if offer.architecture in ARCHITECTURES and wanted.match(name)
+    }
+
+
+def _kind(
+    provider: NodeProvider,
+    region: str,
+    offer: InstanceOffer,
+    written: DeclaredType,
+    common: dict[str, str],
+    capacity_types: Sequence[str],
+) -> NodeKind:
+    own = choosable(written.properties)
+    zones = parse_property(ZONE, own.get(ZONE) or common.get(ZONE) or ANY)
+    offerings = tuple(
+        Offering(name, zones, offer.usd_hour if name == ON_DEMAND else None)
+        for name in (ON_DEMAND, SPOT)
+        if name in capacity_types
+    )
+    return kind_of(
+        Declaration(
+            provider=provider.name,
+            name=offer.name,
+            resources=capacity(offer),
+            overhead=overhead(offer),
+            provider_properties=common,
+            properties={**labels(offer), REGION: region, **own},
+            cost=written.cost,
+            unit_price=provider.price_per_cost_unit,
+            limited=written.max_capacity is not None,
+            instance_type=offer.name,
+            arch=ARCHITECTURES[offer.architecture],
+            offerings=offerings,
+        )
+    )

@@ -1,0 +1,39 @@
+"""What the source is configured with, and what a provider's document says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.declared_types import block_of
+from stockyard.domain.records import NodeClaim, NodeProvider
+
+DEFAULT_REGION = "us-east-1"
+POOL_LABEL = "stockyard.dev/pool"
+
+
+@dataclass(frozen=True, slots=True)
+class Ec2NodesConfig:
+    """Names, versions and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
+
+    name_prefix: str
+    kubernetes_version: str
+    api_url: str
+    visibility_seconds: int = 60
+
+
+def region(provider: NodeProvider) -> str:
+    """Where the provider's machines are."""
+    return str(block_of(provider).get("region") or DEFAULT_REGION)
+
+
+def chosen(provider: NodeProvider, field: str) -> Any:
+    """A field of the provider's block; None where the document leaves it to us."""
+    block: Mapping[str, Any] = block_of(provider)
+    return block.get(field)
+
+
+def pool(claim: NodeClaim, provider: NodeProvider) -> str:
+    """The pool that a claim is of; without one its provider's name stands for it."""
+    return claim.labels.get(POOL_LABEL) or provider.name

@@ -1,0 +1,156 @@
+"""One instant fleet: what EC2 is asked for, and what its answer means.
+
+EC2 tries all ways of one request itself, so a zone without capacity costs no further call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.node_types import ANY, SPOT
+from stockyard.errors import InsufficientCapacity, VendorError
+from stockyard.providers.aws import tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.errors import classify
+
+MOST_WAYS = 300
+"""Overrides that one call takes."""
+CAPACITY = re.compile(
+    r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity|"
+    r"ReservationCapacityExceeded|UnfulfillableCapacity|Unsupported"
+)
+"""Codes of an override that mean that others are refused there too: it has none now, or never has."""
+DIVERSIFIED = "diversified"
+SPOT_STRATEGY = "price-capacity-optimized"
+"""What EC2 does with spot where the document says nothing."""
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One type in one zone. ``anywhere``: its offering names no zones, so a refusal holds for all of them."""
+
+    type: str
+    zone: str
+    subnet: str
+    image: str
+    anywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is wanted: ``count`` machines of any of the ``ways``, the first ones if they can be had."""
+
+    token: str
+    template: str
+    capacity_type: str
+    ways: tuple[Way, ...]
+    tags: Mapping[str, str]
+    strategy: str | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """A machine that was launched."""
+
+    machine_id: str
+    type: str
+    zone: str
+
+
+def launch(calls: Calls, request: Request) -> list[Got]:
+    """Call for the machines; at least one.
+
+    Raises ``InsufficientCapacity`` with what was refused when none came, or another ``VendorError`` leaf when that has
+    other reasons.
+    """
+    try:
+        answer = calls.call("ec2", "create_fleet", **parameters(request))
+    except InsufficientCapacity as error:
+        raise _without(request, [way.type for way in request.ways], error.detail, error.code) from error
+    got = [
+        Got(str(machine), str(entry["InstanceType"]), _zone(request, entry))
+        for entry in answer.get("Instances") or ()
+        for machine in entry["InstanceIds"]
+    ]
+    if not got:
+        raise _reason(request, answer.get("Errors") or ())
+    return got
+
+
+def parameters(request: Request) -> dict[str, Any]:
+    """The call's parameters: the same for the same request."""
+    spot = request.capacity_type == SPOT
+    overrides = [_override(way, None if spot else place) for place, way in enumerate(request.ways[:MOST_WAYS])]
+    template = {"LaunchTemplateName": request.template, "Version": "$Default"}
+    options: dict[str, Any] = {
+        # The order is ours: an explicit cost may differ from the price that EC2 would order by.
+        "OnDemandOptions": {"AllocationStrategy": "prioritized"},
+    }
+    if spot:
+        options = {"SpotOptions": {"AllocationStrategy": request.strategy or SPOT_STRATEGY}}
+    return {
+        "Type": "instant",
+        "ClientToken": request.token,
+        "LaunchTemplateConfigs": [{"LaunchTemplateSpecification": template, "Overrides": overrides}],
+        "TargetCapacitySpecification": {
+            "TotalTargetCapacity": request.count,
+            "DefaultTargetCapacityType": request.capacity_type,
+        },
+        "TagSpecifications": tags.specification(["fleet", "instance", "volume"], request.tags),
+        **options,
+    }
+
+
+def _override(way: Way, priority: int | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"InstanceType": way.type, "SubnetId": way.subnet, "ImageId": way.image}
+    return found if priority is None else {**found, "Priority": float(priority)}
+
+
+def _zone(request: Request, entry: Mapping[str, Any]) -> str:
+    override = (entry.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
+    subnet = override.get("SubnetId")
+    zones = {way.subnet: way.zone for way in request.ways}
+    return str(zones.get(str(subnet)) or override.get("AvailabilityZone") or "")
+
+
+def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorError:
+    """Why no machine came. A type that failed for a reason of the account's own is not remembered as refused."""
+    scarce: dict[str, None] = {}
+    other: dict[str, None] = {}
+    others: list[Mapping[str, Any]] = []
+    for error in errors:
+        kind = str(((error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}).get("InstanceType", ""))
+        if CAPACITY.fullmatch(str(error.get("ErrorCode", ""))):
+            scarce[kind] = None
+        else:
+            other[kind] = None
+            others.append(error)
+    refused = [kind for kind in scarce if kind not in other]
+    if refused or not errors:
+        first = next((e for e in errors if CAPACITY.fullmatch(str(e.get("ErrorCode", "")))), {})
+        code = str(first.get("ErrorCode") or "UnfulfillableCapacity")
+        names = refused if any(refused) else [way.type for way in request.ways]
+        return _without(request, names, str(first.get("ErrorMessage") or "EC2 had none of the types"), code)
+    code, message = str(others[0].get("ErrorCode", "")), str(others[0].get("ErrorMessage", ""))
+    leaf, hint = classify(code, message, 400)
+    return leaf(f"ec2 create_fleet: {message or code}", code=code, hint=hint)
+
+
+def _without(request: Request, types: Sequence[str], message: str, code: str) -> InsufficientCapacity:
+    """The error that names every way of these types."""
+    refused: dict[tuple[str, str, str], None] = {}
+    for way in request.ways:
+        if way.type in types:
+            refused[(way.type, request.capacity_type, way.zone)] = None
+            if way.anywhere:
+                refused[(way.type, request.capacity_type, ANY)] = None
+    names = list(dict.fromkeys(way.type for way in request.ways if way.type in types))
+    more = f" and {len(names) - _SHOWN} more types" if len(names) > _SHOWN else ""
+    return InsufficientCapacity(
+        f"{request.capacity_type} {', '.join(names[:_SHOWN])}{more}: {message}", code=code, refused=list(refused)
+    )

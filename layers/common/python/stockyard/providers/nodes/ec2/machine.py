@@ -1,0 +1,220 @@
+"""A claim's machine: launched as an instant fleet of one, looked at, switched, ended."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.domain.node_types import ON_DEMAND, SPOT
+from stockyard.domain.records import Resource
+from stockyard.domain.times import to_text
+from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
+from stockyard.ports import Outcome
+from stockyard.ports.nodes import Machine, NodeWork
+from stockyard.providers.aws import ec2_kinds, tags
+from stockyard.providers.aws.kinds import State
+from stockyard.providers.aws.making import Maker, Wish
+from stockyard.providers.nodes.ec2 import fleet, place, templates, user_data
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, chosen, pool
+from stockyard.providers.nodes.ec2.fleet import Got
+from stockyard.providers.nodes.ec2.ways import placement, types, ways
+from stockyard.providers.nodes.ec2.work import REBOOT
+
+KEY = "machine"
+_STATES = {
+    "pending": "starting",
+    "running": "running",
+    "stopping": "stopped",
+    "stopped": "stopped",
+    "shutting-down": "gone",
+    "terminated": "gone",
+}
+_WAIT = 10
+"""Seconds between looks at a machine that is being ended or switched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One try to launch one claim's machine. ``architectures`` by instance type, as the catalogue has them."""
+
+    maker: Maker
+    work: NodeWork
+    config: Ec2NodesConfig
+    owner: tags.Owner
+    """Of launch templates: the environment."""
+    architectures: Mapping[str, str]
+    got: list[Got] = field(default_factory=list)
+
+    def run(self) -> Outcome:
+        """The machine, and what it has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
+        line = self.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+        detail = dict(line.detail) if line else self._choice()
+        name = self.maker.name(self.work.claim.name)
+        wish = Wish(ec2_kinds.INSTANCE, KEY, name, self._create, detail=detail)
+        made = self.maker.want(wish)
+        facts = self._facts(made.vendor_id)
+        where = facts["zone"] or "a zone that EC2 does not tell"
+        return Outcome(True, f"{made.vendor_id} ({facts['type']}) was launched in {where}.", facts=facts)
+
+    def _choice(self) -> dict[str, Any]:
+        """What must not change from one try to the next, written with the intent: a repeated request must not differ.
+
+        ``asked_at`` makes the client token of a request whose answer said that nothing was made another than the next
+        one's: EC2 would only repeat its answer.
+        """
+        work = self.work
+        capacity_type = str(placement(work.claim).options[0]["capacity_type"])
+        named = types(work.claim, work.provider, capacity_type)
+        known = {name: self.architectures[name] for name in named if name in self.architectures}
+        return {
+            **self._place().facts(),
+            "asked_at": to_text(work.now),
+            "capacity_type": capacity_type,
+            "strategy": chosen(work.provider, "allocationStrategy") or "",
+            "architectures": ",".join(f"{name}={architecture}" for name, architecture in known.items()),
+        }
+
+    def _place(self) -> place.Place:
+        """As the environment found it, or anew when the provider's document has changed since."""
+        work = self.work
+        outputs = work.environment.outputs if work.environment else {}
+        if outputs.get("provider_generation") == str(work.provider.generation):
+            return place.of_facts(outputs)
+        if work.cluster is None:
+            raise NodeCouldNotBeProvisioned("The claim names no cluster.")
+        return place.find(self.maker.calls, work.provider, work.cluster, self.maker.owner)
+
+    def _create(self, line: Resource, marks: dict[str, str]) -> str:
+        detail = line.detail
+        there = place.of_facts(detail)
+        template = templates.ensure(self.maker.calls, self._template(there, str(detail["capacity_type"])))
+        entries = [entry.split("=") for entry in str(detail["architectures"]).split(",") if entry]
+        capacity_type, strategy = str(detail["capacity_type"]), str(detail["strategy"]) or None
+        possible = ways(
+            self.work.claim,
+            self.work.provider,
+            there,
+            dict(entries),
+            capacity_type,
+            strategy,
+        )
+        token = hashlib.sha256(f"{line.token}/{detail['asked_at']}".encode()).hexdigest()[:32]
+        request = fleet.Request(token, template.name, capacity_type, possible, marks, strategy)
+        try:
+            self.got.extend(fleet.launch(self.maker.calls, request))
+        except (VendorNotFound, PermissionDenied) as error:
+            if template.fresh or error.code.startswith("InvalidLaunchTemplate"):
+                # Neither the template nor its tags, which the permissions ask for, need be known everywhere yet; or
+                # another worker makes it anew just now.
+                raise NotYetVisible(error.detail, code=error.code) from error
+            raise
+        return self.got[0].machine_id
+
+    def _template(self, there: place.Place, capacity_type: str) -> templates.Wanted:
+        work, cluster = self.work, self.work.cluster
+        text = user_data.render(
+            api_url=self.config.api_url,
+            cluster_id=cluster.id if cluster else "",
+            kubernetes_version=self.config.kubernetes_version,
+        )
+        return templates.Wanted(
+            owner=self.owner,
+            label=label(work, capacity_type),
+            provider=work.provider.name,
+            spot=capacity_type == SPOT,
+            place=there,
+            user_data=text,
+            since=to_text(work.now),
+        )
+
+    def _facts(self, machine_id: str) -> dict[str, str]:
+        if self.got:
+            one = self.got[0]
+            capacity_type = str(placement(self.work.claim).options[0]["capacity_type"])
+            kind, zone = one.type, one.zone
+        else:
+            item = described(self.maker, machine_id)
+            if item is None:
+                raise NotYetVisible(f"{machine_id} is not shown yet")
+            if _STATES.get(item["State"]["Name"]) == "gone":
+                raise NodeCouldNotBeProvisioned(f"{machine_id} was ended: {_why(item)}")
+            kind, zone = str(item["InstanceType"]), str(item["Placement"]["AvailabilityZone"])
+            capacity_type = SPOT if item.get("InstanceLifecycle") == "spot" else ON_DEMAND
+        name = f"{self.work.provider.name}.{kind}"
+        return {"machine_id": machine_id, "type": name, "capacity_type": capacity_type, "zone": zone}
+
+
+def label(work: NodeWork, capacity_type: str) -> str:
+    """What the launch template of the claim's pool is called behind the cluster's name."""
+    offered = chosen(work.provider, "capacityTypes") or ()
+    return templates.label_of(pool(work.claim, work.provider), capacity_type, offered)
+
+
+def look(maker: Maker) -> Machine:
+    """The machine as EC2 has it. What was just made and is not shown is ``starting``."""
+    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    if line is None or line.state != "made":
+        return Machine("absent")
+    item = described(maker, line.vendor_id)
+    if item is None:
+        return Machine("starting" if maker.recent(line.made_at) else "gone", line.vendor_id)
+    zone = str(item.get("Placement", {}).get("AvailabilityZone", ""))
+    return Machine(_STATES.get(item["State"]["Name"], "starting"), line.vendor_id, zone=zone)
+
+
+def power(maker: Maker, state: str, operation: str) -> Outcome:
+    """Start, stop or reboot it; not done until EC2 says so. An operation reboots once."""
+    now = look(maker)
+    if now.state in ("absent", "gone"):
+        raise NodeCouldNotBeProvisioned("The claim has no machine.")
+    machine = {"InstanceIds": [now.machine_id]}
+    if state == "Reboot":
+        line = maker.ledger.intend(REBOOT.name, operation)
+        if line.state != "made":
+            maker.calls.call("ec2", "reboot_instances", **machine)
+            maker.ledger.made(line, now.machine_id)
+        return Outcome(True, f"{now.machine_id} was rebooted.", facts={"power": "On"})
+    exact = (described(maker, now.machine_id) or {"State": {"Name": "pending"}})["State"]["Name"]
+    if exact == {"On": "running", "Off": "stopped"}[state]:
+        return Outcome(True, f"{now.machine_id} is {state}.", facts={"power": state})
+    if state == "On" and exact == "stopped":
+        maker.calls.call("ec2", "start_instances", **machine)
+    if state == "Off" and exact == "running":
+        maker.calls.call("ec2", "stop_instances", **machine)
+    return Outcome(False, f"{now.machine_id} is {exact}", wait_seconds=_WAIT)
+
+
+def terminate(maker: Maker, work: NodeWork, owner: tags.Owner | None) -> Outcome:
+    """End the machine; done when EC2 shows it as ended.
+
+    A young machine may have come with a template that no search finds yet. ``owner``'s templates are found by a search
+    when the environment goes, so the claim stays until its pool's one would be found.
+    """
+    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    young = line is not None and line.state == "made" and maker.recent(line.made_at)
+    if line is None or owner is None or not young:
+        return maker.unmake()
+    if templates.shown(maker.calls, owner, label(work, str(line.detail["capacity_type"]))):
+        return maker.unmake()
+    if ec2_kinds.INSTANCE.state(maker.calls, line.vendor_id) in (State.PRESENT, State.PENDING):
+        ec2_kinds.INSTANCE.delete(maker.calls, line.vendor_id)
+    return Outcome(False, "Waiting until the launch template is shown.", wait_seconds=_WAIT)
+
+
+def described(maker: Maker, machine_id: str) -> Mapping[str, Any] | None:
+    """The machine as EC2 describes it; None when it does not show it."""
+    try:
+        answer = maker.calls.call("ec2", "describe_instances", InstanceIds=[machine_id])
+    except VendorNotFound:
+        return None
+    for reservation in answer["Reservations"]:
+        for item in reservation["Instances"]:
+            found: Mapping[str, Any] = item
+            return found
+    return None
+
+
+def _why(item: Mapping[str, Any]) -> str:
+    return str(item.get("StateReason", {}).get("Message") or "no reason given")

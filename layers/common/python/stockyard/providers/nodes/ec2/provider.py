@@ -1,0 +1,114 @@
+"""Nodes on EC2, in the account and network of their cluster: ``ports.nodes.NodeSource``."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from stockyard.domain.node_types import NodeKind
+from stockyard.domain.offers import RegionOffers
+from stockyard.domain.records import CloudAccount, NodeProvider
+from stockyard.ports import Finding, Outcome, Tagged
+from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.providers.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, chosen, region
+from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner
+
+__all__ = ["Ec2Nodes", "Ec2NodesConfig"]
+
+Offers = Callable[[str], RegionOffers | None]
+"""Everything known of a region; None when nothing is."""
+_KEPT = 16
+"""Providers whose node types a process keeps."""
+
+
+class Ec2Nodes:
+    """Makes and removes the machines of claims. ``offers`` is the product's own EC2 catalogue."""
+
+    def __init__(self, config: Ec2NodesConfig, session_factory: SessionFactory, offers: Offers) -> None:
+        self._config = config
+        self._sessions = Sessions(session_factory)
+        self._offers = offers
+        self._kinds: OrderedDict[tuple[str, int, str], tuple[NodeKind, ...]] = OrderedDict()
+
+    def kinds(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeKind]:  # noqa: ARG002
+        """See ``ports.nodes.NodeSource.kinds``. None of a region that the catalogue does not know."""
+        offers = self._offers(region(provider))
+        if offers is None:
+            return ()
+        key = (provider.id, provider.version, offers.as_of)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = catalogue.kinds(provider, offers)
+            while len(self._kinds) > _KEPT:
+                self._kinds.popitem(last=False)
+        self._kinds.move_to_end(key)
+        return found
+
+    def scope(self, provider: NodeProvider, account: CloudAccount | None) -> str:  # noqa: ARG002
+        """The region: capacity that one account was refused, others would be refused too."""
+        return f"ec2/{region(provider)}"
+
+    def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:  # noqa: ARG002
+        """See ``ports.nodes.NodeSource.inspect``."""
+        here = region(provider)
+        offers = self._offers(here)
+        if offers is None:
+            text = f"The catalogue has no data of {here} yet; there are no node types until it has been refreshed."
+            return [Finding("/spec/region", text, warning=True)]
+        found: list[Finding] = []
+        if not catalogue.matching(provider, offers):
+            found.append(Finding("/spec/instanceTypes", f"No instance type of {here} is named so."))
+        for index, entry in enumerate(chosen(provider, "nodeTypes") or ()):
+            if entry["name"] not in offers.instances:
+                text = f"The catalogue knows no {entry['name']} in {here}; it will not be offered."
+                found.append(Finding(f"/spec/nodeTypes/{index}/name", text, warning=True))
+        return found
+
+    def prepare(self, work: EnvironmentWork) -> Outcome:
+        """See ``ports.nodes.NodeSource.prepare``. Nothing is made in the account."""
+        return environment.prepare(environment_maker(work, self._sessions, self._config), work)
+
+    def launch(self, work: NodeWork) -> Outcome:
+        """See ``ports.nodes.NodeSource.launch``."""
+        maker = claim_maker(work, self._sessions, self._config)
+        if work.cluster is not None:
+            place.check(work.provider, work.cluster)
+        owner = environment_owner(work, self._config)
+        return machine.Launch(maker, work, self._config, owner, self._architectures(work.provider)).run()
+
+    def look(self, work: NodeWork) -> Machine:
+        """See ``ports.nodes.NodeSource.look``."""
+        return machine.look(claim_maker(work, self._sessions, self._config))
+
+    def power(self, work: NodeWork, state: str) -> Outcome:
+        """See ``ports.nodes.NodeSource.power``."""
+        return machine.power(claim_maker(work, self._sessions, self._config), state, work.session)
+
+    def terminate(self, work: NodeWork) -> Outcome:
+        """See ``ports.nodes.NodeSource.terminate``."""
+        maker = claim_maker(work, self._sessions, self._config)
+        owner = environment_owner(work, self._config) if work.environment is not None else None
+        return machine.terminate(maker, work, owner)
+
+    def clear(self, work: EnvironmentWork) -> Outcome:
+        """See ``ports.nodes.NodeSource.clear``."""
+        return environment.clear(environment_maker(work, self._sessions, self._config))
+
+    def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:  # noqa: ARG002
+        """Nothing: the sweep of the cloud account sees machines and launch templates already."""
+        return ()
+
+    def discard(self, provider: NodeProvider, thing: Tagged, tenant: str) -> bool:  # noqa: ARG002
+        """See ``tagged``: there is nothing to remove here."""
+        return False
+
+    def _architectures(self, provider: NodeProvider) -> dict[str, str]:
+        offers = self._offers(region(provider))
+        known = offers.instances.values() if offers is not None else ()
+        return {
+            one.name: catalogue.ARCHITECTURES[one.architecture]
+            for one in known
+            if one.architecture in catalogue.ARCHITECTURES
+        }

@@ -1,0 +1,159 @@
+"""The launch template of a pool: what its machines have in common, so that a launch names only types and subnets.
+
+It belongs to the cluster's environment and holds no secret. One whose content is out of date is made anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.node_types import SPOT
+from stockyard.errors import NotYetVisible, VendorError, VendorRefused
+from stockyard.providers.aws import ec2_kinds, tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.errors import DUPLICATE
+from stockyard.providers.aws.kinds import Found
+from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.reserved import DISK_GIB
+
+CONTENT = "stockyard:content"
+"""The tag that says which content a template has."""
+LONGEST = 128
+"""Characters of a template's name."""
+OF_INSTANCES, OF_SPOT = "network-interface", "spot-instances-request"
+"""What a launch makes besides and a fleet cannot tag itself; the second is refused where the launch is not for spot."""
+
+
+def label_of(pool: str, capacity_type: str, offered: Sequence[str]) -> str:
+    """The pool's name; where a provider offers both capacity types, spot has a template of its own."""
+    return f"{pool}-{SPOT}" if capacity_type == SPOT and len(offered) > 1 else pool
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One pool's template. ``provider`` tells apart what two providers of one cluster have for pools of one name.
+
+    ``label`` is the pool's name, see :func:`label_of`.
+    """
+
+    owner: tags.Owner
+    label: str
+    provider: str
+    spot: bool
+    place: Place
+    user_data: str
+    since: str
+
+    def names(self) -> tuple[str, str]:
+        """The name, and the one that is taken when another provider of the cluster has that."""
+        first = f"{self.owner.prefix}-{self.owner.client_id}-{self.label}"
+        return _short(first), _short(f"{first}-{self.provider}")
+
+    def tags(self, name: str, content: str) -> dict[str, str]:
+        """All tags of the template."""
+        return {
+            "Name": name,
+            **tags.of_owner(self.owner),
+            tags.GENERATION: self.owner.generation,
+            tags.KEY: f"{ec2_kinds.LAUNCH_TEMPLATE.name}/{self.label}",
+            tags.SINCE: self.since,
+            f"{self.owner.prefix}-cluster": self.owner.client_id,
+            CONTENT: content,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template that is there. ``fresh``: made just now, so that AWS may not know it everywhere yet."""
+
+    name: str
+    fresh: bool
+
+
+def ensure(calls: Calls, wanted: Wanted) -> Template:
+    """Make the template, or find it. Run twice, or by two at once, there is one."""
+    data = _data(wanted)
+    content = hashlib.sha256(json.dumps([data, wanted.spot], sort_keys=True).encode()).hexdigest()[:32]
+    mine = tags.of_owner(wanted.owner)
+    for name in wanted.names():
+        found = _shown(calls, name)
+        if found is not None and not tags.carries(found.tags, mine):
+            continue
+        if found is not None and found.tags.get(CONTENT) == content:
+            return Template(name, fresh=False)
+        if found is not None:
+            ec2_kinds.LAUNCH_TEMPLATE.delete(calls, found.vendor_id)
+        _make(calls, wanted, name, content, data)
+        return Template(name, fresh=True)
+    raise VendorRefused(
+        f"launch templates {' and '.join(wanted.names())} are not ours",
+        hint="Rename or remove them in the AWS account.",
+    )
+
+
+def remove(calls: Calls, owner: tags.Owner) -> list[str]:
+    """Delete every template of an environment. Ids of those that were still there."""
+    found = [one.vendor_id for one in ec2_kinds.LAUNCH_TEMPLATE.search(calls, tags.of_owner(owner), None)]
+    for template in found:
+        ec2_kinds.LAUNCH_TEMPLATE.delete(calls, template)
+    return found
+
+
+def shown(calls: Calls, owner: tags.Owner, label: str) -> bool:
+    """Whether a search finds the pool's template, so that one for deletion would."""
+    mine = {**tags.of_owner(owner), tags.KEY: f"{ec2_kinds.LAUNCH_TEMPLATE.name}/{label}"}
+    return bool(ec2_kinds.LAUNCH_TEMPLATE.search(calls, mine, None))
+
+
+def _shown(calls: Calls, name: str) -> Found | None:
+    return next(iter(ec2_kinds.LAUNCH_TEMPLATE.search(calls, {}, name)), None)
+
+
+def _make(calls: Calls, wanted: Wanted, name: str, content: str, data: dict[str, Any]) -> None:
+    marks = wanted.tags(name, content)
+    # They carry the environment's tags: what is made here lives and dies with its instance, which has the claim's.
+    of_parts = tags.specification([OF_INSTANCES, OF_SPOT] if wanted.spot else [OF_INSTANCES], marks)
+    try:
+        calls.call(
+            "ec2",
+            "create_launch_template",
+            LaunchTemplateName=name,
+            LaunchTemplateData={**data, "TagSpecifications": of_parts},
+            TagSpecifications=tags.specification(["launch-template"], marks),
+        )
+    except VendorError as error:
+        if DUPLICATE.fullmatch(error.code):
+            # Another worker was first, and the next look finds what it made. Without the code: it is not the machine
+            # that exists already.
+            raise NotYetVisible(f"launch template {name} exists and is not shown yet") from error
+        raise
+
+
+def _data(wanted: Wanted) -> dict[str, Any]:
+    place = wanted.place
+    disk = {"VolumeSize": DISK_GIB, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+    return {
+        "ImageId": next(iter(place.images.values())),
+        "IamInstanceProfile": {"Name": place.instance_profile},
+        "SecurityGroupIds": list(place.security_groups),
+        "BlockDeviceMappings": [{"DeviceName": place.root_device, "Ebs": disk}],
+        "MetadataOptions": {
+            "HttpTokens": "required",
+            "HttpPutResponseHopLimit": 1,
+            "HttpEndpoint": "enabled",
+            # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
+            "InstanceMetadataTags": "enabled",
+        },
+        "UserData": base64.b64encode(wanted.user_data.encode()).decode(),
+    }
+
+
+def _short(name: str) -> str:
+    if len(name) <= LONGEST:
+        return name
+    return f"{name[: LONGEST - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"

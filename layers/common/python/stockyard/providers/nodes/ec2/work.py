@@ -1,0 +1,70 @@
+"""What one step works with: the calls of the account, whose things they are, and the stage's names."""
+
+from __future__ import annotations
+
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.errors import NodeCouldNotBeProvisioned
+from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.providers.aws import ec2_kinds, tags
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.aws.kinds import Kind, State
+from stockyard.providers.aws.making import Maker
+from stockyard.providers.aws.sessions import Sessions
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
+
+
+def _mark(name: str) -> Kind:
+    """A line that stands for nothing in the cloud; forgetting it is all that deletion means."""
+    return Kind(name, lambda *_: (), lambda *_: State.PRESENT, lambda *_: None, repeatable=True, borrowed=True)
+
+
+PLACE, REBOOT = _mark("node_place"), _mark("reboot")
+"""Where a cluster's nodes stand, as found once; and that an operation has rebooted a machine."""
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (ec2_kinds.INSTANCE, PLACE, REBOOT)}
+_LOST = "Delete the claim; another one gets another machine."
+
+
+def claim_maker(work: NodeWork, sessions: Sessions, config: Ec2NodesConfig) -> Maker:
+    """Makes and removes what is a claim's own."""
+    _, calls = _reached(work, sessions)
+    owner = _owner(work, work.claim.id, str(work.claim.generation), _cluster(work), config)
+    return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
+
+
+def environment_owner(work: NodeWork, config: Ec2NodesConfig) -> tags.Owner:
+    """Whose the launch templates of a claim are: its cluster's environment."""
+    if work.environment is None:
+        raise NodeCouldNotBeProvisioned("The claim's node environment is gone.")
+    return _owner(work, work.environment.id, "1", _cluster(work), config)
+
+
+def environment_maker(work: EnvironmentWork, sessions: Sessions, config: Ec2NodesConfig) -> Maker:
+    """Finds and removes what is an environment's. An environment has one generation."""
+    _, calls = _reached(work, sessions)
+    owner = _owner(work, work.environment.id, "1", work.cluster, config)
+    return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
+
+
+def _cluster(work: NodeWork) -> Cluster:
+    if work.cluster is None:
+        raise NodeCouldNotBeProvisioned("A node of EC2 joins a cluster; the claim names none.")
+    return work.cluster
+
+
+def _reached(work: NodeWork | EnvironmentWork, sessions: Sessions) -> tuple[CloudAccount, Calls]:
+    if work.account is None:
+        raise NodeCouldNotBeProvisioned(f"The cloud account of node provider {work.provider.name} is gone.")
+    return work.account, Calls(sessions.of(work.account, work.session), region(work.provider))
+
+
+def _owner(
+    work: NodeWork | EnvironmentWork, resource_id: str, generation: str, cluster: Cluster, config: Ec2NodesConfig
+) -> tags.Owner:
+    return tags.Owner(
+        installation=work.installation,
+        tenant=work.tenant,
+        resource_id=resource_id,
+        generation=generation,
+        client_id=cluster.client_id,
+        prefix=config.name_prefix,
+    )

@@ -1,0 +1,359 @@
+"""The contract of ``ports.nodes.NodeSource``, with the real ledger. A new source adds a row to ``SOURCES``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from local.corrections.compute import instant_fleets
+from local.memory import FixedClock
+from local.memory_store import MemoryStore, MemoryTable
+from stockyard.domain.ids import client_id
+from stockyard.domain.node_types import ANY
+from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.records import (
+    CloudAccount,
+    Cluster,
+    NodeClaim,
+    NodeEnvironment,
+    NodeProvider,
+    Placement,
+    Resource,
+    SimulatedMachine,
+)
+from stockyard.domain.times import to_text
+from stockyard.errors import Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
+from stockyard.operations.ledger import Owner, StoreLedger, lines_of
+from stockyard.operations.services import Services
+from stockyard.ports import CloudWork, Create, Outcome, Replace
+from stockyard.ports.nodes import EnvironmentWork, Machine, NodeSource, NodeWork
+from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
+from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+
+CLUSTER, CLAIM, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" for kind in ("clu", "ncl", "npr", "nev"))
+MOMENT = "2026-01-31T12:00:00.000Z"
+FIRST, SECOND = "m6i.large", "m5.large"
+"""Two types that each source offers, the cheaper one first."""
+ROLE = "arn:aws:iam::222222222222:role/stockyard"
+
+
+@dataclass
+class Case:
+    """A source, the document of a provider, and how its machines are counted and run out."""
+
+    source: NodeSource
+    spec: dict[str, Any]
+    zone: str
+    machines: Callable[[], list[str]]
+    full: set[str] = field(default_factory=set)
+    """Types of which there is none."""
+    cluster_provider: Ec2ClusterProvider | None = None
+
+
+def simulated(store: MemoryStore, stack: ExitStack) -> Case:
+    full: set[str] = set()
+    block = {
+        "launchSeconds": 5,
+        "joinSeconds": 5,
+        "nodeTypes": [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}} for name in (FIRST, SECOND)],
+    }
+
+    def machines() -> list[str]:
+        return [one.id for one in store.list(SimulatedMachine).items]
+
+    source = SimulatedNodes(lambda _tenant: store, lambda _provider, name, _zone: name in full)
+    return Case(source, {"simulated": block}, "global", machines, full)
+
+
+class _Limits(dict[str, int]):
+    """No machine of the types in ``full``."""
+
+    def __init__(self, full: set[str]) -> None:
+        super().__init__()
+        self._full = full
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._full
+
+    def __getitem__(self, name: str) -> int:
+        return 0
+
+
+def ec2(store: MemoryStore, stack: ExitStack) -> Case:
+    full: set[str] = set()
+    stack.enter_context(mock_aws())
+    stack.enter_context(instant_fleets(_Limits(full)))
+    keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
+    tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
+    client = tenant.client("ec2")
+    client.create_key_pair(KeyName="my-key")
+    rows = [InstanceOffer(FIRST, 2, 8192, "x86_64", 3, 10, 0.09), InstanceOffer(SECOND, 2, 8192, "x86_64", 3, 10, 0.1)]
+    offers = RegionOffers("us-east-1", "2026", {row.name: row for row in rows})
+    url = "https://api.example.test"
+
+    def machines() -> list[str]:
+        listed = client.describe_instances()["Reservations"]
+        return [i["InstanceId"] for r in listed for i in r["Instances"] if i["State"]["Name"] != "terminated"]
+
+    nodes = Ec2Nodes(Ec2NodesConfig("vantage", "1.34", url, 60), boto3.Session, {"us-east-1": offers}.get)
+    clusters = Ec2ClusterProvider(
+        Ec2Config("vantage", "1.34", url, "https://id.example.test", "stockyard", 60), boto3.Session
+    )
+    block = {"cloudAccount": 1, "region": "us-east-1", "capacityTypes": ["on-demand"], "instanceTypes": ["*"]}
+    return Case(nodes, {"ec2": block}, ANY, machines, full, clusters)
+
+
+SOURCES: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {"ec2": ec2, "simulated": simulated}
+
+
+class World:
+    """One cluster with one claim on the source, with a table in memory."""
+
+    def __init__(self, name: str, stack: ExitStack) -> None:
+        self.clock, self.store = FixedClock(), MemoryStore(MemoryTable(), "acme")
+        self.case = SOURCES[name](self.store, stack)
+        wanted = SimpleNamespace(store=self.store, clock=self.clock, now=lambda: to_text(self.clock.now()))
+        self.services = cast(Services, wanted)
+        self.account = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
+        self.provider = NodeProvider(PROVIDER, "yard", name, self.case.spec, MOMENT, MOMENT)
+        self.cluster = Cluster(
+            CLUSTER, "c", "d", "k8s", "aws", 1, client_id("acme", CLUSTER, "c"), "ready", {"key_pair": "my-key"},
+            MOMENT, MOMENT, operation_id="op_0",
+        )  # fmt: skip
+        self.environment = NodeEnvironment(ENVIRONMENT, CLUSTER, PROVIDER, "yard", MOMENT, MOMENT)
+        self.claim = NodeClaim(CLAIM, "workers-1", MOMENT, MOMENT, cluster_id=CLUSTER, operation_id="op_1")
+        self.claim = replace(self.claim, placement=self.placement(FIRST, SECOND))
+        self.store.commit(Create(self.cluster), Create(self.environment), Create(self.claim))
+        if self.case.cluster_provider is not None:
+            for phase in ("network", "security", "identity"):
+                self.until_done(partial(self._cluster_phase, phase))
+
+    def placement(self, *names: str) -> Placement:
+        options = tuple(
+            {
+                "type": f"yard.{name}",
+                "capacity_type": "on-demand",
+                "zones": [self.case.zone],
+                "usd_hour": 0.1,
+                "cost": 1,
+            }
+            for name in names
+        )
+        return Placement(PROVIDER, f"yard.{names[0]}", "on-demand", (self.case.zone,), 1.0, MOMENT, options=options)
+
+    def _cluster_phase(self, phase: str) -> Outcome:
+        assert self.case.cluster_provider is not None
+        ledger = StoreLedger(self.services, Owner.of_cluster(self.cluster, "op_0", 1), phase)
+        work = CloudWork("acme", "inst", self.cluster, self.account, ledger, self.clock.now(), "op_0")
+        return self.case.cluster_provider.ensure(phase, work)
+
+    def work(self, operation: str = "op_1", **changes: Any) -> NodeWork:
+        owner = Owner.of_claim(self.claim, operation, self.claim.attempt, "us-east-1", 1)
+        made = NodeWork(
+            "acme", "inst", self.claim, self.provider, StoreLedger(self.services, owner, "launch"), self.clock.now(),
+            operation, self.cluster, self.account, self.environment,
+        )  # fmt: skip
+        return replace(made, **changes)
+
+    def environment_work(self) -> EnvironmentWork:
+        ledger = StoreLedger(self.services, Owner.of_environment(self.environment, "us-east-1", 1), "environment")
+        return EnvironmentWork(
+            "acme",
+            "inst",
+            self.environment,
+            self.provider,
+            self.cluster,
+            ledger,
+            self.clock.now(),
+            "op_1",
+            self.account,
+        )
+
+    def until_done(self, step: Callable[[], Outcome]) -> Outcome:
+        for _ in range(60):
+            outcome = step()
+            if outcome.done:
+                return outcome
+            assert outcome.message
+            assert outcome.wait_seconds > 0
+            self.clock.advance(outcome.wait_seconds)
+        raise AssertionError(f"it does not end: {outcome}")
+
+    def prepare(self) -> Outcome:
+        outcome = self.until_done(lambda: self.case.source.prepare(self.environment_work()))
+        self.environment = replace(self.environment, phase="Available", outputs=dict(outcome.facts))
+        return outcome
+
+    def launch(self) -> Outcome:
+        return self.until_done(lambda: self.case.source.launch(self.work()))
+
+    def terminate(self) -> None:
+        self.until_done(lambda: self.case.source.terminate(self.work()))
+
+    def look(self) -> Machine:
+        return self.case.source.look(self.work())
+
+    def running(self) -> Machine:
+        for _ in range(20):
+            seen = self.look()
+            if seen.state == "running":
+                return seen
+            self.clock.advance(seen.refresh or 15)
+        raise AssertionError(f"it does not run: {seen}")
+
+    def next_attempt(self) -> None:
+        self.claim = replace(self.claim, attempt=self.claim.attempt + 1, version=self.claim.version + 1)
+        self.store.commit(Replace(self.claim))
+
+    def lines(self) -> list[Resource]:
+        return lines_of(self.services, CLAIM)
+
+
+@pytest.fixture(params=sorted(SOURCES))
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "example")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with ExitStack() as stack:
+        yield World(request.param, stack)
+
+
+def test_kinds_are_of_the_provider_and_can_be_had(world: World) -> None:
+    kinds = world.case.source.kinds(world.provider, world.account)
+    assert [kind.bare for kind in kinds] == [FIRST, SECOND]
+    for kind in kinds:
+        assert kind.provider == "yard"
+        assert kind.available
+        assert kind.offerings
+        assert all(amount > 0 for amount in kind.allocatable.values())
+        assert all(kind.allocatable[name] <= amount for name, amount in kind.capacity.items())
+    assert world.case.source.inspect(world.provider, world.account) in ([], ())
+    assert "/" in world.case.source.scope(world.provider, world.account)
+
+
+def test_a_launch_says_what_it_became_and_a_second_one_finds_it(world: World) -> None:
+    world.prepare()
+    first = world.launch()
+    assert set(first.facts) >= {"machine_id", "type", "capacity_type", "zone"}
+    assert (first.facts["type"], first.facts["capacity_type"]) == (f"yard.{FIRST}", "on-demand")
+    assert first.facts["machine_id"] in world.case.machines()
+    assert {line.state for line in world.lines()} == {"made"}
+    world.clock.advance(3600)
+    assert world.launch().facts == first.facts
+    assert len(world.case.machines()) == 1
+
+
+def test_the_machine_runs_after_a_while(world: World) -> None:
+    world.prepare()
+    assert world.look().state == "absent"
+    facts = world.launch().facts
+    seen = world.running()
+    assert (seen.machine_id, seen.zone) == (facts["machine_id"], facts["zone"])
+
+
+def test_the_next_option_is_taken_when_the_first_is_full(world: World) -> None:
+    world.case.full.add(FIRST)
+    world.prepare()
+    assert world.launch().facts["type"] == f"yard.{SECOND}"
+
+
+def test_what_is_refused_is_named_and_nothing_is_left(world: World) -> None:
+    world.case.full.update({FIRST, SECOND})
+    world.prepare()
+    with pytest.raises(InsufficientCapacity) as caught:
+        world.launch()
+    assert {name for name, _, _ in caught.value.refused} == {FIRST, SECOND}
+    assert {capacity_type for _, capacity_type, _ in caught.value.refused} == {"on-demand"}
+    assert {world.case.zone} <= {zone for _, _, zone in caught.value.refused}, "else the same way is chosen again"
+    assert caught.value.code
+    assert world.case.machines() == []
+    world.case.full.clear()
+    world.next_attempt()
+    assert world.launch().facts["type"] == f"yard.{FIRST}"
+    assert len(world.case.machines()) == 1
+
+
+def test_a_stale_operation_launches_nothing(world: World) -> None:
+    world.prepare()
+    with pytest.raises(Fenced):
+        world.case.source.launch(world.work("op_stale"))
+    assert world.case.machines() == []
+
+
+def test_a_claim_that_is_not_placed_is_told_so(world: World) -> None:
+    world.prepare()
+    with pytest.raises(NodeCouldNotBeProvisioned):
+        world.case.source.launch(world.work(claim=replace(world.claim, placement=None)))
+
+
+def switch(world: World, state: str) -> Outcome:
+    return world.case.source.power(world.work(), state)
+
+
+def test_power(world: World) -> None:
+    world.prepare()
+    with pytest.raises(NodeCouldNotBeProvisioned):
+        world.case.source.power(world.work(), "Off")
+    world.launch()
+    world.running()
+    for state, seen in (("Off", "stopped"), ("On", "running"), ("Reboot", "running")):
+        outcome = world.until_done(partial(switch, world, state))
+        assert outcome.facts["power"] == ("Off" if state == "Off" else "On")
+        assert world.look().state == seen
+
+
+@pytest.mark.parametrize("launched", [False, True])
+@pytest.mark.parametrize("seconds", [0, 3600])
+def test_the_end_leaves_nothing(world: World, launched: bool, seconds: int) -> None:
+    world.prepare()
+    if launched:
+        world.launch()
+    world.clock.advance(seconds)
+    world.terminate()
+    assert (world.case.machines(), world.lines()) == ([], [])
+    world.terminate()
+    assert world.look().state in ("absent", "gone")
+
+
+def test_an_environment_is_prepared_twice_and_cleared_twice(world: World) -> None:
+    first = world.prepare()
+    lines = lines_of(world.services, ENVIRONMENT)
+    world.clock.advance(3600)
+    assert world.prepare().facts == first.facts
+    assert lines_of(world.services, ENVIRONMENT) == lines
+    world.launch()
+    world.terminate()
+    for _ in range(2):
+        world.until_done(lambda: world.case.source.clear(world.environment_work()))
+    assert lines_of(world.services, ENVIRONMENT) == []
+
+
+def test_orphans_are_seen_by_the_source_or_by_the_accounts_sweep_and_discarded(world: World) -> None:
+    world.prepare()
+    machine = world.launch().facts["machine_id"]
+    source, clusters = world.case.source, world.case.cluster_provider
+    if clusters is None:
+        seen = [*source.tagged(world.provider, "inst", "acme")]
+        assert list(source.tagged(world.provider, "another", "acme")) == []
+    else:
+        seen = [*clusters.tagged(world.account, "inst", "acme", ["us-east-1"])]
+        assert list(source.tagged(world.provider, "inst", "acme")) == []
+    (thing,) = [one for one in seen if one.vendor_id == machine]
+    assert (thing.resource_id, thing.tenant, thing.generation) == (CLAIM, "acme", "1")
+    gone = (
+        source.discard(world.provider, thing, "acme")
+        if clusters is None
+        else clusters.discard(world.account, thing, "acme")
+    )
+    assert gone
+    assert world.case.machines() == []

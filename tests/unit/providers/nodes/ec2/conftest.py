@@ -1,0 +1,230 @@
+"""A provider of EC2 nodes for a cluster in a tenant's account in memory, and one claim's work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+
+from local.corrections.compute import instant_fleets
+from stockyard.domain.node_types import ANY
+from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
+from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement
+from stockyard.errors import VendorTimeout
+from stockyard.ports import Outcome
+from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+
+MOMENT = "2026-01-01T00:00:00.000Z"
+CLAIM, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" for kind in ("ncl", "npr", "nev"))
+
+
+def offers(region: str = "us-east-1") -> RegionOffers:
+    """A small catalogue."""
+    rows = [
+        InstanceOffer("t3.medium", 2, 4096, "x86_64", 3, 6, 0.0416),
+        InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10, 0.096),
+        InstanceOffer("m7g.large", 2, 8192, "arm64", 3, 10, 0.0816),
+        InstanceOffer("g5.48xlarge", 192, 786432, "x86_64", 15, 50, 16.288, (Gpus("A10G", "NVIDIA", 8, 22888),)),
+        InstanceOffer("g6f.large", 2, 8192, "x86_64", 2, 10, 0.202, (Gpus("L4", "NVIDIA", 0, 2861),)),
+        InstanceOffer("hpc7a.12xlarge", 24, 786432, "x86_64", 4, 50, None),
+        InstanceOffer("mac2.metal", 8, 16384, "arm64_mac", 8, 30, 0.65),
+    ]
+    return RegionOffers(region, "2026-01-01", {row.name: row for row in rows}, {})
+
+
+def provider(**block: Any) -> NodeProvider:
+    """One whose document has the usual values, and these."""
+    usual = {"cloudAccount": 1, "region": "us-east-1", "capacityTypes": ["on-demand"], "instanceTypes": ["*"]}
+    return NodeProvider(PROVIDER, "aws", "ec2", {"ec2": {**usual, **block}}, MOMENT, MOMENT)
+
+
+def option(kind: str, capacity_type: str = "on-demand", zones: Sequence[str] = (ANY,)) -> dict[str, Any]:
+    """One way of a placement."""
+    return {"type": f"aws.{kind}", "capacity_type": capacity_type, "zones": list(zones), "usd_hour": 0.1, "cost": 1.0}
+
+
+def placed(*options: dict[str, Any]) -> Placement:
+    """A placement by these options."""
+    first = options[0]
+    return Placement(
+        PROVIDER, first["type"], first["capacity_type"], tuple(first["zones"]), 1.0, MOMENT, options=tuple(options)
+    )
+
+
+@dataclass
+class Hand:
+    """Drives the source as the workflow does: again and again until done, with the clock going on."""
+
+    yard: Any
+    source: Ec2Nodes
+    provider: NodeProvider
+    claim: NodeClaim
+    environment: NodeEnvironment
+    ledger: Any
+    ledger_of_environment: Any
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def calls(self) -> Any:
+        """A person's EC2 client in the tenant's account."""
+        return self.yard.tenant().client("ec2")
+
+    def node_work(self, **changes: Any) -> NodeWork:
+        self.ledger.now, self.ledger.cluster = self.yard.now, self.claim
+        made = NodeWork(
+            "acme", "inst-1", self.claim, self.provider, self.ledger, self.yard.now, "op_2",
+            self.yard.cluster, self.yard.account, self.environment,
+        )  # fmt: skip
+        return replace(made, **changes)
+
+    def environment_work(self, **changes: Any) -> EnvironmentWork:
+        self.ledger_of_environment.now = self.yard.now
+        made = EnvironmentWork(
+            "acme", "inst-1", self.environment, self.provider, self.yard.cluster, self.ledger_of_environment,
+            self.yard.now, "op_2", self.yard.account,
+        )  # fmt: skip
+        return replace(made, **changes)
+
+    def prepare(self) -> Outcome:
+        outcome = self.source.prepare(self.environment_work())
+        self.environment = replace(self.environment, phase="Available", outputs=dict(outcome.facts))
+        return outcome
+
+    def place(self, *options: dict[str, Any]) -> None:
+        self.claim = replace(self.claim, placement=placed(*options))
+
+    def again(self) -> None:
+        """What ``place_again`` does to the fence: the next attempt."""
+        self.claim = replace(self.claim, attempt=self.claim.attempt + 1)
+        self.ledger.cluster = self.claim
+
+    def launch(self) -> Outcome:
+        return self.until_done(lambda: self.source.launch(self.node_work()))
+
+    def terminate(self) -> Outcome:
+        return self.until_done(lambda: self.source.terminate(self.node_work()))
+
+    def clear(self) -> Outcome:
+        return self.until_done(lambda: self.source.clear(self.environment_work()))
+
+    def until_done(self, step: Any) -> Outcome:
+        for _ in range(40):
+            outcome: Outcome = step()
+            self.outcomes.append(outcome)
+            if outcome.done:
+                return outcome
+            self.yard.later(outcome.wait_seconds)
+        raise AssertionError(f"it does not end: {outcome}")
+
+    def later(self, seconds: int) -> None:
+        self.yard.now += timedelta(seconds=seconds)
+
+    def instances(self) -> list[dict[str, Any]]:
+        """Living instances, straight from AWS."""
+        found = self.calls.describe_instances()["Reservations"]
+        return [i for r in found for i in r["Instances"] if i["State"]["Name"] not in ("terminated", "shutting-down")]
+
+    def templates(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.calls.describe_launch_templates()["LaunchTemplates"]
+        return found
+
+
+@pytest.fixture
+def limits() -> dict[str, int]:
+    """How many of a type, or of ``type/zone``, there can be. A test may fill it."""
+    return {}
+
+
+@pytest.fixture
+def hand(yard: Any, limits: dict[str, int]) -> Iterator[Hand]:
+    """With the cluster's network, security and identity made, and the claim placed on m6i.large."""
+    for phase in ("network", "security", "identity"):
+        yard.ensure(phase)
+    ledger = type(yard.ledger)
+    config = Ec2NodesConfig("vantage", "1.34", "https://api.example.test", 60)
+    claim = NodeClaim(
+        CLAIM, "workers-1", MOMENT, MOMENT, cluster_id=yard.cluster.id, placement=placed(option("m6i.large"))
+    )
+    environment = NodeEnvironment(ENVIRONMENT, yard.cluster.id, PROVIDER, "aws", MOMENT, MOMENT)
+    with instant_fleets(limits):
+        yield Hand(
+            yard,
+            Ec2Nodes(config, boto3.Session, offers),
+            provider(),
+            claim,
+            environment,
+            ledger(claim, "launch", yard.now),
+            ledger(replace(claim, id=ENVIRONMENT), "environment", yard.now),
+        )
+
+
+@pytest.fixture
+def build() -> Any:
+    """``provider``, ``option``, ``placed`` and ``offers``, for tests to make others."""
+    return SimpleNamespace(provider=provider, option=option, placed=placed, offers=offers)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Parameters of every CreateFleet."""
+    found: list[dict[str, Any]] = []
+    real = Calls.call
+
+    def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        if operation == "create_fleet":
+            found.append(parameters)
+        return real(calls, service, operation, **parameters)
+
+    monkeypatch.setattr(Calls, "call", call)
+    return found
+
+
+class Answers:
+    """What CreateFleet answers, in place of AWS."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left: list[Any] = []
+        self.sent: list[dict[str, Any]] = []
+        self.lost = False
+        real = Calls.call
+
+        def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
+            if operation != "create_fleet":
+                return real(calls, service, operation, **parameters)
+            self.sent.append(parameters)
+            if self.left:
+                answer = self.left.pop(0)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+            answer = real(calls, service, operation, **parameters)
+            if self.lost:
+                self.lost = False
+                raise VendorTimeout("no answer in time")
+            return answer
+
+        monkeypatch.setattr(Calls, "call", call)
+
+    def errors(self, *codes: tuple[str, str]) -> None:
+        """An answer without machines: (type, code)."""
+        listed = [
+            {
+                "ErrorCode": code,
+                "ErrorMessage": code,
+                "LaunchTemplateAndOverrides": {"Overrides": {"InstanceType": kind}},
+            }
+            for kind, code in codes
+        ]
+        self.left.append({"FleetId": "fleet-1", "Instances": [], "Errors": listed})
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    return Answers(monkeypatch)

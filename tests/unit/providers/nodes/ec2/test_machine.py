@@ -1,0 +1,317 @@
+"""A claim's machine in the tenant's account: launched once, switched, ended, with what people see of it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from local.corrections.compute import hidden_at_first
+from stockyard.errors import (
+    NodeCouldNotBeProvisioned,
+    NotYetVisible,
+    PermissionDenied,
+    VendorError,
+    VendorNotFound,
+    VendorRefused,
+    VendorTimeout,
+)
+from stockyard.providers.aws.calls import Calls
+from stockyard.providers.nodes.ec2 import user_data
+
+
+def tags_of(item: dict[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in item["Tags"]}
+
+
+# --- launching -------------------------------------------------------------------------------------------------------
+
+
+def test_a_launch_is_what_the_naming_table_says(hand: Any) -> None:
+    hand.prepare()
+    outcome = hand.launch()
+    (instance,), (template,) = hand.instances(), hand.templates()
+    assert dict(outcome.facts) == {
+        "machine_id": instance["InstanceId"],
+        "type": "aws.m6i.large",
+        "capacity_type": "on-demand",
+        "zone": instance["Placement"]["AvailabilityZone"],
+    }
+    client_id = hand.yard.cluster.client_id
+    assert template["LaunchTemplateName"] == f"vantage-{client_id}-aws"
+    common = {
+        "stockyard:installation": "inst-1",
+        "stockyard:tenant": "acme",
+        "stockyard:generation": "1",
+        "vantage-cluster": client_id,
+    }
+    mine = {**common, "stockyard:resource": hand.claim.id, "stockyard:key": "instance/machine"}
+    assert mine.items() <= tags_of(instance).items()
+    assert {**common, "stockyard:resource": hand.environment.id}.items() <= tags_of(template).items()
+    (volume,) = hand.calls.describe_volumes()["Volumes"]
+    assert mine.items() <= tags_of(volume).items()
+    assert not [key for key in tags_of(instance) if "/" in key], "the metadata service could not show its tags"
+
+
+def test_the_machine_stands_where_its_cluster_does_and_is_told_no_secret(hand: Any) -> None:
+    hand.prepare()
+    hand.launch()
+    (instance,) = hand.instances()
+    ledger = hand.yard.ledger
+    private = {ledger.find("subnet", f"private-{letter}").vendor_id for letter in "ab"}
+    assert instance["SubnetId"] in private
+    assert [group["GroupId"] for group in instance["SecurityGroups"]] == [
+        ledger.find("security_group", "node").vendor_id
+    ]
+    assert instance["IamInstanceProfile"]["Arn"].endswith(f"/vantage-{hand.yard.cluster.client_id}-instance-profile")
+    assert instance["MetadataOptions"]["HttpTokens"] == "required"
+    assert instance["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+    assert instance["MetadataOptions"]["InstanceMetadataTags"] == "enabled"
+    version = hand.calls.describe_launch_template_versions(
+        LaunchTemplateName=hand.templates()[0]["LaunchTemplateName"], Versions=["$Default"]
+    )["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+    (disk,) = version["BlockDeviceMappings"]
+    assert disk["Ebs"] == {"VolumeSize": 50, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+    told = hand.calls.describe_instance_attribute(InstanceId=instance["InstanceId"], Attribute="userData")
+    text = base64.b64decode(told["UserData"]["Value"]).decode()
+    assert text == user_data.render(
+        api_url="https://api.example.test", cluster_id=hand.yard.cluster.id, kubernetes_version="1.34"
+    )
+    assert hand.claim.id not in text
+
+
+def test_a_second_run_finds_the_first_ones_machine(hand: Any, sent: list[dict[str, Any]]) -> None:
+    hand.prepare()
+    first = hand.launch()
+    hand.later(3600)
+    assert hand.launch().facts == first.facts
+    assert (len(sent), len(hand.instances()), len(hand.templates())) == (1, 1, 1)
+
+
+def test_a_machine_whose_record_was_lost_is_found_by_its_tags(hand: Any, sent: list[dict[str, Any]]) -> None:
+    hand.prepare()
+    hand.ledger.fail_made = "instance/machine"
+    with pytest.raises(RuntimeError):
+        hand.launch()
+    outcome = hand.launch()
+    (instance,) = hand.instances()
+    assert outcome.facts["machine_id"] == instance["InstanceId"]
+    assert outcome.facts["type"] == "aws.m6i.large"
+    assert outcome.facts["zone"] == instance["Placement"]["AvailabilityZone"]
+    assert len(sent) == 1
+
+
+def test_a_lost_answer_is_asked_for_word_for_word(hand: Any, build: Any, answers: Any) -> None:
+    hand.prepare()
+    answers.lost = True
+    with hidden_at_first(lambda: 1000.0, lambda: 0.0):
+        with pytest.raises(VendorTimeout):
+            hand.launch()
+        with pytest.raises(NotYetVisible):
+            hand.launch()
+        hand.later(61)
+        # The document changes meanwhile.
+        hand.provider = replace(build.provider(subnets=["subnet-00000000"], capacityTypes=["spot"]), generation=2)
+        hand.launch()
+    assert len(answers.sent) == 2
+    assert answers.sent[0] == answers.sent[1]
+    assert len(hand.instances()) == 1
+
+
+def test_a_new_profile_is_waited_for_with_another_token(hand: Any, answers: Any) -> None:
+    hand.prepare()
+    answers.left.append(
+        {
+            "Instances": [],
+            "Errors": [
+                {"ErrorCode": "InvalidParameterValue", "ErrorMessage": "Invalid IAM Instance Profile name"},
+            ],
+        }
+    )
+    with pytest.raises(NotYetVisible):
+        hand.launch()
+    hand.later(15)
+    assert hand.launch().done
+    assert answers.sent[0]["ClientToken"] != answers.sent[1]["ClientToken"]
+
+
+def test_a_fresh_template_may_not_be_known_everywhere_yet(hand: Any, answers: Any) -> None:
+    hand.prepare()
+    answers.left = [PermissionDenied("no", code="UnauthorizedOperation")] * 2
+    with pytest.raises(NotYetVisible):
+        hand.launch()
+    with pytest.raises(PermissionDenied):
+        hand.launch()
+    answers.left = [VendorNotFound("gone", code="InvalidLaunchTemplateName.NotFoundException")]
+    with pytest.raises(NotYetVisible):
+        # another worker makes it anew
+        hand.launch()
+
+
+def test_the_parameters_of_a_repeated_token_may_not_change(hand: Any, answers: Any) -> None:
+    hand.prepare()
+    answers.left.append(NotYetVisible("again", code="IdempotentParameterMismatch"))
+    with pytest.raises(NotYetVisible):
+        hand.launch()
+    assert [line.state for line in hand.ledger.lines()] == ["intended"], "its machine may be there"
+
+
+def test_a_zone_that_the_claim_asks_for_holds(hand: Any, sent: list[dict[str, Any]]) -> None:
+    asked = ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1b"]},)
+    hand.claim = replace(hand.claim, requirements=asked)
+    hand.prepare()
+    assert hand.launch().facts["zone"] == "us-east-1b"
+    assert len(sent[0]["LaunchTemplateConfigs"][0]["Overrides"]) == 1
+    elsewhere = ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1f"]},)
+    hand.terminate()
+    hand.claim = replace(hand.claim, requirements=elsewhere)
+    hand.again()
+    with pytest.raises(VendorRefused) as caught:
+        hand.launch()
+    assert caught.value.hint
+
+
+def test_a_claim_without_placement_cluster_account_or_environment_is_told_so(hand: Any) -> None:
+    hand.prepare()
+    for missing in ("cluster", "account", "environment"):
+        with pytest.raises(NodeCouldNotBeProvisioned):
+            hand.source.launch(hand.node_work(**{missing: None}))
+    hand.claim = replace(hand.claim, placement=None)
+    with pytest.raises(NodeCouldNotBeProvisioned):
+        hand.launch()
+    assert hand.instances() == []
+
+
+def test_a_machine_that_ends_while_it_is_launched_fails_with_its_reason(hand: Any) -> None:
+    hand.prepare()
+    machine = hand.launch().facts["machine_id"]
+    hand.calls.terminate_instances(InstanceIds=[machine])
+    with pytest.raises((NodeCouldNotBeProvisioned, VendorError)) as caught:
+        hand.source.launch(hand.node_work())
+    assert machine in str(caught.value)
+
+
+# --- looking, switching, ending --------------------------------------------------------------------------------------
+
+
+def test_a_look_says_what_ec2_says(hand: Any) -> None:
+    hand.prepare()
+    assert hand.source.look(hand.node_work()).state == "absent"
+    facts = hand.launch().facts
+    seen = hand.source.look(hand.node_work())
+    assert (seen.state, seen.machine_id, seen.zone, seen.node_name) == (
+        "running",
+        facts["machine_id"],
+        facts["zone"],
+        "",
+    )
+    hand.calls.stop_instances(InstanceIds=[seen.machine_id])
+    assert hand.source.look(hand.node_work()).state == "stopped"
+    hand.calls.terminate_instances(InstanceIds=[seen.machine_id])
+    assert hand.source.look(hand.node_work()).state == "gone"
+
+
+def test_a_machine_that_ec2_does_not_show_is_starting_at_first_and_gone_later(
+    hand: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand.prepare()
+    hand.launch()
+    line = hand.ledger.find("instance", "machine")
+    hand.ledger.all[line.id] = replace(line, vendor_id="i-0123456789abcdef0")
+    assert hand.source.look(hand.node_work()).state == "starting"
+    hand.later(61)
+    assert hand.source.look(hand.node_work()).state == "gone"
+
+
+def test_power_is_switched_off_and_on(hand: Any) -> None:
+    hand.prepare()
+    with pytest.raises(NodeCouldNotBeProvisioned):
+        hand.source.power(hand.node_work(), "Off")
+    hand.launch()
+    for state, seen in (("Off", "stopped"), ("On", "running"), ("On", "running")):
+        outcome = hand.until_done(lambda wanted=state: hand.source.power(hand.node_work(), wanted))
+        assert outcome.facts == {"power": state}
+        assert hand.source.look(hand.node_work()).state == seen
+
+
+def test_an_operation_reboots_once(hand: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand.prepare()
+    hand.launch()
+    seen: list[str] = []
+    real = Calls.call
+
+    def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        seen.append(operation)
+        return real(calls, service, operation, **parameters)
+
+    monkeypatch.setattr(Calls, "call", call)
+    for session in ("op_3", "op_3", "op_4"):
+        assert hand.source.power(hand.node_work(session=session), "Reboot").facts == {"power": "On"}
+    assert seen.count("reboot_instances") == 2
+    hand.later(120)
+    hand.terminate()
+    assert hand.ledger.lines() == []
+
+
+@pytest.mark.parametrize("seconds", [0, 3600])
+def test_the_end_leaves_no_machine_volume_or_line(hand: Any, seconds: int) -> None:
+    hand.prepare()
+    hand.launch()
+    hand.later(seconds)
+    hand.terminate()
+    assert hand.instances() == []
+    assert hand.calls.describe_volumes()["Volumes"] == []
+    assert hand.ledger.lines() == []
+    assert hand.terminate().done
+
+
+def test_the_end_of_a_launch_that_nobody_recorded(hand: Any) -> None:
+    hand.prepare()
+    hand.ledger.fail_made = "instance/machine"
+    with pytest.raises(RuntimeError):
+        hand.launch()
+    assert len(hand.instances()) == 1
+    hand.terminate()
+    assert hand.instances() == []
+    assert hand.ledger.lines() == []
+
+
+def test_a_young_machines_template_is_shown_before_its_claim_goes(hand: Any) -> None:
+    hand.prepare()
+    hidden = [True]
+    with hidden_at_first(lambda: 1000.0, lambda: 0.0 if hidden[0] else 2000.0):
+        hand.launch()
+        outcome = hand.source.terminate(hand.node_work())
+        assert not outcome.done
+        assert "launch template" in outcome.message
+        assert hand.ledger.lines()
+        hidden[0] = False
+        hand.terminate()
+        hand.clear()
+    assert hand.templates() == []
+    assert hand.instances() == []
+
+
+def test_what_a_claim_and_an_environment_made_is_seen_and_discarded_by_the_accounts_sweep(hand: Any) -> None:
+    hand.prepare()
+    hand.launch()
+    provider, account = hand.yard.provider, hand.yard.account
+    found = {
+        thing.kind: thing
+        for thing in provider.tagged(account, "inst-1", "acme", ["us-east-1"])
+        if thing.resource_id in (hand.claim.id, hand.environment.id)
+    }
+    assert {kind: thing.resource_id for kind, thing in found.items()} == {
+        "instance": hand.claim.id,
+        "volume": hand.claim.id,
+        "launch_template": hand.environment.id,
+    }
+    assert all(thing.created_at for thing in found.values())
+    for kind in ("instance", "launch_template", "volume"):
+        assert provider.discard(account, found[kind], "acme"), kind
+    assert hand.instances() == []
+    assert hand.templates() == []
+    assert list(hand.source.tagged(hand.provider, "inst-1", "acme")) == []
+    assert not hand.source.discard(hand.provider, found["instance"], "acme")

@@ -1,0 +1,95 @@
+"""Where the nodes of a cluster stand, and what an environment refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, VendorRefused
+from stockyard.providers.nodes.ec2.place import Place, of_facts
+
+
+def test_nodes_stand_in_the_private_subnets_of_their_cluster(hand: Any) -> None:
+    outcome = hand.prepare()
+    ledger = hand.yard.ledger
+    place = of_facts(outcome.facts)
+    assert place.by_zone == {
+        "us-east-1a": (ledger.find("subnet", "private-a").vendor_id,),
+        "us-east-1b": (ledger.find("subnet", "private-b").vendor_id,),
+    }
+    assert place.security_groups == (ledger.find("security_group", "node").vendor_id,)
+    assert place.instance_profile == f"vantage-{hand.yard.cluster.client_id}-instance-profile"
+    assert place.images["amd64"].startswith("ami-")
+    assert "us-east-1a" in outcome.message
+    assert hand.prepare().facts == outcome.facts
+    assert [line.state for line in hand.ledger_of_environment.lines()] == ["made"]
+
+
+@pytest.mark.parametrize("block", [{"cloudAccount": 2}, {"region": "eu-west-1"}])
+def test_another_network_than_the_clusters_needs_an_overlay(hand: Any, build: Any, block: dict[str, Any]) -> None:
+    hand.provider = build.provider(**block)
+    for step in (lambda: hand.source.prepare(hand.environment_work()), hand.launch):
+        with pytest.raises(NodeCouldNotBeProvisioned, match="overlay"):
+            step()
+    assert hand.templates() == []
+    assert hand.ledger_of_environment.lines() == []
+
+
+def test_the_documents_own_places_win(hand: Any, build: Any) -> None:
+    image = hand.calls.describe_images()["Images"][0]
+    subnet = hand.yard.ledger.find("subnet", "public-b").vendor_id
+    hand.provider = build.provider(
+        subnets=[subnet], instanceProfile="theirs", image=image["ImageId"], securityGroups=["sg-01234567"]
+    )
+    place = of_facts(hand.prepare().facts)
+    assert dict(place.zones) == {subnet: "us-east-1b"}
+    assert (place.instance_profile, place.security_groups) == ("theirs", ("sg-01234567",))
+    assert list(place.images.values()) == [image["ImageId"]]
+    assert place.root_device == image["RootDeviceName"]
+
+
+def test_subnets_of_another_vpc_need_security_groups_of_it(hand: Any, build: Any) -> None:
+    vpc = hand.calls.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = hand.calls.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24")["Subnet"]["SubnetId"]
+    hand.provider = build.provider(subnets=[subnet])
+    with pytest.raises(VendorRefused) as caught:
+        hand.prepare()
+    assert subnet in str(caught.value)
+    hand.provider = build.provider(subnets=[subnet], securityGroups=["sg-01234567"])
+    assert subnet in hand.prepare().facts["subnets"]
+
+
+@pytest.mark.parametrize("block", [{"subnets": ["subnet-01234567"]}, {"image": "ami-01234567"}])
+def test_what_is_not_there_is_named(hand: Any, build: Any, block: dict[str, Any]) -> None:
+    hand.provider = build.provider(**block)
+    with pytest.raises(VendorRefused) as caught:
+        hand.prepare()
+    assert "01234567" in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_cluster_in_one_given_subnet_has_its_nodes_there(hand: Any) -> None:
+    subnet = hand.yard.ledger.find("subnet", "private-b").vendor_id
+    hand.yard.with_settings(subnet_id=subnet)
+    assert list(of_facts(hand.prepare().facts).zones) == [subnet]
+    public = hand.yard.ledger.find("subnet", "public-a").vendor_id
+    hand.yard.with_settings(subnet_id=public)
+    with pytest.raises(VendorRefused, match="no private subnet"):
+        hand.prepare()
+
+
+def test_a_group_that_is_not_shown_is_waited_for(hand: Any) -> None:
+    hand.yard.cluster = replace(hand.yard.cluster, id="clu_01KDVJXQ80000000000000000B")
+    with pytest.raises(NotYetVisible):
+        hand.prepare()
+
+
+def test_a_place_is_the_same_after_a_trip_through_the_outputs() -> None:
+    place = Place(
+        {"subnet-2": "b", "subnet-1": "a", "subnet-3": "a"}, ("sg-1", "sg-2"), "p", {"amd64": "ami-1"}, "/dev/xvda", 7
+    )
+    assert of_facts(place.facts()) == place
+    assert place.by_zone == {"a": ("subnet-1", "subnet-3"), "b": ("subnet-2",)}
+    assert all(isinstance(text, str) for text in place.facts().values())

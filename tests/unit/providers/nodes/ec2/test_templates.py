@@ -1,0 +1,79 @@
+"""Launch templates in the tenant's account: one a pool, made anew when out of date, gone with the environment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.errors import VendorRefused
+
+
+def test_a_pools_template_is_made_once_and_named_after_it(hand: Any) -> None:
+    hand.claim = replace(hand.claim, labels={"stockyard.dev/pool": "workers"})
+    hand.prepare()
+    hand.launch()
+    first = hand.templates()
+    assert [one["LaunchTemplateName"] for one in first] == [f"vantage-{hand.yard.cluster.client_id}-workers"]
+    hand.terminate()
+    hand.again()
+    hand.launch()
+    assert hand.templates() == first
+
+
+def test_a_template_whose_content_is_out_of_date_is_made_anew(hand: Any, build: Any) -> None:
+    hand.prepare()
+    hand.launch()
+    (before,) = hand.templates()
+    group = hand.calls.create_security_group(
+        GroupName="own", Description="d", VpcId=hand.yard.ledger.find("vpc", "main").vendor_id
+    )["GroupId"]
+    hand.provider = replace(build.provider(securityGroups=[group]), generation=2)
+    hand.terminate()
+    hand.again()
+    hand.launch()
+    (after,) = hand.templates()
+    assert after["LaunchTemplateName"] == before["LaunchTemplateName"]
+    assert after["LaunchTemplateId"] != before["LaunchTemplateId"]
+    assert [one["GroupId"] for one in hand.instances()[0]["SecurityGroups"]] == [group]
+
+
+def test_two_providers_of_a_cluster_have_templates_of_their_own_for_one_pool(hand: Any) -> None:
+    hand.claim = replace(hand.claim, labels={"stockyard.dev/pool": "workers"})
+    hand.prepare()
+    hand.launch()
+    hand.terminate()
+    hand.again()
+    hand.environment = replace(hand.environment, id="nev_01KDVJXQ80000000000000000B")
+    hand.launch()
+    stem = f"vantage-{hand.yard.cluster.client_id}-workers"
+    assert [one["LaunchTemplateName"] for one in hand.templates()] == [stem, f"{stem}-aws"]
+
+
+def test_names_that_are_taken_by_strangers_are_left_alone(hand: Any) -> None:
+    stem = f"vantage-{hand.yard.cluster.client_id}-aws"
+    for name in (stem, f"{stem}-aws"):
+        hand.calls.create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"InstanceType": "t3.small"})
+    hand.prepare()
+    with pytest.raises(VendorRefused) as caught:
+        hand.launch()
+    assert stem in str(caught.value)
+    assert len(hand.templates()) == 2
+
+
+def test_the_environments_end_takes_all_its_templates_and_no_other(hand: Any) -> None:
+    hand.prepare()
+    hand.launch()
+    hand.terminate()
+    hand.claim = replace(hand.claim, labels={"stockyard.dev/pool": "gpu"}, id="ncl_01KDVJXQ80000000000000000B")
+    hand.ledger = type(hand.ledger)(hand.claim, "launch", hand.yard.now)
+    hand.launch()
+    hand.terminate()
+    hand.calls.create_launch_template(LaunchTemplateName="theirs", LaunchTemplateData={"InstanceType": "t3.small"})
+    assert len(hand.templates()) == 3
+    assert len(hand.ledger_of_environment.lines()) == 1, "without a line nobody would clear it"
+    hand.clear()
+    assert [one["LaunchTemplateName"] for one in hand.templates()] == ["theirs"]
+    assert hand.ledger_of_environment.lines() == []
+    assert hand.clear().done
