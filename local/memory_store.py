@@ -14,7 +14,7 @@ from typing import Any, TypeVar, assert_never
 from stockyard import errors
 from stockyard.adapters.dynamodb import batch, codec, keys, platform
 from stockyard.domain import times
-from stockyard.domain.records import Counter, Record
+from stockyard.domain.records import Counter, NodeClaim, Record
 from stockyard.ports import Add, Check, Create, Page, Put, Remove, Replace, Store, Write
 
 R = TypeVar("R", bound=Record)
@@ -179,6 +179,10 @@ class MemoryRegistry:
         found = [one for name in keys.due_partitions(kind) for one in self._indexed(kind, "due", name, moment, limit)]
         found.sort(key=lambda one: (keys.due_at(one[1]) or "", one[1].id))
         return found[:limit]
+
+    def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:
+        """See ``ports.Registry.in_hand``."""
+        return self._indexed(NodeClaim, "due", keys.hand_partition(cluster_id), None, None)
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(tenant, record) of every record of the kind, in order of id and tenant."""

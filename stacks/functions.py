@@ -29,7 +29,9 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("node_claims", "HTTP: node claims", HTTP_SECONDS, 1024),
     FunctionSpec("apply", "HTTP: manifests", HTTP_SECONDS, 1024),
     FunctionSpec("records", "HTTP: operations, events, audit, quotas, prices, health, unknown routes", HTTP_SECONDS),
-    FunctionSpec("machines", "HTTP: control planes that boot and report", HTTP_SECONDS, private=True),
+    FunctionSpec(
+        "machines", "HTTP: machines that boot, report and join, and what clusters observe", HTTP_SECONDS, private=True
+    ),
     # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
     FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, private=True),
     FunctionSpec("node_phases", "One phase of making a node or giving it back", 120),
@@ -100,6 +102,8 @@ ROUTES: Mapping[str, tuple[str, ...]] = {
     "machines": (
         "POST /v1/clusters/{id}/ready",
         "POST /v1/clusters/{id}/bootstrap",
+        "POST /v1/clusters/{id}/observations",
+        "POST /v1/node-claims/{id}/join",
     ),
 }
 """Function -> its routes, as API Gateway spells them."""
@@ -107,6 +111,7 @@ ROUTES: Mapping[str, tuple[str, ...]] = {
 OPEN_ROUTES: Mapping[str, str] = {
     "GET /v1/health": "A probe has no token; the answer says that the API is there and nothing else",
     "POST /v1/clusters/{id}/bootstrap": "A machine that boots has no token; it proves itself by a presigned STS call",
+    "POST /v1/node-claims/{id}/join": "A machine that boots has no token; it proves itself by a presigned STS call",
     DEFAULT_ROUTE: "Answers 404 and 405 as problem documents, and never anything of a tenant",
 }
 """Routes without the JWT authorizer, and why."""

@@ -151,9 +151,9 @@ class Permissions:
     def _machines(self) -> tuple[Statement, ...]:
         # A machine without a token names its cluster only; whose it is says the index.
         return (
-            self._table("everything", actions=TABLE_CREATE),
+            self._table("due", "everything", actions=TABLE_CREATE),
             self._cluster_secrets(*SECRET_WRITE),
-            self._own_secrets(self._names.identity_admin),
+            self._own_secrets(self._names.identity_admin, self._names.page_key),
             Statement("Wake", ("states:SendTaskSuccess",), (self._workflow(PROVISION),)),
         )
 

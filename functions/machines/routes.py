@@ -76,3 +76,68 @@ def bootstrap(request: Request) -> Answer:
         "endpoint": given.endpoint,
     }
     return Answer(200, body, subject=cluster_id, audited=True)
+
+
+@door.route(
+    "POST",
+    "/v1/clusters/{id}/observations",
+    summary="A cluster's agent says what it sees",
+    action="PostObservations",
+    machine=True,
+    body="observations:Observation",
+    answers={200: "observations:ObservationAnswer"},
+    audited=False,
+    large=True,
+    description="Only by the cluster's own client. The answer carries commands until their results are known.",
+)
+def observations(request: Request) -> Answer:
+    """Keep what is new, answer with what is to be done."""
+    from stockyard.operations.observe_cluster import observe
+
+    services = wiring.services(request.caller.tenant)
+    cluster = find(services, request.params["id"])
+    if cluster.client_id != request.caller.client_id:
+        raise NotFound(f"There is no cluster {request.params['id']}.")
+    if cluster.status != "ready":
+        raise IllegalTransition(f"The cluster is {cluster.status}; its agent has nothing to say yet.")
+    seen = request.body.model_dump()
+    asked = observe(services, wiring.registry().in_hand, wiring.page_key(), cluster, seen)
+    commands = [command.document() for command in asked.commands]
+    return Answer(200, {"commands": commands, "interval_seconds": asked.interval_seconds}, subject=cluster.id)
+
+
+@door.route(
+    "POST",
+    "/v1/node-claims/{id}/join",
+    summary="A claim's machine asks how to join its cluster",
+    action="JoinMachine",
+    token=False,
+    body="observations:JoinProof",
+    answers={200: "observations:JoinAnswer"},
+    description="By a presigned sts:GetCallerIdentity request of the claim's instance. 409 until the token is made.",
+)
+def join(request: Request) -> Answer:
+    """The recorded machine gets its own token, nobody else gets anything."""
+    from stockyard.operations.join_machine import join_machine
+
+    claim_id, proof = request.params["id"], request.body.model_dump()
+    tenant = wiring.registry().tenant_of(Cluster, proof.pop("cluster_id"))
+    if tenant is None or not ids.is_id(claim_id):
+        raise NotFound("There is no claim of that id that waits for its machine.")
+    services = wiring.services(tenant)
+    given = join_machine(services, wiring.page_key(), claim_id, proof)
+    actor = f"node:{given.node_name}"
+    audit = AuditRecord(
+        services.new_id(ids.AUDIT), services.now(), actor, "JoinMachine", claim_id, "done", request.request_id
+    )
+    wiring.audit(tenant, audit)
+    body = {
+        "endpoint": given.endpoint,
+        "token": given.token,
+        "ca_hash": given.ca_hash,
+        "node_name": given.node_name,
+        "labels": given.labels,
+        "taints": given.taints,
+        "kubelet_args": given.kubelet_args,
+    }
+    return Answer(200, body, subject=claim_id, audited=True)

@@ -121,6 +121,20 @@ class Api:
 BODIES: Mapping[str, Any] = {
     "POST /v1/clusters/{id}/ready": {"kubeconfig": "k", "certificate_authority": "c"},
     "POST /v1/clusters/{id}/bootstrap": {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}},
+    "POST /v1/clusters/{id}/observations": {
+        "sequence": 1,
+        "observed_at": "2026-01-01T00:00:00.000Z",
+        "agent_version": "1",
+        "kubernetes_version": "v1.34.1",
+        "ca_hash": "sha256:" + "0" * 64,
+        "nodes": [],
+    },
+    "POST /v1/node-claims/{id}/join": {
+        "method": "POST",
+        "url": "https://sts.amazonaws.com/",
+        "headers": {},
+        "cluster_id": "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    },
     "POST /v1/clusters": {},
     "POST /v1/cloud-accounts": {},
     "PUT /v1/quotas/{name}": {"limit": 20},

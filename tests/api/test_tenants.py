@@ -113,6 +113,7 @@ ELSEWHERE = {
     "POST /v1/node-providers": "test_manifests_of_one_do_not_meet_those_of_another",
     "PUT /v1/allowed-node-types": "test_a_quota_of_one_is_not_the_others",
     "POST /v1/clusters/{id}/bootstrap": "test_whoever_knows_a_cluster_gets_nothing_without_its_machines_proof",
+    "POST /v1/node-claims/{id}/join": "test_whoever_knows_a_cluster_gets_nothing_without_its_machines_proof",
     "PUT /v1/quotas/{name}": "test_a_quota_of_one_is_not_the_others",
 }
 """Operations without a foreign id in their path and without a list, and where they are tested."""
@@ -166,6 +167,11 @@ def test_whoever_knows_a_cluster_gets_nothing_without_its_machines_proof(api, al
     answer = api.call(bootstrap, None, at=acme["cluster"])
     assert answer.status_code in (401, 404)
     no_trace(answer, acme, acme["cluster"])
+    join = next(one for one in all_operations if one.path.endswith("/join"))
+    body = {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}, "cluster_id": acme["cluster"]}
+    answer = api.send("POST", join.at(acme["claim"]), {}, body)
+    assert answer.status_code in (401, 404)
+    no_trace(answer, acme, acme["claim"], acme["cluster"])
 
 
 def test_lists_and_filters_show_nothing_of_another(api, listing, acme):

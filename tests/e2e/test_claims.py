@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import statistics
 import threading
@@ -12,6 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from local.serving import http
 
 if TYPE_CHECKING:
     from local.serving import Served
@@ -102,6 +105,30 @@ def test_the_cheapest_of_all_is_taken_then_the_next(served: Served, cluster: str
     assert (capacity["total"], capacity["claimed"], capacity["available"]) == (2, 2, 0)
     _remove(served, "land-")
     assert served.call("GET", "/v1/node-types/cheapest.c").body["capacity"]["claimed"] == 0
+
+
+def test_a_cluster_s_agent_is_heard(served: Served, cluster: str) -> None:
+    """By its own client alone; also what comes compressed."""
+    secret = served.call("GET", f"/v1/clusters/{cluster}/client-secret").body
+    own = served.client_token(secret["client_id"], secret["client_secret"])
+    post = {
+        "sequence": 1,
+        "observed_at": "2026-01-02T03:04:05.678Z",
+        "agent_version": "1",
+        "kubernetes_version": "v1.34.1",
+        "ca_hash": "sha256:" + "0" * 64,
+        "nodes": [],
+        "results": [],
+    }
+    path = f"/v1/clusters/{cluster}/observations"
+    answer = served.call("POST", path, post, token=own)
+    assert (answer.status, answer.body) == (200, {"commands": [], "interval_seconds": 60})
+    packed = {"Authorization": f"Bearer {own}", "Content-Type": "application/json", "Content-Encoding": "gzip"}
+    url = served.environment["STOCKYARD_URL"] + path
+    assert http("POST", url, gzip.compress(json.dumps(post).encode()), packed).status == 200
+    assert http("POST", url, b"not gzip", packed).status == 400
+    assert served.call("POST", path, post).status == 403
+    assert served.call("POST", path, {**post, "sequence": -1}, token=own).status == 422
 
 
 def test_from_the_request_to_the_node(served: Served, cluster: str, soaking: bool, record_property: Record) -> None:

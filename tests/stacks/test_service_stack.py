@@ -100,8 +100,13 @@ def test_routes_are_those_of_the_contract_and_only_the_open_ones_take_no_token(a
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert found == {route: assembly.function(name)[0] for name, routes in ROUTES.items() for route in routes}
-    assert len(found) == 46
-    assert set(OPEN_ROUTES) == {"GET /v1/health", "POST /v1/clusters/{id}/bootstrap", "$default"}
+    assert len(found) == 48
+    assert set(OPEN_ROUTES) == {
+        "GET /v1/health",
+        "POST /v1/clusters/{id}/bootstrap",
+        "POST /v1/node-claims/{id}/join",
+        "$default",
+    }
 
 
 def test_the_authorizer_checks_issuer_and_audience(assembly: Any) -> None:

@@ -19,7 +19,9 @@ from stockyard.domain.records import (
     Event,
     Idempotency,
     Name,
+    NodeClaim,
     Outbox,
+    Placement,
     Quota,
     Record,
 )
@@ -163,3 +165,38 @@ def test_both_stores_refuse_a_tenant_in_their_constructor() -> None:
         MemoryStore(MemoryRegistry().table, "a#b")
     with pytest.raises(errors.Forbidden):
         DynamoStore(object(), "stockyard", "a#b")  # type: ignore[arg-type]
+
+
+# --- claims in hand ---------------------------------------------------------------------------------------------------
+
+
+def _claim(number: int, **fields: Any) -> NodeClaim:
+    return NodeClaim(f"ncl_{number}", f"c{number}", TIME, TIME, cluster_id="clu_1", **fields)
+
+
+def test_claims_that_wait_are_due_in_all_shards_the_oldest_first(registry: MemoryRegistry | DynamoRegistry) -> None:
+    acme = registry.store("acme")
+    moments = {number: f"2026-01-31T12:00:{number:02}.000Z" for number in range(20)}
+    for number, moment in moments.items():
+        acme.commit(Create(_claim(number, due_at=moment)))
+    found = registry.due(NodeClaim, NOW + timedelta(seconds=15))
+    assert [claim.id for _, claim in found] == [f"ncl_{number}" for number in range(15)]
+    assert [claim.id for _, claim in registry.due(NodeClaim, NOW + timedelta(hours=1), 3)] == [
+        "ncl_0",
+        "ncl_1",
+        "ncl_2",
+    ]
+
+
+def test_claims_in_hand_are_found_by_their_cluster(registry: MemoryRegistry | DynamoRegistry) -> None:
+    acme = registry.store("acme")
+    placed = Placement("npr_1", "lab.small", "on-demand", ("a",), 1.0, TIME)
+    acme.commit(
+        Create(_claim(1, placement=placed)),
+        Create(_claim(2, due_at=TIME)),
+        Create(_claim(3, placement=placed, phase="Available")),
+        Create(_claim(4, placement=placed, phase="Available", deleting=True)),
+        Create(_claim(5, phase="Failed")),
+    )
+    assert [(tenant, claim.id) for tenant, claim in registry.in_hand("clu_1")] == [("acme", "ncl_1"), ("acme", "ncl_4")]
+    assert registry.in_hand("clu_2") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from contextlib import suppress
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.edge.body import LIMIT, MAX_DEPTH, parse, raw_body
-from stockyard.errors import BodyTooLarge, MalformedBody
+from stockyard.edge.body import LARGE, LIMIT, MAX_DEPTH, check_media_type, inflated, parse, raw_body
+from stockyard.errors import BodyTooLarge, MalformedBody, UnsupportedMediaType
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -67,3 +68,41 @@ def test_the_limit_is_of_bytes_also_inflated():
         raw_body({"body": "é" * (LIMIT // 2) + "x"})
     with pytest.raises(BodyTooLarge):
         raw_body({"body": "A" * LIMIT * 3, "isBase64Encoded": True})
+
+
+# --- compressed bodies ------------------------------------------------------------------------------------------------
+
+GZIP = {"headers": {"content-encoding": "gzip"}}
+
+
+def test_a_compressed_body_is_counted_as_it_was_before():
+    small = gzip.compress(b"x" * 1000)
+    assert inflated(GZIP, small, 1000) == b"x" * 1000
+    with pytest.raises(BodyTooLarge):
+        inflated(GZIP, small, 999)
+    assert inflated({"headers": {}}, small, 1) == small
+
+
+def test_a_bomb_is_not_unpacked():
+    bomb = gzip.compress(b"\0" * 50_000_000)
+    with pytest.raises(BodyTooLarge):
+        inflated(GZIP, bomb, LARGE)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"plain", gzip.compress(b"x")[:-4], gzip.compress(b"x") + b"more", gzip.compress(b"a") + gzip.compress(b"b")],
+)
+def test_what_is_not_one_whole_stream_is_malformed(raw):
+    with pytest.raises(MalformedBody):
+        inflated(GZIP, raw, 1000)
+
+
+def test_only_large_routes_take_compressed_bodies():
+    event = {"headers": {"content-type": "application/json", "content-encoding": "gzip"}}
+    assert check_media_type(event, patch=False, gzip=True) == "application/json"
+    with pytest.raises(UnsupportedMediaType):
+        check_media_type(event, patch=False)
+    event["headers"]["content-encoding"] = "br"
+    with pytest.raises(UnsupportedMediaType):
+        check_media_type(event, patch=False, gzip=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from stockyard.edge.identity import header
 from stockyard.errors import BodyTooLarge, MalformedBody, UnsupportedMediaType
 
 LIMIT = 256 * 1024
+LARGE = 5 * 1024 * 1024
+"""Of what a cluster's agent posts, inflated."""
 MAX_DEPTH = 32
 _JSON = frozenset({"application/json"})
 _PATCH = frozenset({"application/json", "application/merge-patch+json"})
@@ -35,17 +38,37 @@ def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
     return raw
 
 
-def check_media_type(event: Mapping[str, Any], *, patch: bool, yaml: bool = False) -> str:
+def check_media_type(event: Mapping[str, Any], *, patch: bool, yaml: bool = False, gzip: bool = False) -> str:
     """The type of the content. ``UnsupportedMediaType`` unless it is JSON (of a PATCH also a merge patch, with ``yaml``
-    also YAML) in UTF-8, not compressed."""
+    also YAML) in UTF-8, not compressed (with ``gzip`` it may be so)."""
     kind, *parameters = (part.strip().lower() for part in (header(event, "content-type") or "").split(";"))
     allowed = _PATCH if patch else _JSON | {YAML} if yaml else _JSON
     charset = [value.strip('"') for name, _, value in (one.partition("=") for one in parameters) if name == "charset"]
     if kind not in allowed or any(value not in ("utf-8", "utf8") for value in charset):
         raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8.")
-    if (header(event, "content-encoding") or "identity").strip().lower() != "identity":
+    if _encoding(event) not in ("identity", *(["gzip"] if gzip else [])):
         raise UnsupportedMediaType("Send the body as it is, without a Content-Encoding.")
     return kind
+
+
+def inflated(event: Mapping[str, Any], raw: bytes, limit: int) -> bytes:
+    """The body as it was before it was compressed. ``BodyTooLarge`` above ``limit`` bytes, however small it came."""
+    if _encoding(event) != "gzip":
+        return raw
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        found = stream.decompress(raw, limit + 1)
+    except zlib.error:
+        raise MalformedBody("The body is not gzip.") from None
+    if len(found) > limit:
+        raise _too_large(limit)
+    if not stream.eof or stream.unused_data:
+        raise MalformedBody("The body is not one whole gzip stream.")
+    return found
+
+
+def _encoding(event: Mapping[str, Any]) -> str:
+    return (header(event, "content-encoding") or "identity").strip().lower()
 
 
 def parse(raw: bytes) -> Any:

@@ -72,6 +72,7 @@ class Door:
         dry_run: bool = False,
         audited: bool | None = None,
         yaml: bool = False,
+        large: bool = False,
         description: str = "",
     ) -> Callable[[Use], Use]:
         """Declare a route; see :class:`stockyard.edge.contract.Route`. Models may be named ``module:Class``."""
@@ -95,6 +96,7 @@ class Door:
                 dry_run=dry_run,
                 audited=method != "GET" if audited is None else audited,
                 yaml=yaml,
+                large=large,
                 tag=path.split("/")[2],
                 description=description,
             )

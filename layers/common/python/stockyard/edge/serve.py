@@ -166,12 +166,16 @@ class Call:
     def _body_document(self) -> Any:
         if self._route.method in ("GET", "DELETE"):
             return None
-        raw = body.raw_body(self._event)
+        large = self._route.large
+        raw = body.raw_body(self._event, body.LARGE if large else body.LIMIT)
         if not raw:
             if self._route.body is not None:
                 raise MalformedBody("A JSON body is needed.")
             return None
-        kind = body.check_media_type(self._event, patch=self._route.method == "PATCH", yaml=self._route.yaml)
+        kind = body.check_media_type(
+            self._event, patch=self._route.method == "PATCH", yaml=self._route.yaml, gzip=large
+        )
+        raw = body.inflated(self._event, raw, body.LARGE) if large else raw
         if kind == body.YAML:
             from stockyard.edge import yaml_body  # loads a parser: only for requests that send YAML
 

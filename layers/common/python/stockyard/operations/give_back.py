@@ -7,18 +7,23 @@ from collections.abc import Sequence
 
 from stockyard.domain import times
 from stockyard.domain.declared_types import capacity_counter
-from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider
 from stockyard.errors import Conflict
 from stockyard.lifecycle import claim as lifecycle
+from stockyard.lifecycle.node_commands import DELETE, DRAIN, done_fact
 from stockyard.operations.claims import TRIES, WORKFLOW_ACTOR, ClaimFence, change_writes, load
 from stockyard.operations.delete_claim import forgetting
 from stockyard.operations.ledger import lines_of
 from stockyard.operations.node_work import node_work
+from stockyard.operations.observe_cluster import facts_of, node_of
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Outcome, Remove, Replace, Write
 
 PROVISIONING = "provision_node"
 DELETING = "delete_node"
+LOOK_AGAIN = 15
+AGENT_SECONDS = 300
+"""How long an agent that says nothing is waited for."""
 
 
 def settle(services: Services, claim: NodeClaim) -> Outcome:
@@ -38,6 +43,34 @@ def settle(services: Services, claim: NodeClaim) -> Outcome:
     if left <= 0:
         return Outcome(True)
     return Outcome(False, "Waiting for calls of the provisioning that may still be under way.", wait_seconds=left)
+
+
+def drain(services: Services, claim: NodeClaim, _: ClaimFence) -> Outcome:
+    """Wait until the cluster's agent has emptied the node. A node that no agent has seen, or whose cluster is on its
+    way out too, is not drained; one that takes too long is ended all the same."""
+    facts = facts_of(services, claim)
+    if node_of(facts) is None or done_fact(claim, DRAIN) in facts or not _cluster_lives(services, claim):
+        return Outcome(True)
+    age = (services.clock.now() - times.from_text(claim.updated_at)).total_seconds()
+    if age > services.rules.drain_seconds + AGENT_SECONDS:
+        return Outcome(True, "The drain took too long.")
+    return Outcome(False, "Waiting for the node to be drained.", wait_seconds=LOOK_AGAIN)
+
+
+def leave(services: Services, claim: NodeClaim, _: ClaimFence) -> Outcome:
+    """Wait until the agent has deleted the node of the machine that is gone; its silence holds nothing up for long."""
+    facts = facts_of(services, claim)
+    if node_of(facts) is None or done_fact(claim, DELETE) in facts or not _cluster_lives(services, claim):
+        return Outcome(True)
+    age = (services.clock.now() - times.from_text(claim.updated_at)).total_seconds()
+    if age > AGENT_SECONDS:
+        return Outcome(True, "The cluster's agent is silent.")
+    return Outcome(False, "Waiting for the node to be deleted.", wait_seconds=LOOK_AGAIN)
+
+
+def _cluster_lives(services: Services, claim: NodeClaim) -> bool:
+    cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+    return cluster is not None and cluster.status == "ready"
 
 
 def terminate(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
@@ -71,7 +104,12 @@ def forget(services: Services, fence: ClaimFence) -> None:
         gone = Remove(NodeClaim, claim.id, version=claim.version)
         try:
             services.store.commit(
-                gone, Replace(told), *forgetting(services, claim), *place_of(services, claim), *writes
+                gone,
+                Replace(told),
+                *forgetting(services, claim),
+                *(Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)),
+                *place_of(services, claim),
+                *writes,
             )
         except Conflict:
             continue

@@ -14,6 +14,7 @@ from stockyard.operations import give_back, node_environments
 from stockyard.operations.claims import ClaimFence, advance, load
 from stockyard.operations.node_catalog import load as load_catalog
 from stockyard.operations.node_work import node_work
+from stockyard.operations.observe_cluster import facts_of, node_of
 from stockyard.operations.run_phase import HIDDEN_WAIT, Step
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome
@@ -88,7 +89,8 @@ def _registered(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outc
     machine = source.look(work)
     if machine.state in ("absent", "gone"):
         raise NodeCouldNotBeProvisioned("The machine was ended before its node joined.")
-    node = machine.node_name or claim.node_name
+    seen = node_of(facts_of(services, claim))
+    node = machine.node_name or (str(seen["name"]) if seen else "")
     if node:
         return Outcome(True, f"Node {node} has joined.", facts={"node_name": node})
     wait = LOOK_AGAIN if machine.refresh is None else max(1, machine.refresh)
@@ -97,6 +99,9 @@ def _registered(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outc
 
 def _initialized(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
     """A node that was asked for switched off has joined first: only then its cluster knows it."""
+    seen = node_of(facts_of(services, claim))
+    if seen is not None and seen["ready"] != "True":
+        return Outcome(False, f"Waiting for node {seen['name']} to be ready.", wait_seconds=LOOK_AGAIN)
     if claim.power != "Off":
         return Outcome(True)
     source, work = node_work(services, claim, phases.MACHINE_PHASE, fence)
@@ -108,7 +113,9 @@ _DOING = {
     "environment": node_environments.ensure,
     "register": _registered,
     "initialize": _initialized,
+    "drain": give_back.drain,
     "terminate": give_back.terminate,
+    "release": give_back.leave,
 }
 
 

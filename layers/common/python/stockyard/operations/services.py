@@ -33,6 +33,8 @@ class Rules:
     report_only: bool = False
     launch_seconds: int = 300
     """How long a machine may take to be made."""
+    drain_seconds: int = 600
+    """How long a drain may take before pods are deleted past their budgets."""
     register_seconds: int = 900
     """How long its node may then take to join."""
 

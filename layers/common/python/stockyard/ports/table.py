@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from stockyard.domain.records import Record
+from stockyard.domain.records import NodeClaim, Record
 from stockyard.domain.writes import Write
 
 R = TypeVar("R", bound=Record)
@@ -64,6 +64,10 @@ class Registry(Protocol):
     def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
         """(tenant, record) of outbox items, of ``accepting`` and ``undoing`` clusters, and of claims that wait for a
         node type, due ``before`` then; the longest due first."""
+        ...
+
+    def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:
+        """(tenant, claim) of the claims of a cluster that a workflow works on, in order of id. A moment old."""
         ...
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:

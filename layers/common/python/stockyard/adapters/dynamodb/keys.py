@@ -6,6 +6,7 @@ where    partition key                  sort key
 table    ``T#{tenant}#{Kind}``          the record's id
 due      ``DUE#{Kind}``                 the moment it is due; only outbox items and unseen clusters
 due      ``DUE#NodeClaim#{shard}``      the moment the scheduler must look at the claim again
+due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters and node providers
 ======== ============================== ===========================================================
 
@@ -107,6 +108,16 @@ def due_partition(record: Record) -> str:
     return partitions[zlib.crc32(record.id.encode()) % len(partitions)]
 
 
+def in_hand(claim: NodeClaim) -> bool:
+    """Whether a workflow works on the claim: its node is being made or given back."""
+    return claim.deleting or (claim.phase == "Pending" and claim.placement is not None)
+
+
+def hand_partition(cluster_id: str) -> str:
+    """The partition of the ``due`` index that holds the claims of a cluster that are being worked on."""
+    return f"HAND#{cluster_id}"
+
+
 def everything_partition(kind: Kind) -> str:
     """The partition of the ``everything`` index. Raises ``ValueError`` for a kind that is not listed over tenants."""
     if kind not in (CloudAccount, Cluster, NodeProvider):
@@ -129,6 +140,8 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
     due = due_at(record)
     if due:
         found["due_pk"], found["due_sk"] = due_partition(record), due
+    elif isinstance(record, NodeClaim) and record.cluster_id and in_hand(record):
+        found["due_pk"], found["due_sk"] = hand_partition(record.cluster_id), record.id
     if isinstance(record, CloudAccount | Cluster | NodeProvider):
         found["all_pk"], found["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
     return found

@@ -11,7 +11,7 @@ from stockyard.adapters.dynamodb import calls, codec, keys, platform
 from stockyard.adapters.dynamodb.requests import Expression
 from stockyard.adapters.dynamodb.store import DynamoStore
 from stockyard.domain import times
-from stockyard.domain.records import Record
+from stockyard.domain.records import NodeClaim, Record
 from stockyard.ports import Store
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ class DynamoRegistry:
             found += [(keys.due_at(record) or "", tenant, record) for tenant, record in items]
         found.sort(key=lambda one: (one[0], one[2].id))
         return [(tenant, record) for _, tenant, record in found[:limit]]
+
+    def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:
+        """See ``ports.Registry.in_hand``."""
+        expression = Expression()
+        condition = f"{expression.name('due_pk')} = {expression.value({'S': keys.hand_partition(cluster_id)})}"
+        return list(self._indexed(NodeClaim, keys.DUE_INDEX, condition, expression, _PAGE))
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(tenant, record) of every record of the kind, in order of id and tenant, page by page."""

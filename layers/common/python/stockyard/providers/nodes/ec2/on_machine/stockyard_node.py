@@ -47,7 +47,12 @@ def ask(node: dict[str, str]) -> dict[str, Any]:
     region, keys = machine.instance()
     proof = machine.presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
     url = f"{node['api_url']}/v1/node-claims/{claim()}/join"
-    answer = machine.fetch("POST", url, {"Content-Type": "application/json"}, json.dumps(proof).encode())
+    answer = machine.fetch(
+        "POST",
+        url,
+        {"Content-Type": "application/json"},
+        json.dumps({**proof, "cluster_id": node["cluster_id"]}).encode(),
+    )
     found: dict[str, Any] = json.loads(answer)
     return found
 

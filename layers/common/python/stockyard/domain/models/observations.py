@@ -1,0 +1,102 @@
+"""What a cluster's agent posts and is answered, and how a machine joins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from stockyard.domain.models.base import Input, View
+from stockyard.domain.models.machines import BootstrapProof
+
+MOST_NODES = 5_000
+MOST_RESULTS = 5_000
+Text = Annotated[str, StringConstraints(max_length=1_024)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+Moment = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")]
+Truth = Literal["True", "False", "Unknown"]
+Labels = Annotated[dict[str, Text], Field(max_length=512)]
+Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+ClaimId = Annotated[str, StringConstraints(pattern=r"^ncl_[0-9A-HJKMNP-TV-Z]{26}$")]
+ClusterId = Annotated[str, StringConstraints(pattern=r"^clu_[0-9A-HJKMNP-TV-Z]{26}$")]
+
+
+class ObservedTaint(Input):
+    """A taint of a node."""
+
+    key: Name
+    value: Text = ""
+    effect: Text
+
+
+class ObservedNode(Input):
+    """A node as the cluster has it; ``claim`` is its label ``stockyard.dev/claim``."""
+
+    name: Name
+    uid: Text
+    provider_id: Text = ""
+    created_at: Moment
+    claim: ClaimId | None = None
+    ready: Truth
+    unschedulable: bool = False
+    taints: Annotated[list[ObservedTaint], Field(max_length=100)] = Field(default_factory=list)
+    labels: Labels = Field(default_factory=dict)
+    capacity: Labels = Field(default_factory=dict)
+    allocatable: Labels = Field(default_factory=dict)
+    pods: Annotated[int, Field(ge=0)] = 0
+
+
+class CommandResult(Input):
+    """What became of a command."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    status: Literal["done", "running", "failed"]
+    message: Annotated[str, StringConstraints(max_length=4_096)] = ""
+    data: Annotated[dict[str, Any], Field(max_length=64)] = Field(default_factory=dict)
+
+
+class Observation(Input):
+    """One post of the agent: the whole list of nodes, and results until their commands are no longer sent."""
+
+    sequence: Annotated[int, Field(ge=0, le=2**53 - 1)]
+    observed_at: Moment
+    agent_version: Text
+    kubernetes_version: Text
+    ca_hash: Hash
+    nodes: Annotated[list[ObservedNode], Field(max_length=MOST_NODES)]
+    results: Annotated[list[CommandResult], Field(max_length=MOST_RESULTS)] = Field(default_factory=list)
+
+
+class CommandView(BaseModel):
+    """A command; what it has besides depends on its kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    kind: str
+    deadline: str | None = None
+
+
+class ObservationAnswer(View):
+    """What is to be done, and how soon to come again."""
+
+    commands: list[CommandView]
+    interval_seconds: int
+
+
+class JoinProof(BootstrapProof):
+    """The same proof as of ``/bootstrap``, and the cluster that the machine is to join."""
+
+    cluster_id: ClusterId
+
+
+class JoinAnswer(View):
+    """What a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster."""
+
+    endpoint: str
+    token: str
+    ca_hash: str
+    node_name: str
+    labels: dict[str, str]
+    taints: list[dict[str, Any]]
+    kubelet_args: dict[str, str]

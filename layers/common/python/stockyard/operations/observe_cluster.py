@@ -1,0 +1,105 @@
+"""What a cluster's agent says, and what it is asked to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.join_tokens import join_token
+from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact
+from stockyard.operations.every import every
+from stockyard.operations.services import Services
+from stockyard.ports import Put
+
+BUSY_SECONDS, QUIET_SECONDS = 10, 60
+"""How soon the agent comes again: while it has something to do for a claim, and otherwise."""
+OBSERVED = "observed"
+"""The cluster's fact of the agent's last post."""
+
+InHand = Callable[[str], Sequence[tuple[str, NodeClaim]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The answer to a post."""
+
+    commands: tuple[Command, ...]
+    interval_seconds: int
+
+
+def observe(services: Services, in_hand: InHand, key: bytes, cluster: Cluster, seen: Mapping[str, Any]) -> Asked:
+    """Keep what is new of the claims that are being worked on, and say what is to be done for them.
+
+    A post that is older than the last one changes nothing. ``in_hand`` gives the claims of a cluster that are being
+    worked on; ``key`` is what join tokens are derived from.
+    """
+    last = _last(services, cluster)
+    fresh = last is None or seen["sequence"] > last["sequence"]
+    if fresh:
+        _remember(services, cluster, seen, last)
+    now = services.clock.now()
+    commands: list[Command] = []
+    claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
+    nodes = {node["claim"]: node for node in seen["nodes"] if node.get("claim")}
+    done = {result["id"] for result in seen["results"] if result["status"] == "done"}
+    for claim in claims:
+        facts = facts_of(services, claim)
+        if fresh:
+            facts = _learned(services, claim, facts, nodes.get(claim.id), done)
+        token = join_token(key, claim.id, claim.attempt)
+        commands += commands_of(claim, facts, node_of(facts), token, now, services.rules.drain_seconds)
+    return Asked(tuple(commands), BUSY_SECONDS if claims else QUIET_SECONDS)
+
+
+def facts_of(services: Services, claim: NodeClaim) -> dict[str, str]:
+    """Everything that the agent has told of a claim, by the fact's name."""
+    prefix = f"{claim.id}/"
+    return {fact.id.removeprefix(prefix): fact.value for fact in every(services.store, Fact, prefix)}
+
+
+def node_of(facts: Mapping[str, str]) -> dict[str, Any] | None:
+    """The claim's node as the agent last saw it: name, uid, ready."""
+    found: dict[str, Any] | None = json.loads(facts[NODE]) if NODE in facts else None
+    return found
+
+
+def _last(services: Services, cluster: Cluster) -> dict[str, Any] | None:
+    fact = services.store.get(Fact, f"{cluster.id}/{OBSERVED}")
+    found: dict[str, Any] | None = json.loads(fact.value) if fact else None
+    return found
+
+
+def ca_hash(services: Services, cluster: Cluster) -> str | None:
+    """The hash of the cluster's authority, by which a machine knows the cluster it joins; None before a first post."""
+    last = _last(services, cluster)
+    return str(last["ca_hash"]) if last else None
+
+
+def _remember(services: Services, cluster: Cluster, seen: Mapping[str, Any], last: Mapping[str, Any] | None) -> None:
+    kept = {name: seen[name] for name in ("sequence", "observed_at", "agent_version", "kubernetes_version", "ca_hash")}
+    kept["nodes"] = len(seen["nodes"])
+    if last != kept:
+        services.store.commit(Put(Fact(f"{cluster.id}/{OBSERVED}", json.dumps(kept), services.now())))
+
+
+def _learned(
+    services: Services,
+    claim: NodeClaim,
+    facts: Mapping[str, str],
+    node: Mapping[str, Any] | None,
+    done: set[str],
+) -> dict[str, str]:
+    """The facts with what this post adds to them; what is new is written."""
+    found = dict(facts)
+    if node is not None:
+        found[NODE] = json.dumps({"name": node["name"], "uid": node["uid"], "ready": node["ready"]})
+    now = services.now()
+    # A token that was made anew is done anew: its moment counts.
+    found |= {done_fact(claim, kind): now for kind in KINDS if command_id(claim, kind) in done}
+    new = [Put(Fact(f"{claim.id}/{name}", value, now)) for name, value in found.items() if facts.get(name) != value]
+    if new:
+        services.store.commit(*new)
+    return found
