@@ -71,7 +71,9 @@ def test_every_audited_action_has_its_own_name():
     routes = [route for name in FUNCTIONS for route in import_module(f"functions.{name}.routes").door.routes]
     actions = [route.action for route in routes]
     assert len(actions) == len(set(actions))
-    assert {route.name for route in routes if route.method != "GET" and not route.audited} == set()
+    # an agent posts every few seconds; what it brings about is in the claims' events
+    silent = {"POST /v1/clusters/{id}/observations"}
+    assert {route.name for route in routes if route.method != "GET" and not route.audited} == silent
 
 
 def test_no_answer_has_a_secret_field_but_those_that_exist_for_it(document_path):

@@ -263,7 +263,7 @@ def test_what_exists_keeps_to_its_document_too(api, run, document, soaking, all_
                 "allowed-node-types": 0,
             },
         ),
-        70 if soaking else 4,
+        70 if soaking else 2,
         "coverage,fuzzing",
         "--exclude-method",
         "DELETE",

@@ -138,7 +138,7 @@ def test_the_node_proves_itself_and_writes_how_it_joins(
     method, url, _, body = seen[-1]
     assert (method, url) == ("POST", f"https://api.example.test/v1/node-claims/{CLAIM}/join")
     proof = json.loads(body)
-    assert set(proof) == {"method", "url", "headers"}
+    assert set(proof) == {"method", "url", "headers", "cluster_id"}
     assert proof["url"].startswith("https://sts.us-east-1.amazonaws.com/?")
     assert proof["headers"] == {"x-stockyard-host": "api.example.test"}
     tag = next(headers for _, address, headers, _ in seen if "/tags/instance/" in address)
