@@ -370,6 +370,21 @@ def test_the_first_claim_of_a_cluster_makes_its_environment(nodes: Nodes, world:
     assert {nodes.now(early).environment_ref, nodes.now(later).environment_ref} == {made[0].id}
 
 
+def test_a_claim_that_came_before_its_cluster_belongs_to_it_once_placed(nodes: Nodes, world: World) -> None:
+    nodes.provider("lab", SMALL)
+    early = nodes.claim(cluster_ref="demo", strict=False)
+    assert early.cluster_id == ""
+    nodes.schedule()
+    assert nodes.now(early).reason == "ClusterNotFound"
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "ready"
+    nodes.schedule()
+    nodes.relay()
+    there = nodes.now(early)
+    assert (there.phase, there.cluster_id) == ("Available", cluster.id)
+    assert [one.cluster_id for one in every(nodes.services.store, NodeEnvironment)] == [cluster.id]
+
+
 def test_a_named_type_must_be_allowed(nodes: Nodes) -> None:
     from stockyard.operations.allowed_types import set_allowed_types
 

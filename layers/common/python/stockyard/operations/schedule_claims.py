@@ -74,7 +74,7 @@ def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
         if isinstance(found, Refused):
             _wait(services, claim, found.reason, found.message, report)
         else:
-            told.append((claim, found))
+            told.append((replace(claim, cluster_id=wishes.cluster_id(claim)), found))
     for _ in range(ROUNDS):
         if not told:
             break

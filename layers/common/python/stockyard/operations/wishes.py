@@ -36,6 +36,11 @@ class Wishes:
         """What the claim asks for, or why it waits."""
         return self._cluster(claim) or self._provider(claim) or self._wanted(claim)
 
+    def cluster_id(self, claim: NodeClaim) -> str:
+        """The id of the claim's cluster, which may have come after the claim; empty for a node of no cluster."""
+        cluster = self._clusters.get(claim.cluster_ref)
+        return cluster.id if cluster is not None else claim.cluster_id
+
     def _cluster(self, claim: NodeClaim) -> Refused | None:
         if not claim.cluster_ref:
             return None
