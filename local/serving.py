@@ -106,13 +106,16 @@ class Served:
 
     def identity_clients(self, client_id: str) -> list[dict[str, Any]]:
         """The realm's clients of that client id, by the admin's interface."""
-        issuer = self.issuer
-        value = self.aws("secretsmanager").get_secret_value(SecretId="stockyard/dev/identity-admin")["SecretString"]
-        admin = json.loads(value)
-        token = self.client_token(admin["client_id"], admin["client_secret"])
-        url = f"{issuer.replace('/realms/', '/admin/realms/')}/clients?clientId={urllib.parse.quote(client_id)}"
+        token = self.client_token(*self.identity_admin())
+        url = f"{self.issuer.replace('/realms/', '/admin/realms/')}/clients?clientId={urllib.parse.quote(client_id)}"
         found: list[dict[str, Any]] = http("GET", url, None, {"Authorization": f"Bearer {token}"}).body
         return [one for one in found if one["clientId"] == client_id]
+
+    def identity_admin(self) -> tuple[str, str]:
+        """Id and secret of the client that manages the realm's clients."""
+        value = self.aws("secretsmanager").get_secret_value(SecretId="stockyard/dev/identity-admin")["SecretString"]
+        admin = json.loads(value)
+        return admin["client_id"], admin["client_secret"]
 
     def client_token(self, client_id: str, client_secret: str) -> str:
         """A token of a client of the realm, as a machine gets it."""

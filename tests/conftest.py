@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.distribution import Units, longest_first
+
 if TYPE_CHECKING:
     from local.serving import Served
 
@@ -40,6 +42,34 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     cloud = serve(tmp_path_factory.mktemp("cloud") / "home", "--no-limits")
     yield cloud
     assert cloud.stop() == 0, "the local cloud did not stop cleanly"
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The same with a real Keycloak in place of the stand-in. Skips where there can be none."""
+    from local.serving import NotServed, serve
+
+    try:
+        cloud = serve(tmp_path_factory.mktemp("keycloak") / "home", "--keycloak", "--no-limits")
+    except NotServed as reason:
+        said = str(reason).strip().splitlines()[-1]
+        if not said.startswith("Keycloak: "):
+            raise
+        pytest.skip(said)
+    yield cloud
+    assert cloud.stop() == 0
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first."""
+    longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Units:
+    """Workers get whole units."""
+    return Units(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:

@@ -12,15 +12,23 @@ import httpx
 import pytest
 
 from local.identity import IdentityServer
-from local.keycloak import KeycloakServer, Unavailable
 from stockyard.adapters.keycloak import Keycloak
+
+
+@dataclass(frozen=True, slots=True)
+class Realm:
+    """A running server's realm, and the admin client that the installation has there."""
+
+    issuer: str
+    admin_client_id: str
+    admin_client_secret: str
 
 
 @dataclass(slots=True)
 class Door:
     """One running server, and the calls that the tests make to it without the adapter."""
 
-    server: IdentityServer | KeycloakServer
+    server: IdentityServer | Realm
 
     def adapter(self, installation: str = "inst-1", **extra: str) -> Keycloak:
         """An installation's adapter, logged in as the server's admin client; ``extra`` goes into its secret."""
@@ -62,23 +70,23 @@ class Door:
 
 
 @pytest.fixture(scope="session")
-def doors() -> Iterator[Callable[[str], Door]]:
-    """Starts a server of a kind when it is first asked for; all stop at the end."""
+def doors(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Door]]:
+    """The server of a kind; the stand-in starts when it is first asked for, and stops at the end."""
     running: dict[str, Door] = {}
+    stand_in = IdentityServer()
 
     def door(kind: str) -> Door:
         if kind not in running:
-            server = KeycloakServer() if kind == "keycloak" else IdentityServer()
-            try:
-                server.start()
-            except Unavailable as reason:
-                pytest.skip(str(reason))
-            running[kind] = Door(server)
+            if kind == "keycloak":
+                cloud = request.getfixturevalue("real")
+                running[kind] = Door(Realm(cloud.issuer, *cloud.identity_admin()))
+            else:
+                stand_in.start()
+                running[kind] = Door(stand_in)
         return running[kind]
 
     yield door
-    for one in running.values():
-        one.server.stop()
+    stand_in.stop()
 
 
 @pytest.fixture(params=["stand-in", pytest.param("keycloak", marks=pytest.mark.keycloak)])

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.serving import NotServed, Served, serve
+if TYPE_CHECKING:
+    from local.serving import Served
 
 pytestmark = [pytest.mark.keycloak, pytest.mark.timeout(1200)]
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    home: Path = tmp_path_factory.mktemp("keycloak") / "home"
-    try:
-        cloud = serve(home, "--keycloak", "--no-limits")
-    except NotServed as reason:
-        said = str(reason).strip().splitlines()[-1]
-        if not said.startswith("Keycloak: "):
-            raise
-        pytest.skip(said)
-    yield cloud
-    assert cloud.stop() == 0
 
 
 def test_tokens_of_a_real_realm_carry_roles_and_tenant(real: Served, body: Callable[..., dict[str, Any]]) -> None:

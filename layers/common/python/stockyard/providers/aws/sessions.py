@@ -70,6 +70,7 @@ class Sessions:
         self._factory = factory
         self._clock = clock
         self._kept: OrderedDict[tuple[str, str, str], Clients] = OrderedDict()
+        self._sts: Any = None
 
     def of(self, account: CloudAccount, name: str) -> Clients:
         """Clients in the account, by a session called ``name``.
@@ -93,13 +94,18 @@ class Sessions:
         # RoleSessionName takes 2 to 64 characters of this alphabet.
         safe = "".join(c if c.isalnum() or c in "+=,.@-_" else "-" for c in name)[:64].ljust(2, "-")
         extra = {} if external_id is None else {"ExternalId": external_id}
-        session = self._factory()
-        make: Callable[..., Any] = session.client
-        client = make("sts", region_name=session.region_name or "us-east-1", config=RETRYING)
         with translated("sts AssumeRole"):
-            answer = client.assume_role(RoleArn=arn, RoleSessionName=safe, DurationSeconds=DURATION, **extra)
+            answer = self._own().assume_role(RoleArn=arn, RoleSessionName=safe, DurationSeconds=DURATION, **extra)
         keys: dict[str, str] = answer["Credentials"]
         return keys
+
+    def _own(self) -> Any:
+        """Our own client, made once: making one costs more than its calls."""
+        if self._sts is None:
+            session = self._factory()
+            make: Callable[..., Any] = session.client
+            self._sts = make("sts", region_name=session.region_name or "us-east-1", config=RETRYING)
+        return self._sts
 
     def _assumed(self, arn: str, external_id: str, name: str) -> Clients:
         started = self._clock()

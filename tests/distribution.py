@@ -1,0 +1,75 @@
+"""Which worker runs what, and in which order: what takes longest comes first, so that all workers end together.
+
+A file is a unit of work, as with ``--dist loadfile``; files that need one expensive thing are one unit, so that it is
+made once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+KEYCLOAK = "a real Keycloak"
+SERVED = "the served local cloud"
+UNITS = {
+    "tests/contracts/test_identity.py": KEYCLOAK,
+    "tests/contracts/test_keycloak_wire.py": KEYCLOAK,
+    "tests/e2e/test_keycloak.py": KEYCLOAK,
+    "tests/e2e/test_canary.py": SERVED,
+    "tests/e2e/test_claims.py": SERVED,
+    "tests/e2e/test_ec2_nodes.py": SERVED,
+    "tests/e2e/test_life.py": SERVED,
+    "tests/e2e/test_races.py": SERVED,
+    "tests/stacks/test_least_privilege.py": SERVED,
+}
+SECONDS = {
+    SERVED: 230,
+    KEYCLOAK: 110,
+    "tests/api/test_schemathesis.py": 120,
+    "tests/workflows/test_crash_matrix.py": 80,
+    "tests/local/test_cloud.py": 60,
+    "tests/workflows/test_node_crash_matrix.py": 40,
+    "tests/local/test_fault_plan.py": 40,
+    "tests/unit/providers/clusters/ec2/test_provider.py": 40,
+    "tests/api/test_authorization.py": 35,
+    "tests/api/test_tenants.py": 35,
+    "tests/api/test_nodes.py": 30,
+    "tests/unit/agent/test_crashes.py": 22,
+    "tests/workflows/test_crash_judge.py": 20,
+    "tests/contracts/test_cluster_provider.py": 20,
+    "tests/contracts/test_node_source.py": 20,
+    "tests/stacks/test_synth.py": 20,
+    "tests/unit/providers/nodes/ec2/test_machine.py": 15,
+    "tests/unit/providers/nodes/ec2/test_fleet.py": 15,
+    "tests/client/cli/test_process.py": 15,
+    "tests/api/test_common_rules.py": 15,
+}
+"""About how long the longest take; of the others, ``EACH`` a test."""
+EACH = 0.05
+
+
+def unit(nodeid: str) -> str:
+    """What a test belongs to: its file, or what its file shares with others."""
+    file = nodeid.split("::", 1)[0]
+    return UNITS.get(file, file)
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Order the tests by what their unit takes, within a unit as they were."""
+    sizes = Counter(unit(item.nodeid) for item in items)
+    expected = {name: SECONDS.get(name, EACH * size) for name, size in sizes.items()}
+    items.sort(key=lambda item: (-expected[unit(item.nodeid)], unit(item.nodeid)))
+
+
+class Units(LoadScopeScheduling):
+    """Hands out units in the order in which the tests were collected."""
+
+    def __init__(self, config: pytest.Config, log: Any = None) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
