@@ -230,6 +230,11 @@ class MemoryBus:
         self.faults.strike("publish")
         self.published.append((detail_type, copy.deepcopy(dict(detail))))
 
+    def publish_all(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Keep the events."""
+        for event in events:
+            self.publish(*event)
+
 
 class MemoryDeployer:
     """``ports.Deployer`` that keeps the calls."""

@@ -20,6 +20,8 @@ NAMES_ONLY: Mapping[str, tuple[str, ...]] = {
 }
 """Service -> the parameters that are written down; of the others all but :data:`HELD_BACK`."""
 HELD_BACK = frozenset({"UserData", "Entries", "PolicyDocument", "AssumeRolePolicyDocument"})
+COUNTED = frozenset({"GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"})
+"""DynamoDB's calls whose consumed units are written down."""
 MAKING = ("Create", "Run", "Allocate", "Associate")
 """Calls whose answer is written down too: it names what was made."""
 
@@ -34,7 +36,18 @@ def described(service: str, operation: str, given: Mapping[str, Any]) -> dict[st
     if service == "DynamoDB" and "RequestItems" in given:
         return {"tables": sorted(given["RequestItems"])}
     names = NAMES_ONLY.get(service)
-    return {k: v for k, v in given.items() if (k in names if names else k not in HELD_BACK)}
+    return {k: _shown(v) for k, v in given.items() if (k in names if names else k not in HELD_BACK)}
+
+
+def _shown(value: Any) -> Any:
+    return {k: _shown(v) for k, v in value.items() if k not in HELD_BACK} if isinstance(value, dict) else value
+
+
+def units(consumed: Any) -> dict[str, float]:
+    """Read and write units that a call consumed, over all tables."""
+    tables = consumed if isinstance(consumed, list) else [consumed or {}]
+    names = {"read": "ReadCapacityUnits", "write": "WriteCapacityUnits"}
+    return {short: float(sum(one.get(name, 0) for one in tables)) for short, name in names.items()}
 
 
 def install(path: str) -> None:
@@ -58,8 +71,12 @@ def install(path: str) -> None:
             "region": client.meta.region_name,
             "parameters": described(service, operation, parameters),
         }
+        if service == "DynamoDB" and operation in COUNTED:
+            parameters = {**parameters, "ReturnConsumedCapacity": "TOTAL"}
         try:
             answer = original(client, operation, parameters)
+            if service == "DynamoDB" and operation in COUNTED:
+                line["units"] = units(answer.get("ConsumedCapacity"))
             if operation.startswith(MAKING) and service not in NAMES_ONLY:
                 line["answer"] = {k: v for k, v in answer.items() if k != "ResponseMetadata"}
             return answer

@@ -1,0 +1,171 @@
+"""What moto answers in less time is what it answers otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+
+from local.corrections.quick_server import quick_server
+from local.corrections.quick_tables import quick_tables
+from local.corrections.tables import atomic_tables
+from local.inprocess import OWN_ACCOUNT, REGION, credentials
+
+TABLE = "records"
+NAMES = {"#pk": "pk", "#sk": "sk"}
+
+
+@contextmanager
+def table(quick: bool, *, served: bool = False) -> Iterator[Any]:
+    with ExitStack() as stack:
+        stack.enter_context(mock_aws() if not served else ExitStack())
+        if quick:
+            stack.enter_context(quick_server())
+            stack.enter_context(quick_tables())
+        stack.enter_context(atomic_tables())
+        stack.enter_context(credentials(OWN_ACCOUNT))
+        url = None
+        if served:
+            server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+            server.start()
+            stack.callback(server.stop)
+            url = "http://{}:{}".format(*server.get_host_and_port())
+        client: Any = boto3.client("dynamodb", region_name=REGION, endpoint_url=url)
+        client.create_table(
+            TableName=TABLE,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n in ("pk", "sk", "due_pk", "due_sk")],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "due",
+                    "KeySchema": [
+                        {"AttributeName": "due_pk", "KeyType": "HASH"},
+                        {"AttributeName": "due_sk", "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ],
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+        )
+        try:
+            yield client
+        finally:
+            if served:
+                client.delete_table(TableName=TABLE)
+                client.close()
+
+
+def item(partition: str, name: str, **more: Any) -> dict[str, Any]:
+    nested = {"L": [{"M": {"a": {"S": name}, "b": {"N": "1.5"}, "c": {"NULL": True}}}, {"BOOL": False}]}
+    return {"pk": {"S": partition}, "sk": {"S": name}, "version": {"N": "1"}, "nested": nested, **more}
+
+
+def key(partition: str, name: str) -> dict[str, Any]:
+    return {"pk": {"S": partition}, "sk": {"S": name}}
+
+
+def story(client: Any) -> list[Any]:
+    """Writes and reads of every kind that the store makes, and what came of each."""
+    told: list[Any] = []
+
+    def ask(operation: str, **given: Any) -> None:
+        try:
+            answer = getattr(client, operation)(TableName=TABLE, **given)
+        except ClientError as refused:
+            answer = {k: v for k, v in refused.response.items() if k not in ("ResponseMetadata", "message")}
+        told.append({k: v for k, v in answer.items() if k != "ResponseMetadata"})
+
+    def transact(*writes: dict[str, Any]) -> None:
+        items = [{deed: {"TableName": TABLE, **given}} for write in writes for deed, given in write.items()]
+        try:
+            client.transact_write_items(TransactItems=items)
+            told.append("written")
+        except ClientError as refused:
+            told.append([one.get("Code") for one in refused.response["CancellationReasons"]])
+            told.append([one.get("Item") for one in refused.response["CancellationReasons"]])
+
+    new = {"ConditionExpression": "attribute_not_exists(#pk)", "ExpressionAttributeNames": {"#pk": "pk"}}
+    for partition in ("b", "a"):
+        for number in (3, 1, 2, 10):
+            due = {"due_pk": {"S": "due"}, "due_sk": {"S": f"{number:02d}"}} if number != 2 else {}
+            transact({"Put": {"Item": item(partition, f"k{number:02d}", **due), **new}})
+    transact({"Put": {"Item": item("a", "other")}}, {"Put": {"Item": item("a", "k01"), **new}})
+    same = {"ConditionExpression": "#v = :v", "ExpressionAttributeNames": {"#v": "version"}}
+    for seen in ("1", "1", "2"):
+        values = {"ExpressionAttributeValues": {":v": {"N": seen}}, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        transact({"Put": {"Item": {**item("a", "k01"), "version": {"N": "2"}}, **same, **values}})
+    adding = {"UpdateExpression": "ADD #v :one", "ExpressionAttributeNames": {"#v": "version"}}
+    ask(
+        "update_item",
+        Key=key("c", "n"),
+        **adding,
+        ExpressionAttributeValues={":one": {"N": "1"}},
+        ReturnValues="ALL_NEW",
+    )
+    ask("get_item", Key=key("a", "k01"), ConsistentRead=True)
+    ask("get_item", Key=key("a", "absent"))
+    for forward in (True, False):
+        queries = {"ScanIndexForward": forward, "ExpressionAttributeNames": {"#pk": "pk"}}
+        of = {"ExpressionAttributeValues": {":pk": {"S": "a"}}}
+        ask("query", KeyConditionExpression="#pk = :pk", **queries, **of)
+        ask("query", KeyConditionExpression="#pk = :pk", **queries, **of, Limit=2)
+        ask("query", KeyConditionExpression="#pk = :pk", **queries, **of, Limit=2, ExclusiveStartKey=key("a", "k02"))
+    for condition in ("begins_with(#sk, :x)", "#sk > :x", "#sk <= :x"):
+        values = {":pk": {"S": "a"}, ":x": {"S": "k0"}}
+        ask(
+            "query",
+            KeyConditionExpression=f"#pk = :pk AND {condition}",
+            ExpressionAttributeNames=NAMES,
+            ExpressionAttributeValues=values,
+            ConsistentRead=True,
+        )
+    ask(
+        "query",
+        IndexName="due",
+        KeyConditionExpression="#p = :p AND #s < :s",
+        ExpressionAttributeNames={"#p": "due_pk", "#s": "due_sk"},
+        ExpressionAttributeValues={":p": {"S": "due"}, ":s": {"S": "10"}},
+    )
+    ask(
+        "query",
+        KeyConditionExpression="#pk = :pk",
+        FilterExpression="#v = :v",
+        ExpressionAttributeNames={"#pk": "pk", "#v": "version"},
+        ExpressionAttributeValues={":pk": {"S": "a"}, ":v": {"N": "2"}},
+    )
+    transact({"Delete": {"Key": key("a", "k02")}}, {"ConditionCheck": {"Key": key("a", "k01"), **new}})
+    transact({"Delete": {"Key": key("a", "k02")}})
+    ask("scan")
+    ask("put_item", Item={"pk": {"S": "a"}})
+    return told
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["in process", "by HTTP"])
+def test_the_answers_are_the_same(served: bool) -> None:
+    with table(quick=False) as client:
+        expected = story(client)
+    with table(quick=True, served=served) as client:
+        assert story(client) == expected
+
+
+def test_what_is_too_large_is_refused() -> None:
+    large = item("a", "k", text={"S": "x" * 406_000})
+    with table(quick=True) as client:
+        with pytest.raises(ClientError, match="Item size"):
+            client.put_item(TableName=TABLE, Item=large)
+        client.put_item(TableName=TABLE, Item=item("a", "k", text={"S": "x" * 390_000}))
+
+
+def test_a_reader_cannot_change_what_is_stored() -> None:
+    with table(quick=True) as client:
+        client.put_item(TableName=TABLE, Item=item("a", "k"))
+        found = client.get_item(TableName=TABLE, Key=key("a", "k"))["Item"]
+        found["nested"]["L"].clear()
+        assert client.get_item(TableName=TABLE, Key=key("a", "k"))["Item"] == item("a", "k")
