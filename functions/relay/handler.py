@@ -23,15 +23,15 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         sent, failed = relay.resend(wiring.clock().now() - RESEND_AFTER)
         logger.info("outbox resent", extra={"sent": sent, "failed": failed})
         return {"sent": sent, "failed": failed}
-    for record in records:
-        found = wiring.outbox_of(record)
-        if found is None:
-            continue
-        try:
-            relay.send(*found)
-        except StockyardError as error:
-            # The stream goes on from the first failure; later items must not overtake it.
-            number = record["dynamodb"]["SequenceNumber"]
-            logger.warning("not sent", extra={"item": found[1].id, "error": error.error_type})
-            return {"batchItemFailures": [{"itemIdentifier": number}]}
-    return {"batchItemFailures": []}
+    waiting = [(record, found) for record in records if (found := wiring.outbox_of(record)) is not None]
+    try:
+        sent, failure = relay.send_all([found for _, found in waiting])
+    except StockyardError as error:
+        # Sent, and not removed: sent again.
+        sent, failure = 0, error
+    if failure is None:
+        return {"batchItemFailures": []}
+    # The stream goes on from the first failure; later items must not overtake it.
+    record, (_, item) = waiting[sent]
+    logger.warning("not sent", extra={"item": item.id, "error": failure.error_type})
+    return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]}

@@ -165,3 +165,16 @@ def test_memory_keeps_what_was_published():
     bus.publish("Cluster", detail)
     detail["subject"] = "changed"
     assert bus.published == [("Cluster", {"subject": "clu_1"})]
+
+
+def test_many_events_take_one_call(cloud: None):
+    events = boto3.client("events", region_name="us-east-1")
+    sent = []
+    with Stubber(events) as stub:
+        stub.add_response("put_events", {"FailedEntryCount": 0, "Entries": [{"EventId": str(n)} for n in range(3)]})
+        events.meta.events.register("provide-client-params.events.PutEvents", lambda params, **_: sent.append(params))
+        EventBridgeBus(events, "stockyard-test").publish_all([("Cluster", {"n": n}) for n in range(3)])
+    assert [json.loads(entry["Detail"]) for entry in sent[0]["Entries"]] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    bus = MemoryBus()
+    bus.publish_all([("Cluster", {"n": 0}), ("NodeClaim", {"n": 1})])
+    assert bus.published == [("Cluster", {"n": 0}), ("NodeClaim", {"n": 1})]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stockyard.adapters.aws_errors import by_code, translated
@@ -23,15 +23,22 @@ class EventBridgeBus:
         self._name = name
 
     def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
-        """Put one event on the bus. A refused entry is raised: the call itself answers 200 for it."""
-        entry = {
-            "EventBusName": self._name,
-            "Source": SOURCE,
-            "DetailType": detail_type,
-            "Detail": json.dumps(detail, separators=(",", ":")),
-        }
+        """Put one event on the bus."""
+        self.publish_all([(detail_type, detail)])
+
+    def publish_all(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Put events on the bus in one call. A refused entry is raised: the call itself answers 200 for it."""
+        entries = [
+            {
+                "EventBusName": self._name,
+                "Source": SOURCE,
+                "DetailType": detail_type,
+                "Detail": json.dumps(detail, separators=(",", ":")),
+            }
+            for detail_type, detail in events
+        ]
         with translated():
-            answer = self._client.put_events(Entries=[entry])  # type: ignore[list-item]
+            answer = self._client.put_events(Entries=entries)  # type: ignore[arg-type]
         if answer["FailedEntryCount"]:
             failed = next((one for one in answer["Entries"] if one.get("ErrorCode")), None)
             if failed is None:

@@ -19,6 +19,7 @@ from stockyard.ports.clouds import (
     Tagged,
 )
 from stockyard.ports.services import (
+    EVENTS_AT_ONCE,
     Bus,
     Clock,
     Deployer,
@@ -34,6 +35,7 @@ from stockyard.ports.table import Page, Registry, Store
 # What a transaction is made of belongs to the port, for those who use it. Nodes' ports are in ``ports.nodes``, so that
 # a function that knows no nodes does not load them.
 __all__ = [
+    "EVENTS_AT_ONCE",
     "AccountVerifier",
     "Add",
     "Bus",

@@ -93,9 +93,17 @@ class Workflows(Protocol):
         ...
 
 
+EVENTS_AT_ONCE = 10
+"""What EventBridge takes in one call."""
+
+
 class Bus(Protocol):
     def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
         """Put one event on the bus. Raises ``VendorError``; at least once."""
+        ...
+
+    def publish_all(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Put up to ``EVENTS_AT_ONCE`` events (detail type, detail) on the bus. When it raises, any may be there."""
         ...
 
 

@@ -36,6 +36,8 @@ def client(region: str | None = None) -> DynamoDBClient:
         read_timeout=5,
         retries={"mode": "standard", "total_max_attempts": 4},
         tcp_keepalive=True,
+        # DynamoDB checks it anyway, and the check here takes more than half of a transaction's time in this process.
+        parameter_validation=False,
     )
     return boto3.client("dynamodb", region_name=region, config=config)
 
