@@ -65,6 +65,8 @@ class Placement:
     options: tuple[dict[str, Any], ...] = ()
     considered: dict[str, int] = field(default_factory=dict)
     attempt: int = 1
+    group: str = ""
+    """The launch group that the claim was placed with; empty: it is launched alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,36 @@ class NodeClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchGroup:
+    """Equal claims that were placed in one transaction, so that one call launches them all.
+
+    ``state`` is ``open`` (no call has made anything yet), ``intended`` (one may be under way, for ``asked``) or
+    ``made``. ``machines`` are by claim: ``id``, and ``type`` and ``zone`` where the call's answer told them. The record
+    lives until its last member has nothing more of it: its machines carry its id as their resource.
+    """
+
+    id: str
+    cluster_id: str
+    members: tuple[str, ...]
+    """Ids of the claims that may have something of it, in the order in which machines are given out."""
+    created_at: str
+    state: str = "open"
+    asked: tuple[str, ...] = ()
+    """The members that the last call was made for."""
+    token: str = ""
+    intended_at: str | None = None
+    made_at: str | None = None
+    machines: dict[str, dict[str, str]] = field(default_factory=dict)
+    refusal: dict[str, Any] = field(default_factory=dict)
+    """Why there are fewer machines than were asked for: ``detail``, ``code``, ``refused``."""
+    template_at: str | None = None
+    """When a member made the launch template: AWS may not know that everywhere yet."""
+    pause_until: str | None = None
+    """When it may be tried again after a call that came too early."""
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class NodeEnvironment:
     """What a provider set up once for one cluster. ``id`` is derived from both, so that there is never a second."""
 
@@ -150,6 +182,8 @@ class NodeEnvironment:
     message: str = ""
     conditions: tuple[Condition, ...] = ()
     outputs: dict[str, str] = field(default_factory=dict)
+    removing: bool = False
+    """Nobody needs it, and it is on its way out: no claim may begin to use it."""
     sequence: int = 0
     version: int = 1
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from stockyard.domain.conditions import Condition
 from stockyard.domain.node_records import (
+    LaunchGroup,
     NodeClaim,
     NodeEnvironment,
     NodeProvider,
@@ -32,6 +33,7 @@ __all__ = [
     "Event",
     "Fact",
     "Idempotency",
+    "LaunchGroup",
     "Name",
     "NodeClaim",
     "NodeEnvironment",
@@ -257,7 +259,7 @@ class Resource:
 class Fact:
     """Something a machine or a workflow told us about a cluster. ``id`` is ``cluster id/name``.
 
-    Names: ``reported_ready``, ``task_token``, ``bootstrapped``.
+    Names: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``.
     """
 
     id: str
@@ -312,6 +314,7 @@ Record = (
     | NodeProvider
     | NodeClaim
     | NodeEnvironment
+    | LaunchGroup
     | Refusal
     | SimulatedMachine
 )

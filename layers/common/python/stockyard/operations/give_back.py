@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from stockyard.domain import times
 from stockyard.domain.declared_types import capacity_counter
+from stockyard.domain.launch_groups import share
 from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider
 from stockyard.errors import Conflict
 from stockyard.lifecycle import claim as lifecycle
 from stockyard.lifecycle.node_commands import DELETE, DRAIN, done_fact
+from stockyard.operations import launch_groups
 from stockyard.operations.claims import TRIES, WORKFLOW_ACTOR, ClaimFence, change_writes, load
 from stockyard.operations.delete_claim import forgetting
 from stockyard.operations.ledger import lines_of
@@ -22,6 +24,7 @@ from stockyard.ports import Add, Outcome, Remove, Replace, Write
 PROVISIONING = "provision_node"
 DELETING = "delete_node"
 LOOK_AGAIN = 15
+GROUP_WAIT = 2
 AGENT_SECONDS = 300
 """How long an agent that says nothing is waited for."""
 
@@ -74,11 +77,18 @@ def _cluster_lives(services: Services, claim: NodeClaim) -> bool:
 
 
 def terminate(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
-    """End the machine and what was made for it alone. A claim with an empty ledger has none."""
-    if claim.placement is None or not lines_of(services, claim.id):
-        return Outcome(True, "Nothing was made.")
-    source, work = node_work(services, claim, "launch", fence)
-    return source.terminate(work)
+    """End the machine and what was made for it alone. A claim with an empty ledger has none, unless a call for it and
+    others may be under way, or has made one that it has not taken yet."""
+    group = launch_groups.of(services, claim)
+    shared = group is not None and not share(group, claim.id).nothing
+    if claim.placement is None or not (shared or lines_of(services, claim.id)):
+        outcome = Outcome(True, "Nothing was made.")
+    else:
+        source, work = node_work(services, claim, "launch", fence)
+        outcome = source.terminate(work)
+    if outcome.done and group is not None and not launch_groups.leave(services, claim, group):
+        return Outcome(False, "What is launched together with others changes just now.", wait_seconds=GROUP_WAIT)
+    return outcome
 
 
 def place_of(services: Services, claim: NodeClaim) -> Sequence[Write]:
@@ -99,6 +109,8 @@ def forget(services: Services, fence: ClaimFence) -> None:
         left = lines_of(services, claim.id)
         if left:
             raise Conflict(f"{len(left)} resources are still on the ledger.")
+        if launch_groups.of(services, claim) is not None:
+            raise Conflict("The claim has not left the group that it was placed with.")
         change = lifecycle.finish_deletion(claim, operation, services.now())
         _, told, writes = change_writes(services, WORKFLOW_ACTOR, change)
         gone = Remove(NodeClaim, claim.id, version=claim.version)

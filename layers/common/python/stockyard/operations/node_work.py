@@ -6,6 +6,7 @@ from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
 from stockyard.operations.claims import ClaimFence
+from stockyard.operations.launch_groups import StoreGroup
 from stockyard.operations.ledger import Owner, StoreLedger
 from stockyard.operations.node_catalog import account_of
 from stockyard.operations.services import Services
@@ -34,17 +35,19 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: ClaimFenc
     cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
     key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
     environment = services.store.get(NodeEnvironment, key) if key else None
+    owner = _owner(claim, provider, account, fence)
     work = NodeWork(
         tenant=services.tenant,
         installation=services.installation,
         claim=claim,
         provider=provider,
-        ledger=StoreLedger(services, _owner(claim, provider, account, fence), phase),
+        ledger=StoreLedger(services, owner, phase),
         now=services.clock.now(),
         session=fence.operation_id,
         cluster=cluster,
         account=account,
         environment=environment,
+        group=StoreGroup(services, placed.group, claim.id, owner.guard) if placed.group else None,
     )
     return source, work
 

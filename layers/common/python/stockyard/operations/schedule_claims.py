@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stockyard.domain.records import NodeClaim, Placement
+from stockyard.domain.records import LaunchGroup, NodeClaim, Placement
 from stockyard.errors import Conflict
 from stockyard.lifecycle import claim as lifecycle
+from stockyard.operations import launch_groups
 from stockyard.operations.allowed_types import allowed_types
 from stockyard.operations.claims import WORKFLOW_ACTOR, claim_writes, start_message
 from stockyard.operations.node_catalog import Catalog, load, state
@@ -28,6 +29,8 @@ OPTIONS = 30
 ROUNDS = 6
 """How often a pass chooses anew for claims whose place was taken meanwhile. What is left waits for the next pass."""
 MOST_WRITES = 96
+"""Of a batch; what is left to DynamoDB's limit is for the records of launch groups."""
+TRANSACTION = 100
 EXPLAINED = 64
 """Different wishes that one pass explains: explaining looks at every node type."""
 
@@ -131,11 +134,15 @@ def _write(one: _Pass, batch: list[_Chosen], report: Report) -> list[tuple[NodeC
                 taken[chosen.choice.kind.name] = taken.get(chosen.choice.kind.name, 0) + 1
         limits = one.catalog.limits
         adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in taken.items()]
-        claims = [_bound(one, chosen) for chosen in batch]
+        placed, groups = _placed(one, batch, TRANSACTION - len(adds) - 4 * len(batch))
+        claims = [_bound(one, claim, placement) for claim, placement in placed]
+        new = (Create(group) for group in groups)
         try:
-            one.services.store.commit(*adds, *(write for writes in claims for write in writes))
+            one.services.store.commit(*adds, *(write for writes in claims for write in writes), *new)
         except Conflict as conflict:
             index = conflict.index if conflict.index is not None else len(adds)
+            if index >= len(adds) + 4 * len(batch):
+                raise
             if index < len(adds):
                 # Somebody took the place: those who wanted it choose again from what is left by then.
                 full = list(taken)[index]
@@ -150,11 +157,22 @@ def _write(one: _Pass, batch: list[_Chosen], report: Report) -> list[tuple[NodeC
     return again
 
 
-def _bound(one: _Pass, chosen: _Chosen) -> list[Write]:
+def _placed(
+    one: _Pass, batch: Sequence[_Chosen], room: int
+) -> tuple[list[tuple[NodeClaim, Placement]], list[LaunchGroup]]:
+    """The claims of a batch with their placements, and the groups of those that one call will launch."""
+    now = one.services.now()
+    placed = [(chosen.claim, _placement(one, chosen, now)) for chosen in batch]
+    by_id = {provider.id: provider for provider in one.catalog.providers.values()}
+    groups = launch_groups.form(one.services, by_id, placed, room)
+    group_of = {member: group.id for group in groups for member in group.members}
+    return [(claim, replace(to, group=group_of.get(claim.id, ""))) for claim, to in placed], groups
+
+
+def _bound(one: _Pass, waiting: NodeClaim, placement: Placement) -> list[Write]:
     """The four writes of one bound claim."""
     services, now = one.services, one.services.now()
-    placement = _placement(one, chosen, now)
-    claim, what = lifecycle.bind(chosen.claim, placement, now)
+    claim, what = lifecycle.bind(waiting, placement, now)
     claim = replace(claim, sequence=claim.sequence + 1)
     start = start_message(services, "provision_node", claim, str(claim.operation_id), claim.attempt)
     return [Replace(claim), *claim_writes(services, WORKFLOW_ACTOR, claim, what), Create(start)]
@@ -200,7 +218,8 @@ def _considered(one: _Pass, turn: State, wanted: Wanted) -> Mapping[str, int]:
     """Node types by the first rule that ruled them out when it was the claim's turn; empty once a pass has explained
     enough different wishes."""
     full = frozenset(name for name, free in turn.free.items() if free <= 0)
-    key = (wanted.requirements, tuple(sorted(wanted.resources.items())), wanted.provider, full)
+    asked = (wanted.requirements, tuple(sorted(wanted.resources.items())), wanted.provider, wanted.out_of_reach)
+    key = (*asked, full)
     if key not in one.explained:
         if len(one.explained) >= EXPLAINED:
             return {}

@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, Resource
+from stockyard.domain import ids
+from stockyard.domain.records import CloudAccount, Cluster, Fact, LaunchGroup, NodeClaim, NodeEnvironment, Resource
 from stockyard.errors import VendorError
 from stockyard.lifecycle import sweeping
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
-from stockyard.ports import IdentityClient, Put, Remove, Skipped
+from stockyard.ports import IdentityClient, Put, Remove, Skipped, Tagged
 
 SIGHTING = "sweep/"
+MACHINE = "instance"
+"""What a cloud's sweep calls the kind of thing that a launch group has several of."""
 
 
 @dataclass(slots=True)
@@ -50,9 +53,16 @@ def cloud_suspects(
         return lambda: provider.discard(account, tagged[index], services.tenant)
 
     return [
-        Suspect(f"{thing.kind}/{thing.region}/{thing.vendor_id}", thing.resource_id, thing.created_at, removal(index))
+        Suspect(f"{thing.kind}/{thing.region}/{thing.vendor_id}", _owner(thing), thing.created_at, removal(index))
         for index, thing in enumerate(tagged)
     ]
+
+
+def _owner(thing: Tagged) -> str:
+    """Whose it is. A machine of a launch group must be one that the group has given out: another one is an orphan."""
+    if thing.kind == MACHINE and thing.resource_id.startswith(f"{ids.LAUNCH_GROUP}_"):
+        return f"{thing.resource_id}/{thing.vendor_id}"
+    return thing.resource_id
 
 
 def secret_suspects(services: Services) -> list[Suspect]:
@@ -99,7 +109,12 @@ def living(services: Services) -> frozenset[str]:
     clusters = (cluster.id for cluster in every(services.store, Cluster))
     environments = (environment.id for environment in every(services.store, NodeEnvironment))
     claims = (claim.id for claim in every(services.store, NodeClaim))
-    return frozenset((*clusters, *environments, *claims))
+    groups = (owner for group in every(services.store, LaunchGroup) for owner in _owners(group))
+    return frozenset((*clusters, *environments, *claims, *groups))
+
+
+def _owners(group: LaunchGroup) -> list[str]:
+    return [group.id, *(f"{group.id}/{machine['id']}" for machine in group.machines.values())]
 
 
 def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: frozenset[str]) -> Findings:

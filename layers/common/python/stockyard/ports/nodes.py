@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from stockyard.domain.node_types import NodeKind
-from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, LaunchGroup, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.errors import InsufficientCapacity
 from stockyard.ports.clouds import Finding, Ledger, Outcome, Tagged
+
+
+class Group(Protocol):
+    """The record of the claims that are launched together, as one of them may read and change it.
+
+    Every change is guarded by the version that was read; who is late gets the record as it is.
+    """
+
+    @property
+    def id(self) -> str: ...
+
+    def read(self) -> LaunchGroup | None:
+        """The record; None when its last member has left it."""
+        ...
+
+    def intend(self, seen: LaunchGroup, template_at: str | None) -> LaunchGroup:
+        """Announce one call for all members that still wait for a machine, under a token of its own.
+
+        ``Fenced`` when the claim is no longer this attempt's, ``NotYetVisible`` when another worker was first.
+        """
+        ...
+
+    def made(
+        self, asked: LaunchGroup, machines: Sequence[Mapping[str, str]], refusal: InsufficientCapacity | None = None
+    ) -> LaunchGroup | None:
+        """What the call that ``asked`` announced has made, given out in order. The record as it then stands, which
+        is another one's when that was first."""
+        ...
+
+    def opened(self, asked: LaunchGroup, pause_seconds: int = 0) -> LaunchGroup | None:
+        """The announced call made nothing: another one may be announced, after a pause."""
+        ...
+
+    def over(self, seen: LaunchGroup) -> bool:
+        """Whether the announced call can no longer be under way, nor what it made be hidden."""
+        ...
+
+
+@runtime_checkable
+class LaunchesTogether(Protocol):
+    """A source that launches several equal claims by one call. Then it is told their ``group``."""
+
+    def together(self, provider: NodeProvider, capacity_type: str) -> int:
+        """How many equal claims one call takes at most; 1: each is launched alone."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
     """What a source is told about one step of one claim. ``ledger`` is the claim's.
 
-    ``cluster`` is None for a node of no cluster, ``account`` for a provider that needs none.
+    ``cluster`` is None for a node of no cluster, ``account`` for a provider that needs none, ``group`` for a claim
+    that is launched alone.
     """
 
     tenant: str
@@ -30,6 +77,7 @@ class NodeWork:
     cluster: Cluster | None = None
     account: CloudAccount | None = None
     environment: NodeEnvironment | None = None
+    group: Group | None = None
 
 
 @dataclass(frozen=True, slots=True)

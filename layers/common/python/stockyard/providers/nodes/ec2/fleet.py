@@ -62,8 +62,16 @@ class Got:
     zone: str
 
 
-def launch(calls: Calls, request: Request) -> list[Got]:
-    """Call for the machines; at least one.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The machines that were launched; ``short`` says why they are fewer than were asked for."""
+
+    got: list[Got]
+    short: InsufficientCapacity | None = None
+
+
+def launch(calls: Calls, request: Request) -> Answer:
+    """Call for the machines; at least one comes.
 
     Raises ``InsufficientCapacity`` with what was refused when none came, or another ``VendorError`` leaf when that has
     other reasons.
@@ -77,9 +85,13 @@ def launch(calls: Calls, request: Request) -> list[Got]:
         for entry in answer.get("Instances") or ()
         for machine in entry["InstanceIds"]
     ]
+    if len(got) >= request.count:
+        return Answer(got)
+    reason = _reason(request, answer.get("Errors") or ())
     if not got:
-        raise _reason(request, answer.get("Errors") or ())
-    return got
+        raise reason
+    # For what else it may be, the next call for those without a machine has an answer of its own.
+    return Answer(got, reason if isinstance(reason, InsufficientCapacity) else InsufficientCapacity(reason.detail))
 
 
 def parameters(request: Request) -> dict[str, Any]:

@@ -50,15 +50,18 @@ class Launch:
     def run(self) -> Outcome:
         """The machine, and what it has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
         line = self.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
-        detail = dict(line.detail) if line else self._choice()
+        detail = dict(line.detail) if line else self.choice()
         name = self.maker.name(self.work.claim.name)
         wish = Wish(ec2_kinds.INSTANCE, KEY, name, self._create, detail=detail)
-        made = self.maker.want(wish)
-        facts = self._facts(made.vendor_id)
-        where = facts["zone"] or "a zone that EC2 does not tell"
-        return Outcome(True, f"{made.vendor_id} ({facts['type']}) was launched in {where}.", facts=facts)
+        return self.outcome(self.maker.want(wish).vendor_id)
 
-    def _choice(self) -> dict[str, Any]:
+    def outcome(self, machine_id: str) -> Outcome:
+        """What the claim's machine has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
+        facts = self._facts(machine_id)
+        where = facts["zone"] or "a zone that EC2 does not tell"
+        return Outcome(True, f"{machine_id} ({facts['type']}) was launched in {where}.", facts=facts)
+
+    def choice(self) -> dict[str, Any]:
         """What must not change from one try to the next, written with the intent: a repeated request must not differ.
 
         ``asked_at`` makes the client token of a request whose answer said that nothing was made another than the next
@@ -87,30 +90,42 @@ class Launch:
         return place.find(self.maker.calls, work.provider, work.cluster, self.maker.owner)
 
     def _create(self, line: Resource, marks: dict[str, str]) -> str:
-        detail = line.detail
-        there = place.of_facts(detail)
-        template = templates.ensure(self.maker.calls, self._template(there, str(detail["capacity_type"])))
-        entries = [entry.split("=") for entry in str(detail["architectures"]).split(",") if entry]
-        capacity_type, strategy = str(detail["capacity_type"]), str(detail["strategy"]) or None
-        possible = ways(
-            self.work.claim,
-            self.work.provider,
-            there,
-            dict(entries),
-            capacity_type,
-            strategy,
-        )
-        token = hashlib.sha256(f"{line.token}/{detail['asked_at']}".encode()).hexdigest()[:32]
-        request = fleet.Request(token, template.name, capacity_type, possible, marks, strategy)
+        template = self.template(line.detail)
+        token = hashlib.sha256(f"{line.token}/{line.detail['asked_at']}".encode()).hexdigest()[:32]
+        request = self.request(line.detail, template, token, marks)
+        self.got.extend(self.ask(request, fresh=template.fresh).got)
+        return self.got[0].machine_id
+
+    def template(self, choice: Mapping[str, Any]) -> templates.Template:
+        """The launch template for a choice, made when it is not there."""
+        return templates.ensure(self.maker.calls, self._template(place.of_facts(choice), str(choice["capacity_type"])))
+
+    def request(
+        self,
+        choice: Mapping[str, Any],
+        template: templates.Template,
+        token: str,
+        marks: Mapping[str, str],
+        count: int = 1,
+        first: str = "",
+    ) -> fleet.Request:
+        """What EC2 is asked for by a choice; ``first`` as in ``ways``. ``VendorRefused`` when there is no way."""
+        entries = [entry.split("=") for entry in str(choice["architectures"]).split(",") if entry]
+        capacity_type, strategy = str(choice["capacity_type"]), str(choice["strategy"]) or None
+        there, work = place.of_facts(choice), self.work
+        possible = ways(work.claim, work.provider, there, dict(entries), capacity_type, strategy, first)
+        return fleet.Request(token, template.name, capacity_type, possible, marks, strategy, count)
+
+    def ask(self, request: fleet.Request, *, fresh: bool) -> fleet.Answer:
+        """Call for the machines. ``NotYetVisible`` for what a ``fresh`` template explains."""
         try:
-            self.got.extend(fleet.launch(self.maker.calls, request))
+            return fleet.launch(self.maker.calls, request)
         except (VendorNotFound, PermissionDenied) as error:
-            if template.fresh or error.code.startswith("InvalidLaunchTemplate"):
+            if fresh or error.code.startswith("InvalidLaunchTemplate"):
                 # Neither the template nor its tags, which the permissions ask for, need be known everywhere yet; or
                 # another worker makes it anew just now.
                 raise NotYetVisible(error.detail, code=error.code) from error
             raise
-        return self.got[0].machine_id
 
     def _template(self, there: place.Place, capacity_type: str) -> templates.Wanted:
         work, cluster = self.work, self.work.cluster

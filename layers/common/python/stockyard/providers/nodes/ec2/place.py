@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.domain.reach import out_of_reach
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.providers.aws import subnets, tags
 from stockyard.providers.aws.calls import Calls
 from stockyard.providers.aws.images import ROOT_DEVICE, current
 from stockyard.providers.nodes.ec2.catalogue import ARCHITECTURES
-from stockyard.providers.nodes.ec2.configuration import DEFAULT_REGION, chosen, region
+from stockyard.providers.nodes.ec2.configuration import chosen
 
 NODE_GROUP = "security_group/node"
 """What the cluster's own tags call the group that its machines are in."""
@@ -68,13 +69,9 @@ def of_facts(facts: Mapping[str, str]) -> Place:
 
 def check(provider: NodeProvider, cluster: Cluster) -> None:
     """Raise ``NodeCouldNotBeProvisioned`` when the provider's machines would not be in the cluster's own network."""
-    home = (str(cluster.cloud_account_id), str(cluster.settings.get("region_name") or DEFAULT_REGION))
-    there = (str(chosen(provider, "cloudAccount")), region(provider))
-    if there != home:
-        raise NodeCouldNotBeProvisioned(
-            f"Node provider {provider.name} is in {there[1]} of cloud account {there[0]}, the cluster in {home[1]} of"
-            f" cloud account {home[0]}. Machines of another network need an overlay, which is not built yet."
-        )
+    why = out_of_reach(provider, cluster)
+    if why:
+        raise NodeCouldNotBeProvisioned(why)
 
 
 def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Owner) -> Place:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from stockyard.domain.node_types import NodeKind
+from stockyard.domain.node_types import ON_DEMAND, NodeKind
 from stockyard.domain.offers import RegionOffers
 from stockyard.domain.records import CloudAccount, NodeProvider
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.aws.sessions import SessionFactory, Sessions
-from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place
+from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, chosen, region
-from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner
+from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
+from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner, group_owner
 
 __all__ = ["Ec2Nodes", "Ec2NodesConfig"]
 
@@ -21,6 +22,8 @@ Offers = Callable[[str], RegionOffers | None]
 """Everything known of a region; None when nothing is."""
 _KEPT = 16
 """Providers whose node types a process keeps."""
+MOST_TOGETHER = 50
+"""Machines that one call is asked for: a refusal or a lost answer concerns no more claims than that."""
 
 
 class Ec2Nodes:
@@ -76,7 +79,16 @@ class Ec2Nodes:
         if work.cluster is not None:
             place.check(work.provider, work.cluster)
         owner = environment_owner(work, self._config)
-        return machine.Launch(maker, work, self._config, owner, self._architectures(work.provider)).run()
+        one = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider))
+        if work.group is None:
+            return one.run()
+        return together.launch(one, work.group, group_owner(work, work.group.id, self._config))
+
+    def together(self, provider: NodeProvider, capacity_type: str) -> int:
+        """See ``ports.nodes.LaunchesTogether``. One call launches on demand what is first in its order, so claims that
+        are to begin with different types are launched alone."""
+        spread = chosen(provider, "allocationStrategy") == DIVERSIFIED and capacity_type == ON_DEMAND
+        return 1 if spread else MOST_TOGETHER
 
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""
@@ -89,6 +101,11 @@ class Ec2Nodes:
     def terminate(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.terminate``."""
         maker = claim_maker(work, self._sessions, self._config)
+        if work.group is not None:
+            mark = group_owner(work, work.group.id, self._config)
+            waiting = together.settle(maker, work.claim, work.group, mark)
+            if waiting is not None:
+                return waiting
         owner = environment_owner(work, self._config) if work.environment is not None else None
         return machine.terminate(maker, work, owner)
 

@@ -37,13 +37,14 @@ def ways(
     architectures: Mapping[str, str],
     capacity_type: str,
     strategy: str | None,
+    first: str = "",
 ) -> tuple[Way, ...]:
     """Types times zones, in the order in which they are wanted; one subnet a zone, since a fleet takes no more.
 
     The zones of a type cost the same: claims begin with different ones. With ``diversified`` they begin with different
-    types as well. ``VendorRefused`` when nothing is left.
+    types as well. ``first`` decides with which, instead of the claim's id. ``VendorRefused`` when nothing is left.
     """
-    turn = int(hashlib.sha256(claim.id.encode()).hexdigest()[:8], 16)
+    turn = int(hashlib.sha256((first or claim.id).encode()).hexdigest()[:8], 16)
     asked = Requirements.of(claim.requirements).get(ZONE)
     zones = [zone for zone in place.by_zone if asked is None or asked.has(zone)]
     subnets = {zone: _turned(place.by_zone[zone], turn)[0] for zone in zones}

@@ -38,6 +38,11 @@ def environment_owner(work: NodeWork, config: Ec2NodesConfig) -> tags.Owner:
     return _owner(work, work.environment.id, "1", _cluster(work), config)
 
 
+def group_owner(work: NodeWork, group_id: str, config: Ec2NodesConfig) -> tags.Owner:
+    """Whose the machines are that were launched together: their group's. A group has one generation."""
+    return _owner(work, group_id, "1", _cluster(work), config)
+
+
 def environment_maker(work: EnvironmentWork, sessions: Sessions, config: Ec2NodesConfig) -> Maker:
     """Finds and removes what is an environment's. An environment has one generation."""
     _, calls = _reached(work, sessions)

@@ -35,7 +35,7 @@ ALLOWED_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
 def claim() -> str:
-    """The id of the claim that this machine was made for, from its own tag."""
+    """The id of the claim that this machine was made for, or of the group of claims, from its own tag."""
     ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
     token = {"X-aws-ec2-metadata-token": machine.fetch("PUT", machine.METADATA + "/latest/api/token", ttl)}
     return str(machine.fetch("GET", machine.METADATA + "/latest/meta-data/tags/instance/" + CLAIM_TAG, token)).strip()

@@ -1,0 +1,216 @@
+"""Claims that are launched together: one call, what its machines carry, and what each answer means for the members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local.corrections.compute import hidden_at_first
+from local.memory_store import MemoryStore, MemoryTable
+from stockyard.domain.records import LaunchGroup, NodeClaim
+from stockyard.domain.times import to_text
+from stockyard.errors import InsufficientCapacity, NotYetVisible, PermissionDenied, VendorTimeout
+from stockyard.operations.launch_groups import StoreGroup
+from stockyard.operations.services import Rules
+from stockyard.ports import Check, Create, Outcome
+from stockyard.ports.nodes import LaunchesTogether, NodeWork
+
+GROUP = "lgr_01KDVJXQ80000000000000000A"
+COUNT = 3
+
+
+@dataclass
+class Members:
+    """Three claims of one group, each with a ledger of its own, in the tenant's account of ``hand``."""
+
+    hand: Any
+    store: MemoryStore
+    claims: list[NodeClaim]
+    ledgers: list[Any]
+
+    @classmethod
+    def of(cls, hand: Any) -> Members:
+        hand.prepare()
+        store = MemoryStore(MemoryTable(), "acme")
+        placement = replace(hand.claim.placement, group=GROUP)
+        claims = [
+            replace(hand.claim, id=f"{hand.claim.id[:-1]}{number}", name=f"w-{number}", placement=placement)
+            for number in range(COUNT)
+        ]
+        group = LaunchGroup(GROUP, hand.yard.cluster.id, tuple(claim.id for claim in claims), "t")
+        store.commit(Create(group), *(Create(claim) for claim in claims))
+        ledger = type(hand.ledger)
+        return cls(hand, store, claims, [ledger(claim, "launch", hand.yard.now) for claim in claims])
+
+    def work(self, number: int) -> NodeWork:
+        claim, ledger = self.claims[number], self.ledgers[number]
+        ledger.now = self.hand.yard.now
+        clock = SimpleNamespace(now=lambda: self.hand.yard.now)
+        wanted: Any = SimpleNamespace(
+            store=self.store, clock=clock, now=lambda: to_text(self.hand.yard.now), rules=Rules()
+        )
+        group = StoreGroup(wanted, GROUP, claim.id, Check(NodeClaim, claim.id, {"attempt": claim.attempt}))
+        made: NodeWork = self.hand.node_work(claim=claim, ledger=ledger, group=group)
+        return made
+
+    def step(self, number: int) -> Outcome:
+        outcome: Outcome = self.hand.source.launch(self.work(number))
+        return outcome
+
+    def launch(self, number: int) -> str:
+        outcome = self.hand.until_done(lambda: self.step(number))
+        return str(outcome.facts["machine_id"])
+
+    def terminate(self, number: int) -> None:
+        self.hand.until_done(lambda: self.hand.source.terminate(self.work(number)))
+
+    def record(self) -> LaunchGroup:
+        found = self.store.get(LaunchGroup, GROUP)
+        assert found is not None
+        return found
+
+    def alive(self) -> list[str]:
+        return [one["InstanceId"] for one in self.hand.instances()]
+
+
+@pytest.fixture
+def members(hand: Any) -> Members:
+    return Members.of(hand)
+
+
+def tags_of(item: dict[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in item["Tags"]}
+
+
+def test_one_call_launches_a_machine_for_each(members: Members, sent: list[dict[str, Any]]) -> None:
+    assert isinstance(members.hand.source, LaunchesTogether)
+    machines = [members.launch(number) for number in range(COUNT)]
+    assert sorted(machines) == sorted(members.alive())
+    assert [one["TargetCapacitySpecification"]["TotalTargetCapacity"] for one in sent] == [COUNT]
+    again = [members.launch(number) for number in range(COUNT)]
+    assert (again, len(sent)) == (machines, 1)
+    facts = members.step(0).facts
+    assert facts["type"] == "aws.m6i.large"
+    assert facts["zone"]
+    client = members.hand.calls
+    repeated = client.create_fleet(**sent[0])
+    assert sorted(name for one in repeated["Instances"] for name in one["InstanceIds"]) == sorted(machines)
+    assert len(members.alive()) == COUNT, "the same token is the same call"
+
+
+def test_the_machines_carry_their_groups_id_and_the_sweep_sees_them(members: Members) -> None:
+    members.launch(0)
+    for instance in members.hand.instances():
+        carried = tags_of(instance)
+        assert carried["stockyard:resource"] == GROUP
+        assert carried["stockyard:generation"] == "1"
+        assert carried["vantage-cluster"] == members.hand.yard.cluster.client_id
+        assert not [key for key in carried if "/" in key]
+    yard = members.hand.yard
+    seen = [
+        thing
+        for thing in yard.provider.tagged(yard.account, "inst-1", "acme", ["us-east-1"])
+        if thing.resource_id == GROUP
+    ]
+    assert sorted(thing.kind for thing in seen) == ["instance"] * COUNT + ["volume"] * COUNT
+    machine = next(thing for thing in seen if thing.kind == "instance")
+    assert yard.provider.discard(yard.account, machine, "acme")
+    assert len(members.alive()) == COUNT - 1
+
+
+def test_who_leaves_ends_its_own_machine_and_no_other(members: Members) -> None:
+    machines = [members.launch(number) for number in range(2)]
+    members.hand.later(3600)
+    members.terminate(1)
+    third = members.record().machines[members.claims[2].id]["id"]
+    assert sorted(members.alive()) == sorted([machines[0], third])
+    members.terminate(2)
+    assert members.alive() == [machines[0]], "the one that it never took is ended too"
+    members.terminate(2)
+    assert [ledger.lines() for ledger in members.ledgers[1:]] == [[], []]
+
+
+def test_those_that_a_partial_answer_leaves_out_are_told_what_was_refused(
+    members: Members, limits: dict[str, int], sent: list[dict[str, Any]]
+) -> None:
+    limits["m6i.large"] = 2
+    assert members.launch(1) != members.launch(0)
+    with pytest.raises(InsufficientCapacity) as caught:
+        members.step(2)
+    assert {(kind, capacity_type) for kind, capacity_type, _ in caught.value.refused} == {("m6i.large", "on-demand")}
+    assert caught.value.code == "InsufficientInstanceCapacity"
+    members.terminate(2)
+    assert (len(members.alive()), len(sent)) == (2, 1)
+
+
+def test_a_refusal_of_all_is_every_members_after_one_call(
+    members: Members, limits: dict[str, int], sent: list[dict[str, Any]]
+) -> None:
+    limits["m6i.large"] = 0
+    for number in range(COUNT):
+        with pytest.raises(InsufficientCapacity):
+            members.step(number)
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize("hidden", [0, 100])
+def test_a_lost_answer_is_found_by_a_search(members: Members, answers: Any, hidden: int) -> None:
+    answers.lost = True
+    yard, start = members.hand.yard, members.hand.yard.now
+
+    def passed() -> float:
+        return float((yard.now - start).total_seconds())
+
+    with hidden_at_first(lambda: hidden, passed):
+        with pytest.raises(VendorTimeout):
+            members.step(0)
+        assert not members.step(1).done
+        machines = [members.launch(number) for number in range(COUNT)]
+    assert sorted(machines) == sorted(members.alive())
+    assert len(answers.sent) == 1, "a call that may have worked is not repeated"
+    assert members.step(2).facts["type"] == "aws.m6i.large"
+    assert passed() >= max(60, hidden)
+
+
+def test_a_call_that_never_arrived_is_made_anew_when_it_can_no_longer_come(members: Members, answers: Any) -> None:
+    answers.left.append(VendorTimeout("no answer in time"))
+    start = members.hand.yard.now
+    with pytest.raises(VendorTimeout):
+        members.step(0)
+    machines = [members.launch(number) for number in range(COUNT)]
+    assert len(set(machines)) == COUNT
+    assert answers.sent[0]["ClientToken"] != answers.sent[1]["ClientToken"]
+    assert (members.hand.yard.now - start).total_seconds() >= Rules().in_flight_seconds
+
+
+def test_a_template_that_is_not_known_everywhere_is_waited_for_by_all(members: Members, answers: Any) -> None:
+    answers.left = [PermissionDenied("no", code="UnauthorizedOperation")] * 2
+    with pytest.raises(NotYetVisible):
+        members.step(0)
+    assert not members.step(1).done, "not at once again"
+    members.hand.later(5)
+    with pytest.raises(NotYetVisible):
+        members.step(1)
+    members.hand.later(5)
+    assert members.launch(2)
+    assert len(answers.sent) == 3
+
+
+def test_a_denial_that_nothing_explains_is_one_claims_failure(hand: Any, answers: Any) -> None:
+    hand.prepare()
+    hand.launch()
+    members = Members.of(hand)
+    answers.left = [PermissionDenied("no", code="UnauthorizedOperation")]
+    with pytest.raises(PermissionDenied):
+        members.step(0)
+    assert members.record().state == "open"
+    assert members.launch(1)
+
+
+def test_an_answer_that_comes_too_late_leaves_no_machine(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StoreGroup, "made", lambda self, asked, machines, refusal=None: self.read())
+    assert not members.step(0).done
+    assert members.alive() == []
