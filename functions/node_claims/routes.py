@@ -9,7 +9,7 @@ from stockyard.domain import ids
 from stockyard.domain.manifests import claim_manifest
 from stockyard.domain.node_records import NodeClaim
 from stockyard.domain.node_views import node_claim_view
-from stockyard.domain.records import Operation
+from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.paging import filtered
@@ -36,6 +36,22 @@ def _shown(claim: NodeClaim, status: int, **more: Any) -> Answer:
     return Answer(status, node_claim_view(claim), version=claim.version, subject=claim.id, **more)
 
 
+def _own(request: Request, services: Services) -> Cluster | None:
+    """The cluster whose claims the caller is confined to; None for people."""
+    from stockyard.operations.own_claims import cluster_of
+
+    return cluster_of(services, request.caller.client_id) if request.caller.machine else None
+
+
+def _found(request: Request, services: Services) -> NodeClaim:
+    """The claim that the path names, if the caller may see it."""
+    from stockyard.operations.claims import find_claim
+    from stockyard.operations.own_claims import own_claim
+
+    own = _own(request, services)
+    return own_claim(services, own, request.params["id"]) if own else find_claim(services, request.params["id"])
+
+
 def _operation(services: Services, claim: NodeClaim) -> Answer:
     operation = services.store.get(Operation, claim.operation_id or "")
     if operation is None:
@@ -49,16 +65,18 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
     summary="Claim a node",
     action="CreateNodeClaim",
     roles=CHANGERS,
+    machine=True,
     body="node_claims:NodeClaimCreate",
     answers={202: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
     description="With `dry_run` the answer is a plan: the node type that would be chosen now, its price, and what"
-    " ruled the others out.",
+    " ruled the others out. A cluster's own client claims nodes for its cluster alone.",
 )
 def create(request: Request) -> Answer:
     """The cheapest node type that fits is chosen in the background."""
     from stockyard.operations.create_claim import NewClaim, create_claim
+    from stockyard.operations.own_claims import check_named
 
     body = request.body
     wanted = NewClaim(
@@ -80,6 +98,8 @@ def create(request: Request) -> Answer:
         annotations=dict(body.annotations),
     )
     services = wiring.services(request.caller.tenant)
+    if own := _own(request, services):
+        check_named(own, body.cluster)
     if request.dry_run:
         from stockyard.operations.explain_claim import plan_claim
 
@@ -96,6 +116,7 @@ def create(request: Request) -> Answer:
     summary="List node claims",
     action="ListNodeClaims",
     roles=Roles.READERS,
+    machine=True,
     answers={200: VIEW},
     query=(
         Query("cluster", "Only claims of this cluster, by id or name."),
@@ -104,14 +125,20 @@ def create(request: Request) -> Answer:
         LABEL,
     ),
     paged=True,
+    description="A cluster's own client sees those of its cluster.",
 )
 def list_claims(request: Request) -> Answer:
     """The tenant's claims in order of id."""
+    from stockyard.operations.own_claims import belongs
+
     services = wiring.services(request.caller.tenant)
     clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
     phase, label = request.query.get("phase"), request.query.get("label")
+    own = _own(request, services)
 
     def wanted(claim: NodeClaim) -> bool:
+        if own is not None and not belongs(claim, own):
+            return False
         of_cluster = clusters is None or bool(clusters & {claim.cluster_id, claim.cluster_ref})
         placed = claim.placement.type.partition(".")[0] if claim.placement else None
         return (
@@ -150,14 +177,14 @@ def _clusters(services: Services, named: str | None) -> set[str] | None:
     summary="Get a node claim",
     action="GetNodeClaim",
     roles=Roles.READERS,
+    machine=True,
     answers={200: "node_claims:NodeClaimDocument"},
     query=(FORM,),
+    description="A cluster's own client sees those of its cluster.",
 )
 def get(request: Request) -> Answer:
     """One claim, by id or name."""
-    from stockyard.operations.claims import find_claim
-
-    claim = find_claim(wiring.services(request.caller.tenant), request.params["id"])
+    claim = _found(request, wiring.services(request.caller.tenant))
     if request.query.get("form"):
         return Answer(200, claim_manifest(claim), version=claim.version)
     return _shown(claim, 200)
@@ -198,17 +225,20 @@ def change(request: Request) -> Answer:
     summary="Give a node back",
     action="DeleteNodeClaim",
     roles=CHANGERS,
+    machine=True,
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
+    description="A cluster's own client gives back those of its cluster.",
 )
 def delete(request: Request) -> Answer:
     """In every state; a second request names the same operation."""
     from stockyard.operations.delete_claim import delete_claim, plan_deletion
 
     services = wiring.services(request.caller.tenant)
+    claim = _found(request, services)
     if request.dry_run:
-        return Answer.plan(plan_deletion(services, request.params["id"]))
-    return _operation(services, delete_claim(services, request.params["id"], request.caller.actor))
+        return Answer.plan(plan_deletion(services, claim.id))
+    return _operation(services, delete_claim(services, claim.id, request.caller.actor))
 
 
 @door.route(

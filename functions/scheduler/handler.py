@@ -1,4 +1,5 @@
-"""The door of the table's stream and of the minute schedule: claims that wait are bound to node types."""
+"""The door of the table's stream and of the minute schedule: claims that wait are bound to node types, and nodes
+whose provider was changed are compared with it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ logger = Logger()
 
 
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Stream records name claims that are new or have to be placed again; anything else is the schedule.
+    """Stream records name claims that are new or have to be placed again, and what makes room for others: a place that
+    was given back, a provider, the allowed node types, a cluster that is ready. Anything else is the schedule.
 
     Records may come twice, late and in any order: a claim is written only at the version that was read. What fails
     is tried again as a whole by the stream, and once a minute while the claim waits.
@@ -20,8 +22,11 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     scheduler = wiring.scheduler()
     records = event.get("Records")
     if records is None:
-        report = scheduler.overdue(wiring.clock().now())
+        report = dict(scheduler.overdue(wiring.clock().now()))
     else:
-        report = scheduler.woken(wiring.claims_of(records), wiring.clock().now())
-    logger.info("scheduled", extra=dict(report))
-    return dict(report)
+        changes = wiring.changes_of(records)
+        report = dict(scheduler.woken(wiring.claims_of(records), wiring.clock().now(), changes.roomier))
+        if changes.providers:
+            report["compared"] = scheduler.compare(changes.providers)
+    logger.info("scheduled", extra=report)
+    return report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aws_cdk import Duration, Stack
@@ -17,6 +17,9 @@ from constructs import Construct
 from stacks.config import StageConfig
 from stacks.functions import REQUEST_SOURCE, REQUEST_TYPES, SCHEDULES
 from stacks.names import Names
+
+ALLOWED_TYPES = "tenant/allowed-node-types"
+"""The id of the fact that names the node types a tenant may use."""
 
 
 class Triggers(Construct):
@@ -46,18 +49,30 @@ class Triggers(Construct):
         table = dynamodb.Table.from_table_attributes(
             self, "Table", table_name=self._names.table, table_stream_arn=stream_arn
         )
-        equal, exists = lambda_.FilterRule.is_equal, lambda_.FilterRule.exists()
+        equal, exists, begins = (
+            lambda_.FilterRule.is_equal,
+            lambda_.FilterRule.exists(),
+            lambda_.FilterRule.begins_with,
+        )
         outbox = {"eventName": equal("INSERT"), "dynamodb": {"NewImage": {"kind": {"S": equal("Outbox")}}}}
-        waiting = {"kind": {"S": equal("NodeClaim")}, "due_at": {"S": exists}}
-        self._read(table, "relay", outbox, batch=25, by_item=True)
+        self._read(table, "relay", [outbox], batch=25, by_item=True)
+        # Claims that wait, and what makes room for them; see wiring.changes_of.
+        wakes: list[dict[str, Any]] = [
+            {"kind": {"S": equal("NodeClaim")}, "due_at": {"S": exists}},
+            {"kind": {"S": equal("NodeProvider")}},
+            {"kind": {"S": equal("Counter")}, "sk": {"S": begins("capacity/")}, "moved": {"S": equal("down")}},
+            {"kind": {"S": equal("Cluster")}, "status": {"S": equal("ready")}},
+            {"kind": {"S": equal("Fact")}, "sk": {"S": equal(ALLOWED_TYPES)}},
+        ]
+        patterns = [{"dynamodb": {"NewImage": image}} for image in wakes]
         # Many claims are placed at once: they are read together, and wait up to a second for each other.
-        self._read(table, "scheduler", {"dynamodb": {"NewImage": waiting}}, batch=1000, window=Duration.seconds(1))
+        self._read(table, "scheduler", patterns, batch=1000, window=Duration.seconds(1))
 
     def _read(
         self,
         table: dynamodb.ITable,
         name: str,
-        pattern: Mapping[str, Any],
+        patterns: Sequence[Mapping[str, Any]],
         *,
         batch: int,
         by_item: bool = False,
@@ -75,7 +90,7 @@ class Triggers(Construct):
                 retry_attempts=3,
                 max_record_age=Duration.hours(1),
                 on_failure=sources.SqsDlq(self._failures[name]),
-                filters=[lambda_.FilterCriteria.filter(dict(pattern))],
+                filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in patterns],
             )
         )
 

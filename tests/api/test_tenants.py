@@ -146,7 +146,7 @@ def invisible(api, operation, acme, token):
 
 def intruder(api, operation):
     """The strongest token of the other tenant that the route lets in."""
-    return api.token("globex", client_id="globex-0123456789ab") if operation.machine else api.token("globex", *ROLES)
+    return api.token("globex", *ROLES) if operation.roles else api.token("globex", client_id="globex-0123456789ab")
 
 
 def test_a_foreign_id_does_not_exist(api, with_id, acme):
@@ -280,6 +280,17 @@ def test_a_cluster_or_provider_of_another_cannot_be_claimed(api, acme):
             no_trace(answer, acme, *body.values())
 
 
+def test_a_clusters_client_of_one_sees_nothing_of_another(api, all_operations, acme):
+    """Neither with the id of its own tenant's client, nor with that of acme's cluster in its own tenant."""
+    open_to_both = [one for one in all_operations if one.machine and one.roles]
+    assert len(open_to_both) == 4
+    for operation in open_to_both:
+        for client in ("globex-0123456789ab", acme["client"]):
+            answer = api.call(operation, api.token("globex", client_id=client), at=acme["claim"])
+            assert (answer.status_code, answer.json()["error_type"]) == (404, "NotFound"), answer.text
+            no_trace(answer, acme, acme["claim"])
+
+
 def test_a_leak_is_noticed(api, all_operations, acme):
     """The checks themselves: with a token of acme, everything of acme is there, so they must fail."""
     readable = [one for one in all_operations if one.method == "GET" and not one.public]
@@ -302,7 +313,7 @@ def test_handlers_that_mix_tenants_up_are_noticed(broken, chosen, acme):
         if operation.path not in ("/v1/prices", "/v1/quotas", "/v1/allowed-node-types"):
             with pytest.raises(AssertionError):
                 no_trace(leaking.call(operation, leaking.token("initech", *ROLES)), acme)
-    asked = [one for one in chosen["with_id"] if not one.machine]
+    asked = [one for one in chosen["with_id"] if one.roles]
     for operation in sorted(asked, key=lambda one: one.method == "DELETE"):
         with pytest.raises(AssertionError):
             invisible(leaking, operation, acme, intruder(leaking, operation))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stockyard_client.cli.output import Column, Sheet
+from stockyard_client.models import Condition
 from stockyard_client.node_models import Applied, Candidate, NodeClaim, NodeProvider, NodeType, PriceOf
 
 
@@ -25,6 +26,20 @@ def capacity(node_type: NodeType) -> str | None:
 def state(claim: NodeClaim) -> str:
     """The phase, or that it is on its way out."""
     return "Deleting" if claim.deleting else claim.phase
+
+
+def reason(claim: NodeClaim) -> str:
+    """Why it is in its phase, else by what its node differs from its launch."""
+    return claim.reason or next((one.reason for one in _drift(claim)), "")
+
+
+def message(claim: NodeClaim) -> str:
+    """The text to the reason."""
+    return claim.message or next((one.message for one in _drift(claim)), "")
+
+
+def _drift(claim: NodeClaim) -> list[Condition]:
+    return [one for one in claim.conditions if one.type == "NotDrifted" and one.status == "False"]
 
 
 def pairs_of(properties: dict[str, str]) -> str:
@@ -64,7 +79,7 @@ CLAIMS: Sheet[NodeClaim] = Sheet(
     (
         Column("NAME", lambda c: c.name),
         Column("PHASE", state),
-        Column("REASON", lambda c: c.reason),
+        Column("REASON", reason),
         Column("CLUSTER", lambda c: c.cluster),
         Column("TYPE", lambda c: c.type),
         Column("NODE", lambda c: c.node_name),
@@ -73,7 +88,7 @@ CLAIMS: Sheet[NodeClaim] = Sheet(
         Column("PROVIDER", lambda c: c.provider, wide=True),
         Column("USD/HOUR", lambda c: dollars((c.placement or {}).get("usd_hour")), wide=True),
         Column("OPERATION", lambda c: c.operation_id, wide=True),
-        Column("MESSAGE", lambda c: c.message, wide=True),
+        Column("MESSAGE", message, wide=True),
     ),
     lambda c: c.name,
 )

@@ -173,6 +173,22 @@ def test_claim_waits_for_its_operation(cli, api, operation_document):
     assert result.stdout.splitlines()[1].split()[:2] == ["one", "Available"]
 
 
+def test_a_node_that_has_drifted_says_so(cli, api):
+    drift = {"type": "NotDrifted", "status": "False", "reason": "TypeChanged", "message": "Changed: type."}
+    there = {**CLAIM, "phase": "Available", "reason": "", "message": "", "conditions": [drift]}
+    as_launched = {**drift, "status": "True", "reason": "AsLaunched"}
+    other = {**there, "name": "two", "conditions": [as_launched, {**drift, "type": "Joined"}]}
+    failed = {**there, "name": "three", "phase": "Failed", "reason": "Broken"}
+    api.answer("GET", "/v1/node-claims", listed(there, other, failed))
+    lines = cli("claim", "list", "-o", "wide").stdout.splitlines()
+    assert "TypeChanged" in lines[1]
+    assert "Changed: type." in lines[1]
+    assert "AsLaunched" not in lines[2]
+    assert "TypeChanged" not in lines[2]
+    assert "Broken" in lines[3]
+    assert "TypeChanged" not in lines[3]
+
+
 def test_claims_are_listed_and_shown(cli, api):
     api.answer("GET", "/v1/node-claims", listed(CLAIM, {**CLAIM, "name": "two", "deleting": True}))
     lines = cli("claim", "list", "--cluster", "demo", "--phase", "Pending").stdout.splitlines()

@@ -10,11 +10,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.models.node_blocks import BLOCKS
 from stockyard.domain.models.read_manifests import read_manifests
 from stockyard.domain.records import Outbox
 from stockyard.edge.yaml_body import parse
 from stockyard.errors import VendorRefused
+from stockyard.lifecycle.drift import _NOT_OF_THE_TEMPLATE, REASONS, TEMPLATE
 from stockyard.operations.claims import change_claim
 from stockyard.operations.every import every
 from stockyard.ports import Remove
@@ -82,7 +84,16 @@ def test_every_kind_and_field_of_a_block_is_in_the_document() -> None:
         assert [name for name in sorted(fields) if name not in row] == [], kind
 
 
-def test_the_example_is_a_manifest() -> None:
-    (document,) = parse((ROOT / "examples/lab.yaml").read_bytes(), 32)
+def test_every_reason_of_drift_and_what_is_no_template_is_in_the_document() -> None:
+    rows = dict(re.findall(r"^\| `(\w+Changed)` \| (.*) \|$", TEXT, re.MULTILINE))
+    assert tuple(rows) == REASONS
+    hidden = {"nodeTypes", "capacityTypes", "instanceTypes", "nodeEnvironmentTemplate"}
+    assert [name for name in sorted(_NOT_OF_THE_TEMPLATE - hidden) if f"`{name}`" not in rows[TEMPLATE]] == []
+
+
+@pytest.mark.parametrize(("file", "name", "kind"), [("lab", "lab", "simulated"), ("ec2-nodes", "amazon", "ec2")])
+def test_an_example_is_a_manifest(file: str, name: str, kind: str) -> None:
+    (document,) = parse((ROOT / f"examples/{file}.yaml").read_bytes(), 32)
     (read,) = read_manifests([document])
-    assert read.name == "lab"
+    assert isinstance(read, ProviderDocument)
+    assert (read.name, read.kind) == (name, kind)

@@ -23,6 +23,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "/v1/cloud-accounts/{id}/verify": ("POST",),
     "/v1/clusters": ("GET", "POST"),
     "/v1/clusters/{id}": ("DELETE", "GET", "PATCH"),
+    "/v1/clusters/{id}/agent": ("GET",),
     "/v1/clusters/{id}/bootstrap": ("POST",),
     "/v1/clusters/{id}/client-secret": ("GET",),
     "/v1/clusters/{id}/kubeconfig": ("GET",),

@@ -197,7 +197,9 @@ class Call:
         if request.idempotency_key is None or request.dry_run or self._outside.keys is None:
             return None
         self._keys = self._outside.keys(self._caller)
-        sent = idempotency.digest(request.document, self._path)
+        # A cluster's own client must not be answered what somebody else of the tenant was.
+        place = f"{self._path} {self._caller.client_id}" if self._caller.machine else self._path
+        sent = idempotency.digest(request.document, place)
         found = idempotency.begin(self._keys, f"{self._route.name}#{request.idempotency_key}", sent, self._now)
         if isinstance(found, Replay):
             return found

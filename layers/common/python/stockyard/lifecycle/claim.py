@@ -20,6 +20,7 @@ from stockyard.domain.records import NodeClaim, Operation, OperationError, Phase
 from stockyard.errors import Fenced, IllegalTransition
 from stockyard.lifecycle import node_phases as phases
 from stockyard.lifecycle.change import Happening
+from stockyard.lifecycle.drift import AS_LAUNCHED, AS_LAUNCHED_TEXT
 from stockyard.lifecycle.operation import phase_of, with_phase
 
 PENDING, AVAILABLE, FAILED = "Pending", "Available", "Failed"
@@ -149,6 +150,7 @@ def end_phase(
     happenings: tuple[Happening, ...] = ()
     if phase == phases.MACHINE_PHASE:
         claim = _condition(claim, phases.PROVISIONED, "True", "Launched", message or "The machine runs.", now)
+        claim = _condition(claim, phases.NOT_DRIFTED, "True", AS_LAUNCHED, AS_LAUNCHED_TEXT, now)
         happenings = (Happening("NodeClaim", claim.phase, claim.phase, "Provisioned", message or "The machine runs."),)
     elif phase == "register":
         text = f"Node {claim.node_name} has joined."
@@ -179,7 +181,6 @@ def become_available(claim: NodeClaim, operation: Operation, power: str, now: st
     )
     operation = replace(operation, status="succeeded", error=None)
     claim = _touch(claim, now, phase=AVAILABLE, reason="", message="", power_observed=power)
-    claim = _condition(claim, phases.NOT_DRIFTED, "True", "AsLaunched", "Type and properties are as launched.", now)
     return ClaimChange(
         claim,
         operation,

@@ -15,11 +15,13 @@ from stockyard.domain import ids, times
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.claim import PENDING
 
-TOKEN, DRAIN, DELETE = "bootstrap_token", "drain", "delete_node"
-KINDS = (TOKEN, DRAIN, DELETE)
+TOKEN, LABEL, DRAIN, DELETE = "bootstrap_token", "label", "drain", "delete_node"
+KINDS = (TOKEN, LABEL, DRAIN, DELETE)
 TOKEN_LIFE = timedelta(minutes=30)
 NODE = "node"
 """Fact of a claim: what the agent saw of its node, as JSON. ``done_fact`` names what it has done."""
+STARTING, UNLABELLED = "starting", "unlabelled"
+"""Of a node that was seen: the startup taints that it still has, and its claim's labels that it has not."""
 
 
 def done_fact(claim: NodeClaim, kind: str) -> str:
@@ -57,6 +59,8 @@ def commands_of(
     if claim.deleting:
         return _giving_back(claim, facts, node, drain)
     waits = claim.phase == PENDING and claim.placement is not None and claim.machine_id
+    if waits and node is not None and done_fact(claim, LABEL) not in facts:
+        return _labelling(claim, node)
     if not waits or node is not None or claim.node_name:
         return []
     made = facts.get(done_fact(claim, TOKEN))
@@ -64,6 +68,40 @@ def commands_of(
         return []
     arguments = {"token": token, "expires_at": times.to_text(now + TOKEN_LIFE), "claim": claim.id}
     return [Command(command_id(claim, TOKEN), TOKEN, None, arguments)]
+
+
+def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a claim's node, as its cluster shows it.
+
+    Startup taints are told apart by key and effect, as Kubernetes does: their owners may change the value.
+    """
+    taints = {(taint["key"], taint["effect"]) for taint in node["taints"]}
+    starting = [taint["key"] for taint in claim.startup_taints if (taint["key"], taint["effect"]) in taints]
+    labels = node["labels"]
+    unlabelled = [key for key, value in claim.node_labels.items() if labels.get(key) != value]
+    return {**{name: node[name] for name in ("name", "uid", "ready")}, STARTING: starting, UNLABELLED: unlabelled}
+
+
+def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any]) -> str:
+    """What a node that has joined still needs before it can be used; empty for nothing.
+
+    Startup taints are taken away by those who put them on a claim: theirs is the word that the node is set up.
+    """
+    if node["ready"] != "True":
+        return "to be ready"
+    if node.get(STARTING):
+        return f"to lose its startup taints {', '.join(node[STARTING])}"
+    if node.get(UNLABELLED) and done_fact(claim, LABEL) not in facts:
+        return f"to get its labels {', '.join(node[UNLABELLED])}"
+    return ""
+
+
+def _labelling(claim: NodeClaim, node: Mapping[str, Any]) -> list[Command]:
+    """The labels that the node did not bring along: a kubelet may not give itself all of them."""
+    labels = {key: claim.node_labels[key] for key in node.get(UNLABELLED, ()) if key in claim.node_labels}
+    if not labels:
+        return []
+    return [Command(command_id(claim, LABEL), LABEL, None, {"node": node["name"], "labels": labels})]
 
 
 def _giving_back(

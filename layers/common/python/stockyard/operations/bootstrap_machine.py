@@ -41,8 +41,7 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
         secret = services.identity.client_secret(cluster.client_id)
     except VendorError as error:
         raise UnexpectedBehavior(f"The client's secret could not be read ({error.error_type}).") from error
-    token_url = f"{services.rules.issuer}/protocol/openid-connect/token"
-    return Credentials(cluster.client_id, secret, token_url, cluster.endpoint or "")
+    return Credentials(cluster.client_id, secret, services.rules.token_url, cluster.endpoint or "")
 
 
 def _check(services: Services, cluster: Cluster, caller: MachineIdentity) -> Resource:

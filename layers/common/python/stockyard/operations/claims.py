@@ -20,6 +20,7 @@ TRIES = 8
 WORKFLOW_ACTOR = "stockyard"
 
 Decide = Callable[[NodeClaim, Operation], ClaimChange | None]
+Known = tuple[NodeClaim, Operation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,18 @@ def load(services: Services, fence: ClaimFence) -> tuple[NodeClaim, Operation]:
     return claim, operation
 
 
-def advance(services: Services, fence: ClaimFence, decide: Decide, extra: Sequence[Write] = ()) -> NodeClaim:
+def advance(
+    services: Services, fence: ClaimFence, decide: Decide, extra: Sequence[Write] = (), known: Known | None = None
+) -> NodeClaim:
     """Apply ``decide`` to the current records. Returns the claim as it then stands.
 
-    ``extra`` is written only with a change. Raises ``Fenced`` when another attempt or operation owns the claim,
-    ``Conflict`` after many lost races.
+    ``known`` are the records as ``load`` gave them a while ago, tried before they are read again: what has changed
+    meanwhile refuses the write. ``extra`` is written only with a change. Raises ``Fenced`` when another attempt or
+    operation owns the claim, ``Conflict`` after many lost races.
     """
     for _ in range(TRIES):
-        claim, operation = load(services, fence)
+        claim, operation = known or load(services, fence)
+        known = None
         change = decide(claim, operation)
         if change is None:
             return claim

@@ -11,11 +11,12 @@ from stockyard.lifecycle import cluster as lifecycle
 from stockyard.operations import cluster_secrets
 from stockyard.operations.advance import TRIES, WORKFLOW_ACTOR, Fence, load
 from stockyard.operations.ledger import lines_of
+from stockyard.operations.observe_cluster import OBSERVED
 from stockyard.operations.services import Services
 from stockyard.operations.tell import change_writes
 from stockyard.ports import Add, Outcome, Remove, Replace
 
-FACTS = ("reported_ready", "task_token", "bootstrapped")
+FACTS = ("reported_ready", "task_token", "bootstrapped", OBSERVED)
 
 
 _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})

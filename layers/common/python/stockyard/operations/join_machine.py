@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.domain import ids
 from stockyard.domain.join_tokens import join_token
-from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, LaunchGroup, NodeClaim, NodeProvider
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
 from stockyard.lifecycle.claim import PENDING
 from stockyard.lifecycle.node_commands import TOKEN, done_fact
@@ -17,8 +18,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity
 
 CLAIM_LABEL = "stockyard.dev/claim"
-API_PORT = 6443
-RETRY_SECONDS = 5
+UNRECORDED = "The machine is not recorded (yet). Try again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
     its node has joined already, ``RequestInProgress`` while the cluster's agent has not made the token.
     """
     caller = services.prover.caller(proof)
-    claim = services.store.get(NodeClaim, claim_id)
+    claim = _claim(services, claim_id, caller)
     cluster = services.store.get(Cluster, claim.cluster_id) if claim is not None and claim.cluster_id else None
     if claim is None or cluster is None or claim.deleting:
         raise NotFound("There is no claim of that id that waits for its machine.")
@@ -50,9 +50,11 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         raise Forbidden("The claim's node has joined already.")
     authority = ca_hash(services, cluster)
     if authority is None or done_fact(claim, TOKEN) not in facts_of(services, claim):
-        raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=RETRY_SECONDS)
+        # The agent makes it with one of its next rounds.
+        soon = max(1, services.rules.agent_busy_seconds // 2)
+        raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
     return Invitation(
-        endpoint=f"{cluster.endpoint}:{API_PORT}",
+        endpoint=cluster.endpoint or "",
         token=join_token(key, claim.id, claim.attempt),
         ca_hash=authority,
         node_name=claim.name,
@@ -60,6 +62,20 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         taints=[*claim.taints, *claim.startup_taints],
         kubelet_args=claim.kubelet_args,
     )
+
+
+def _claim(services: Services, id: str, caller: MachineIdentity) -> NodeClaim | None:
+    """The claim of that id; of a launch group's, whose id its machines carry, the one that was given the caller."""
+    if not id.startswith(f"{ids.LAUNCH_GROUP}_"):
+        return services.store.get(NodeClaim, id)
+    group = services.store.get(LaunchGroup, id)
+    if group is None:
+        return None
+    machine = caller.arn.rpartition("/")[2]
+    given = next((claim_id for claim_id, one in group.machines.items() if one["id"] == machine), None)
+    if given is None:
+        raise Unauthorized(UNRECORDED)
+    return services.store.get(NodeClaim, given)
 
 
 def _check(services: Services, claim: NodeClaim, cluster: Cluster, caller: MachineIdentity) -> None:
@@ -74,4 +90,4 @@ def _check(services: Services, claim: NodeClaim, cluster: Cluster, caller: Machi
     if [caller.account] != expected or resource[:2] != ["assumed-role", role] or len(resource) != 3:
         raise Unauthorized("The request was not signed by a machine of this cluster.")
     if not claim.machine_id or resource[2] != claim.machine_id:
-        raise Unauthorized("The machine is not recorded (yet). Try again.")
+        raise Unauthorized(UNRECORDED)

@@ -29,6 +29,8 @@ class Owner:
     account_id: int
     guard: Check
     """What must hold for every new intent, checked in its transaction: the fence."""
+    passing: tuple[Check, ...] = ()
+    """What must hold besides, and will hold again: until then the intent has to wait."""
 
     @classmethod
     def of_cluster(cls, cluster: Cluster, operation_id: str, attempt: int) -> Owner:
@@ -45,9 +47,11 @@ class Owner:
 
     @classmethod
     def of_environment(cls, environment: NodeEnvironment, region: str, account_id: int) -> Owner:
-        """An environment, while its cluster is ready: what a deletion finds is then all there is."""
+        """An environment, while its cluster is ready and it is not being removed: what a removal finds is then all
+        there is."""
         guard = Check(Cluster, environment.cluster_id, {"status": "ready"})
-        return cls(environment.id, environment.cluster_id, 1, 1, region, account_id, guard)
+        stays = Check(NodeEnvironment, environment.id, {"removing": False})
+        return cls(environment.id, environment.cluster_id, 1, 1, region, account_id, guard, (stays,))
 
     def token(self, kind: str, key: str) -> str:
         """The client token of a creation: 32 hex digits, the same on every try of one attempt, another on the next."""
@@ -91,8 +95,10 @@ class StoreLedger:
             version=old.version + 1 if old else 1,
         )
         try:
-            self.services.store.commit(self.owner.guard, Replace(line) if old else Create(line))
-        except Fenced:
+            self.services.store.commit(self.owner.guard, *self.owner.passing, Replace(line) if old else Create(line))
+        except Fenced as fenced:
+            if fenced.index in range(1, 1 + len(self.owner.passing)):
+                raise NotYetVisible(f"{kind} {key} has to wait: what it is part of is being removed") from fenced
             raise
         except Conflict as conflict:
             if conflict.index == 0:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from stockyard.domain import times
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
 from stockyard.errors import Conflict
@@ -12,9 +14,10 @@ from stockyard.operations.every import every
 from stockyard.operations.ledger import lines_of
 from stockyard.operations.node_work import environment_id, environment_work, node_work
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Outcome, Remove, Replace
+from stockyard.ports import Check, Create, Outcome, Remove, Replace
 
 PROVISIONED = "Provisioned"
+LOOK_AGAIN = 15
 
 
 def ensure(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
@@ -22,14 +25,97 @@ def ensure(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
     _, work = node_work(services, claim, "environment", fence)
     if work.cluster is None:
         return Outcome(True, "A node of no cluster needs no environment.")
-    if work.environment is not None and work.environment.phase == "Available":
-        return Outcome(True, facts={"environment": work.environment.id})
     environment = work.environment or _begun(services, claim, work.provider.id, work.provider.name)
+    if environment.removing:
+        return Outcome(False, "Waiting until the environment that nobody needed is gone.", wait_seconds=LOOK_AGAIN)
+    if environment.phase == "Available":
+        return Outcome(True, facts={"environment": environment.id})
     source, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
     outcome = source.prepare(setting_up)
     if outcome.done:
         _available(services, environment, outcome)
     return replace(outcome, facts={"environment": environment.id})
+
+
+def in_use(environment_id: str) -> Check:
+    """What must hold when a claim begins to use an environment: it is there, and is not on its way out.
+
+    Whoever removes one says so first and looks for its claims then: a claim that came before is seen, and one that
+    comes later is refused by this.
+    """
+    return Check(NodeEnvironment, environment_id, {"phase": "Available", "removing": False})
+
+
+def needed_by(claim: NodeClaim, providers: Mapping[str, str]) -> frozenset[str]:
+    """The environments that the claim refers to; ``providers`` are ids by name."""
+    if not claim.cluster_id:
+        return frozenset()
+    named = (providers.get(claim.provider_ref), claim.placement.provider_id if claim.placement else None)
+    return frozenset(environment_id(claim.cluster_id, one) for one in named if one) | {claim.environment_ref}
+
+
+def remove_unused(services: Services, environment: NodeEnvironment) -> bool:
+    """Remove what was set up for a cluster that no claim of it refers to any more. True when it is gone.
+
+    A cluster that is not ready takes its environments along itself. What cannot be removed now is tried again.
+    """
+    cluster = services.store.get(Cluster, environment.cluster_id)
+    if cluster is None or cluster.status != "ready":
+        return False
+    try:
+        if _referred(services, environment):
+            if environment.removing:
+                services.store.commit(Replace(_moved(services, environment, removing=False)))
+            return False
+        if not environment.removing:
+            environment = _moved(services, environment, removing=True)
+            services.store.commit(Replace(environment))
+            if _referred(services, environment):
+                services.store.commit(Replace(_moved(services, environment, removing=False)))
+                return False
+    except Conflict:
+        return False
+    return _cleared(services, environment, cluster)
+
+
+def _cleared(services: Services, environment: NodeEnvironment, cluster: Cluster) -> bool:
+    lines = lines_of(services, environment.id)
+    now = services.clock.now()
+    for line in lines:
+        # A worker that had announced a call may still make it.
+        age = (now - times.from_text(line.intended_at)).total_seconds()
+        if line.state == "intended" and age < services.rules.in_flight_seconds:
+            return False
+    if lines:
+        source, work = environment_work(services, environment, cluster, environment.id)
+        if not source.clear(work).done:
+            return False
+    services.store.commit(Remove(NodeEnvironment, environment.id, version=environment.version))
+    return True
+
+
+def _referred(services: Services, environment: NodeEnvironment) -> bool:
+    providers = {environment.provider_name: environment.provider_id}
+    claims = every(services.store, NodeClaim, where={"cluster_id": environment.cluster_id})
+    return any(environment.id in needed_by(claim, providers) for claim in claims)
+
+
+def _moved(services: Services, environment: NodeEnvironment, *, removing: bool) -> NodeEnvironment:
+    """On its way out, or back: then it is set up again, because some of it may be gone."""
+    now = services.now()
+    text = "No claim of the cluster refers to the provider." if removing else "The environment is set up again."
+    reason = "Unused" if removing else "InProgress"
+    condition = Condition(PROVISIONED, "False" if removing else "Unknown", reason, text, now)
+    return replace(
+        environment,
+        removing=removing,
+        phase="Pending",
+        reason=reason if removing else "",
+        message=text if removing else "",
+        conditions=with_condition(environment.conditions, condition),
+        updated_at=now,
+        version=environment.version + 1,
+    )
 
 
 def clear_all(services: Services, cluster: Cluster, session: str) -> Outcome:

@@ -155,8 +155,16 @@ def changed_provider(services: Services, provider: NodeProvider, version: int, f
     """What ``change_provider`` would write, by the same checks."""
     if provider.version != version:
         raise PreconditionFailed(f"The node provider is at version {provider.version}, not {version}.")
+    phase, reason, message = provider_state(provider.kind)
     changed: NodeProvider = replace(
-        provider, **fields, updated_at=services.now(), generation=provider.generation + 1, version=version + 1
+        provider,
+        **fields,
+        phase=phase,
+        reason=reason,
+        message=message,
+        updated_at=services.now(),
+        generation=provider.generation + 1,
+        version=version + 1,
     )
     refuse_faults(check_provider(services, changed))
     gone = {one.name for one in declared(provider)} - {one.name for one in declared(changed)}

@@ -9,13 +9,11 @@ from typing import Any
 
 from stockyard.domain.join_tokens import join_token
 from stockyard.domain.records import Cluster, Fact, NodeClaim
-from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact
+from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact, seen_of
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.ports import Put
 
-BUSY_SECONDS, QUIET_SECONDS = 10, 60
-"""How soon the agent comes again: while it has something to do for a claim, and otherwise."""
 OBSERVED = "observed"
 """The cluster's fact of the agent's last post."""
 
@@ -51,7 +49,10 @@ def observe(services: Services, in_hand: InHand, key: bytes, cluster: Cluster, s
             facts = _learned(services, claim, facts, nodes.get(claim.id), done)
         token = join_token(key, claim.id, claim.attempt)
         commands += commands_of(claim, facts, node_of(facts), token, now, services.rules.drain_seconds)
-    return Asked(tuple(commands), BUSY_SECONDS if claims else QUIET_SECONDS)
+    rules = services.rules
+    # A cluster that is being made asks often too: its first claims come as soon as it is ready.
+    busy = claims or cluster.status != "ready"
+    return Asked(tuple(commands), rules.agent_busy_seconds if busy else rules.agent_quiet_seconds)
 
 
 def facts_of(services: Services, claim: NodeClaim) -> dict[str, str]:
@@ -61,7 +62,7 @@ def facts_of(services: Services, claim: NodeClaim) -> dict[str, str]:
 
 
 def node_of(facts: Mapping[str, str]) -> dict[str, Any] | None:
-    """The claim's node as the agent last saw it: name, uid, ready."""
+    """The claim's node as the agent last saw it; see ``node_commands.seen_of``."""
     found: dict[str, Any] | None = json.loads(facts[NODE]) if NODE in facts else None
     return found
 
@@ -95,7 +96,7 @@ def _learned(
     """The facts with what this post adds to them; what is new is written."""
     found = dict(facts)
     if node is not None:
-        found[NODE] = json.dumps({"name": node["name"], "uid": node["uid"], "ready": node["ready"]})
+        found[NODE] = json.dumps(seen_of(claim, node))
     now = services.now()
     # A token that was made anew is done anew: its moment counts.
     found |= {done_fact(claim, kind): now for kind in KINDS if command_id(claim, kind) in done}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import StockyardError, VendorError
 from stockyard.lifecycle import sweeping
-from stockyard.operations import sweep_claims, sweep_clusters, sweep_orphans
+from stockyard.operations import node_environments, sweep_claims, sweep_clusters, sweep_orphans
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep_orphans import Suspect
@@ -136,8 +136,15 @@ class Reaper:
     ) -> Callable[[], None]:
         def work() -> None:
             services = self._services(tenant, trusted)
+            providers = {one.id: one for one in every(services.store, NodeProvider)} if trusted else {}
+            by_name = {one.name: one.id for one in providers.values()}
+            needed: set[str] = set()
             for claim in every(services.store, NodeClaim) if trusted else ():
-                tally.attempt(claim.id, self._claim(services, claim, tally))
+                needed |= node_environments.needed_by(claim, by_name)
+                tally.attempt(claim.id, self._claim(services, claim, providers, tally))
+            for environment in every(services.store, NodeEnvironment) if trusted else ():
+                if environment.id not in needed or environment.removing:
+                    tally.attempt(environment.id, self._environment(services, environment, tally))
             for account in accounts:
                 if account.provider in services.providers and account.verification == "verified":
                     tally.attempt(
@@ -148,10 +155,19 @@ class Reaper:
 
         return work
 
-    def _claim(self, services: Services, claim: NodeClaim, tally: _Tally) -> Callable[[], None]:
+    def _claim(
+        self, services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider], tally: _Tally
+    ) -> Callable[[], None]:
         def work() -> None:
-            if (done := sweep_claims.sweep_claim(services, claim)) != sweep_clusters.NOTHING:
+            if (done := sweep_claims.sweep_claim(services, claim, providers)) != sweep_clusters.NOTHING:
                 tally.done.append(f"{done} {claim.id}")
+
+        return work
+
+    def _environment(self, services: Services, environment: NodeEnvironment, tally: _Tally) -> Callable[[], None]:
+        def work() -> None:
+            if node_environments.remove_unused(services, environment):
+                tally.done.append(f"removed {environment.id}")
 
         return work
 

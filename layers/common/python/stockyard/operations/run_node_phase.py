@@ -6,12 +6,14 @@ from collections.abc import Mapping
 
 from stockyard.domain import times
 from stockyard.domain.records import NodeClaim, Operation
-from stockyard.errors import Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned, NotYetVisible
+from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned, NotYetVisible
 from stockyard.lifecycle import claim as lifecycle
 from stockyard.lifecycle import node_phases as phases
+from stockyard.lifecycle.node_commands import waits_for
 from stockyard.lifecycle.operation import phase_of
 from stockyard.operations import give_back, node_environments
-from stockyard.operations.claims import ClaimFence, advance, load
+from stockyard.operations.claims import ClaimFence, Known, advance, load
+from stockyard.operations.compare_drift import as_launched
 from stockyard.operations.node_catalog import load as load_catalog
 from stockyard.operations.node_work import node_work
 from stockyard.operations.observe_cluster import facts_of, node_of
@@ -32,15 +34,15 @@ def run_node_phase(services: Services, fence: ClaimFence, phase: str) -> Step:
     for a phase that failed for good. A capacity that was refused puts the claim back to the scheduler and is
     remembered for everybody: then this attempt is over, ``Fenced`` like any other that is.
     """
-    claim, operation = load(services, fence)
+    claim, operation = known = load(services, fence)
     if phase_of(operation, phase).state in ("succeeded", "skipped"):
         return Step(True, 0)
     if operation.status != "running":
         return Step(True, 0)
     try:
-        outcome = _work(services, claim, phase, fence)
+        outcome, learned = _work(services, claim, phase, fence)
     except NotYetVisible as hidden:
-        outcome = Outcome(False, hidden.detail, wait_seconds=HIDDEN_WAIT)
+        outcome, learned = Outcome(False, hidden.detail, wait_seconds=HIDDEN_WAIT), {}
     except InsufficientCapacity as refusal:
         if operation.kind != phases.CREATE_NODE:
             raise
@@ -56,31 +58,57 @@ def run_node_phase(services: Services, fence: ClaimFence, phase: str) -> Step:
         give_back.forget(services, fence)
     elif phase == "power":
         observed = outcome.facts.get("power", "")
-        advance(services, fence, lambda c, o: lifecycle.end_power(c, o, observed, services.now()))
+        advance(services, fence, lambda c, o: lifecycle.end_power(c, o, observed, services.now()), known=known)
     elif phase == "initialize":
         power = outcome.facts.get("power", "")
-        advance(services, fence, lambda c, o: lifecycle.become_available(c, o, power, services.now()))
-    else:
-        fields = _fields(claim, phase, outcome.facts)
-        became_another = outcome.facts.get("type", claim.type_ref) != claim.type_ref
-        back = give_back.place_of(services, claim) if became_another else ()
+        advance(services, fence, lambda c, o: lifecycle.become_available(c, o, power, services.now()), known=known)
+    elif not _ended(services, fence, known, phase, outcome, learned):
+        gone = Outcome(False, "The environment is being removed.", wait_seconds=node_environments.LOOK_AGAIN)
+        return _not_yet(services, fence, operation, phase, gone)
+    return Step(True, 0, outcome.message)
+
+
+def _ended(
+    services: Services, fence: ClaimFence, known: Known, phase: str, outcome: Outcome, learned: Mapping[str, object]
+) -> bool:
+    """Record the end of a phase. False when the environment that the claim was to use is being removed just now."""
+    claim = known[0]
+    fields = {**_fields(phase, outcome.facts), **learned}
+    became_another = outcome.facts.get("type", claim.type_ref) != claim.type_ref
+    extra = [*(give_back.place_of(services, claim) if became_another else ())]
+    environment = str(fields.get("environment_ref", ""))
+    if environment:
+        extra.append(node_environments.in_use(environment))
+    try:
         advance(
             services,
             fence,
             lambda c, o: lifecycle.end_phase(c, o, phase, outcome.message, services.now(), fields),
-            back,
+            extra,
+            known,
         )
-    return Step(True, 0, outcome.message)
+    except Fenced:
+        raise
+    except Conflict:
+        if not environment:
+            raise
+        return False
+    return True
 
 
-def _work(services: Services, claim: NodeClaim, phase: str, fence: ClaimFence) -> Outcome:
-    if phase in _OF_THE_SOURCE:
+def _work(services: Services, claim: NodeClaim, phase: str, fence: ClaimFence) -> tuple[Outcome, Mapping[str, object]]:
+    """What became of it, and fields of the claim that a launch has decided."""
+    if phase == phases.MACHINE_PHASE:
+        source, work = node_work(services, claim, phase, fence)
+        outcome = source.launch(work)
+        return outcome, as_launched(source, work, outcome.facts) if outcome.done else {}
+    if phase == "power":
         source, work = node_work(services, claim, phases.MACHINE_PHASE, fence)
-        return source.launch(work) if phase == phases.MACHINE_PHASE else source.power(work, claim.power_wish)
+        return source.power(work, claim.power_wish), {}
     if phase == "settle":
-        return give_back.settle(services, claim)
+        return give_back.settle(services, claim), {}
     doing = _DOING.get(phase)
-    return doing(services, claim, fence) if doing is not None else Outcome(True)
+    return (doing(services, claim, fence) if doing is not None else Outcome(True)), {}
 
 
 def _registered(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
@@ -99,16 +127,17 @@ def _registered(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outc
 
 def _initialized(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
     """A node that was asked for switched off has joined first: only then its cluster knows it."""
-    seen = node_of(facts_of(services, claim))
-    if seen is not None and seen["ready"] != "True":
-        return Outcome(False, f"Waiting for node {seen['name']} to be ready.", wait_seconds=LOOK_AGAIN)
+    facts = facts_of(services, claim)
+    seen = node_of(facts)
+    needs = waits_for(claim, facts, seen) if seen is not None else ""
+    if seen is not None and needs:
+        return Outcome(False, f"Waiting for node {seen['name']} {needs}.", wait_seconds=LOOK_AGAIN)
     if claim.power != "Off":
         return Outcome(True)
     source, work = node_work(services, claim, phases.MACHINE_PHASE, fence)
     return source.power(work, "Off")
 
 
-_OF_THE_SOURCE = frozenset({phases.MACHINE_PHASE, "power"})
 _DOING = {
     "environment": node_environments.ensure,
     "register": _registered,
@@ -119,12 +148,9 @@ _DOING = {
 }
 
 
-def _fields(claim: NodeClaim, phase: str, facts: Mapping[str, str]) -> dict[str, object]:
-    """What a phase learned, as fields of the claim. The launch says which of the options it got."""
+def _fields(phase: str, facts: Mapping[str, str]) -> dict[str, object]:
+    """What a phase learned, as fields of the claim."""
     fields: dict[str, object] = {name: value for name, value in facts.items() if name in _FACT_FIELDS}
-    if phase == phases.MACHINE_PHASE and claim.placement is not None:
-        fields["placement"] = lifecycle.launched(claim.placement, facts)
-        fields["type_ref"] = facts.get("type", claim.type_ref)
     if phase == phases.ENVIRONMENT_PHASE and facts.get("environment"):
         fields["environment_ref"] = facts["environment"]
     return fields

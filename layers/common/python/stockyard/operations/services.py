@@ -37,6 +37,14 @@ class Rules:
     """How long a drain may take before pods are deleted past their budgets."""
     register_seconds: int = 900
     """How long its node may then take to join."""
+    agent_busy_seconds: int = 10
+    agent_quiet_seconds: int = 60
+    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
+
+    @property
+    def token_url(self) -> str:
+        """Where a client of the realm gets its tokens."""
+        return f"{self.issuer}/protocol/openid-connect/token"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
-"""The sweep of claims: retry blocked deletions, close claims whose workflow is lost."""
+"""The sweep of claims: retry blocked deletions, close claims whose workflow is lost, compare nodes with providers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from stockyard.domain import times
-from stockyard.domain.records import NodeClaim, Operation
+from stockyard.domain.records import NodeClaim, NodeProvider, Operation
 from stockyard.lifecycle import claim as lifecycle
 from stockyard.lifecycle.operation import execution_name
 from stockyard.operations.claims import WORKFLOW_ACTOR, ClaimFence, commit
+from stockyard.operations.compare_drift import compare
 from stockyard.operations.fail_node import fail
 from stockyard.operations.give_back import DELETING, PROVISIONING
 from stockyard.operations.services import Services
@@ -20,11 +22,19 @@ def in_hand(claim: NodeClaim) -> bool:
     return claim.deleting or (claim.phase == lifecycle.PENDING and claim.due_at is None)
 
 
-def sweep_claim(services: Services, claim: NodeClaim) -> str:
-    """Bring a claim that nobody works on back to work. Says what was done."""
+def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider]) -> str:
+    """Bring a claim that nobody works on back to work, and look whether its node is still what its provider would
+    make; ``providers`` by id. Says what was done."""
+    if in_hand(claim):
+        return _brought_back(services, claim)
+    provider = providers.get(claim.placement.provider_id) if claim.placement else None
+    return compare(services, provider, claim) or NOTHING
+
+
+def _brought_back(services: Services, claim: NodeClaim) -> str:
     now = services.clock.now()
     retry = timedelta(seconds=services.rules.retry_deletion_seconds)
-    if not in_hand(claim) or now - times.from_text(claim.updated_at) < retry:
+    if now - times.from_text(claim.updated_at) < retry:
         return NOTHING
     operation = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
     if operation is None or operation.status != "running":

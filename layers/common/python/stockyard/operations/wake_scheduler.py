@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import StockyardError
+from stockyard.operations.compare_drift import compare_provider
 from stockyard.operations.schedule_claims import Report, schedule
 from stockyard.operations.services import Services
 from stockyard.ports import Registry
@@ -21,15 +22,24 @@ Claims = Iterable[tuple[str, NodeClaim]]
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What has changed besides claims: the tenants that are ``roomier`` for it, and (tenant, id) of providers."""
+
+    roomier: frozenset[str]
+    providers: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Scheduler:
     """The ports of the scheduler, which works for all tenants, each by itself."""
 
     registry: Registry
     services_of: Callable[[str], Services]
 
-    def woken(self, claims: Claims, now: datetime) -> Mapping[str, int]:
-        """Place these, and with them what waits longer in the same tenants."""
-        by_tenant: dict[str, dict[str, NodeClaim]] = {}
+    def woken(self, claims: Claims, now: datetime, roomier: Collection[str] = ()) -> Mapping[str, int]:
+        """Place these, and with them what waits longer in the same tenants, and in those that are ``roomier`` now:
+        a place was given back, or what may be placed has changed."""
+        by_tenant: dict[str, dict[str, NodeClaim]] = {tenant: {} for tenant in roomier}
         for tenant, claim in claims:
             _newest(by_tenant.setdefault(tenant, {}), claim)
         if by_tenant:
@@ -44,6 +54,10 @@ class Scheduler:
         for tenant, claim in self.registry.due(NodeClaim, now, OVERDUE):
             _newest(by_tenant.setdefault(tenant, {}), claim)
         return self._all(by_tenant)
+
+    def compare(self, providers: Iterable[tuple[str, str]]) -> int:
+        """Compare the nodes of (tenant, id of a changed provider) with it; how many claims say something else now."""
+        return sum(compare_provider(self.services_of(tenant), provider) for tenant, provider in providers)
 
     def _all(self, by_tenant: Mapping[str, Mapping[str, NodeClaim]]) -> Mapping[str, int]:
         """One tenant's failure keeps none of the others; the first is raised when all were tried."""

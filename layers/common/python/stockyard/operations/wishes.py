@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stockyard.domain.declared_types import BUILT, NOT_AVAILABLE
+from stockyard.domain.reach import out_of_reach
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import NotFound
 from stockyard.operations.advance import find
@@ -31,6 +32,8 @@ class Wishes:
         self._allowed = allowed
         self._reader = Reader()
         self._clusters: dict[str, Cluster | None] = {}
+        self._out_of_reach: dict[str, frozenset[str]] = {}
+        """By the claims' reference to a cluster."""
 
     def read(self, claim: NodeClaim) -> Wanted | Refused:
         """What the claim asks for, or why it waits."""
@@ -64,11 +67,26 @@ class Wishes:
             return Refused("ProviderNotFound", f"There is no node provider {claim.provider_ref} yet.")
         if provider.kind not in BUILT:
             return Refused(NOT_AVAILABLE, f"Providers of kind {provider.kind} are not built yet.")
-        return None
+        why = out_of_reach(provider, self._clusters.get(claim.cluster_ref))
+        return Refused("ProviderOutOfReach", why) if why else None
+
+    def _unreachable(self, claim: NodeClaim) -> frozenset[str]:
+        found = self._out_of_reach.get(claim.cluster_ref)
+        if found is None:
+            cluster = self._clusters.get(claim.cluster_ref)
+            names = (name for name, one in self._catalog.providers.items() if out_of_reach(one, cluster))
+            found = self._out_of_reach[claim.cluster_ref] = frozenset(names)
+        return found
 
     def _wanted(self, claim: NodeClaim) -> Wanted | Refused:
         try:
-            return self._reader.wanted(claim.requirements, claim.resources, claim.provider_ref or None, self._allowed)
+            return self._reader.wanted(
+                claim.requirements,
+                claim.resources,
+                claim.provider_ref or None,
+                self._allowed,
+                self._unreachable(claim),
+            )
         except ValueError as error:
             # Checked when the claim came; a claim of an older release may be read more strictly now.
             return Refused("InvalidClaim", f"The claim cannot be read: {error}.")

@@ -62,7 +62,9 @@ MAX_ID_BYTES = 1024
 """DynamoDB's limit of a sort key."""
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_RESERVED = frozenset({"pk", "sk", "kind", "tenant", "schema", TTL, "due_pk", "due_sk", "all_pk", "all_sk"})
+MOVED = "moved"
+"""The attribute of a counter that says which way it went last: ``up`` or ``down``. The stream is filtered by it."""
+_RESERVED = frozenset({"pk", "sk", "kind", "tenant", "schema", TTL, MOVED, "due_pk", "due_sk", "all_pk", "all_sk"})
 
 
 def checked_tenant(tenant: str) -> str:

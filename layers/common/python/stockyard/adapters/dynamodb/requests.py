@@ -108,6 +108,7 @@ def _update(table: str, tenant: str, write: Add, emptied: bool) -> dict[str, Any
     value, version = expression.name("value"), expression.name("version")
     fixed = {"kind": {"S": Counter.__name__}, "tenant": {"S": tenant}, "id": {"S": write.counter}}
     fixed["schema"] = {"N": str(SCHEMA)}
+    fixed[keys.MOVED] = {"S": "down" if write.by < 0 else "up"}
     sets = [f"{expression.name(name)} = {expression.value(attribute)}" for name, attribute in fixed.items()]
     adds = [f"{version} {expression.value(codec.encode(1))}"]
     if emptied:

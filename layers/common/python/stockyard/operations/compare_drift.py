@@ -1,0 +1,82 @@
+"""Compare nodes with what their provider's document would make now, and say on their claims by what they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from stockyard.domain.node_properties import node_labels
+from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.errors import Conflict
+from stockyard.lifecycle import claim as lifecycle
+from stockyard.lifecycle import drift
+from stockyard.operations.claims import WORKFLOW_ACTOR, claim_writes
+from stockyard.operations.every import every
+from stockyard.operations.services import Services
+from stockyard.ports import Replace
+from stockyard.ports.nodes import NodeSource, NodeWork
+
+MOST = 200
+"""Claims that one look after a change writes at most; the sweep goes on with the others."""
+DRIFTED, UNDRIFTED = "drifted", "undrifted"
+
+
+def as_launched(source: NodeSource, work: NodeWork, facts: Mapping[str, str]) -> dict[str, object]:
+    """The fields of a claim that its launch decides: which of the options it became, its labels, its fingerprint.
+
+    The provider is the one that the launch was done by, so that a later change of it counts.
+    """
+    claim = work.claim
+    if claim.placement is None:
+        return {}
+    placement = lifecycle.launched(claim.placement, facts)
+    kind = next((one for one in source.kinds(work.provider, work.account) if one.name == placement.type), None)
+    labels = node_labels(kind, claim, placement)
+    fingerprint = drift.fingerprint(work.provider, replace(claim, node_labels=labels), placement, launched=True)
+    return {
+        "placement": placement,
+        "type_ref": placement.type,
+        "node_labels": labels,
+        "drift_hash": fingerprint,
+    }
+
+
+def compare_provider(services: Services, provider_id: str) -> int:
+    """Compare the nodes of a provider that was changed. Returns how many claims say something else now."""
+    provider = services.store.get(NodeProvider, provider_id)
+    if provider is None:
+        return 0
+    return _first(compare(services, provider, claim) for claim in every(services.store, NodeClaim))
+
+
+def _first(done: Iterable[str | None]) -> int:
+    count = 0
+    for one in done:
+        count += one is not None
+        if count >= MOST:
+            break
+    return count
+
+
+def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim) -> str | None:
+    """Compare one node with its provider; what its claim says since, None when that is what it said before.
+
+    What somebody else has just changed, claim or provider, is left to the next look.
+    """
+    placed = claim.placement
+    if provider is None or placed is None or placed.provider_id != provider.id or not claim.drift_hash:
+        return None
+    if claim.deleting or claim.phase == lifecycle.FAILED:
+        return None
+    now = drift.fingerprint(provider, claim, placed)
+    told = drift.note_drift(claim, drift.differences(claim.drift_hash, now), services.now())
+    latest = services.store.get(NodeProvider, provider.id) if told is not None else None
+    if told is None or latest is None or latest.version != provider.version:
+        return None
+    changed, what = told
+    changed = replace(changed, sequence=changed.sequence + 1)
+    try:
+        services.store.commit(Replace(changed), *claim_writes(services, WORKFLOW_ACTOR, changed, what))
+    except Conflict:
+        return None
+    return UNDRIFTED if what.reason == drift.AS_LAUNCHED else DRIFTED
