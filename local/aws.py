@@ -20,8 +20,11 @@ from moto.iam.models import iam_backends
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.corrections.buses import Listener, heard_buses
-from local.corrections.compute import hidden_at_first, idempotent_calls
+from local.corrections.capacity import counted_capacity
+from local.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.corrections.interfaces import interfaces_go_with_gateways
+from local.corrections.quick_server import quick_server
+from local.corrections.quick_tables import quick_tables
 from local.corrections.refusals import new_profiles_unusable, planned_refusals, scarce_capacity
 from local.corrections.roles import trusted_roles
 from local.corrections.tables import atomic_tables
@@ -86,12 +89,16 @@ def running_aws(invoker: Invoker, listener: Listener, scale: float, plan: FaultP
         BackendDict.reset()
         stack.callback(BackendDict.reset)
         stack.enter_context(patch.dict(default_user_config, {k: dict(v) for k, v in MOTO_CONFIG.items()}))
+        stack.enter_context(quick_server())
+        stack.enter_context(quick_tables())
+        stack.enter_context(counted_capacity())
         lock = stack.enter_context(atomic_tables())
         stack.enter_context(functions_run(invoker))
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())
         stack.enter_context(scarce_capacity(faults.capacity))
+        stack.enter_context(instant_fleets(faults.capacity))
         stack.enter_context(new_profiles_unusable(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         began = threading.Event()
         stack.enter_context(

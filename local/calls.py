@@ -28,11 +28,14 @@ PREFIXES: Mapping[str, str] = {
     "eni": "network-interface",
     "ami": "image",
     "rtbassoc": "association",
+    "lt": "launch-template",
+    "fleet": "fleet",
 }
 """Beginning of an id in EC2 -> the thing's type in an ARN."""
 MADE: Mapping[str, tuple[str, ...]] = {
     "AllocateAddress": ("elastic-ip",),
     "CreateInternetGateway": ("internet-gateway",),
+    "CreateLaunchTemplate": ("launch-template",),
     "CreateNatGateway": ("natgateway",),
     "CreateRouteTable": ("route-table",),
     "CreateSecurityGroup": ("security-group",),
@@ -47,6 +50,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "AttachInternetGateway": ("internet-gateway", "vpc"),
     "AuthorizeSecurityGroupIngress": ("security-group",),
     "CreateInternetGateway": (),
+    "CreateLaunchTemplate": (),
     "CreateNatGateway": ("subnet", "elastic-ip"),
     "CreateRoute": ("route-table",),
     "CreateRouteTable": ("vpc",),
@@ -54,6 +58,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "CreateSubnet": ("vpc",),
     "CreateVpc": (),
     "DeleteInternetGateway": ("internet-gateway",),
+    "DeleteLaunchTemplate": ("launch-template",),
     "DeleteNatGateway": ("natgateway",),
     "DeleteRouteTable": ("route-table",),
     "DeleteSecurityGroup": ("security-group",),
@@ -63,16 +68,24 @@ USED: Mapping[str, tuple[str, ...]] = {
     "DetachInternetGateway": ("internet-gateway", "vpc"),
     "DisassociateRouteTable": ("route-table", "subnet"),
     "ModifyVpcAttribute": ("vpc",),
+    "RebootInstances": ("instance",),
     "ReleaseAddress": ("elastic-ip",),
     "RevokeSecurityGroupIngress": ("security-group",),
     "RunInstances": ("image", "subnet", "security-group", "key-pair"),
+    "StartInstances": ("instance",),
+    "StopInstances": ("instance",),
     "TerminateInstances": ("instance",),
 }
 """EC2 action -> types of existing things that it is checked against."""
+OF_A_FLEET = ("image", "subnet", "security-group")
+"""What an instant fleet uses besides its template."""
 MACHINE = "ec2.amazonaws.com"
 BALANCING = "elasticloadbalancing.amazonaws.com"
 BALANCING_ROLE = f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing"
 """Elastic Load Balancing makes this role, in its caller's name, with an account's first balancer or target group."""
+SPOT = "spot.amazonaws.com"
+SPOT_ROLE = f"role/aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
+"""EC2 makes this role, in its caller's name, with an account's first request for spot."""
 WITHOUT_RESOURCE = frozenset(
     {
         *(f"iam:List{things}" for things in ("InstanceProfiles", "Roles")),
@@ -101,6 +114,8 @@ class Account:
     associations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     """Instance profile -> the role in it."""
+    templates: dict[str, tuple[str, Call]] = field(default_factory=dict)
+    """Name of a launch template -> its id and its data."""
 
     def asks(self, call: Call) -> list[Ask]:
         """What AWS checks for this call."""
@@ -125,6 +140,9 @@ class Account:
         if operation.startswith("Describe"):
             yield Ask(action, "*")
             return
+        if operation == "CreateFleet":
+            yield from self._fleet(call)
+            return
         named = self._named(given)
         for kind in USED[operation]:
             for thing in named.get(kind, ()):
@@ -139,6 +157,34 @@ class Account:
         if profile:
             yield self._pass(self.roles[profile])
         self._learn(operation, given, call.get("answer") or {}, asked)
+
+    def _fleet(self, call: Call) -> Iterator[Ask]:
+        """The fleet, and as for RunInstances in the caller's name: what it uses, and what it makes with whose tags."""
+        given = call["parameters"]
+        (config,) = given["LaunchTemplateConfigs"]
+        template, data = self.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]]
+        named = self._named({"given": given, "data": data})
+        asked = {
+            one["ResourceType"]: tags_of(one["Tags"])
+            for one in (*given["TagSpecifications"], *data["TagSpecifications"])
+        }
+        for operation in ("CreateFleet", "RunInstances"):
+            action = f"ec2:{operation}"
+            for kind in OF_A_FLEET:
+                for thing in named[kind]:
+                    yield Ask(action, self._arn(call, kind, thing), resource_tags(self.tags.get(thing, {})))
+            yield Ask(action, self._arn(call, "launch-template", template), resource_tags(self.tags[template]))
+            for kind, tags in asked.items():
+                if kind == "fleet" and operation != "CreateFleet":
+                    continue
+                new = self._arn(call, kind, "new")
+                yield Ask(action, new, request_tags(tags))
+                yield Ask("ec2:CreateTags", new, {**request_tags(tags), "ec2:CreateAction": operation})
+        yield self._pass(self.roles[data["IamInstanceProfile"]["Name"]])
+        if "SpotOptions" in given:
+            linked = f"arn:aws:iam::{self.number}:{SPOT_ROLE}"
+            yield Ask("iam:CreateServiceLinkedRole", linked, {"iam:AWSServiceName": SPOT})
+        self._learn("CreateFleet", given, call.get("answer") or {}, asked)
 
     def _balancing(self, call: Call) -> Iterator[Ask]:
         operation, given = call["operation"], call["parameters"]
@@ -216,6 +262,9 @@ class Account:
     def _learn(self, operation: str, given: Call, answer: Call, asked: Mapping[str, Tags]) -> None:
         if operation == "AssociateRouteTable" and "AssociationId" in answer:
             self.associations[answer["AssociationId"]] = (given["RouteTableId"], given["SubnetId"])
+        if operation == "CreateLaunchTemplate" and answer:
+            template = answer["LaunchTemplate"]["LaunchTemplateId"]
+            self.templates[given["LaunchTemplateName"]] = (template, given["LaunchTemplateData"])
         before = set(texts(given))
         for thing in set(texts(answer)) - before:
             tags = asked.get(PREFIXES.get(thing.partition("-")[0], ""))
@@ -270,55 +319,3 @@ def resource_tags(tags: Tags) -> dict[str, str]:
 def has_no_resource(action: str) -> bool:
     """Whether AWS offers nothing narrower than ``*`` for the action."""
     return action in WITHOUT_RESOURCE or action.startswith(("ec2:Describe", "elasticloadbalancing:Describe"))
-
-
-def workflow_asks(document: Mapping[str, Any]) -> list[Ask]:
-    """What AWS checks for the tasks of a deployed workflow document with the state machine's role."""
-    asks = []
-    for name, state in document["States"].items():
-        if state["Type"] in {"Map", "Parallel"}:
-            raise KeyError(f"{name}: the states within a {state['Type']} state are not known here")
-        if state["Type"] == "Task":
-            resource = state["Resource"].removesuffix(".waitForTaskToken")
-            if resource != "arn:aws:states:::lambda:invoke":
-                raise KeyError(f"{name}: {resource}")
-            asks.append(Ask("lambda:InvokeFunction", state["Parameters"]["FunctionName"]))
-    return asks
-
-
-def own_asks(call: Call, account: str, task_workflow: str) -> list[Ask]:
-    """What AWS checks for a call with a function's own role. ``task_workflow``: ARN of what task tokens belong to."""
-    service, operation, given = call["service"], call["operation"], call["parameters"]
-    here = f"{call['region']}:{account}"
-    if service == "DynamoDB":
-        return _table_asks(operation, given, f"arn:aws:dynamodb:{here}:table/")
-    if service == "Secrets Manager":
-        name = given.get("SecretId") or given.get("Name")
-        arn = f"arn:aws:secretsmanager:{here}:secret:{name}-AbCdEf" if name else "*"
-        asks = [Ask(f"secretsmanager:{operation}", arn)]
-        return [*asks, Ask("secretsmanager:TagResource", arn)] if given.get("Tags") else asks
-    if service == "SFN":
-        arn = given.get("executionArn") or given.get("stateMachineArn") or task_workflow
-        return [Ask(f"states:{operation}", arn)]
-    if service == "EventBridge":
-        bus = given["EventBusName"].rsplit("/", 1)[-1]
-        return [Ask(f"events:{operation}", f"arn:aws:events:{here}:event-bus/{bus}")]
-    if service == "STS":
-        context = {"sts:ExternalId": given["ExternalId"]} if given.get("ExternalId") else {}
-        return [Ask(f"sts:{operation}", given["RoleArn"], context)]
-    return [Ask(f"{ {'Pricing': 'pricing', 'EC2': 'ec2'}[service] }:{operation}", "*")]
-
-
-def _table_asks(operation: str, given: Mapping[str, Any], root: str) -> list[Ask]:
-    if "writes" in given:
-        deeds = {
-            "Put": "PutItem",
-            "Update": "UpdateItem",
-            "Delete": "DeleteItem",
-            "ConditionCheck": "ConditionCheckItem",
-        }
-        return [Ask(f"dynamodb:{deeds[deed]}", root + table) for deed, table in given["writes"]]
-    if "tables" in given:
-        return [Ask(f"dynamodb:{operation}", root + table) for table in given["tables"]]
-    index = f"/index/{given['IndexName']}" if given.get("IndexName") else ""
-    return [Ask(f"dynamodb:{operation}", root + given["TableName"] + index)]

@@ -170,6 +170,7 @@ class Permissions:
     def _node_phases(self) -> tuple[Statement, ...]:
         return (
             self._table(actions=TABLE_LEDGER),
+            *self._tenant_roles(),
             self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
         )
 

@@ -275,6 +275,8 @@ class _Fleet:
             client_token=self._response._get_param("ClientToken"),
         )
         machine = str(reservation.instances[0].id)
+        for interface in reservation.instances[0].nics.values():
+            interface.delete_on_termination = True  # as AWS makes it; moto's would stay
         profile = data.get("IamInstanceProfile", {}).get("Name")
         if profile:
             self._backend.associate_iam_instance_profile(instance_id=machine, iam_instance_profile_name=profile)

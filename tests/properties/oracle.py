@@ -51,7 +51,7 @@ def possible(problem: dict[str, Any], claim: dict[str, Any], free: dict[str, int
 
 def suits(problem: dict[str, Any], claim: dict[str, Any], kind: dict[str, Any]) -> bool:
     """Everything that does not depend on the offering or on the moment."""
-    if claim["provider"] is not None and claim["provider"] != kind["provider"]:
+    if claim["provider"] not in (None, kind["provider"]) or kind["provider"] in claim["out_of_reach"]:
         return False
     if claim["allowed"] is not None and not any(
         entry in (kind["name"], kind["provider"] + ".*") for entry in claim["allowed"]

@@ -97,6 +97,7 @@ def claim(chance: Random) -> dict[str, Any]:
         "resources": resources,
         "provider": chance.choice((None, None, "p", "q", "unknown" if chance.random() < 0.1 else "p")),
         "allowed": allowed,
+        "out_of_reach": [provider for provider in PROVIDERS if chance.random() < 0.05],
     }
 
 
@@ -155,6 +156,7 @@ def wanted_of(data: dict[str, Any]) -> list[Wanted]:
             {name: f"{amount}m" for name, amount in one["resources"].items()},
             one["provider"],
             one["allowed"],
+            frozenset(one["out_of_reach"]),
         )
         for one in data["claims"]
     ]

@@ -179,6 +179,7 @@ def one_amount_short(patch: Patch) -> None:
 AT_LEAST = Amounts.at_least
 MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Provider": without_provider,
+    "OutOfReach": gone("in_reach"),
     "NotAllowed": gone("allowed"),
     "Unavailable": gone("available"),
     "Requirement": requirements_without_the_others,

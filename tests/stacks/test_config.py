@@ -54,6 +54,7 @@ def test_a_network() -> None:
         ("name_prefix", "vantages"),
         ("name_prefix", "1abc"),
         ("kubernetes_version", "1.34.2"),
+        ("kubernetes_version", "1.29"),
         ("vdeployer_url_template", "https://example.com/vdeployer"),
         ("vdeployer_url_template", "http://{client_id}.example.com/vdeployer"),
         ("event_tenants", {"123": "acme"}),

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from local.patterns import any_filter
+from stacks.constructs.layers import BESIDE
 from stacks.functions import FUNCTIONS, OPEN_ROUTES, ROUTES
 from stockyard.settings import Settings, read
+from stockyard.wiring import changes_of
 
 NAMES = [spec.name for spec in FUNCTIONS]
 ASYNCHRONOUS = ["relay", "scheduler", "reaper", "requests", "catalog"]
@@ -100,7 +103,7 @@ def test_routes_are_those_of_the_contract_and_only_the_open_ones_take_no_token(a
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert found == {route: assembly.function(name)[0] for name, routes in ROUTES.items() for route in routes}
-    assert len(found) == 48
+    assert len(found) == 49
     assert set(OPEN_ROUTES) == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
@@ -145,12 +148,31 @@ def _reader(assembly: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_scheduler_reads_only_claims_that_wait(assembly: Any) -> None:
+WAKES: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({"kind": "NodeClaim", "due_at": "t"}, {"kind": "NodeClaim"}),
+    ({"kind": "NodeProvider"}, {"kind": "NodeEnvironment"}),
+    ({"kind": "Counter", "sk": "capacity/npr_1/small", "moved": "down"}, {"kind": "Counter", "sk": "capacity/npr_1/x"}),
+    ({"kind": "Cluster", "status": "ready"}, {"kind": "Cluster", "status": "preparing"}),
+    ({"kind": "Fact", "sk": "tenant/allowed-node-types"}, {"kind": "Fact", "sk": "clu_1/observed"}),
+]
+"""What wakes the scheduler, beside something like it that does not."""
+QUIET = ({"kind": "Counter", "sk": "capacity/npr_1/small", "moved": "up"}, {"kind": "Counter", "moved": "down"})
+
+
+def test_the_scheduler_reads_only_claims_that_wait_and_what_makes_room(assembly: Any) -> None:
+    def image(given: dict[str, str]) -> dict[str, Any]:
+        attributes = {"tenant": "acme", "sk": "x", **given}
+        return {"dynamodb": {"NewImage": {name: {"S": value} for name, value in attributes.items()}}}
+
     properties = _reader(assembly, "scheduler")
-    (pattern,) = properties["FilterCriteria"]["Filters"]
-    assert json.loads(pattern["Pattern"]) == {
-        "dynamodb": {"NewImage": {"kind": {"S": ["NodeClaim"]}, "due_at": {"S": [{"exists": True}]}}},
-    }
+    filters = [one["Pattern"] for one in properties["FilterCriteria"]["Filters"]]
+    assert len(filters) == len(WAKES) <= 5, "a mapping has at most five"
+    for wakes, like_it in WAKES:
+        assert any_filter(filters, image(wakes)), wakes
+        assert not any_filter(filters, image(like_it)), like_it
+        assert changes_of([image(wakes)]).roomier == (set() if wakes["kind"] == "NodeClaim" else {"acme"})
+        assert changes_of([image(like_it)]).roomier == set()
+    assert not any(any_filter(filters, image(one)) for one in QUIET)
     assert (properties["BatchSize"], properties["MaximumBatchingWindowInSeconds"]) == (1000, 1)
     assert "OnFailure" in properties["DestinationConfig"]
 
@@ -253,12 +275,14 @@ def test_no_custom_resource_runs_code_of_others(assembly: Any) -> None:
     assert not {kind for kind in kinds if kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource"}
 
 
-def test_a_function_carries_only_its_own_folder(assembly: Any) -> None:
+def test_a_function_carries_only_its_own_folder_and_what_stands_beside_it(assembly: Any) -> None:
     for name in NAMES:
+        folders = (f"functions/{name}/", *(f"{folder}/" for folder in BESIDE.get(name, ())))
         key = assembly.function(name)[1]["Code"]["S3Key"].removesuffix(".zip")
         root = assembly.folder / f"asset.{key}"
         files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
-        assert all(file == "functions/__init__.py" or file.startswith(f"functions/{name}/") for file in files), files
+        assert all(file == "functions/__init__.py" or file.startswith(folders) for file in files), files
+        assert all(any(file.startswith(folder) for file in files) for folder in folders), files
         assert not [file for file in files if "__pycache__" in file]
 
 

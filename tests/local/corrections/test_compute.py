@@ -146,6 +146,9 @@ def test_its_machines_are_what_template_and_tags_say(aws: None) -> None:
         assert {"Key": "key", "Value": "value"} in volume["Tags"]
         told = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
         assert base64.b64decode(told) == b"#cloud-config"
+        interfaces = len(ec2.describe_network_interfaces()["NetworkInterfaces"])
+        ec2.terminate_instances(InstanceIds=[machine])
+        assert len(ec2.describe_network_interfaces()["NetworkInterfaces"]) == interfaces - 1
         with pytest.raises(ClientError, match="not a valid tag key"):
             fleet(ec2, place, "t3.small", mark="b", key="kubernetes.io/cluster/c")
 

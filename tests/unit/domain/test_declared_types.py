@@ -102,7 +102,7 @@ def test_kinds_that_are_not_built_are_listed_and_not_available():
     phase, reason, message = provider_state("terraform")
     assert (phase, reason) == ("Pending", "ProviderNotAvailable")
     assert "terraform" in message
-    assert provider_state("simulated") == ("Available", "", "")
+    assert [provider_state(kind) for kind in ("ec2", "simulated")] == [("Available", "", "")] * 2
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_types_of_ec2_come_from_its_catalogue_and_the_document_says_what_differs
     given = provider("ec2", {"name": "m6i.large", "maxCapacity": 3}, cloudAccount=1)
     assert kinds(given, built=True) == []
     (one,) = declared(given)
-    assert (one.name, one.max_capacity, one.phase, one.offerings) == ("m6i.large", 3, "Pending", None)
+    assert (one.name, one.max_capacity, one.phase, one.offerings) == ("m6i.large", 3, "Available", None)
 
 
 def test_ids_and_counters_follow_from_provider_and_name():

@@ -20,7 +20,7 @@ from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorize
 from stockyard.operations.delete_cluster import delete_cluster
 from stockyard.operations.every import every
 from stockyard.operations.join_machine import Invitation, join_machine
-from stockyard.operations.observe_cluster import BUSY_SECONDS, QUIET_SECONDS, Asked, observe
+from stockyard.operations.observe_cluster import Asked, observe
 from stockyard.ports import MachineIdentity
 from stockyard.ports.nodes import Machine, NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
@@ -134,7 +134,7 @@ def test_a_machine_joins_by_the_agent_and_is_drained_before_it_goes(yard: Yard) 
     assert rig.node("worker")["metadata"]["labels"]["stockyard.dev/claim"] == claim.id
     rig.add_pod("web-1", "worker")
     yard.meanwhile()
-    assert yard.asked == Asked((), QUIET_SECONDS)
+    assert yard.asked == Asked((), nodes.services.rules.agent_quiet_seconds)
     nodes.delete(claim)
     assert nodes.relay() == ["gone"]
     assert rig.pods("worker") == []
@@ -196,6 +196,7 @@ def test_only_the_recorded_machine_is_told_how_to_join(yard: Yard) -> None:
     yard.meanwhile()
     first = yard.boot(nodes.now(claim))
     assert first is not None
+    assert first.endpoint == yard.cluster.endpoint != ""
     assert join_machine(nodes.services, KEY, claim.id, PROOF) == first, "an answer may be lost"
     with pytest.raises(Denied):
         yard.rig.kube.join(first.token[:-1] + "0", node("stranger"))
@@ -232,7 +233,7 @@ def test_a_post_that_comes_late_changes_nothing(yard: Yard) -> None:
     _until_registering(yard, claim)
     yard.meanwhile()
     assert yard.asked is not None
-    assert yard.asked.interval_seconds == BUSY_SECONDS
+    assert yard.asked.interval_seconds == nodes.services.rules.agent_busy_seconds
     (command,) = yard.asked.commands
     post = {
         "sequence": 1, "observed_at": "2026-01-01T00:00:00Z", "agent_version": "1", "kubernetes_version": "v1",
@@ -244,6 +245,26 @@ def test_a_post_that_comes_late_changes_nothing(yard: Yard) -> None:
     yard.prove(nodes.now(claim).machine_id)  # type: ignore[attr-defined]
     with pytest.raises(RequestInProgress):
         join_machine(nodes.services, KEY, claim.id, PROOF)
+
+
+def test_a_cluster_that_is_gone_leaves_no_fact_of_its_agent(yard: Yard, world: World) -> None:
+    yard.meanwhile()
+    assert [fact.id for fact in every(yard.nodes.services.store, Fact) if fact.id.startswith(yard.cluster.id)]
+    delete_cluster(yard.nodes.services, yard.cluster.id, "user:ann")
+    assert world.drive(world.cluster(yard.cluster), "delete_cluster") == "gone"
+    assert [fact.id for fact in every(yard.nodes.services.store, Fact) if fact.id.startswith(yard.cluster.id)] == []
+
+
+def test_a_cluster_that_is_being_made_is_heard_and_asks_often(yard: Yard) -> None:
+    store = yard.nodes.services.store
+    cluster = replace(yard.cluster, status="preparing")
+    seen = {
+        "sequence": 1, "observed_at": "2026-01-01T00:00:00Z", "agent_version": "1", "kubernetes_version": "v1",
+        "nodes": [], "ca_hash": "sha256:" + "0" * 64, "results": [],
+    }  # fmt: skip
+    asked = observe(yard.nodes.services, yard.nodes.registry.in_hand, KEY, cluster, seen)
+    assert asked == Asked((), yard.nodes.services.rules.agent_busy_seconds)
+    assert store.get(Fact, f"{cluster.id}/observed") is not None
 
 
 def test_nodes_of_a_cluster_that_goes_are_not_drained(yard: Yard, world: World) -> None:

@@ -38,10 +38,12 @@ def test_each_rule_in_its_order(kind):
         "resources": {"cpu": 2000},
         "provider": "p",
         "allowed": ("p.*",),
+        "out_of_reach": frozenset({"p"}),
     }
     state = State(refused=frozenset({("p.x", "on-demand", "a")}))
     mends = [
         {"name": "p.x"},
+        {"claim": {"out_of_reach": frozenset()}},
         {"claim": {"allowed": None}},
         {"available": True},
         {"size": "4"},

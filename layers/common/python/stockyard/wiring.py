@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stockyard.operations.reap import Reaper
     from stockyard.operations.refresh_catalog import CatalogRefresh
     from stockyard.operations.relay_outbox import Relay
-    from stockyard.operations.wake_scheduler import Scheduler
+    from stockyard.operations.wake_scheduler import Changes, Scheduler
     from stockyard.ports.nodes import NodeSource, Scarcity
 
 T = TypeVar("T")
@@ -202,9 +202,24 @@ def _simulated_source() -> NodeSource:
     return SimulatedNodes(lambda tenant: registry().store(tenant))
 
 
+def _ec2_source() -> NodeSource:
+    import boto3
+
+    from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+
+    chosen = configuration()
+    config = Ec2NodesConfig(
+        name_prefix=chosen.name_prefix,
+        kubernetes_version=chosen.kubernetes_version,
+        api_url=chosen.api_url,
+        visibility_seconds=chosen.visibility_seconds,
+    )
+    return Ec2Nodes(config, boto3.Session, prices().region)
+
+
 @cache
 def _sources() -> Mapping[str, NodeSource]:
-    return Lazy({"simulated": _simulated_source})
+    return Lazy({"ec2": _ec2_source, "simulated": _simulated_source})
 
 
 @cache
@@ -238,6 +253,8 @@ def rules() -> Rules:
         report_only=chosen.report_only,
         launch_seconds=chosen.launch_seconds,
         register_seconds=chosen.register_seconds,
+        agent_busy_seconds=chosen.agent_busy_seconds,
+        agent_quiet_seconds=chosen.agent_quiet_seconds,
     )
 
 
@@ -305,6 +322,28 @@ def claims_of(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, NodeClaim
             if isinstance(claim, NodeClaim) and claim.due_at is not None:
                 found.append((tenant, claim))
     return found
+
+
+def changes_of(records: Iterable[Mapping[str, Any]]) -> Changes:
+    """What of these stream records may let other claims be placed, and which providers were changed."""
+    from stockyard.operations.allowed_types import ID as ALLOWED
+    from stockyard.operations.wake_scheduler import Changes
+
+    roomier: set[str] = set()
+    providers: set[tuple[str, str]] = set()
+    for record in records:
+        image = record.get("dynamodb", {}).get("NewImage") or {}
+        given = {name: image.get(name, {}).get("S", "") for name in ("kind", "tenant", "sk", "moved", "status")}
+        makes_room = (
+            (given["kind"] == "Counter" and given["sk"].startswith("capacity/") and given["moved"] == "down")
+            or (given["kind"] == "Cluster" and given["status"] == "ready")
+            or (given["kind"] == "Fact" and given["sk"] == ALLOWED)
+        )
+        if given["kind"] == "NodeProvider" and record.get("eventName") != "INSERT":
+            providers.add((given["tenant"], given["sk"]))
+        if makes_room or given["kind"] == "NodeProvider":
+            roomier.add(given["tenant"])
+    return Changes(frozenset(roomier), frozenset(providers))
 
 
 def outbox_of(record: Mapping[str, Any]) -> tuple[str, Outbox] | None:

@@ -26,7 +26,7 @@ from stockyard.domain.node_types import (
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE
 
-BUILT = frozenset({"simulated"})
+BUILT = frozenset({"ec2", "simulated"})
 """Kinds of providers whose nodes can join. The others are stored, and their claims wait."""
 NOT_AVAILABLE, RESOURCES_UNKNOWN = "ProviderNotAvailable", "ResourcesUnknown"
 FIXED = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
@@ -80,6 +80,13 @@ def declared(provider: NodeProvider) -> list[DeclaredType]:
     """Every node type of the document, in its order. Of EC2: those whose facts differ from the catalogue's."""
     block = block_of(provider)
     return [_declared(provider, block, entry) for entry in block.get("nodeTypes") or ()]
+
+
+def declared_type(provider: NodeProvider, name: str) -> DeclaredType | None:
+    """The node type of that bare name, if the document has it."""
+    block = block_of(provider)
+    entry = next((one for one in block.get("nodeTypes") or () if one["name"] == name), None)
+    return None if entry is None else _declared(provider, block, entry)
 
 
 def kinds(provider: NodeProvider, *, built: bool) -> list[NodeKind]:

@@ -15,11 +15,13 @@ from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import State, Wanted
 from stockyard.scheduling.order import Row, cheapest_first, row_of
 
-PROVIDER, NOT_ALLOWED, UNAVAILABLE, REQUIREMENT = "Provider", "NotAllowed", "Unavailable", "Requirement"
+PROVIDER, OUT_OF_REACH, NOT_ALLOWED = "Provider", "OutOfReach", "NotAllowed"
+UNAVAILABLE, REQUIREMENT = "Unavailable", "Requirement"
 EXTENDED, RESOURCE, OFFERING = "ExtendedResource", "Resource", "Offering"
 FULL, REFUSED, MIN_VALUES = "Full", "RefusedRecently", "MinValues"
 RULES = (
     PROVIDER,
+    OUT_OF_REACH,
     NOT_ALLOWED,
     UNAVAILABLE,
     REQUIREMENT,
@@ -33,6 +35,7 @@ RULES = (
 """The order in which rules are tried. Within a rule: requirements as the claim lists them, resources by name."""
 _SENTENCES: Mapping[str, str] = {
     PROVIDER: "of another provider",
+    OUT_OF_REACH: "that could not reach the cluster",
     NOT_ALLOWED: "not among the allowed node types",
     UNAVAILABLE: "not available",
     REQUIREMENT: "without a value of {} as asked",
@@ -121,6 +124,8 @@ def _ruled_out(
     """The first rule against ``kind``, else its ways to get a node, each with the zones that are left."""
     if wanted.provider not in (None, kind.provider):
         return _Ruled(PROVIDER, "", f"it is of {kind.provider}, the claim asks for {wanted.provider}")
+    if kind.provider in wanted.out_of_reach:
+        return _Ruled(OUT_OF_REACH, "", f"machines of {kind.provider} could not reach the cluster")
     if wanted.allowed is not None and not {kind.name, f"{kind.provider}.*"} & set(wanted.allowed):
         return _Ruled(NOT_ALLOWED, "", "it is not among the allowed node types")
     if not kind.available:

@@ -17,13 +17,14 @@ class Wanted:
     """What one claim asks for. ``resources`` (desiredCapacity) are thousandths of a unit.
 
     ``allowed`` are names of node types or ``provider.*``: None allows all, an empty one none. Without a ``provider``
-    the cheapest of all is taken.
+    the cheapest of all is taken. ``out_of_reach`` are providers whose machines could not reach the claim's cluster.
     """
 
     requirements: Requirements = field(default_factory=Requirements)
     resources: Mapping[str, int] = field(default_factory=dict)
     provider: str | None = None
     allowed: tuple[str, ...] | None = None
+    out_of_reach: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class _Pass:
         left = self._open & self._resources(wanted.resources)
         if wanted.allowed is not None:
             left &= self._allowing(wanted.allowed)
+        if wanted.out_of_reach:
+            left &= rules.in_reach(self._table, wanted.out_of_reach)
         where: Requirement | None = None
         counted: list[tuple[str, Requirement]] | None = None
         for key, asked in wanted.requirements.items():

@@ -25,6 +25,7 @@ class Reader:
         resources: Mapping[str, str | float] | None = None,
         provider: str | None = None,
         allowed: Iterable[str] | None = None,
+        out_of_reach: frozenset[str] = frozenset(),
     ) -> Wanted:
         """One claim from its selector entries and quantities. Raises ``ValueError`` that names the key."""
         return Wanted(
@@ -32,6 +33,7 @@ class Reader:
             {name: self._milli(name, quantity) for name, quantity in (resources or {}).items()},
             provider,
             None if allowed is None else tuple(allowed),
+            out_of_reach,
         )
 
     def _milli(self, name: str, quantity: str | float) -> int:

@@ -16,6 +16,14 @@ Refusal = tuple[str, str, str]
 _WILDCARD = ".*"
 
 
+def in_reach(table: Table, providers: Iterable[str]) -> int:
+    """OutOfReach: rows of all providers but these."""
+    found = table.every
+    for provider in providers:
+        found &= ~table.providers.get(provider, 0)
+    return found
+
+
 def allowed(table: Table, entries: Iterable[str]) -> int:
     """NotAllowed: rows of the kinds that are named, or whose provider is, as ``provider.*``."""
     found = 0

@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from base64 import b64decode
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from agent import manifest
 from stockyard.providers.aws import on_machine
 from stockyard.providers.clusters.ec2 import user_data
 
@@ -93,6 +95,7 @@ def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[s
     assert f"ExecStart={user_data.START_PATH} 1.34 {user_data.CNI}" in unit
     start = files[user_data.START_PATH]["content"]
     assert f"python3 {user_data.SCRIPT_PATH} bootstrap" in start
+    assert f"python3 {user_data.SCRIPT_PATH} agent" in start
     assert f"python3 {user_data.SCRIPT_PATH} ready" in start
     commands = yaml.safe_load(rendered)["runcmd"]
     assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
@@ -184,6 +187,59 @@ def test_the_machine_proves_itself_then_reports(
     assert seen[-2][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
     assert seen[-1][2]["Authorization"] == "Bearer jwt"
     assert json.loads(seen[-1][3]) == {"kubeconfig": "kind: Config", "certificate_authority": "UEVN"}
+
+
+def test_the_agents_manifest_has_its_secret_right_after_the_namespace(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = json.loads(files[user_data.CONFIG_PATH]["content"])
+    client = {"client_id": "c", "client_secret": "s3cret", "token_url": "https://id.example.test/token"}
+    (tmp_path / "state" / "client.json").write_text(json.dumps(client))
+    url = "https://api.example.test/v1/clusters/clu_01KDVJXQ80000000000000000A/agent"
+    objects = manifest.documents(manifest.Settings("https://api.example.test", "clu_1", client["token_url"]))
+    seen: list[tuple[str, str, dict[str, str], bytes]] = []
+
+    def fetch(method: str, address: str, headers: Any = None, body: bytes | None = None) -> str:
+        seen.append((method, address, headers or {}, body or b""))
+        answers = {
+            client["token_url"]: {"access_token": f"jwt-{len(seen)}"},
+            url: {"apiVersion": "v1", "kind": "List", "items": objects},
+        }
+        return json.dumps(answers[address])
+
+    monkeypatch.setattr(machine, "fetch", fetch)
+    machine.agent(told)
+    assert seen[0][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
+    assert seen[1] == ("GET", url, {"Authorization": "Bearer jwt-1"}, b"")
+    path = tmp_path / "state" / "agent.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    found = json.loads(path.read_text())
+    assert (found["apiVersion"], found["kind"]) == ("v1", "List")
+    namespace, secret, *rest = found["items"]
+    assert [namespace, *rest] == json.loads(json.dumps(objects))
+    assert secret["metadata"] == {"name": manifest.SECRET, "namespace": manifest.NAMESPACE}
+    assert {name: b64decode(text).decode() for name, text in secret["data"].items()} == {
+        "client_id": "c",
+        "client_secret": "s3cret",
+    }
+    first = path.read_text()
+    machine.agent(told)
+    assert path.read_text() == first, "a second start writes the same"
+
+
+def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[str, Any]) -> None:
+    lines = files[user_data.START_PATH]["content"].splitlines()
+    apply = "again kubectl apply --server-side --force-conflicts -f /etc/stockyard/agent.json"
+    wanted = [
+        "    kubeadm init --config /etc/stockyard/kubeadm.yaml",
+        'again kubectl apply -f "$cni"',
+        f"python3 {user_data.SCRIPT_PATH} agent",
+        apply,
+        "rm -f /etc/stockyard/agent.json",
+        f"python3 {user_data.SCRIPT_PATH} ready",
+    ]
+    places = [lines.index(line) for line in wanted]
+    assert places == sorted(places)
 
 
 def test_nobody_becomes_administrator_when_no_person_asked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, StringConstraints
 
@@ -34,6 +34,14 @@ class BootstrapAnswer(View):
     client_secret: str
     token_url: str
     endpoint: str
+
+
+class AgentManifest(View):
+    """A ``List`` of Kubernetes objects as ``kubectl apply -f`` takes it. There is no secret in it."""
+
+    api_version: Literal["v1"] = Field("v1", alias="apiVersion")
+    kind: Literal["List"] = "List"
+    items: list[dict[str, Any]]
 
 
 class Accepted(View):

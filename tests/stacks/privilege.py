@@ -1,0 +1,87 @@
+"""What the run in :mod:`tests.stacks.privilege_run` need not use of what is granted, and how policies are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stacks.permissions import BY_THE_PLATFORM
+
+UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"
+SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
+NO_PRICING = "the local cloud has no Pricing API, so the run ends before it; the catalogue's own tests do it"
+UNUSED: Mapping[tuple[str, str], str] = {
+    ("clusters", "Table dynamodb:DeleteItem"): UNDO,
+    ("requests", "Table dynamodb:DeleteItem"): UNDO,
+    ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
+    ("reaper", "ClusterSecrets secretsmanager:DeleteSecret"): SWEEP,
+    ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "Table dynamodb:DeleteItem"): SWEEP,
+    ("reaper", "Table dynamodb:PutItem"): SWEEP,
+    ("reaper", "Table dynamodb:UpdateItem"): SWEEP,
+    ("catalog", "Table dynamodb:PutItem"): NO_PRICING,
+}
+"""(function, granted action that this run need not use) -> when it is used."""
+LEFT = "removes what the cluster's own controllers made; here no cluster really runs, the provider's tests do it"
+UNUSED_BY_TENANT: Mapping[str, str] = {
+    "ChangeOurs ec2:DeleteVolume": "a volume outlives its instance when the call to end it was cut off",
+    "ChangeOurs ec2:RevokeSecurityGroupIngress": LEFT,
+    "RemoveLeftoversBalancers ec2:DeleteSecurityGroup": LEFT,
+    "RemoveLeftoversBalancers elasticloadbalancing:DeleteLoadBalancer": LEFT,
+    "RemoveLeftoversBalancers elasticloadbalancing:DeleteTargetGroup": LEFT,
+    "RemoveLeftoversEbs ec2:DeleteVolume": LEFT,
+    "RemoveLeftoversServices ec2:DeleteSecurityGroup": LEFT,
+    "RemoveLeftoversServices elasticloadbalancing:DeleteLoadBalancer": LEFT,
+    "RemoveLeftoversServices elasticloadbalancing:DeleteTargetGroup": LEFT,
+    "Roles iam:DetachRolePolicy": "a person or a tool of the tenant has attached a policy to the node role",
+}
+"""Granted action of the tenant's role that this run need not use -> when it is used."""
+WIDE_FOR_TENANTS: Mapping[str, str] = {
+    "Read": "The Describe actions and IAM's lists know no resource; they are what the sweep finds our things by",
+    "NodesMayRead": "The boundary of the node role: the Describe actions that its policy has",
+    "ReadTheMachine": "The node role: a kubelet reads the machine that it runs on by Describe actions",
+}
+"""Statement in a tenant's account -> why its resource is ``*``."""
+
+
+class Attributes(dict[str, str]):
+    """Every attribute of a resource; which value it has does not matter here."""
+
+    def __init__(self, logical: str) -> None:
+        super().__init__()
+        self._logical = logical
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __getitem__(self, name: str) -> str:
+        return f"{self._logical}.{name}"
+
+
+def resolved(value: Any) -> Any:
+    """A value of a template with the partition filled in."""
+    if isinstance(value, dict):
+        return resolved(value["Fn::Sub"]) if "Fn::Sub" in value else {k: resolved(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [resolved(one) for one in value]
+    return value.replace("${AWS::Partition}", "aws") if isinstance(value, str) else value
+
+
+def listed(statements: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each statement with lists, where a policy may spell a single value without one."""
+
+    def many(value: Any) -> list[Any]:
+        return value if isinstance(value, list) else [value]
+
+    return [{**one, "Action": many(one["Action"]), "Resource": many(one["Resource"])} for one in statements]
+
+
+def grants(statements: Iterable[Mapping[str, Any]]) -> set[str]:
+    """``statement action`` of each that is allowed to our own code."""
+    return {
+        f"{one['Sid']} {action}"
+        for one in statements
+        if one["Effect"] == "Allow" and one["Sid"] not in BY_THE_PLATFORM
+        for action in one["Action"]
+    }

@@ -1,0 +1,165 @@
+"""A run of the local cloud that lets every function do all its kinds of work, for the tests of permissions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from stacks.names import Names
+
+if TYPE_CHECKING:
+    from local.serving import Served
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
+
+
+def everything_once(served: Served) -> list[dict[str, Any]]:
+    """Do it all; every AWS call of our functions so far."""
+    body = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    first = served.call("POST", "/v1/clusters", {**body, "name": "privilege"})
+    assert first.status == 202, first.text
+    assert served.operation(first.body["operation_id"])["status"] == "succeeded"
+    one = f"/v1/clusters/{first.body['id']}"
+    second = _second_account(served)
+    etag = {"If-Match": served.call("GET", one).headers["etag"]}
+    assert served.call("PATCH", one, {"description": "changed"}, headers=etag).status == 200
+    for path in ("", "/tree", "/kubeconfig", "/kubeconfig?static=true", "/client-secret"):
+        assert served.call("GET", one + path).status == 200, path
+    for path in ("operations", "events", "audit", "quotas", "prices", "clusters", "cloud-accounts"):
+        answer = served.call("GET", f"/v1/{path}?page_size=1")
+        assert answer.status == 200, path
+        if answer.body["next_page_token"]:
+            more = f"/v1/{path}?page_size=1&page_token={answer.body['next_page_token']}"
+            assert served.call("GET", more).status == 200, path
+    assert served.call("POST", "/v1/cloud-accounts/1/verify").status == 200
+    assert served.call("DELETE", second).status in (202, 204)
+    _quota_and_report(served, one)
+    _nodes(served, "privilege")
+    _instances(served, "privilege")
+    _events(served, body)
+    for function in ("relay", "reaper", "catalog"):
+        answer = served.aws("lambda").invoke(FunctionName=Names("dev").function(function), Payload=b"{}")
+        text = answer["Payload"].read().decode()
+        assert "FunctionError" not in answer or function == "catalog", text  # no Pricing API: see NO_PRICING
+    deletion = served.call("DELETE", one)
+    assert served.operation(deletion.body["id"])["status"] == "succeeded"
+    return served.calls
+
+
+class Good:
+    """Calls that have to succeed; the body of the answer."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        named = {key.replace("_", "-"): value for key, value in headers.items()}
+        answer = self._served.call(method, f"/v1/{path}", body, headers=named)
+        assert answer.status in (200, 201, 202), (path, answer.text)
+        return answer.body
+
+    def ended(self, operation: str) -> None:
+        """Wait until the operation has succeeded."""
+        found = self._served.operation(operation)
+        assert found["status"] == "succeeded", found["error"]
+
+
+def _second_account(served: Served) -> str:
+    """Registered and changed; its path."""
+    role = f"arn:aws:iam::{ACME_ACCOUNT}:role/nobody"
+    document = {"provider": "aws", "name": "second", "attributes": {"role_arn": role}}
+    made = served.call("POST", "/v1/cloud-accounts", document)
+    assert made.status == 201, made.text
+    path = f"/v1/cloud-accounts/{made.body['id']}"
+    etag = {"If-Match": made.headers["etag"]}
+    assert served.call("PATCH", path, {"description": "changed"}, headers=etag).status == 200
+    return str(path)
+
+
+def _nodes(served: Served, cluster: str) -> None:
+    """A provider, its types, a claim that becomes a node and is given back, and the same by manifests."""
+
+    good = Good(served)
+    kind = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "maxCapacity": 3}
+    good("POST", "node-providers", {"name": "lab", "kind": "simulated", "spec": {"nodeTypes": [kind]}})
+    good("PATCH", "node-providers/lab", {"properties": {"team": "a"}}, If_Match='"1"')
+    claim = good("POST", "node-claims", {"name": "one", "cluster": cluster})
+    assert served.operation(claim["operation_id"])["status"] == "succeeded"
+    claim = good("GET", "node-claims/one")
+    good("PATCH", "node-claims/one", {"labels": {"a": "b"}}, If_Match=f'"{claim["version"]}"')
+    manifest = good("GET", "node-claims/one?form=manifest")
+    for path in ("node-claims/one/explanation", "node-providers/lab", "node-types/small", "allowed-node-types"):
+        good("GET", path)
+    # one that nothing was ever made for, and a provider that nobody uses
+    spare = {"name": "spare", "kind": "simulated", "spec": {"nodeTypes": [kind]}}
+    good("POST", "node-providers", spare)
+    good("POST", "node-claims", {"name": "big", "cluster": cluster, "resources": {"cpu": "64"}})
+    for path in ("node-claims", "node-types", "node-providers"):
+        more = good("GET", f"{path}?page_size=1")["next_page_token"]
+        good("GET", f"{path}?page_size=1&page_token={more}")
+    for path in ("node-claims/big", "node-providers/spare"):
+        good("DELETE", path)
+    provider = good("GET", "node-providers/lab?form=manifest")
+    for labels in ({}, {"a": "c"}):
+        manifest["metadata"]["labels"] = labels
+        second = {**manifest, "metadata": {"name": "two"}, "spec": {**manifest["spec"], "type": "lab.small"}}
+        good("POST", "apply", [provider, manifest, second])
+        provider["metadata"]["labels"] = {"d": "e"}
+    environments = good("GET", "node-environments")["items"]
+    for environment in environments[:1]:
+        good("GET", f"node-environments/{environment['id']}")
+    for name in ("two", "one"):
+        assert served.operation(good("DELETE", f"node-claims/{name}")["id"])["status"] == "succeeded"
+    assert good("GET", "node-claims")["items"] == []
+
+
+def _instances(served: Served, cluster: str) -> None:
+    """Claims that EC2 serves, on demand and for spot: an instance joins, is switched off and on, rebooted and ended."""
+    good = Good(served)
+    block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"], "capacityTypes": ["on-demand", "spot"]}
+    good("POST", "node-providers", {"name": "aws", "kind": "ec2", "spec": block})
+    made = []
+    for name, wanted in (("instance", "on-demand"), ("spot", "spot")):
+        asked = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [wanted]}]
+        wish = {"name": name, "cluster": cluster, "provider": "aws", "requirements": asked}
+        made.append(good("POST", "node-claims", wish))
+    for claim in made:
+        good.ended(claim["operation_id"])
+    for state in ("Off", "On", "Reboot"):
+        good.ended(good("POST", "node-claims/instance/power", {"state": state})["operation_id"])
+    for claim in made:
+        good.ended(good("DELETE", f"node-claims/{claim['id']}")["id"])
+
+
+def _quota_and_report(served: Served, cluster: str) -> None:
+    """A quota of its own, and the machine's report a second time."""
+    quota = served.call("GET", "/v1/quotas").body["items"][0]
+    headers = {"If-Match": f'"{quota["version"]}"', "X-Stockyard-Tenant": "acme"}
+    path, limit = f"/v1/quotas/{quota['name']}", {"limit": quota["limit"]}
+    answer = served.call("PUT", path, limit, headers=headers, token="STOCKYARD_TOKEN_PLATFORM")
+    assert answer.status == 200, answer.text
+    client = served.call("GET", f"{cluster}/client-secret").body
+    token = served.client_token(client["client_id"], client["client_secret"])
+    report = {"kubeconfig": "again", "certificate_authority": "again"}
+    assert served.call("POST", f"{cluster}/ready", report, token=token).status == 202
+
+
+def _events(served: Served, body: dict[str, Any]) -> None:
+    """A creation by an event, and a deletion by another while it runs."""
+    client = served.aws("events", ACME_ACCOUNT)
+    bus = f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/{Names('dev').bus}"
+
+    def send(kind: str, detail: dict[str, Any]) -> None:
+        entry = {"Source": "stockyard.request", "DetailType": kind, "Detail": json.dumps(detail), "EventBusName": bus}
+        assert client.put_events(Entries=[entry])["FailedEntryCount"] == 0
+
+    def named() -> dict[str, Any] | None:
+        items = served.call("GET", "/v1/clusters").body["items"]
+        return next((one for one in items if one["name"] == "by-event"), None)
+
+    send("CreateCluster", {"body": {**body, "name": "by-event"}})
+    made = served.wait("the cluster of the event", named)
+    send("DeleteCluster", {"cluster": made["id"]})
+    served.wait("its deletion", lambda: named() is None)
