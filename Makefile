@@ -56,6 +56,7 @@ synth: $(STAMP)  ## Synthesize the stacks into cdk.out (no Node, Docker or AWS c
 bench: $(STAMP)  ## Benchmarks: one JSON line each
 	@$(BIN)/python -m benchmarks.cold_start
 	@$(BIN)/python -m benchmarks.claims
+	@$(BIN)/python -m benchmarks.node_claims
 
 cost: $(STAMP)  ## What a stage costs idle and per cluster
 	@$(BIN)/python -m benchmarks.cost
