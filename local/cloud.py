@@ -25,6 +25,7 @@ from local.functions import Definition, Functions
 from local.gateway import Bucket, Gateway
 from local.identity import IdentityServer
 from local.keycloak import KeycloakServer, Unavailable
+from local.kubernetes import Clusters
 from local.machines import Machines
 from local.template import synthesized
 from local.vdeployer import VDeployer
@@ -32,6 +33,8 @@ from local.vdeployer import VDeployer
 ROOT = Path(__file__).resolve().parents[1]
 SCALE = 0.02
 """A minute of waiting takes 1.2 seconds."""
+WORKERS = {"scheduler": 16}
+"""Processes that a function may have, where four are too few: only many schedulers get in each other's way."""
 TENANT_ROLE = "stockyard-tenant"
 KEY_PAIR = "my-key"
 SERVICE_CLIENT = "stockyard-service"
@@ -81,6 +84,7 @@ class LocalCloud:
         self.aws: Aws
         self.gateway: Gateway
         self.vdeployer: VDeployer
+        self.clusters: Clusters
         self.machines: Machines
         self.environment: dict[str, str] = {}
 
@@ -122,10 +126,7 @@ class LocalCloud:
         self._seed_secrets(own)
         self._define(deployment)
         self._listen(deployment)
-        log = self.home / "logs" / "machines.log"
-        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, log, self._plan.machines)
-        self._stack.callback(self.machines.close)
-        self.machines.start()
+        self._start_machines(self.home / "logs")
         throttle = deployment.throttle if self._limits else None
         self.gateway.serve(deployment.routes, Bucket(*throttle) if throttle else None)
         self._say("registering the tenant's account")
@@ -168,6 +169,15 @@ class LocalCloud:
             self.identity.start()
         except Unavailable as reason:
             raise StartError(f"Keycloak: {reason}") from None
+
+    def _start_machines(self, logs: Path) -> None:
+        self.clusters = Clusters(logs / "agents.log")
+        self._stack.callback(self.clusters.close)
+        self.clusters.start()
+        accounts = (ACME_ACCOUNT, GLOBEX_ACCOUNT)
+        self.machines = Machines(accounts, REGION, logs / "machines.log", self.clusters, self._plan.machines)
+        self._stack.callback(self.machines.close)
+        self.machines.start()
 
     def _service_token(self, header: str) -> bool:
         try:
@@ -222,6 +232,9 @@ class LocalCloud:
             "STOCKYARD_EVENT_TENANTS": json.dumps({ACME_ACCOUNT: "acme", GLOBEX_ACCOUNT: "globex"}),
             "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
             "STOCKYARD_WORKER_SECONDS": str(math.ceil(120 * self._scale)),
+            # Agents keep real time, so they are told to come soon.
+            "STOCKYARD_AGENT_BUSY_SECONDS": str(math.ceil(10 * self._scale)),
+            "STOCKYARD_AGENT_QUIET_SECONDS": str(math.ceil(60 * self._scale)),
         }
         for name, found in deployment.functions.items():
             keys = service_session(deployment.roles[name], "lambda.amazonaws.com", name, REGION)
@@ -232,7 +245,10 @@ class LocalCloud:
                 "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
                 "AWS_SESSION_TOKEN": keys["Token"],
             }
-            self.functions.define(Definition(name, found.handler, found.arn, environment, found.timeout, found.memory))
+            workers = WORKERS.get(found.handler.split(".")[1], 4)
+            self.functions.define(
+                Definition(name, found.handler, found.arn, environment, found.timeout, found.memory, workers)
+            )
 
     def _listen(self, deployment: Deployment) -> None:
         own = self.aws.keys(OWN_ACCOUNT, "events")

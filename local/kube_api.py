@@ -12,7 +12,8 @@ import copy
 import json
 import ssl
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -106,6 +107,12 @@ class KubeApi:
         with self._lock:
             for document in documents:
                 kube_apply.apply(self.store, key_of(document), document, "administrator", force=True)
+
+    @contextmanager
+    def held(self) -> Iterator[KubeStore]:
+        """The objects, while no request is carried out."""
+        with self._lock:
+            yield self.store
 
     def join(self, token: str, node: Mapping[str, Any]) -> Object:
         """What kubeadm does: a node registers with a bootstrap token. Raises ``Denied`` 401 when it is not good."""

@@ -52,6 +52,9 @@ class StageConfig:
     """How long a node's machine may take to be made."""
     register_seconds: int = 900
     """How long its node may then take to join."""
+    agent_busy_seconds: int = 10
+    agent_quiet_seconds: int = 60
+    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
     alarm_topic_arn: str = ""
     """SNS topic that alarms notify; empty: they only show."""
     network: Network | None = None
@@ -163,7 +166,8 @@ CHECKS: dict[str, Check] = {
     "region": _pattern(r"([a-z]{2}(-[a-z]+)+-\d)?", "an AWS region"),
     # The node role's name is {prefix}-{client_id}-node-role; IAM allows 64, a client_id has up to 46.
     "name_prefix": _pattern(r"[a-z][a-z0-9]{0,6}", "1 to 7 lower-case letters and digits that start with a letter"),
-    "kubernetes_version": _pattern(r"1\.\d{1,2}", "a Kubernetes minor such as 1.34"),
+    # The agent's admission policy needs 1.30.
+    "kubernetes_version": _pattern(r"1\.[3-9]\d", "a Kubernetes minor such as 1.34, at least 1.30"),
     "vdeployer_url_template": _url_template,
     "event_tenants": _event_tenants,
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
@@ -177,6 +181,8 @@ CHECKS: dict[str, Check] = {
     "report_only": _truth,
     "launch_seconds": _whole(30, 3600),
     "register_seconds": _whole(60, 7200),
+    "agent_busy_seconds": _whole(1, 3600),
+    "agent_quiet_seconds": _whole(1, 3600),
     "alarm_topic_arn": _pattern(r"(arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:\S+)?", "the ARN of an SNS topic"),
     "network": _network,
 }

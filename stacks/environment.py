@@ -57,6 +57,8 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "SWEEP_GRACE_SECONDS": str(config.sweep_grace_seconds),
         "LAUNCH_SECONDS": str(config.launch_seconds),
         "REGISTER_SECONDS": str(config.register_seconds),
+        "AGENT_BUSY_SECONDS": str(config.agent_busy_seconds),
+        "AGENT_QUIET_SECONDS": str(config.agent_quiet_seconds),
         "REPORT_ONLY": "true" if config.report_only else "false",
     }
     return {

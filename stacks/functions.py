@@ -102,6 +102,7 @@ ROUTES: Mapping[str, tuple[str, ...]] = {
     "machines": (
         "POST /v1/clusters/{id}/ready",
         "POST /v1/clusters/{id}/bootstrap",
+        "GET /v1/clusters/{id}/agent",
         "POST /v1/clusters/{id}/observations",
         "POST /v1/node-claims/{id}/join",
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.distribution import Units, longest_first
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = int(os.environ.get("STOCKYARD_SEED", "1"))
+settings.register_profile("stockyard", deadline=None)
+settings.load_profile("stockyard")
+"""Correctness is tested here, not speed: a busy machine must not fail a test."""
 FIGURE = "figure:"
 """A test hands in a figure with ``record_property("figure:<name>", value)``; any JSON value will do."""
 

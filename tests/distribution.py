@@ -37,6 +37,8 @@ SECONDS = {
     "tests/api/test_authorization.py": 35,
     "tests/api/test_tenants.py": 35,
     "tests/api/test_nodes.py": 30,
+    "tests/api/test_own_claims.py": 25,
+    "tests/api/test_waking.py": 25,
     "tests/unit/agent/test_crashes.py": 22,
     "tests/workflows/test_crash_judge.py": 20,
     "tests/contracts/test_cluster_provider.py": 20,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stockyard import wiring
 from stockyard.domain import ids
 from stockyard.domain.records import AuditRecord, Cluster
@@ -10,7 +12,20 @@ from stockyard.edge.route import Door
 from stockyard.errors import IllegalTransition, NotFound
 from stockyard.operations.advance import find
 
+if TYPE_CHECKING:
+    from stockyard.operations.services import Services
+
 door = Door("machines", audit=lambda caller, record: wiring.audit(caller.tenant, record))
+
+
+def _own(services: Services, request: Request, otherwise: str) -> Cluster:
+    """The caller's own cluster, ``NotFound`` for any other; ``IllegalTransition`` when it is not there to stay."""
+    cluster = find(services, request.params["id"])
+    if cluster.client_id != request.caller.client_id:
+        raise NotFound(f"There is no cluster {request.params['id']}.")
+    if cluster.status not in ("preparing", "ready"):
+        raise IllegalTransition(f"The cluster is {cluster.status}; {otherwise}.")
+    return cluster
 
 
 @door.route(
@@ -28,11 +43,7 @@ def ready(request: Request) -> Answer:
     from stockyard.operations.await_report import report_ready
 
     services = wiring.services(request.caller.tenant)
-    cluster = find(services, request.params["id"])
-    if cluster.client_id != request.caller.client_id:
-        raise NotFound(f"There is no cluster {request.params['id']}.")
-    if cluster.status not in ("preparing", "ready"):
-        raise IllegalTransition(f"The cluster is {cluster.status}; it waits for no report.")
+    cluster = _own(services, request, "it waits for no report")
     body = request.body
     report_ready(services, cluster, body.kubeconfig.get_secret_value(), body.certificate_authority)
     return Answer(202, {"status": "accepted"}, subject=cluster.id)
@@ -79,6 +90,26 @@ def bootstrap(request: Request) -> Answer:
 
 
 @door.route(
+    "GET",
+    "/v1/clusters/{id}/agent",
+    summary="The manifest that installs a cluster's agent",
+    action="GetAgent",
+    machine=True,
+    answers={200: "machines:AgentManifest"},
+    description="Only by the cluster's own client. The Secret with that client's credentials is made by the installer.",
+)
+def agent(request: Request) -> Answer:
+    """The objects in the order in which they have to be made."""
+    from agent import manifest
+
+    services = wiring.services(request.caller.tenant)
+    cluster = _own(services, request, "it needs no agent")
+    told = manifest.Settings(services.rules.api_url, cluster.id, services.rules.token_url)
+    body = {"apiVersion": "v1", "kind": "List", "items": manifest.documents(told)}
+    return Answer(200, body, subject=cluster.id)
+
+
+@door.route(
     "POST",
     "/v1/clusters/{id}/observations",
     summary="A cluster's agent says what it sees",
@@ -95,11 +126,7 @@ def observations(request: Request) -> Answer:
     from stockyard.operations.observe_cluster import observe
 
     services = wiring.services(request.caller.tenant)
-    cluster = find(services, request.params["id"])
-    if cluster.client_id != request.caller.client_id:
-        raise NotFound(f"There is no cluster {request.params['id']}.")
-    if cluster.status != "ready":
-        raise IllegalTransition(f"The cluster is {cluster.status}; its agent has nothing to say yet.")
+    cluster = _own(services, request, "its agent has nothing to say")
     seen = request.body.model_dump()
     asked = observe(services, wiring.registry().in_hand, wiring.page_key(), cluster, seen)
     commands = [command.document() for command in asked.commands]

@@ -45,8 +45,17 @@ class Layers(Construct):
         )
 
 
+BESIDE = {"machines": ("agent",)}
+"""Function -> folders that it needs besides its own: control planes fetch the agent from there."""
+
+
 def function_code(name: str) -> lambda_.Code:
     """Only ``functions/<name>``, kept under that path so that the import path is the same as in the repository."""
-    own = ["!functions", "!functions/__init__.py", f"!functions/{name}", f"!functions/{name}/**"]
+    folders = (f"functions/{name}", *BESIDE.get(name, ()))
+    own = [
+        "!functions",
+        "!functions/__init__.py",
+        *(one for folder in folders for one in (f"!{folder}", f"!{folder}/**")),
+    ]
     exclude = ["**", ".*", *own, *CACHES]
     return lambda_.Code.from_asset(str(ROOT), exclude=exclude, ignore_mode=IgnoreMode.GLOB)

@@ -139,7 +139,7 @@ BODIES: Mapping[str, Any] = {
     "POST /v1/cloud-accounts": {},
     "PUT /v1/quotas/{name}": {"limit": 20},
     "POST /v1/node-providers": {},
-    "POST /v1/node-claims": {},
+    "POST /v1/node-claims": {"cluster": UNKNOWN},
     "POST /v1/node-claims/{id}/power": {"state": "On"},
     "POST /v1/apply": {},
     "PUT /v1/allowed-node-types": {"allowed": None},

@@ -270,7 +270,7 @@ def test_what_exists_keeps_to_its_document_too(api, run, document, soaking, all_
         token=existing.token,
         config="".join(
             f'[[operations]]\ninclude-operation-id = "{name}"\nheaders = {{ Authorization = "Bearer {own}" }}\n'
-            for name in ("ReportReady", "PostObservations")
+            for name in ("ReportReady", "GetAgent", "PostObservations")
         ),
     )
     succeeded = {label for label, counts in statuses.items() if any(200 <= status < 300 for status in counts)}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from base64 import b64decode
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from local.aws import ACME_ACCOUNT
 
@@ -132,6 +137,67 @@ def test_events_are_in_order_and_audit_names_the_deeds(served: Served, cluster: 
         assert deeds.count(deed) == 1, deeds
 
 
+def observed(served: Served, cluster: str) -> dict[str, Any] | None:
+    """What the table keeps of the agent's last post."""
+    table = served.aws("dynamodb")
+    for page in table.get_paginator("scan").paginate(TableName=table.list_tables()["TableNames"][0]):
+        for item in page["Items"]:
+            if item["sk"]["S"].endswith(f"{cluster}/observed") and item["kind"] == {"S": "Fact"}:
+                return dict(json.loads(item["value"]["S"]))
+    return None
+
+
+def agents(cluster: str) -> list[int]:
+    """The processes of a cluster's agent on this machine."""
+    told = f"STOCKYARD_CLUSTER_ID={cluster}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if told in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue  # it has ended, or is another user's
+    return found
+
+
+def test_the_agent_s_manifest_is_for_the_cluster_s_own_client(served: Served, cluster: dict[str, Any]) -> None:
+    path = f"/v1/clusters/{cluster['id']}/agent"
+    secret = served.call("GET", f"/v1/clusters/{cluster['id']}/client-secret").body
+    own = served.client_token(secret["client_id"], secret["client_secret"])
+    answer = served.call("GET", path, token=own)
+    assert (answer.status, answer.body["apiVersion"], answer.body["kind"]) == (200, "v1", "List")
+    assert [one["kind"] for one in answer.body["items"]][:1] == ["Namespace"]
+    assert "Secret" not in {one["kind"] for one in answer.body["items"]}
+    assert secret["client_secret"] not in answer.text
+    deployment = next(one for one in answer.body["items"] if one["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    told = {one["name"]: one.get("value") for one in container["env"]}
+    assert told["STOCKYARD_API_URL"] == served.environment["STOCKYARD_URL"]
+    assert told["STOCKYARD_CLUSTER_ID"] == cluster["id"]
+    assert told["STOCKYARD_TOKEN_URL"] == f"{served.issuer}/protocol/openid-connect/token"
+    assert served.call("GET", f"/v1/clusters/{cluster['name']}/agent", token=own).body == answer.body
+    for person in ("STOCKYARD_TOKEN", "STOCKYARD_TOKEN_OTHER", "STOCKYARD_TOKEN_PLATFORM"):
+        assert served.call("GET", path, token=person).status == 403
+
+
+def test_the_agent_observes_the_cluster(served: Served, cluster: dict[str, Any]) -> None:
+    first = served.wait("the agent's post", lambda: observed(served, cluster["id"]))
+    assert (first["nodes"], first["agent_version"]) == (1, "1")
+    config = json.loads(served.call("GET", f"/v1/clusters/{cluster['id']}/kubeconfig").body["kubeconfig"])
+    authority = b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
+    key = x509.load_pem_x509_certificate(authority).public_key()
+    digest = hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
+    assert first["ca_hash"] == f"sha256:{digest}"
+
+    def later() -> bool:
+        now = observed(served, cluster["id"])
+        return now is not None and now["sequence"] > first["sequence"]
+
+    served.wait("the next post", later)
+    if Path("/proc/self/environ").exists():
+        assert len(agents(cluster["id"])) == 1
+
+
 def test_another_tenant_sees_nothing(served: Served, cluster: dict[str, Any]) -> None:
     for path in ("", "/tree", "/kubeconfig", "/client-secret"):
         answer = served.call("GET", f"/v1/clusters/{cluster['id']}{path}", token="STOCKYARD_TOKEN_OTHER")
@@ -159,6 +225,8 @@ def test_delete_leaves_nothing_and_frees_the_name(
     assert served.call("DELETE", f"/v1/clusters/{cluster['id']}").status == 404
     assert things(served) == before
     assert served.identity_clients(cluster["client_id"]) == []
+    served.wait("the agent's end", lambda: not agents(cluster["id"]), 30)
+    assert observed(served, cluster["id"]) is None
     listed = served.aws("secretsmanager").list_secrets()["SecretList"]
     assert [one["Name"] for one in listed if cluster["id"] in one["Name"]] == []
     assert served.call("POST", "/v1/clusters?dry_run=true", body(name="life")).status == 200

@@ -17,7 +17,8 @@ import pytest
 
 from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.cloud import ROOT, LocalCloud, StartError
-from local.machines import CONFIG, cloud_init_files
+from local.kube_store import Key
+from local.machine_programs import MACHINE_CONFIG, cloud_init_files
 
 EXAMPLE = json.loads((ROOT / "examples" / "aws-cluster.json").read_text())
 
@@ -96,15 +97,51 @@ def test_a_cluster_comes_up_and_goes_without_a_trace(cloud: LocalCloud) -> None:
     (reservation,) = ec2.describe_instances(Filters=names)["Reservations"]
     machine = reservation["Instances"][0]["InstanceId"]
     given = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
-    assert json.loads(cloud_init_files(given)[CONFIG])["creator"] == "local-user"
+    assert json.loads(cloud_init_files(given)[MACHINE_CONFIG])["creator"] == "local-user"
     assert cluster["client_id"] in {client for client, _ in cloud.vdeployer.deployed}
     assert left_in_the_tenants_account(cloud)
 
+    (agent,) = until(lambda: cloud.clusters.processes)
+    a_machine_joins_and_goes(cloud, cluster["client_id"])
     gone = cloud.call("DELETE", f"/v1/clusters/{cluster['id']}")
     assert ended(cloud, gone["operation_id"] if "operation_id" in gone else gone["id"])["status"] == "succeeded"
     with pytest.raises(StartError, match=": 404 "):
         cloud.call("GET", f"/v1/clusters/{cluster['id']}")
     assert left_in_the_tenants_account(cloud) == []
+    until(lambda: cloud.clusters.processes == [])
+    with pytest.raises(ProcessLookupError):
+        os.kill(agent, 0)
+
+
+def a_machine_joins_and_goes(cloud: LocalCloud, client_id: str) -> None:
+    """A claim's instance joins by its own program; off it is silent; given back, its node is deleted by the agent."""
+    (balancer,) = cloud.aws.client("elbv2", cloud.environment).describe_load_balancers()["LoadBalancers"]
+    nodes = cloud.clusters.at(f"{balancer['DNSName']}:6443").api
+
+    def node() -> Any:
+        with nodes.held() as store:
+            return store.objects.get(Key("", "nodes", "", "joins"))
+
+    def is_ready(status: str) -> Callable[[], bool]:
+        return lambda: node()["status"]["conditions"][0]["status"] == status
+
+    block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"]}
+    cloud.call("POST", "/v1/node-providers", {"name": "aws", "kind": "ec2", "spec": block})
+    wish = {"name": "joins", "cluster": "life", "provider": "aws"}
+    claim = cloud.call("POST", "/v1/node-claims", wish)
+    assert ended(cloud, claim["operation_id"])["status"] == "succeeded"
+    machine = cloud.call("GET", f"/v1/node-claims/{claim['id']}")["machine_id"]
+    assert node()["spec"]["providerID"].endswith(f"/{machine}")
+    assert node()["metadata"]["labels"]["stockyard.dev/claim"] == claim["id"]
+    assert node()["status"]["capacity"] == {"cpu": "2", "memory": "4096Mi", "pods": "110"}
+    ec2 = cloud.aws.client("ec2", cloud.environment)
+    ec2.stop_instances(InstanceIds=[machine])
+    until(is_ready("Unknown"))
+    ec2.start_instances(InstanceIds=[machine])
+    until(is_ready("True"))
+    gone = cloud.call("DELETE", f"/v1/node-claims/{claim['id']}")
+    assert ended(cloud, gone["id"])["status"] == "succeeded"
+    assert node() is None
 
 
 def test_an_event_of_the_tenants_account_asks_for_a_cluster(cloud: LocalCloud) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import queue
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from local.corrections.roles import AccessDenied
-from local.machines import Metadata, cloud_init_files
+from local.machine_programs import cloud_init_files
+from local.machines import Machine
+from local.metadata import Metadata, Told
 
 DOCUMENT = "#cloud-config\nwrite_files:\n  - path: /etc/a\n    content: |\n      line\n"
 
@@ -40,7 +43,7 @@ def get(url: str, method: str = "GET", token: str | None = None) -> tuple[int, s
 
 
 def test_metadata_needs_a_token_and_gives_the_roles_keys(metadata: Metadata) -> None:
-    metadata.add("i-1", "us-east-1", lambda: ("node-role", {"AccessKeyId": "ASIA"}))
+    metadata.add("i-1", Told("us-east-1", lambda: ("node-role", {"AccessKeyId": "ASIA"})))
     root = f"{metadata.url}/i-1/latest"
     assert get(f"{root}/meta-data/placement/region")[0] == 401
     _, token = get(f"{root}/api/token", "PUT")
@@ -51,10 +54,89 @@ def test_metadata_needs_a_token_and_gives_the_roles_keys(metadata: Metadata) -> 
     assert get(f"{metadata.url}/i-2/latest/meta-data/placement/region", token=token)[0] == 404
 
 
+def test_tags_are_told_to_an_instance_that_may_see_them(metadata: Metadata) -> None:
+    metadata.add("i-1", Told("us-east-1", dict, lambda: {"stockyard:resource": "ncl_1"}))  # type: ignore[arg-type]
+    metadata.add("i-2", Told("us-east-1", dict))  # type: ignore[arg-type]
+    _, token = get(f"{metadata.url}/i-1/latest/api/token", "PUT")
+    path = "latest/meta-data/tags/instance"
+    for name in ("stockyard:resource", "stockyard%3Aresource"):
+        assert get(f"{metadata.url}/i-1/{path}/{name}", token=token) == (200, "ncl_1")
+    assert get(f"{metadata.url}/i-1/{path}/other", token=token)[0] == 404
+    assert get(f"{metadata.url}/i-2/{path}/stockyard:resource", token=token)[0] == 404
+    metadata.remove("i-1")
+    assert get(f"{metadata.url}/i-1/{path}/stockyard:resource", token=token)[0] == 404
+
+
 def test_an_instance_without_a_role_has_no_keys(metadata: Metadata) -> None:
     def refuse() -> tuple[str, dict[str, str]]:
         raise AccessDenied("i-1", "none")
 
-    metadata.add("i-1", "us-east-1", refuse)
+    metadata.add("i-1", Told("us-east-1", refuse))
     _, token = get(f"{metadata.url}/i-1/latest/api/token", "PUT")
     assert get(f"{metadata.url}/i-1/latest/meta-data/iam/security-credentials/", token=token)[0] == 404
+
+
+class Script:
+    """A program that says what it is told, and fails as often as planned."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.said: queue.Queue[str] = queue.Queue()
+
+    def begin(self) -> bool:
+        self.failures -= 1
+        self.said.put("failed" if self.failures >= 0 else "begun")
+        return self.failures < 0
+
+    def switched(self, *, on: bool) -> None:
+        self.said.put("on" if on else "off")
+
+    def end(self) -> None:
+        self.said.put("ended")
+
+    def next(self, *expected: str) -> None:
+        assert [self.said.get(timeout=30) for _ in expected] == list(expected)
+
+
+def booted(script: Script, boot_seconds: tuple[float, float] = (0.0, 0.0)) -> Machine:
+    machine = Machine("i-1", boot_seconds, lambda: script.said.put("gone"))
+    machine.program = script
+    machine.start()
+    return machine
+
+
+def test_a_machine_begins_once_and_is_switched_off_and_on() -> None:
+    script = Script()
+    machine = booted(script)
+    script.next("on", "begun")
+    for state in ("stopping", "stopped"):
+        machine.tell(state)
+    script.next("off")
+    for state in ("pending", "running"):
+        machine.tell(state)
+    script.next("on")
+    machine.tell("shutting-down")
+    script.next("off", "ended", "gone")
+    machine.join(30)
+    assert script.said.empty()
+
+
+def test_a_machine_tries_again_until_its_program_has_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.machines.RETRY_SECONDS", 0.0)
+    script = Script(failures=2)
+    machine = booted(script)
+    script.next("on", "failed", "failed", "begun")
+    machine.tell("terminated")
+    script.next("off", "ended", "gone")
+    machine.join(30)
+
+
+def test_a_machine_that_ends_while_it_boots_or_pauses_does_nothing_more() -> None:
+    slow, failing = Script(), Script(failures=1)
+    booting, pausing = booted(slow, (600.0, 600.0)), booted(failing)
+    failing.next("on", "failed")
+    for machine in (booting, pausing):
+        machine.tell("terminated")
+        machine.join(30)
+    slow.next("off", "ended", "gone")
+    failing.next("off", "ended", "gone")

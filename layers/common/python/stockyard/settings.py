@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+OLDEST_MINOR = 30
+"""Of Kubernetes 1: the agent's admission policy needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,9 @@ class Settings:
     """How long a node's machine may take to be made."""
     register_seconds: int = 900
     """How long its node may then take to join."""
+    agent_busy_seconds: int = 10
+    agent_quiet_seconds: int = 60
+    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
 
 
 def read(environment: Mapping[str, str] | None = None) -> Settings:
@@ -87,7 +94,7 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         delete_node_workflow=text("DELETE_NODE_WORKFLOW"),
         power_node_workflow=text("POWER_NODE_WORKFLOW"),
         name_prefix=text("NAME_PREFIX", "vantage"),
-        kubernetes_version=text("KUBERNETES_VERSION", "1.34"),
+        kubernetes_version=_minor(text("KUBERNETES_VERSION", "1.34")),
         vdeployer_url_template=text("VDEPLOYER_URL_TEMPLATE"),
         principal_pattern=text("PRINCIPAL_PATTERN"),
         event_tenants=event_tenants,
@@ -97,4 +104,16 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         report_only=text("REPORT_ONLY") == "true",
         launch_seconds=number("LAUNCH_SECONDS", 300),
         register_seconds=number("REGISTER_SECONDS", 900),
+        agent_busy_seconds=number("AGENT_BUSY_SECONDS", 10),
+        agent_quiet_seconds=number("AGENT_QUIET_SECONDS", 60),
     )
+
+
+def _minor(version: str) -> str:
+    found = re.fullmatch(r"1\.(\d{1,2})", version)
+    if found is None or int(found[1]) < OLDEST_MINOR:
+        raise ValueError(
+            f"STOCKYARD_KUBERNETES_VERSION is {version!r}; it must be a minor of at least 1.{OLDEST_MINOR}, which the"
+            " agent of a cluster needs"
+        )
+    return version

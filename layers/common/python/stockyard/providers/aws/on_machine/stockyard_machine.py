@@ -1,4 +1,4 @@
-"""Runs on a machine and proves which one it is; on a control plane it prepares kubeadm's configuration, reports ready.
+"""Runs on a machine and proves which one it is; on a control plane also kubeadm's configuration, agent, report.
 
 Standard library only, because it runs before anything else is installed. It is written to the machine by cloud-init;
 its values come from ``machine.json``, which holds no secret.
@@ -175,20 +175,46 @@ def bootstrap(machine: dict[str, str]) -> None:
     save("kubeadm.yaml", "\n---\n".join(documents) + "\n")
 
 
+def credentials() -> dict[str, str]:
+    """The cluster's own client, as ``bootstrap`` kept it."""
+    with open(os.path.join(STATE, "client.json")) as file:
+        client: dict[str, str] = json.load(file)
+    return client
+
+
+def bearer(client: dict[str, str]) -> dict[str, str]:
+    """The header with a new token of the cluster's own client."""
+    form = {"grant_type": "client_credentials"}
+    form.update((name, client[name]) for name in ("client_id", "client_secret"))
+    token = json.loads(fetch("POST", client["token_url"], {}, urllib.parse.urlencode(form).encode()))
+    return {"Authorization": "Bearer " + token["access_token"]}
+
+
+def agent(machine: dict[str, str]) -> None:
+    """Write the agent's manifest, with the client's credentials as a Secret right after its namespace."""
+    client = credentials()
+    found = patiently(lambda: json.loads(fetch("GET", url(machine, "agent"), bearer(client))))
+    place = next(i for i, one in enumerate(found["items"]) if one["kind"] == "Namespace")
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "stockyard-agent", "namespace": found["items"][place]["metadata"]["name"]},
+        "data": {name: base64.b64encode(client[name].encode()).decode() for name in ("client_id", "client_secret")},
+    }
+    found["items"].insert(place + 1, secret)
+    save("agent.json", json.dumps(found))
+
+
 def ready(machine: dict[str, str]) -> None:
     """Post kubeconfig and certificate authority with a token of the cluster's own client."""
-    with open(os.path.join(STATE, "client.json")) as file:
-        client = json.load(file)
+    client = credentials()
     with open(os.path.join(KUBERNETES, "admin.conf")) as file:
         kubeconfig = file.read()
     with open(os.path.join(KUBERNETES, "pki", "ca.crt")) as file:
         authority = base64.b64encode(file.read().encode()).decode()
 
     def report() -> None:
-        form = {"grant_type": "client_credentials"}
-        form.update((name, client[name]) for name in ("client_id", "client_secret"))
-        token = json.loads(fetch("POST", client["token_url"], {}, urllib.parse.urlencode(form).encode()))
-        headers = {"Content-Type": "application/json", "Authorization": "Bearer " + token["access_token"]}
+        headers = {"Content-Type": "application/json", **bearer(client)}
         body = json.dumps({"kubeconfig": kubeconfig, "certificate_authority": authority}).encode()
         fetch("POST", url(machine, "ready"), headers, body)
 
@@ -196,10 +222,10 @@ def ready(machine: dict[str, str]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """``bootstrap`` or ``ready``."""
+    """``bootstrap``, ``agent`` or ``ready``."""
     with open(CONFIG) as file:
         machine = json.load(file)
-    {"bootstrap": bootstrap, "ready": ready}[arguments[0]](machine)
+    {"bootstrap": bootstrap, "agent": agent, "ready": ready}[arguments[0]](machine)
 
 
 if __name__ == "__main__":

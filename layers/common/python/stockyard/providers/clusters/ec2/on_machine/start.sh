@@ -53,4 +53,7 @@ if test -s /etc/stockyard/administrator.json; then
     again kubectl apply -f /etc/stockyard/administrator.json
 fi
 again kubectl wait --for=condition=Ready nodes --all --timeout=120s
+python3 /usr/local/lib/stockyard/stockyard_machine.py agent
+again kubectl apply --server-side --force-conflicts -f /etc/stockyard/agent.json
+rm -f /etc/stockyard/agent.json
 python3 /usr/local/lib/stockyard/stockyard_machine.py ready

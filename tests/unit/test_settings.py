@@ -1,0 +1,30 @@
+"""The environment as settings: what is wrong is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard import settings
+
+TABLE = {"STOCKYARD_TABLE": "t"}
+
+
+def test_the_oldest_kubernetes_that_the_agent_works_with_is_taken() -> None:
+    read = settings.read({**TABLE, "STOCKYARD_KUBERNETES_VERSION": "1.30"})
+    assert read.kubernetes_version == "1.30"
+    assert settings.read(TABLE).kubernetes_version == settings.Settings("t").kubernetes_version
+
+
+@pytest.mark.parametrize("version", ["1.29", "1.9", "1.34.1", "2.0", "1.", "latest"])
+def test_another_kubernetes_is_refused_by_name(version: str) -> None:
+    with pytest.raises(ValueError, match=r"STOCKYARD_KUBERNETES_VERSION is .*at least 1\.30"):
+        settings.read({**TABLE, "STOCKYARD_KUBERNETES_VERSION": version})
+
+
+def test_how_soon_an_agent_comes_again_is_a_setting() -> None:
+    assert (settings.read(TABLE).agent_busy_seconds, settings.read(TABLE).agent_quiet_seconds) == (10, 60)
+    told = {**TABLE, "STOCKYARD_AGENT_BUSY_SECONDS": "1", "STOCKYARD_AGENT_QUIET_SECONDS": "2"}
+    read = settings.read(told)
+    assert (read.agent_busy_seconds, read.agent_quiet_seconds) == (1, 2)
+    with pytest.raises(ValueError, match="STOCKYARD_AGENT_BUSY_SECONDS"):
+        settings.read({**TABLE, "STOCKYARD_AGENT_BUSY_SECONDS": "soon"})
