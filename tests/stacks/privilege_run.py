@@ -90,7 +90,7 @@ def _nodes(served: Served, cluster: str) -> None:
     claim = good("GET", "node-claims/one")
     good("PATCH", "node-claims/one", {"labels": {"a": "b"}}, If_Match=f'"{claim["version"]}"')
     manifest = good("GET", "node-claims/one?form=manifest")
-    for path in ("node-claims/one/explanation", "node-providers/lab", "node-types/small", "allowed-node-types"):
+    for path in ("node-claims/one/explanation", "node-providers/lab", "node-types/lab.small", "allowed-node-types"):
         good("GET", path)
     # one that nothing was ever made for, and a provider that nobody uses
     spare = {"name": "spare", "kind": "simulated", "spec": {"nodeTypes": [kind]}}
