@@ -94,10 +94,6 @@ class MemoryIdentity:
         self.faults.strike("create_client", after=True)
         return self._view(found)
 
-    def add_foreign(self, client_id: str) -> None:
-        """A client that somebody else made: it carries no ownership attribute."""
-        self.clients[client_id] = _Client(str(uuid.uuid4()), client_id, "", "", "", "")
-
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None."""
         self.faults.strike("find_client")

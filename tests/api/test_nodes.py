@@ -255,7 +255,7 @@ def wanted(acme, **more):
 def test_a_claim_is_planned_made_changed_explained_and_given_back(acme):
     body = wanted(acme, name=f"c-{acme.lab}", requirements=[{"key": "kubernetes.io/os", "values": ["linux"]}])
     plan = acme.good("POST", "/v1/node-claims?dry_run=true", body)["plan"]
-    assert plan["creates"][0] == {"kind": "node claim", "name": body["name"]}
+    assert plan["creates"][0] == {"kind": "node-claim", "name": body["name"]}
     made = acme.call("POST", "/v1/node-claims", body)
     assert made.status_code == 202, made.text
     claim = made.json()

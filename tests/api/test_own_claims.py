@@ -126,13 +126,18 @@ def test_what_is_for_people_is_closed_to_it(client, person):
     assert person("DELETE", "node-claims/closed").status_code == 202
 
 
-def test_an_idempotency_key_of_a_person_gives_it_no_answer_of_theirs(client, clusters, person):
+def test_an_idempotency_key_of_somebody_else_gives_it_no_answer_of_theirs_and_does_not_stop_it(
+    client, clusters, person
+):
     body = {"cluster": "one", "name": "keyed"}
     assert person("POST", "node-claims", body, Idempotency_Key="same").status_code == 202
+    other = {"cluster": "two", "name": "other"}
+    assert clusters["two"][1]("POST", "node-claims", other, Idempotency_Key="same").status_code == 202
     second = client("POST", "node-claims", body, Idempotency_Key="same")
-    assert (second.status_code, second.json()["error_type"]) == (422, "IdempotencyConflict")
+    assert (second.status_code, second.json()["error_type"]) == (409, "InUse")
     assert client("POST", "node-claims", {**body, "name": "again"}, Idempotency_Key="own").status_code == 202
     replayed = client("POST", "node-claims", {**body, "name": "again"}, Idempotency_Key="own")
     assert (replayed.status_code, replayed.headers["idempotent-replayed"]) == (202, "true")
     for name in ("keyed", "again"):
         assert client("DELETE", f"node-claims/{name}").status_code == 202
+    assert person("DELETE", "node-claims/other").status_code == 202

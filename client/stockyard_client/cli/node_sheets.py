@@ -17,6 +17,11 @@ def dollars(value: float | None) -> str | None:
     return None if value is None else f"{value:.4f}"
 
 
+def declared_types(provider: NodeProvider) -> int | None:
+    """How many types its document declares; of EC2 it only says what differs from what is discovered."""
+    return None if provider.kind == "ec2" else len(provider.node_types)
+
+
 def capacity(node_type: NodeType) -> str | None:
     """Nodes that are free, of how many; None where they are not limited."""
     found = node_type.capacity
@@ -52,7 +57,7 @@ PROVIDERS: Sheet[NodeProvider] = Sheet(
         Column("NAME", lambda p: p.name),
         Column("KIND", lambda p: p.kind),
         Column("PHASE", lambda p: p.phase),
-        Column("TYPES", lambda p: len(p.node_types)),
+        Column("TYPES", declared_types),
         Column("CREATED", lambda p: p.created_at),
         Column("ID", lambda p: p.id, wide=True),
         Column("DISPLAY NAME", lambda p: p.display_name, wide=True),

@@ -60,7 +60,7 @@ def _described(one: Any) -> str:
     if not isinstance(one, dict):
         return str(one)
     if "detail" in one:
-        return f"{one.get('pointer') or '/'}: {one['detail']}"
+        return f"{one['pointer']}: {one['detail']}" if one.get("pointer") else str(one["detail"])
     if "kind" in one:
         return f"{one['kind']}  {one.get('name', '')}".rstrip()
     return ", ".join(f"{key}: {value}" for key, value in one.items())

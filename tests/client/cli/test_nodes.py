@@ -77,6 +77,8 @@ def test_provider_list_get_and_delete(cli, api):
     )
     api.answer("GET", "/v1/operations/op_01", {"id": "op_01", "kind": "k", "subject": "s", "status": "succeeded"})
     assert cli("provider", "list", "-o", "name").stdout == "sim\n"
+    api.answer("GET", "/v1/node-providers/aws", {**PROVIDER, "name": "aws", "kind": "ec2"})
+    assert cli("provider", "get", "aws").stdout.splitlines()[1].split() == ["aws", "ec2", "Available", "-", "-"]
     assert json.loads(cli("provider", "get", "sim", "-o", "json").stdout) == PROVIDER
     result = cli("provider", "delete", "sim")
     assert (result.exit_code, result.stdout) == (0, "")
@@ -233,8 +235,15 @@ def test_explain_names_every_type_and_its_rule(cli, api):
 def test_delete_and_its_dry_run(cli, api, operation_document):
     api.answer("DELETE", "/v1/node-claims/one", operation_document("running"), status=202)
     assert cli("claim", "delete", "one", "-o", "name").stdout == "op_01\n"
-    api.answer("DELETE", "/v1/node-claims/two", {"plan": {"deletes": [{"kind": "node claim", "name": "two"}]}})
-    assert cli("claim", "delete", "two", "--dry-run").stdout == "- node claim  two\n"
+    api.answer("DELETE", "/v1/node-claims/two", {"plan": {"deletes": [{"kind": "node-claim", "name": "two"}]}})
+    assert cli("claim", "delete", "two", "--dry-run").stdout == "- node-claim  two\n"
+
+
+def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
+    rejected = [{"pointer": "", "detail": "sim.small: too small"}, {"pointer": "/1", "detail": "sim.large: full"}]
+    api.answer("POST", "/v1/node-claims", {"plan": {"rejected": rejected}})
+    shown = cli("claim", "create", "--cluster", "demo", "--dry-run").stdout
+    assert shown == "! sim.small: too small\n! /1: sim.large: full\n"
 
 
 def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):

@@ -161,6 +161,7 @@ def test_settings_of_providers_are_no_properties_to_choose_by():
             (Offering("on-demand", ("a", "b"), 0.5), Offering("spot", ("a", "b"), 0.0)),
         ),
         ({}, {ZONE: "a, b"}, (Offering("on-demand", ("a", "b"), None),)),
+        ({}, {"failure-domain.beta.kubernetes.io/zone": "a"}, (Offering("on-demand", ("a",), None),)),
         ({"zone": "z1"}, {ZONE: "a"}, (Offering("on-demand", ("z1",), None),)),
     ],
 )

@@ -19,6 +19,7 @@ BUILT_IN = {
     "topology.kubernetes.io/zone": "b",
     "vcluster.com/node-type": "lab.small",
 }
+ENTRY: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "zones": ["a", "b"]}
 PLACED = Placement("npr_1", "lab.small", "spot", ("b",), 28, NOW)
 
 
@@ -27,8 +28,7 @@ def claim(*requirements: dict[str, Any], **fields: Any) -> NodeClaim:
 
 
 def labels(given: NodeClaim, of_type: dict[str, str], of_provider: dict[str, str] | None = None) -> dict[str, str]:
-    entry = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "properties": of_type, "zones": ["a", "b"]}
-    block = {"simulated": {"nodeTypes": [entry]}}
+    block = {"simulated": {"nodeTypes": [{**ENTRY, "properties": of_type}]}}
     provider = NodeProvider("npr_1", "lab", "simulated", block, NOW, NOW, properties=of_provider or {})
     (kind,) = kinds(provider, built=True)
     found = node_labels(kind, given, PLACED)
@@ -60,6 +60,15 @@ def test_the_claims_property_wins_over_the_types_and_that_over_the_providers() -
 
 def test_a_claim_cannot_rename_what_stockyard_sets() -> None:
     assert labels(claim(properties={"vcluster.com/node-type": "x", "topology.kubernetes.io/zone": "a"}), {}) == {}
+
+
+@pytest.mark.parametrize("key", ["vcluster.com/node-type", "node.kubernetes.io/instance-type"])
+@pytest.mark.parametrize("name", ["small", "lab.small"])
+def test_the_names_of_the_type_are_there_however_the_claim_spells_them(key: str, name: str) -> None:
+    provider = NodeProvider("npr_1", "lab", "simulated", {"simulated": {"nodeTypes": [ENTRY]}}, NOW, NOW)
+    (kind,) = kinds(provider, built=True)
+    asked = claim({"key": key, "operator": "In", "values": ["large", name]})
+    assert node_labels(kind, asked, PLACED) == BUILT_IN
 
 
 @pytest.mark.parametrize(

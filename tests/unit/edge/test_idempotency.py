@@ -100,6 +100,28 @@ def test_keys_of_other_tenants_are_others(world, create):
     assert set(world.keys) == {"acme", "globex"}
 
 
+def test_keys_of_a_cluster_s_own_client_are_its_own(world):
+    seen = []
+    world.door.route(
+        "POST",
+        "/v1/node-claims",
+        summary="Claim",
+        action="CreateNodeClaim",
+        roles=Roles.OPERATOR,
+        machine=True,
+        idempotent=True,
+        answers={202: None},
+    )(lambda request: seen.append(request.claim.randomness) or Answer(202, {"of": request.caller.client_id}))
+    clients = [{"sub": "s", "azp": name, "organization": "acme"} for name in ("one-0123", "two-0123")]
+    person = {"sub": "p", "azp": "cli", "organization": "acme", "realm_access": {"roles": ["stockyard-operator"]}}
+    for _ in range(2):
+        for claims in (*clients, person, {**person, "azp": "console"}):
+            result = world.call("POST", "/v1/node-claims", claims=claims, headers={"Idempotency-Key": "same"})
+            of = claims["azp"] if "realm_access" not in claims else "cli"
+            assert (result.status, result.json) == (202, {"of": of})
+    assert len(set(seen)) == len(seen) == 3
+
+
 def test_while_the_first_runs_the_second_waits(world, create):
     inner = []
 

@@ -147,7 +147,10 @@ def test_what_stockyard_sets_itself_is_no_property() -> None:
         ({"image": "ami-2", "capacityTypes": ["on-demand"]}, (TYPE, TEMPLATE)),
         ({"nodeTypes": [{"name": "m5.large", "cost": 3, "maxCapacity": 1}]}, ()),
         ({"nodeTypes": [{"name": "m5.large", "properties": {"tier": "x"}}]}, (PROPERTIES,)),
-        ({"nodeTypes": [{"name": "m5.large", "properties": {"topology.kubernetes.io/zone": "us-east-1b"}}]}, (TYPE,)),
+        *(
+            ({"nodeTypes": [{"name": "m5.large", "properties": {f"{key}/zone": "us-east-1b"}}]}, (TYPE,))
+            for key in ("topology.kubernetes.io", "failure-domain.beta.kubernetes.io")
+        ),
     ],
 )
 def test_a_provider_of_ec2(fields: dict[str, Any], reasons: tuple[str, ...]) -> None:

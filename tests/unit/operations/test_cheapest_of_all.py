@@ -36,10 +36,11 @@ def _offers(region: str) -> RegionOffers:
 
 
 class Empty(Ec2Nodes):
-    """EC2 that has no machine just now."""
+    """EC2 that has no machine just now, for clusters with a subnet in one zone."""
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
-        return Outcome(True, "Nodes stand anywhere.")
+        facts = {"subnets": "subnet-1=us-east-1a", "provider_generation": str(work.provider.generation)}
+        return Outcome(True, "Nodes stand in one subnet.", facts=facts)
 
     def launch(self, work: NodeWork) -> Outcome:
         assert work.claim.placement is not None
@@ -230,6 +231,46 @@ def test_what_one_network_rules_out_is_not_told_of_a_claim_elsewhere(nodes: Node
     assert nodes.schedule()["bound"] == 2
     considered = [placed.considered for one in (inside, outside) if (placed := nodes.now(one).placement)]
     assert ["OutOfReach" in one for one in considered] == [True, False]
+
+
+def _in_zone(zone: str) -> dict[str, Any]:
+    return {**ONE, "requirements": ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]},)}
+
+
+def test_a_zone_of_another_provider_is_not_looked_for_in_ec2(nodes: Nodes) -> None:
+    _aws(nodes)
+    nodes.provider("lab", {**_lab("small", 0.5), "zones": ["yard-a"]})
+    there, nowhere = _claims(nodes, _in_zone("yard-a"), _in_zone("nowhere"))
+    alone = nodes.claim("alone", provider_ref="aws", cluster_ref=CLUSTER, **_in_zone("yard-a"))
+    assert nodes.schedule() == {"bound": 1, "waiting": 2, "lost": 0, "left": 0}
+    assert nodes.now(there).type_ref == "lab.small"
+    told = explain_claim(nodes.services, there.id)
+    assert {one["type"]: one["rule"] for one in told["candidates"]}["aws.t3.medium"] == "OutOfReach"
+    _verdicts_are_the_oracles(nodes, there, _in_zone("yard-a"), away=("aws",))
+    assert nodes.now(nowhere).reason == "NoMatchingNodeType"
+    assert nodes.now(alone).reason == "ProviderOutOfReach"
+    assert "aws stand in us-east-1; the claim asks for another zone" in nodes.now(alone).message
+
+
+def test_a_zone_without_a_subnet_of_the_cluster_is_left_to_the_next_provider(nodes: Nodes) -> None:
+    """It is known only when the cluster's environment has been made: the first claim goes back to the scheduler."""
+    _aws(nodes)
+    lab = {**_lab("small", 0.5), "zones": ["us-east-1c"]}
+    nodes.provider("lab", lab, block={"launchSeconds": 0, "joinSeconds": 0})
+    (first,) = _claims(nodes, _in_zone("us-east-1c"))
+    nodes.schedule()
+    assert nodes.now(first).type_ref == "aws.t3.medium"
+    nodes.relay()
+    assert (nodes.now(first).phase, nodes.now(first).type_ref) == ("Pending", "")
+    assert nodes.services.scarcity is not None
+    assert not nodes.services.scarcity.refused("ec2/us-east-1", nodes.services.clock.now())
+    second = nodes.claim("second", cluster_ref=CLUSTER, **_in_zone("us-east-1c"))
+    alone = nodes.claim("alone", provider_ref="aws", cluster_ref=CLUSTER, **_in_zone("us-east-1c"))
+    nodes.schedule()
+    assert _landed(nodes, [first, second]) == ["lab.small"] * 2
+    assert "stand in us-east-1a; the claim asks for another zone" in nodes.now(alone).message
+    nodes.relay()
+    assert nodes.now(first).phase == "Available"
 
 
 @pytest.mark.parametrize("number", range(12))

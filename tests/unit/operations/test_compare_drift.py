@@ -9,7 +9,7 @@ import pytest
 
 from stockyard.domain.records import Event, NodeClaim, NodeProvider, Outbox
 from stockyard.operations import compare_drift
-from stockyard.operations.compare_drift import compare, compare_provider
+from stockyard.operations.compare_drift import compare, compare_providers
 from stockyard.operations.every import every
 from stockyard.operations.node_providers import change_provider
 from stockyard.operations.reap import Reaper
@@ -74,19 +74,19 @@ def test_a_changed_type_is_drift_until_it_is_undone(nodes: Nodes) -> None:
     nodes.provider("other", {**SMALL, "cost": 9})
     one, two = there(nodes, "one", "two", provider_ref="lab")
     (elsewhere,) = there(nodes, "elsewhere", provider_ref="other")
-    assert compare_provider(nodes.services, provider.id) == 0
+    assert compare_providers(nodes.services, [provider.id]) == 0
     change(nodes, provider, resources={"cpu": "4", "memory": "4Gi"})
-    assert compare_provider(nodes.services, provider.id) == 2
-    assert compare_provider(nodes.services, provider.id) == 0, "what was said is not written again"
+    assert compare_providers(nodes.services, [provider.id]) == 2
+    assert compare_providers(nodes.services, [provider.id]) == 0, "what was said is not written again"
     assert said(nodes, one) == said(nodes, two) == ("False", "TypeChanged")
     assert said(nodes, elsewhere) == ("True", "AsLaunched")
     change(nodes, provider)
-    assert compare_provider(nodes.services, provider.id) == 2
+    assert compare_providers(nodes.services, [provider.id]) == 2
     assert said(nodes, one) == ("True", "AsLaunched")
     told = [one_.reason for one_ in every(nodes.services.store, Event) if one_.subject == one.id]
     assert sorted(told)[:2] == ["Accepted", "AsLaunched"]
     assert told.count("Drifted") == told.count("AsLaunched") == 1
-    assert compare_provider(nodes.services, "npr_gone") == 0
+    assert compare_providers(nodes.services, ["npr_gone"]) == 0
 
 
 def test_the_stream_of_a_changed_provider_is_enough(nodes: Nodes) -> None:
@@ -96,6 +96,27 @@ def test_the_stream_of_a_changed_provider_is_enough(nodes: Nodes) -> None:
     scheduler = Scheduler(nodes.registry, lambda _: nodes.services)
     assert scheduler.compare([("acme", provider.id)]) == 1
     assert said(nodes, claim) == ("False", "PropertiesChanged")
+
+
+def test_providers_that_change_together_are_compared_by_one_look_at_the_claims(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    providers = [nodes.provider(f"lab-{number}", SMALL) for number in range(3)]
+    claims = [there(nodes, f"node-{one.name}", provider_ref=one.name)[0] for one in providers]
+    for provider in providers[:2]:
+        change(nodes, provider, properties={"tier": "bronze"})
+    looks = []
+
+    def counted(store: Any, kind: type[Any], *more: Any, **options: Any) -> Any:
+        looks.append(kind)
+        return every(store, kind, *more, **options)
+
+    monkeypatch.setattr(compare_drift, "every", counted)
+    scheduler = Scheduler(nodes.registry, lambda _: nodes.services)
+    assert scheduler.compare([("acme", provider.id) for provider in providers]) == 2
+    assert looks == [NodeClaim]
+    drifted, same = ("False", "PropertiesChanged"), ("True", "AsLaunched")
+    assert [said(nodes, claim) for claim in claims] == [drifted, drifted, same]
 
 
 def test_the_sweep_finds_what_was_missed(nodes: Nodes) -> None:
@@ -118,11 +139,11 @@ def test_claims_on_their_way_in_or_out_are_compared_or_left(nodes: Nodes) -> Non
     assert nodes.now(launched).drift_hash
     assert nodes.now(launched).phase == "Pending"
     change(nodes, provider, overhead={"kubeReserved": {"cpu": "1"}})
-    assert compare_provider(nodes.services, provider.id) == 1
+    assert compare_providers(nodes.services, [provider.id]) == 1
     assert said(nodes, launched) == ("False", "TypeChanged")
     nodes.delete(launched)
     change(nodes, provider)
-    assert compare_provider(nodes.services, provider.id) == 0
+    assert compare_providers(nodes.services, [provider.id]) == 0
     assert not [one for one in nodes.now(waiting).conditions if one.type == "NotDrifted"]
 
 
@@ -137,10 +158,10 @@ def test_a_way_that_is_withdrawn_between_placement_and_launch_is_drift_of_the_no
     change(nodes, provider, zones=["elsewhere"])
     nodes.relay()
     assert said(nodes, claim) == ("True", "AsLaunched")
-    assert compare_provider(nodes.services, provider.id) == 1
+    assert compare_providers(nodes.services, [provider.id]) == 1
     assert said(nodes, claim) == ("False", "TypeChanged")
     change(nodes, provider)
-    assert compare_provider(nodes.services, provider.id) == 1
+    assert compare_providers(nodes.services, [provider.id]) == 1
     assert said(nodes, claim) == ("True", "AsLaunched")
 
 
@@ -149,7 +170,7 @@ def test_one_look_is_bounded_and_the_sweep_goes_on(nodes: Nodes, monkeypatch: py
     claims = there(nodes, "one", "two", "three")
     monkeypatch.setattr(compare_drift, "MOST", 2)
     change(nodes, provider, properties={})
-    assert compare_provider(nodes.services, provider.id) == 2
+    assert compare_providers(nodes.services, [provider.id]) == 2
     assert len(sweep(nodes)) == 1
     assert {said(nodes, claim) for claim in claims} == {("False", "PropertiesChanged")}
 

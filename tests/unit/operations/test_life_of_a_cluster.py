@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from stockyard.domain.records import Cluster, Counter, Event, Name, Operation, Outbox, Resource
+from stockyard.domain.records import Cluster, Counter, Event, Name, Operation, Outbox, Placement, Resource
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
@@ -27,6 +28,7 @@ from stockyard.lifecycle import phases
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.advance import Fence, find
 from stockyard.operations.change_cluster import change_cluster
+from stockyard.operations.create_claim import NewClaim, create_claim
 from stockyard.operations.create_cluster import create_cluster, plan_creation
 from stockyard.operations.delete_cluster import delete_cluster, plan_deletion
 from stockyard.operations.relay_outbox import Relay
@@ -226,6 +228,20 @@ def test_a_plan_has_prices_and_writes_nothing(world):
     world.drive(cluster, "provision_cluster")
     deletes = plan_deletion(world.services, cluster.id)["deletes"]
     assert len(deletes) == 1 + len(world.provider.things)
+
+
+def test_the_plan_of_a_deletion_names_the_claims_that_go_too_and_what_they_cost(world):
+    cluster = world.create()
+    alone = plan_deletion(world.services, cluster.id)
+    waiting = create_claim(world.services, NewClaim(name="waits", cluster_ref="demo"), "user:ann")
+    create_claim(world.services, NewClaim(name="elsewhere"), "user:ann")
+    placed = Placement("npr_1", "lab.small", "on-demand", ("a",), 28, waiting.created_at, usd_hour=0.25)
+    one = create_claim(world.services, NewClaim(name="one", cluster_ref="demo"), "user:ann")
+    world.services.store.commit(Replace(replace(one, placement=placed, version=one.version + 1)))
+    plan = plan_deletion(world.services, cluster.id)
+    added = [thing for thing in plan["deletes"] if thing not in alone["deletes"]]
+    assert added == [{"kind": "node-claim", "name": "waits"}, {"kind": "node-claim", "name": "one"}]
+    assert plan["price"]["hour"] == pytest.approx(alone["price"]["hour"] + 0.25)
 
 
 def test_a_change_needs_the_current_version(world):

@@ -330,6 +330,17 @@ def test_a_type_may_be_named_with_or_without_its_provider(nodes: Nodes) -> None:
     assert {nodes.now(named).type_ref, nodes.now(short).type_ref} == {"two.small"}
 
 
+def test_a_type_of_another_provider_than_the_one_named_is_refused(nodes: Nodes) -> None:
+    nodes.provider("one", SMALL)
+    nodes.provider("two", SMALL)
+    with pytest.raises(InvalidInput, match=r"one\.small is not one of provider two") as refused:
+        nodes.claim(type_ref="one.small", provider_ref="two")
+    assert [problem.pointer for problem in refused.value.errors] == ["/type"]
+    foreign = create_claim(nodes.services, NewClaim(type_ref="one.small", provider_ref="two", strict=False), "user:a")
+    nodes.schedule()
+    assert nodes.now(foreign).reason == "NoMatchingNodeType"
+
+
 def test_names_are_unique_and_quotas_hold(nodes: Nodes) -> None:
     nodes.claim("one")
     with pytest.raises(InUse):
@@ -352,6 +363,13 @@ def test_a_plan_says_where_it_would_go_and_writes_nothing(nodes: Nodes) -> None:
     assert plan["price"]["hour"] == 0.4
     assert [one["detail"].partition(":")[0] for one in plan["rejected"]] == ["lab.small"]
     assert nodes.nothing_left()
+
+
+def test_a_plan_with_a_provider_does_not_count_up_the_others_types(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL, LARGE)
+    nodes.provider("another", SMALL, LARGE)
+    plan = plan_claim(nodes.services, NewClaim(name="x", provider_ref="lab", resources={"cpu": "4"}))
+    assert [one["detail"].partition(":")[0] for one in plan["rejected"]] == ["lab.small"]
 
 
 def test_the_first_claim_of_a_cluster_makes_its_environment(nodes: Nodes, world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.models.node_types import NodeTypeView
-from stockyard.domain.records import AuditRecord, Counter, Name, NodeEnvironment, NodeProvider, Quota
+from stockyard.domain.records import AuditRecord, CloudAccount, Counter, Name, NodeEnvironment, NodeProvider, Quota
 from stockyard.errors import InUse, InvalidInput, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.every import every
 from stockyard.operations.node_providers import (
@@ -21,7 +21,7 @@ from stockyard.operations.node_providers import (
     plan_creation,
 )
 from stockyard.operations.node_types import get_type, list_types
-from stockyard.ports import Create, Finding, Put
+from stockyard.ports import Create, Finding, Put, Remove
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -118,6 +118,36 @@ def test_a_type_that_has_nodes_cannot_go(nodes: Nodes) -> None:
         change_provider(nodes.services, made.id, 1, only_large, "user:ann", "r")
     only_small = {"spec": {"simulated": {"nodeTypes": [SMALL]}}}
     assert change_provider(nodes.services, made.id, 1, only_small, "user:ann", "r").version == 2
+
+
+@pytest.mark.parametrize("field", ["region", "cloudAccount"])
+def test_what_it_has_in_a_place_keeps_it_there(nodes: Nodes, field: str) -> None:
+    # Machines and environments are looked for, switched and ended where the provider's document says that they are.
+    store = nodes.services.store
+    for number in ("2", "3"):
+        store.commit(Create(CloudAccount(number, "aws", number, "", {}, "", "verified", "", "t", "t")))
+    made = create_provider(nodes.services, document(cloudAccount=2), "user:ann")
+    nodes.claim("waits", provider_ref="lab", resources={"cpu": "64"})
+    other = {"region": "eu-west-1"} if field == "region" else {"cloudAccount": 3}
+    there = {"spec": {"simulated": {**made.spec["simulated"], **other}}}
+    back = {"spec": made.spec}
+    moved = change_provider(nodes.services, made.id, 1, there, "user:ann", "r")
+    assert change_provider(nodes.services, made.id, 2, back, "user:ann", "r").spec == made.spec != moved.spec
+
+    claim = nodes.claim("one", provider_ref="lab")
+    nodes.schedule()
+    with pytest.raises(InUse, match=r"Region .* nodes there: one\."):
+        change_provider(nodes.services, made.id, 3, there, "user:ann", "r")
+    same = {"spec": {"simulated": {**made.spec["simulated"], "nodeTypes": [SMALL], "region": "us-east-1"}}}
+    assert change_provider(nodes.services, made.id, 3, same, "user:ann", "r").version == 4
+    nodes.relay()
+    nodes.delete(claim)
+    nodes.relay()
+    store.commit(Create(NodeEnvironment("nev_1", "clu_1", made.id, "lab", "t", "t")))
+    with pytest.raises(InUse, match=r"Region .* set up for clu_1\."):
+        change_provider(nodes.services, made.id, 4, there, "user:ann", "r")
+    store.commit(Remove(NodeEnvironment, "nev_1"))
+    assert change_provider(nodes.services, made.id, 4, there, "user:ann", "r").version == 5
 
 
 def test_a_provider_that_is_used_cannot_go(nodes: Nodes) -> None:

@@ -24,11 +24,13 @@ from stockyard.domain.node_types import (
     parse_property,
 )
 from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE
+from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE, normal_key
 
 BUILT = frozenset({"ec2", "simulated"})
 """Kinds of providers whose nodes can join. The others are stored, and their claims wait."""
 NOT_AVAILABLE, RESOURCES_UNKNOWN = "ProviderNotAvailable", "ResourcesUnknown"
+CAPACITY = "capacity/"
+"""What the ids of all counters of limited types begin with."""
 FIXED = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
 """Properties that Stockyard sets itself: what a document says of them is not used."""
 _NO_RESOURCES: Mapping[str, str | float] = {"cpu": 0, "memory": 0}
@@ -67,7 +69,7 @@ def type_id(provider: NodeProvider, name: str) -> str:
 
 def capacity_counter(provider: NodeProvider, name: str) -> str:
     """The id of the counter of a limited type's nodes."""
-    return f"capacity/{provider.id}/{name}"
+    return f"{CAPACITY}{provider.id}/{name}"
 
 
 def block_of(provider: NodeProvider) -> Mapping[str, Any]:
@@ -109,6 +111,11 @@ def provider_state(kind: str) -> tuple[str, str, str]:
 def choosable(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that a node can be chosen by: a provider's own settings that are no label values are left out."""
     return {key: text for key, text in properties.items() if not key.startswith("vcluster.com/") or is_label_text(text)}
+
+
+def written_zone(*properties: Mapping[str, str]) -> str:
+    """The zones as the first of these properties names them, by a key of any release; empty when none does."""
+    return next((text for one in properties for key, text in one.items() if normal_key(key) == ZONE and text), "")
 
 
 def _declared(provider: NodeProvider, block: Mapping[str, Any], entry: Mapping[str, Any]) -> DeclaredType:
@@ -165,7 +172,7 @@ def _limit(kind: str, entry: Mapping[str, Any]) -> int | None:
 
 
 def _offerings(provider: NodeProvider, entry: Mapping[str, Any]) -> tuple[Offering, ...]:
-    written = (entry.get("properties") or {}).get(ZONE) or provider.properties.get(ZONE)
+    written = written_zone(entry.get("properties") or {}, provider.properties)
     if entry.get("zones"):
         zones = tuple(entry["zones"])
     elif entry.get("zone") or not written:

@@ -55,7 +55,8 @@ def node_labels(kind: NodeKind | None, claim: NodeClaim, placement: Placement) -
     permitted[NODE_TYPE] = (placement.type,)
     permitted[CAPACITY_TYPE] = (placement.capacity_type,)
     permitted.pop(ZONE, None)
-    labels = chosen(permitted, claim, {})
+    # A claim may spell the names of types its own way; what Stockyard sets has the one spelling.
+    labels = {**chosen(permitted, claim, {}), **{key: permitted[key][0] for key in OURS & permitted.keys()}}
     if len(placement.zones) == 1 and placement.zones != (ANY,):
         labels[ZONE] = placement.zones[0]
     # Two names joined by a dot may be longer than a label: a kubelet that is given one does not start.

@@ -9,6 +9,12 @@ _EC2_REGION = "us-east-1"
 """Of a cluster or a provider that names none."""
 
 
+def place_of(provider: NodeProvider) -> tuple[str, str]:
+    """Region and cloud account in which the provider has its machines."""
+    block = block_of(provider)
+    return str(block.get("region") or _EC2_REGION), str(block.get("cloudAccount"))
+
+
 def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
     """Why a machine of the provider could not reach the cluster; empty when it can.
 
@@ -18,8 +24,7 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
         return ""
     if cluster is None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
-    block = block_of(provider)
-    there = (str(block.get("region") or _EC2_REGION), str(block.get("cloudAccount")))
+    there = place_of(provider)
     home = (str(cluster.settings.get("region_name") or _EC2_REGION), str(cluster.cloud_account_id))
     if there == home:
         return ""

@@ -197,10 +197,11 @@ class Call:
         if request.idempotency_key is None or request.dry_run or self._outside.keys is None:
             return None
         self._keys = self._outside.keys(self._caller)
-        # A cluster's own client must not be answered what somebody else of the tenant was.
-        place = f"{self._path} {self._caller.client_id}" if self._caller.machine else self._path
-        sent = idempotency.digest(request.document, place)
-        found = idempotency.begin(self._keys, f"{self._route.name}#{request.idempotency_key}", sent, self._now)
+        sent = idempotency.digest(request.document, self._path)
+        # A cluster's own client has its own: it is answered nothing that somebody else of the tenant was, and nobody
+        # takes its keys. No key has a line end.
+        whose = f"{self._caller.client_id}\n" if self._caller.machine else ""
+        found = idempotency.begin(self._keys, f"{self._route.name}#{whose}{request.idempotency_key}", sent, self._now)
         if isinstance(found, Replay):
             return found
         self._claim = found

@@ -15,7 +15,7 @@ from fnmatch import translate
 from typing import Any
 
 from stockyard.domain.conditions import Condition, with_condition
-from stockyard.domain.declared_types import DeclaredType, block_of, declared_type
+from stockyard.domain.declared_types import DeclaredType, block_of, declared_type, written_zone
 from stockyard.domain.node_properties import chosen, written
 from stockyard.domain.node_types import ANY, ON_DEMAND, is_label_text, parse_property, read_resources
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
@@ -129,7 +129,7 @@ def _offered(provider: NodeProvider, placement: Placement, one: DeclaredType | N
     block = block_of(provider)
     name = placement.type.removeprefix(f"{provider.name}.")
     globs = "|".join(translate(glob) for glob in block.get("instanceTypes") or (ANY,))
-    text = (one.properties.get(ZONE) if one else None) or provider.properties.get(ZONE) or ANY
+    text = written_zone(one.properties if one else {}, provider.properties) or ANY
     return (
         re.match(globs, name) is not None
         and placement.capacity_type in (block.get("capacityTypes") or (ON_DEMAND,))

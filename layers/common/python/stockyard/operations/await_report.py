@@ -1,4 +1,4 @@
-"""The meeting of the waiting workflow and the machine's report (api.md, create a cluster, step 5)."""
+"""The meeting of the waiting workflow and the machine's report: whichever comes first leaves word for the other."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def account_of(services: Services, number: int) -> CloudAccount:
 def check(services: Services, cluster: Cluster, account: CloudAccount) -> list[Finding]:
     """Warnings; ``InvalidInput`` with every fault found in the catalogue or the cloud.
 
-    When the cloud does not answer just now, its live checks are skipped: the background phase reports (product.md).
+    When the cloud does not answer just now, its live checks are skipped: the background phase reports.
     """
     _check_role_name(services, cluster)
     findings = list(_catalog_findings(services, cluster.settings))

@@ -41,12 +41,14 @@ def as_launched(source: NodeSource, work: NodeWork, facts: Mapping[str, str]) ->
     }
 
 
-def compare_provider(services: Services, provider_id: str) -> int:
-    """Compare the nodes of a provider that was changed. Returns how many claims say something else now."""
-    provider = services.store.get(NodeProvider, provider_id)
-    if provider is None:
+def compare_providers(services: Services, provider_ids: Iterable[str]) -> int:
+    """Compare the nodes of providers that were changed. Returns how many claims say something else now."""
+    found = (services.store.get(NodeProvider, provider_id) for provider_id in provider_ids)
+    changed = {provider.id: provider for provider in found if provider is not None}
+    if not changed:
         return 0
-    return _first(compare(services, provider, claim) for claim in every(services.store, NodeClaim))
+    nodes = ((claim, claim.placement) for claim in every(services.store, NodeClaim))
+    return _first(compare(services, changed.get(placed.provider_id), claim) for claim, placed in nodes if placed)
 
 
 def _first(done: Iterable[str | None]) -> int:

@@ -160,6 +160,8 @@ def _type_wish(services: Services, catalog: Catalog, wanted: NewClaim) -> tuple[
     named = _named(catalog, wanted)
     if not named and wanted.strict:
         raise _refused("/type", f"There is no node type {wanted.type_ref}.")
+    if named and wanted.strict and wanted.provider_ref not in ("", named[0].provider):
+        raise _refused("/type", f"Node type {named[0].name} is not one of provider {wanted.provider_ref}.")
     if len(named) > 1:
         others = ", ".join(sorted(kind.name for kind in named))
         raise _refused("/type", f"{wanted.type_ref} may be any of {others}.")

@@ -1,4 +1,4 @@
-"""Create a cluster: validate, accept with a lease, make the Keycloak client, hand over to the background (api.md)."""
+"""Create a cluster: validate, accept with a lease, make the Keycloak client, hand over to the background."""
 
 from __future__ import annotations
 

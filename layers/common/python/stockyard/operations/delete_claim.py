@@ -58,7 +58,7 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     """The dry run: everything on the ledger, and the price that ends."""
     claim = find_claim(services, id_or_name)
     deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, claim.id)]
-    deletes.append({"kind": "node claim", "name": claim.name})
+    deletes.append({"kind": "node-claim", "name": claim.name})
     items = price_items(claim)
     return {"creates": [], "changes": [], "deletes": deletes, "price": price(items), "rejected": [], "warnings": []}
 

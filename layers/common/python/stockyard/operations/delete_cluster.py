@@ -10,7 +10,9 @@ from stockyard.errors import Conflict
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.operation import new_operation
+from stockyard.operations import delete_claim
 from stockyard.operations.advance import TRIES, find
+from stockyard.operations.cluster_nodes import claims_of
 from stockyard.operations.ledger import describe, lines_of
 from stockyard.operations.plan_cluster import price, price_items
 from stockyard.operations.services import Services
@@ -38,9 +40,12 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
 
 
 def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
-    """The dry run: everything on the ledger, the client, and the price that ends."""
+    """The dry run: everything on the ledger, the client, the node claims, and the price that ends."""
     cluster = find(services, id_or_name)
     deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, cluster.id)]
     deletes.append({"kind": "keycloak client", "name": cluster.client_id})
-    saved = price(price_items(cluster.settings, services.prices))
+    claims = claims_of(services, cluster)
+    deletes += [{"kind": "node-claim", "name": claim.name} for claim in claims]
+    nodes = [item for claim in claims for item in delete_claim.price_items(claim)]
+    saved = price([*price_items(cluster.settings, services.prices), *nodes])
     return {"creates": [], "changes": [], "deletes": deletes, "price": saved, "rejected": [], "warnings": []}

@@ -14,7 +14,7 @@ from stockyard.operations.node_catalog import load, state
 from stockyard.operations.plan_cluster import PriceItem, price
 from stockyard.operations.services import Services
 from stockyard.operations.wishes import Refused, Wishes
-from stockyard.scheduling.explain import Verdict, explain, reasons
+from stockyard.scheduling.explain import PROVIDER, Verdict, explain, reasons
 
 SHOWN = 200
 """Node types that an answer lists; ``considered`` counts all."""
@@ -76,12 +76,14 @@ def plan_claim(services: Services, wanted: NewClaim) -> dict[str, Any]:
     draft = draft_of(services, wanted, "", None)
     verdicts, refused = _verdicts(services, draft)
     best = next((verdict for verdict in verdicts if verdict.chosen), None)
-    creates = [{"kind": "node claim", "name": draft.name}]
+    creates = [{"kind": "node-claim", "name": draft.name}]
     items: list[PriceItem] = []
     if best is not None:
         creates.append({"kind": "node", "name": best.kind.name})
         items = [PriceItem(f"{best.kind.name} ({best.capacity_type})", 1, best.usd_hour)]
-    rejected = [{"pointer": "", "detail": f"{v.kind.name}: {v.message}"} for v in verdicts if v.rule is not None]
+    # Who names a provider asks for none of the others' types.
+    against = (v for v in verdicts if v.rule not in (None, PROVIDER))
+    rejected = [{"pointer": "", "detail": f"{v.kind.name}: {v.message}"} for v in against]
     warnings = (
         [] if best is not None else [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from stockyard.domain.declared_types import capacity_counter, declared, kinds
+from stockyard.domain.declared_types import CAPACITY, capacity_counter, declared, kinds
 from stockyard.domain.node_types import NodeKind, canonical
 from stockyard.domain.records import CloudAccount, Counter, NodeProvider
 from stockyard.operations.every import every
@@ -98,10 +98,10 @@ def state(services: Services, catalog: Catalog, now: datetime) -> State:
 
 
 def _used(services: Services, catalog: Catalog) -> dict[str, int]:
-    owners = {limit.counter.rsplit("/", 1)[0] for limit in catalog.limits.values()}
-    return {
-        counter.id: counter.value for owner in sorted(owners) for counter in every(services.store, Counter, f"{owner}/")
-    }
+    """By one look, however many providers have limited types."""
+    if not catalog.limits:
+        return {}
+    return {counter.id: counter.value for counter in every(services.store, Counter, CAPACITY)}
 
 
 def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tuple[str, str, str]]:

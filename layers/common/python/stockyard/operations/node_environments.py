@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from stockyard.domain import times
 from stockyard.domain.conditions import Condition, with_condition
-from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
-from stockyard.errors import Conflict
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.domain.standing import out_of_zone
+from stockyard.errors import Conflict, InsufficientCapacity
 from stockyard.operations.claims import ClaimFence
 from stockyard.operations.every import every
 from stockyard.operations.ledger import lines_of
@@ -21,7 +24,10 @@ LOOK_AGAIN = 15
 
 
 def ensure(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
-    """The environment of the claim's cluster and provider, made by the first claim that needs it."""
+    """The environment of the claim's cluster and provider, made by the first claim that needs it.
+
+    ``InsufficientCapacity`` when it shows that no machine can stand in a zone that the claim asks for.
+    """
     _, work = node_work(services, claim, "environment", fence)
     if work.cluster is None:
         return Outcome(True, "A node of no cluster needs no environment.")
@@ -29,12 +35,20 @@ def ensure(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
     if environment.removing:
         return Outcome(False, "Waiting until the environment that nobody needed is gone.", wait_seconds=LOOK_AGAIN)
     if environment.phase == "Available":
+        _check_zone(claim, work.provider, environment)
         return Outcome(True, facts={"environment": environment.id})
     source, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
     outcome = source.prepare(setting_up)
     if outcome.done:
-        _available(services, environment, outcome)
+        _check_zone(claim, work.provider, _available(services, environment, outcome))
     return replace(outcome, facts={"environment": environment.id})
+
+
+def _check_zone(claim: NodeClaim, provider: NodeProvider, environment: NodeEnvironment) -> None:
+    """Nothing was refused that others could not have: the scheduler, which knows the zones now, looks elsewhere."""
+    why = out_of_zone(provider, environment, Requirements.of(claim.requirements).get(ZONE))
+    if why:
+        raise InsufficientCapacity(why)
 
 
 def in_use(environment_id: str) -> Check:
@@ -151,7 +165,7 @@ def _begun(services: Services, claim: NodeClaim, provider_id: str, provider_name
     return environment
 
 
-def _available(services: Services, environment: NodeEnvironment, outcome: Outcome) -> None:
+def _available(services: Services, environment: NodeEnvironment, outcome: Outcome) -> NodeEnvironment:
     now = services.now()
     done = Condition(PROVISIONED, "True", "Provisioned", outcome.message or "The environment is there.", now)
     changed = replace(
@@ -162,8 +176,6 @@ def _available(services: Services, environment: NodeEnvironment, outcome: Outcom
         updated_at=now,
         version=environment.version + 1,
     )
-    try:
+    with suppress(Conflict):  # Another claim's worker said so first.
         services.store.commit(Replace(changed))
-    except Conflict:
-        # Another claim's worker said so first.
-        return
+    return changed

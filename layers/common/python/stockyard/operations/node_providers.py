@@ -10,6 +10,7 @@ from stockyard.domain import ids
 from stockyard.domain.declared_types import capacity_counter, declared, provider_state
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.pointers import pointer
+from stockyard.domain.reach import place_of
 from stockyard.domain.records import (
     AuditRecord,
     CloudAccount,
@@ -129,7 +130,7 @@ def change_provider(
     """The changed provider, with its audit record; ``generation`` rises with it.
 
     Raises ``PreconditionFailed`` unless it stands at ``version``, ``InvalidInput``, and ``InUse`` for a node type that
-    would go while claims have nodes of it.
+    would go while claims have nodes of it, and for another region or account while it has something in this one.
     """
     provider = find_provider(services, id)
     changed = changed_provider(services, provider, version, fields)
@@ -172,7 +173,20 @@ def changed_provider(services: Services, provider: NodeProvider, version: int, f
         held = [claim for claim in claims_of(services, provider) if claim.placement and _bare(claim, provider) in gone]
         if held:
             raise InUse(f"Node types that would be removed have nodes: {_names(held)}.")
+    if place_of(changed) != place_of(provider):
+        _check_empty(services, provider)
     return changed
+
+
+def _check_empty(services: Services, provider: NodeProvider) -> None:
+    """``InUse`` while the provider has something where it is: what there is, is ended where the document says."""
+    what = f"Region and cloud account of node provider {provider.name} stay as long as"
+    placed = [claim for claim in claims_of(services, provider) if claim.placement]
+    if placed:
+        raise InUse(f"{what} it has nodes there: {_names(placed)}.")
+    clusters = _set_up_for(services, provider)
+    if clusters:
+        raise InUse(f"{what} it is set up for {clusters}. The sweep ends that when no claim needs it.")
 
 
 def _bare(claim: NodeClaim, provider: NodeProvider) -> str:
@@ -193,10 +207,14 @@ def check_unused(services: Services, provider: NodeProvider) -> None:
     claims = claims_of(services, provider)
     if claims:
         raise InUse(f"Node provider {provider.name} is used by {_names(claims)}.")
-    environments = list(every(services.store, NodeEnvironment, where={"provider_id": provider.id}))
-    if environments:
-        clusters = ", ".join(one.cluster_id for one in environments[:10])
+    clusters = _set_up_for(services, provider)
+    if clusters:
         raise InUse(f"Node provider {provider.name} is set up for {clusters}.")
+
+
+def _set_up_for(services: Services, provider: NodeProvider) -> str:
+    environments = list(every(services.store, NodeEnvironment, where={"provider_id": provider.id}))
+    return ", ".join(one.cluster_id for one in environments[:10])
 
 
 def _names(claims: Sequence[NodeClaim]) -> str:

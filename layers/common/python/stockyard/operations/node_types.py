@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stockyard.domain import ids
-from stockyard.domain.declared_types import capacity_counter, declared, type_id
+from stockyard.domain.declared_types import CAPACITY, capacity_counter, declared, type_id
 from stockyard.domain.node_types import NodeKind
 from stockyard.domain.node_views import node_type_view
 from stockyard.domain.records import Counter, Name, NodeProvider
@@ -63,7 +63,7 @@ def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
     owners = {provider.id: provider for provider, _ in shown}
     written = {key: {one.name: one for one in declared(provider)} for key, provider in owners.items()}
     limited = [key for key, named in written.items() if any(one.max_capacity is not None for one in named.values())]
-    counters = (one for key in limited for one in every(services.store, Counter, f"capacity/{key}/"))
+    counters = (one for key in limited for one in every(services.store, Counter, f"{CAPACITY}{key}/"))
     used = {one.id: one.value for one in counters}
     return [
         node_type_view(

@@ -25,7 +25,7 @@ class PriceItem:
 
 
 def control_plane_type(settings: Mapping[str, Any]) -> str:
-    """The control group's first type wins over ``control_plane_instance_type`` (product.md)."""
+    """The control group's first type wins over ``control_plane_instance_type``."""
     for group in settings.get("autoscaler_node_groups") or ():
         if group.get("role") == "control":
             return str(group["instance_types"][0])

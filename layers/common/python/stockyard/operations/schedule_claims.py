@@ -21,6 +21,7 @@ from stockyard.operations.services import Services
 from stockyard.operations.wishes import Refused, Wishes
 from stockyard.ports import Add, Create, Replace, Write
 from stockyard.scheduling.explain import FULL, PROVIDER, REFUSED, explain, reasons
+from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Candidate, Choice, State, Wanted, choose_all
 from stockyard.scheduling.order import fair
 
@@ -32,7 +33,7 @@ MOST_WRITES = 96
 """Of a batch; what is left to DynamoDB's limit is for the records of launch groups."""
 TRANSACTION = 100
 EXPLAINED = 64
-"""Different wishes that one pass explains: explaining looks at every node type."""
+"""Different wishes that one pass explains, of those placed and of those that wait: it looks at every node type."""
 
 
 @dataclass(slots=True)
@@ -61,6 +62,8 @@ class _Pass:
     catalog: Catalog
     state: State
     explained: dict[Any, Mapping[str, int]] = field(default_factory=dict)
+    refused: dict[Any, tuple[str, str]] = field(default_factory=dict)
+    """Reason and message by what was asked for in vain."""
 
 
 def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
@@ -101,11 +104,12 @@ def _round(one: _Pass, told: Sequence[tuple[NodeClaim, Wanted]], report: Report)
         chosen.append(_Chosen(claim, wanted, choice, _considered(one, turn, wanted)))
         if choice.kind.limited:
             free[choice.kind.name] = free.get(choice.kind.name, 0) - 1
-    for claim, wanted in without:
-        _wait(one.services, claim, *_why_not(one.catalog, turn, wanted), report)
     again: list[tuple[NodeClaim, Wanted]] = []
     for batch in _batches(chosen):
         again += _write(one, batch, report)
+    # To tell why takes longer than to place: whoever has a node type does not wait for that.
+    for claim, wanted in without:
+        _wait(one.services, claim, *_why_not(one, turn, claim, wanted), report)
     return again
 
 
@@ -218,8 +222,7 @@ def _considered(one: _Pass, turn: State, wanted: Wanted) -> Mapping[str, int]:
     """Node types by the first rule that ruled them out when it was the claim's turn; empty once a pass has explained
     enough different wishes."""
     full = frozenset(name for name, free in turn.free.items() if free <= 0)
-    asked = (wanted.requirements, tuple(sorted(wanted.resources.items())), wanted.provider, wanted.out_of_reach)
-    key = (*asked, full)
+    key = (*_asked(wanted), full)
     if key not in one.explained:
         if len(one.explained) >= EXPLAINED:
             return {}
@@ -231,19 +234,36 @@ def _considered(one: _Pass, turn: State, wanted: Wanted) -> Mapping[str, int]:
     return one.explained[key]
 
 
-def _why_not(catalog: Catalog, left: State, wanted: Wanted) -> tuple[str, str]:
-    """Reason and message of a claim that nothing fits."""
-    if not catalog.index.kinds:
+def _asked(wanted: Wanted) -> tuple[Any, ...]:
+    """What tells the wishes of one pass apart."""
+    return wanted.requirements, tuple(sorted(wanted.resources.items())), wanted.provider, wanted.out_of_reach
+
+
+def _why_not(one: _Pass, left: State, claim: NodeClaim, wanted: Wanted) -> tuple[str, str]:
+    """Reason and message of a claim that nothing fits. Once a pass has explained enough different wishes: what was
+    said of it before."""
+    index, asked = one.catalog.index, _asked(wanted)
+    if not index.kinds:
         return "NoNodeTypes", "There is no node type yet. Register a node provider that has some."
-    if wanted.provider is not None and wanted.provider not in catalog.index.providers:
+    if wanted.provider is not None and wanted.provider not in index.providers:
         return "NoNodeTypes", f"Node provider {wanted.provider} has no node types."
-    found = reasons(explain(catalog.index, wanted, left))
+    if asked not in one.refused:
+        if len(one.refused) >= EXPLAINED:
+            told = claim.reason == _NEVER or claim.reason in _PASSING.values()
+            return (claim.reason, claim.message) if told else (_NEVER, _UNEXPLAINED)
+        one.refused[asked] = _reason(index, left, wanted)
+    return one.refused[asked]
+
+
+def _reason(index: Index, left: State, wanted: Wanted) -> tuple[str, str]:
+    found = reasons(explain(index, wanted, left))
     others = [one for one in found if one.rule != PROVIDER]
     rules = {one.rule for one in others}
-    reason = next((_PASSING[rule] for rule in _PASSING if rule in rules), "NoMatchingNodeType")
+    reason = next((_PASSING[rule] for rule in _PASSING if rule in rules), _NEVER)
     return reason, "No node type fits: " + "; ".join(one.message for one in others) + "."
 
 
+_NEVER, _UNEXPLAINED = "NoMatchingNodeType", "No node type fits now. The claim's explanation names the rules."
 _PASSING: Mapping[str, str] = {REFUSED: "InsufficientCapacity", FULL: "NoCapacity"}
 """What passes by itself is the reason to name, before what never fits."""
 

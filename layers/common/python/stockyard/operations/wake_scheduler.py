@@ -8,7 +8,7 @@ from datetime import datetime
 
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import StockyardError
-from stockyard.operations.compare_drift import compare_provider
+from stockyard.operations.compare_drift import compare_providers
 from stockyard.operations.schedule_claims import Report, schedule
 from stockyard.operations.services import Services
 from stockyard.ports import Registry
@@ -57,7 +57,10 @@ class Scheduler:
 
     def compare(self, providers: Iterable[tuple[str, str]]) -> int:
         """Compare the nodes of (tenant, id of a changed provider) with it; how many claims say something else now."""
-        return sum(compare_provider(self.services_of(tenant), provider) for tenant, provider in providers)
+        by_tenant: dict[str, list[str]] = {}
+        for tenant, provider in providers:
+            by_tenant.setdefault(tenant, []).append(provider)
+        return sum(compare_providers(self.services_of(tenant), changed) for tenant, changed in by_tenant.items())
 
     def _all(self, by_tenant: Mapping[str, Mapping[str, NodeClaim]]) -> Mapping[str, int]:
         """One tenant's failure keeps none of the others; the first is raised when all were tried."""

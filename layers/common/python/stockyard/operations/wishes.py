@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stockyard.domain.declared_types import BUILT, NOT_AVAILABLE
 from stockyard.domain.reach import out_of_reach
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.requirements import ZONE
+from stockyard.domain.standing import out_of_zone
 from stockyard.errors import NotFound
 from stockyard.operations.advance import find
 from stockyard.operations.node_catalog import Catalog
+from stockyard.operations.node_work import environment_id
 from stockyard.operations.services import Services
 from stockyard.scheduling.match import Wanted
 from stockyard.scheduling.reading import Reader
@@ -34,6 +37,7 @@ class Wishes:
         self._clusters: dict[str, Cluster | None] = {}
         self._out_of_reach: dict[str, frozenset[str]] = {}
         """By the claims' reference to a cluster."""
+        self._environments: dict[str, NodeEnvironment | None] = {}
 
     def read(self, claim: NodeClaim) -> Wanted | Refused:
         """What the claim asks for, or why it waits."""
@@ -80,7 +84,7 @@ class Wishes:
 
     def _wanted(self, claim: NodeClaim) -> Wanted | Refused:
         try:
-            return self._reader.wanted(
+            wanted = self._reader.wanted(
                 claim.requirements,
                 claim.resources,
                 claim.provider_ref or None,
@@ -90,3 +94,26 @@ class Wishes:
         except ValueError as error:
             # Checked when the claim came; a claim of an older release may be read more strictly now.
             return Refused("InvalidClaim", f"The claim cannot be read: {error}.")
+        return self._in_zone(claim, wanted) if ZONE in wanted.requirements else wanted
+
+    def _in_zone(self, claim: NodeClaim, wanted: Wanted) -> Wanted | Refused:
+        """Without the providers whose machines cannot stand in a zone that the claim asks for."""
+        providers = self._catalog.providers
+        considered = [wanted.provider] if wanted.provider is not None else sorted(providers)
+        asked, cluster_id = wanted.requirements[ZONE], self.cluster_id(claim)
+        why = {
+            name: text
+            for name in considered
+            if (text := out_of_zone(providers[name], self._environment(cluster_id, providers[name]), asked))
+        }
+        if wanted.provider in why:
+            return Refused("ProviderOutOfReach", why[wanted.provider])
+        return replace(wanted, out_of_reach=wanted.out_of_reach.union(why)) if why else wanted
+
+    def _environment(self, cluster_id: str, provider: NodeProvider) -> NodeEnvironment | None:
+        if not cluster_id or provider.kind != "ec2":
+            return None
+        key = environment_id(cluster_id, provider.id)
+        if key not in self._environments:
+            self._environments[key] = self._services.store.get(NodeEnvironment, key)
+        return self._environments[key]

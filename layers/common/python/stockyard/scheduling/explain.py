@@ -35,7 +35,7 @@ RULES = (
 """The order in which rules are tried. Within a rule: requirements as the claim lists them, resources by name."""
 _SENTENCES: Mapping[str, str] = {
     PROVIDER: "of another provider",
-    OUT_OF_REACH: "that could not reach the cluster",
+    OUT_OF_REACH: "that cannot be in the cluster's network and a zone as asked",
     NOT_ALLOWED: "not among the allowed node types",
     UNAVAILABLE: "not available",
     REQUIREMENT: "without a value of {} as asked",
@@ -125,7 +125,7 @@ def _ruled_out(
     if wanted.provider not in (None, kind.provider):
         return _Ruled(PROVIDER, "", f"it is of {kind.provider}, the claim asks for {wanted.provider}")
     if kind.provider in wanted.out_of_reach:
-        return _Ruled(OUT_OF_REACH, "", f"machines of {kind.provider} could not reach the cluster")
+        return _Ruled(OUT_OF_REACH, "", f"{kind.provider} has none in the cluster's network and a zone as asked")
     if wanted.allowed is not None and not {kind.name, f"{kind.provider}.*"} & set(wanted.allowed):
         return _Ruled(NOT_ALLOWED, "", "it is not among the allowed node types")
     if not kind.available:

@@ -17,7 +17,8 @@ class Wanted:
     """What one claim asks for. ``resources`` (desiredCapacity) are thousandths of a unit.
 
     ``allowed`` are names of node types or ``provider.*``: None allows all, an empty one none. Without a ``provider``
-    the cheapest of all is taken. ``out_of_reach`` are providers whose machines could not reach the claim's cluster.
+    the cheapest of all is taken. ``out_of_reach`` are providers whose machines could not reach the claim's cluster, or
+    not stand in a zone that it asks for.
     """
 
     requirements: Requirements = field(default_factory=Requirements)

@@ -127,8 +127,9 @@ def test_an_override_changes_cost_limit_and_properties(build: Any) -> None:
     assert (other.limited, other.properties["team"], other.properties["floor"]) == (False, ("red",), ("1",))
 
 
-def test_a_providers_zones_are_those_of_its_property(build: Any) -> None:
-    provider = replace(build.provider(), properties={"topology.kubernetes.io/zone": "us-east-1a,us-east-1b"})
+@pytest.mark.parametrize("key", ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"])
+def test_a_providers_zones_are_those_of_its_property(build: Any, key: str) -> None:
+    provider = replace(build.provider(), properties={key: "us-east-1a,us-east-1b"})
     for kind in catalogue.kinds(provider, build.offers()):
         assert kind.offerings[0].zones == ("us-east-1a", "us-east-1b")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from fnmatch import translate
 
-from stockyard.domain.declared_types import DeclaredType, choosable, declared
+from stockyard.domain.declared_types import DeclaredType, choosable, declared, written_zone
 from stockyard.domain.node_types import (
     ANY,
     ON_DEMAND,
@@ -62,7 +62,7 @@ def _kind(
     capacity_types: Sequence[str],
 ) -> NodeKind:
     own = choosable(written.properties)
-    zones = parse_property(ZONE, own.get(ZONE) or common.get(ZONE) or ANY)
+    zones = parse_property(ZONE, written_zone(own, common) or ANY)
     offerings = tuple(
         Offering(name, zones, offer.usd_hour if name == ON_DEMAND else None)
         for name in (ON_DEMAND, SPOT)
