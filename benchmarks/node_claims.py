@@ -52,12 +52,6 @@ class Claims:
         spec = {"nodeTypes": [dict(one) for one in types]}
         self._told(201, "POST", "/v1/node-providers", {"name": name, "kind": "simulated", "spec": spec})
 
-    def drop(self, name: str) -> None:
-        """Delete a provider without nodes."""
-        answer = self.served.call("DELETE", f"/v1/node-providers/{name}")
-        if answer.status not in (200, 202, 204):
-            raise AssertionError(answer.text)
-
     def make(self, name: str, **wish: Any) -> dict[str, Any]:
         """Ask for one; the accepted claim."""
         return self._told(202, "POST", "/v1/node-claims", {"name": name, "cluster": self.cluster, **wish})
@@ -143,7 +137,6 @@ class Claims:
         deleted = round(count / (time.monotonic() - began), 2)
         self.remove("burst-")
         self.remove("warm-")
-        self.drop("instant")
         seconds = sorted(_moment(one["updated_at"]) - due[one["id"]] for one in claims)
         bound = sorted(when(one, "Scheduled") - due[one["id"]] for one in claims)
         return {
