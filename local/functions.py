@@ -7,17 +7,15 @@ over its time.
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from local.invocation import Invocation, failure
+from local.nursery import Nursery
 from local.runtime_api import Request, RuntimeApi
 
 INIT_SECONDS = 30.0
@@ -47,25 +45,20 @@ class Stats:
 class Worker:
     """One process of one function."""
 
-    def __init__(self, definition: Definition, environment: Mapping[str, str], log: IO[bytes], folder: Path) -> None:
+    def __init__(
+        self, definition: Definition, environment: Mapping[str, str], nursery: Nursery, log: str, folder: Path
+    ) -> None:
         self.definition = definition
         self.api = RuntimeApi()
         self.used = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "awslambdaric", definition.handler],
-            env={**environment, "AWS_LAMBDA_RUNTIME_API": self.api.address},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            process_group=0,  # Ctrl-C reaches the local cloud, which then ends its workers in order
-        )
+        told = {**environment, "AWS_LAMBDA_RUNTIME_API": self.api.address}
+        self._process = nursery.child(definition.handler, told, folder, log)
         self._watch = threading.Thread(target=self._watch_exit, daemon=True)
         self._watch.start()
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return not self._process.ended.is_set()
 
     def run(self, payload: bytes) -> Invocation:
         """Run one invocation. A worker that crashed or ran over its time is dead afterwards."""
@@ -90,18 +83,16 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once and free its port."""
-        if self.alive:
-            self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        self._process.kill()
         self._watch.join(2)
         self.api.close()
 
     def _watch_exit(self) -> None:
-        self._process.wait()
+        self._process.ended.wait()
         self.api.abandon(self._exited())
 
     def _exited(self) -> Invocation:
-        return failure("Runtime.ExitError", f"Error: Runtime exited with code {self._process.returncode}")
+        return failure("Runtime.ExitError", f"Error: Runtime exited with code {self._process.code}")
 
 
 class Functions:
@@ -112,7 +103,7 @@ class Functions:
         self._logs = logs
         self._base = dict(base)
         self._definitions: dict[str, Definition] = {}
-        self._files: dict[str, IO[bytes]] = {}
+        self._nursery = Nursery()
         self._idle: dict[str, list[Worker]] = {}
         self._busy: dict[str, set[Worker]] = {}
         self._free = threading.Condition()
@@ -125,7 +116,7 @@ class Functions:
         self._definitions[definition.name] = definition
         self._idle[definition.name] = []
         self._busy[definition.name] = set()
-        self._files[definition.name] = (self._logs / f"{definition.name}.log").open("ab", buffering=0)
+        self._log(definition).touch()
 
     def names(self) -> list[str]:
         """Names of all functions."""
@@ -153,8 +144,7 @@ class Functions:
             self._free.notify_all()
         for worker in workers:
             worker.kill()
-        for file in self._files.values():
-            file.close()
+        self._nursery.close()
 
     def _take(self, definition: Definition) -> Worker | None:
         idle, busy = self._idle[definition.name], self._busy[definition.name]
@@ -167,9 +157,8 @@ class Functions:
                         return worker
                     worker.kill()
                 if len(busy) < definition.concurrency:
-                    worker = Worker(
-                        definition, self._environment(definition), self._files[definition.name], self._folder
-                    )
+                    environment, log = self._environment(definition), str(self._log(definition))
+                    worker = Worker(definition, environment, self._nursery, log, self._folder)
                     busy.add(worker)
                     return worker
                 self._free.wait()
@@ -184,6 +173,9 @@ class Functions:
             else:
                 worker.kill()
             self._free.notify_all()
+
+    def _log(self, definition: Definition) -> Path:
+        return self._logs / f"{definition.name}.log"
 
     def _environment(self, definition: Definition) -> dict[str, str]:
         """What Lambda sets, then what the template says. Nothing else of this process's environment gets in."""
