@@ -7,15 +7,17 @@ over its time.
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from local.invocation import Invocation, failure
-from local.nursery import Nursery
 from local.runtime_api import Request, RuntimeApi
 
 INIT_SECONDS = 30.0
@@ -45,20 +47,25 @@ class Stats:
 class Worker:
     """One process of one function."""
 
-    def __init__(
-        self, definition: Definition, environment: Mapping[str, str], nursery: Nursery, log: str, folder: Path
-    ) -> None:
+    def __init__(self, definition: Definition, environment: Mapping[str, str], log: IO[bytes], folder: Path) -> None:
         self.definition = definition
         self.api = RuntimeApi()
         self.used = False
-        told = {**environment, "AWS_LAMBDA_RUNTIME_API": self.api.address}
-        self._process = nursery.child(definition.handler, told, folder, log)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "awslambdaric", definition.handler],
+            env={**environment, "AWS_LAMBDA_RUNTIME_API": self.api.address},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            process_group=0,  # Ctrl-C reaches the local cloud, which then ends its workers in order
+        )
         self._watch = threading.Thread(target=self._watch_exit, daemon=True)
         self._watch.start()
 
     @property
     def alive(self) -> bool:
-        return not self._process.ended.is_set()
+        return self._process.poll() is None
 
     def run(self, payload: bytes) -> Invocation:
         """Run one invocation. A worker that crashed or ran over its time is dead afterwards."""
@@ -83,16 +90,18 @@ class Worker:
 
     def kill(self) -> None:
         """End the process at once and free its port."""
-        self._process.kill()
+        if self.alive:
+            self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
         self._watch.join(2)
         self.api.close()
 
     def _watch_exit(self) -> None:
-        self._process.ended.wait()
+        self._process.wait()
         self.api.abandon(self._exited())
 
     def _exited(self) -> Invocation:
-        return failure("Runtime.ExitError", f"Error: Runtime exited with code {self._process.code}")
+        return failure("Runtime.ExitError", f"Error: Runtime exited with code {self._process.returncode}")
 
 
 class Functions:
@@ -103,7 +112,7 @@ class Functions:
         self._logs = logs
         self._base = dict(base)
         self._definitions: dict[str, Definition] = {}
-        self._nursery = Nursery()
+        self._files: dict[str, IO[bytes]] = {}
         self._idle: dict[str, list[Worker]] = {}
         self._busy: dict[str, set[Worker]] = {}
         self._free = threading.Condition()
@@ -116,7 +125,7 @@ class Functions:
         self._definitions[definition.name] = definition
         self._idle[definition.name] = []
         self._busy[definition.name] = set()
-        self._log(definition).touch()
+        self._files[definition.name] = (self._logs / f"{definition.name}.log").open("ab", buffering=0)
 
     def names(self) -> list[str]:
         """Names of all functions."""
@@ -144,7 +153,8 @@ class Functions:
             self._free.notify_all()
         for worker in workers:
             worker.kill()
-        self._nursery.close()
+        for file in self._files.values():
+            file.close()
 
     def _take(self, definition: Definition) -> Worker | None:
         idle, busy = self._idle[definition.name], self._busy[definition.name]
@@ -157,8 +167,9 @@ class Functions:
                         return worker
                     worker.kill()
                 if len(busy) < definition.concurrency:
-                    environment, log = self._environment(definition), str(self._log(definition))
-                    worker = Worker(definition, environment, self._nursery, log, self._folder)
+                    worker = Worker(
+                        definition, self._environment(definition), self._files[definition.name], self._folder
+                    )
                     busy.add(worker)
                     return worker
                 self._free.wait()
@@ -173,9 +184,6 @@ class Functions:
             else:
                 worker.kill()
             self._free.notify_all()
-
-    def _log(self, definition: Definition) -> Path:
-        return self._logs / f"{definition.name}.log"
 
     def _environment(self, definition: Definition) -> dict[str, str]:
         """What Lambda sets, then what the template says. Nothing else of this process's environment gets in."""
