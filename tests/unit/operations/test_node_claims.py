@@ -7,22 +7,18 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import Event, Name, NodeClaim, NodeEnvironment, Quota, Refusal
+from stockyard.domain.records import Event, Name, NodeClaim, NodeEnvironment, Refusal
 from stockyard.errors import (
     IllegalTransition,
-    InUse,
-    InvalidInput,
     NotFound,
-    QuotaExceeded,
     VendorRefused,
     VendorUnavailable,
 )
 from stockyard.operations.claims import change_claim
-from stockyard.operations.create_claim import NewClaim, create_claim
 from stockyard.operations.every import every
-from stockyard.operations.explain_claim import explain_claim, plan_claim
+from stockyard.operations.explain_claim import explain_claim
 from stockyard.operations.power_claim import power_claim
-from stockyard.ports import Create, Replace
+from stockyard.ports import Replace
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -301,77 +297,6 @@ def test_what_a_claim_waits_for_is_said(nodes: Nodes) -> None:
     assert nodes.now(anywhere).reason == "NoMatchingNodeType"
 
 
-@pytest.mark.parametrize(
-    ("fields", "pointer"),
-    [
-        ({"cluster_ref": "ghost"}, "/cluster"),
-        ({"provider_ref": "ghost"}, "/provider"),
-        ({"type_ref": "ghost"}, "/type"),
-        ({"type_ref": "small"}, "/type"),
-        ({"requirements": ({"key": "a", "operator": "In", "values": []},)}, "/requirements"),
-        ({"resources": {"cpu": "much"}}, "/requirements"),
-    ],
-)
-def test_a_claim_for_what_is_not_there_is_refused(nodes: Nodes, fields: dict[str, Any], pointer: str) -> None:
-    nodes.provider("one", SMALL)
-    nodes.provider("two", SMALL)
-    with pytest.raises(InvalidInput) as caught:
-        nodes.claim("x", **fields)
-    assert [fault.pointer for fault in caught.value.errors] == [pointer]
-    assert nodes.nothing_left()
-
-
-def test_a_type_may_be_named_with_or_without_its_provider(nodes: Nodes) -> None:
-    nodes.provider("one", SMALL)
-    nodes.provider("two", {**SMALL, "usdPerHour": 9})
-    named = nodes.claim(type_ref="two.small")
-    short = nodes.claim(type_ref="small", provider_ref="two")
-    nodes.schedule()
-    assert {nodes.now(named).type_ref, nodes.now(short).type_ref} == {"two.small"}
-
-
-def test_a_type_of_another_provider_than_the_one_named_is_refused(nodes: Nodes) -> None:
-    nodes.provider("one", SMALL)
-    nodes.provider("two", SMALL)
-    with pytest.raises(InvalidInput, match=r"one\.small is not one of provider two") as refused:
-        nodes.claim(type_ref="one.small", provider_ref="two")
-    assert [problem.pointer for problem in refused.value.errors] == ["/type"]
-    foreign = create_claim(nodes.services, NewClaim(type_ref="one.small", provider_ref="two", strict=False), "user:a")
-    nodes.schedule()
-    assert nodes.now(foreign).reason == "NoMatchingNodeType"
-
-
-def test_names_are_unique_and_quotas_hold(nodes: Nodes) -> None:
-    nodes.claim("one")
-    with pytest.raises(InUse):
-        nodes.claim("one")
-    nodes.services.store.commit(Create(Quota("nodeclaims", 1, nodes.moment())))
-    with pytest.raises(QuotaExceeded, match="nodeclaims limit of 1 would be exceeded"):
-        nodes.claim("two")
-
-
-def test_a_request_that_is_sent_twice_makes_one_claim(nodes: Nodes) -> None:
-    wanted = NewClaim(name="one")
-    first = create_claim(nodes.services, wanted, "user:ann", "ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV")
-    assert create_claim(nodes.services, wanted, "user:ann", first.id) == first
-
-
-def test_a_plan_says_where_it_would_go_and_writes_nothing(nodes: Nodes) -> None:
-    nodes.provider("lab", SMALL, LARGE)
-    plan = plan_claim(nodes.services, NewClaim(name="x", resources={"cpu": "4"}))
-    assert [one["name"] for one in plan["creates"]] == ["x", "lab.large"]
-    assert plan["price"]["hour"] == 0.4
-    assert [one["detail"].partition(":")[0] for one in plan["rejected"]] == ["lab.small"]
-    assert nodes.nothing_left()
-
-
-def test_a_plan_with_a_provider_does_not_count_up_the_others_types(nodes: Nodes) -> None:
-    nodes.provider("lab", SMALL, LARGE)
-    nodes.provider("another", SMALL, LARGE)
-    plan = plan_claim(nodes.services, NewClaim(name="x", provider_ref="lab", resources={"cpu": "4"}))
-    assert [one["detail"].partition(":")[0] for one in plan["rejected"]] == ["lab.small"]
-
-
 def test_the_first_claim_of_a_cluster_makes_its_environment(nodes: Nodes, world: World) -> None:
     nodes.provider("lab", SMALL)
     cluster = world.create()
@@ -401,15 +326,3 @@ def test_a_claim_that_came_before_its_cluster_belongs_to_it_once_placed(nodes: N
     there = nodes.now(early)
     assert (there.phase, there.cluster_id) == ("Available", cluster.id)
     assert [one.cluster_id for one in every(nodes.services.store, NodeEnvironment)] == [cluster.id]
-
-
-def test_a_named_type_must_be_allowed(nodes: Nodes) -> None:
-    from stockyard.operations.allowed_types import set_allowed_types
-
-    nodes.provider("lab", SMALL, LARGE)
-    set_allowed_types(nodes.services, ["lab.large"], 0)
-    with pytest.raises(InvalidInput, match="not allowed"):
-        nodes.claim(type_ref="lab.small")
-    claim = nodes.claim()
-    nodes.schedule()
-    assert nodes.now(claim).type_ref == "lab.large"

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from local.kube_api import node
-from local.kube_store import Key
 from stockyard.domain.records import NodeClaim, Placement
-from stockyard.errors import RequestInProgress
 from stockyard.lifecycle.node_commands import LABEL, command_id, commands_of, done_fact, seen_of, waits_for
-from stockyard.operations.join_machine import Invitation, join_machine
+from stockyard.operations.join_machine import Invitation
 from stockyard.operations.observe_cluster import facts_of
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
-from tests.unit.operations.test_nodes_join import KEY, PROOF, Yard
+from tests.unit.operations.test_nodes_join import Yard
 
 DRIVER = {"key": "driver", "value": "missing", "effect": "NoSchedule"}
 OWN = {"key": "own", "value": "", "effect": "NoSchedule"}
@@ -26,18 +24,11 @@ RESERVED = "node-restriction.kubernetes.io/tier"
 class Kubelet(Yard):
     """A machine that joins with the taints and the labels that it is given, but for those it may not set itself."""
 
-    def boot(self, claim: NodeClaim) -> Invitation | None:
-        self.prove(claim.machine_id)  # type: ignore[attr-defined]
-        try:
-            given = join_machine(self.nodes.services, KEY, claim.id, PROOF)
-        except RequestInProgress:
-            return None
-        if Key("", "nodes", "", given.node_name) not in self.rig.kube.store.objects:
-            joined = node(given.node_name, claim=given.labels["stockyard.dev/claim"], taints=given.taints)
-            allowed = {key: value for key, value in given.labels.items() if not key.startswith("node-restriction.")}
-            joined["metadata"]["labels"] |= allowed
-            self.rig.kube.join(given.token, joined)
-        return given
+    def node(self, given: Invitation) -> dict[str, Any]:
+        joined = node(given.node_name, claim=given.labels["stockyard.dev/claim"], taints=given.taints)
+        allowed = {key: value for key, value in given.labels.items() if not key.startswith("node-restriction.")}
+        joined["metadata"]["labels"] |= allowed
+        return joined
 
 
 @pytest.fixture

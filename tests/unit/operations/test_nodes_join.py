@@ -106,8 +106,12 @@ class Yard:
         except RequestInProgress:
             return None
         if Key("", "nodes", "", given.node_name) not in self.rig.kube.store.objects:
-            self.rig.kube.join(given.token, node(given.node_name, claim=given.labels["stockyard.dev/claim"]))
+            self.rig.kube.join(given.token, self.node(given))
         return given
+
+    def node(self, given: Invitation) -> dict[str, Any]:
+        """What the machine registers as."""
+        return node(given.node_name, claim=given.labels["stockyard.dev/claim"])
 
 
 def _account(nodes: Nodes) -> Any:

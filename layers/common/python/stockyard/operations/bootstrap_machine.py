@@ -9,6 +9,7 @@ from typing import Any
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Resource
 from stockyard.errors import Forbidden, NotFound, Unauthorized, UnexpectedBehavior, VendorError
 from stockyard.operations.ledger import lines_of
+from stockyard.operations.proven_machine import UNRECORDED, proven_machine
 from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity, Put
 
@@ -46,13 +47,8 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
 
 def _check(services: Services, cluster: Cluster, caller: MachineIdentity) -> Resource:
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
-    expected_account = str(account.attributes.get("role_arn", "")).split(":")[4:5] if account else []
-    role = f"{services.rules.name_prefix}-{cluster.client_id}-node-role"
-    parts = caller.arn.split(":")
-    resource = parts[5].split("/") if len(parts) == 6 else []
-    if [caller.account] != expected_account or resource[:2] != ["assumed-role", role] or len(resource) != 3:
-        raise Unauthorized("The request was not signed by this cluster's machine.")
+    machine_id = proven_machine(services, account, cluster, caller)
     for line in lines_of(services, cluster.id, "control_plane"):
-        if line.kind == "instance" and line.vendor_id == resource[2]:
+        if line.kind == "instance" and line.vendor_id == machine_id:
             return line
-    raise Unauthorized("The machine is not recorded (yet). Try again.")
+    raise Unauthorized(UNRECORDED)

@@ -8,17 +8,17 @@ from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.join_tokens import join_token
-from stockyard.domain.records import CloudAccount, Cluster, LaunchGroup, NodeClaim, NodeProvider
+from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeProvider
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
 from stockyard.lifecycle.claim import PENDING
 from stockyard.lifecycle.node_commands import TOKEN, done_fact
 from stockyard.operations.node_catalog import account_of
 from stockyard.operations.observe_cluster import ca_hash, facts_of
+from stockyard.operations.proven_machine import UNRECORDED, proven_machine
 from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity
 
 CLAIM_LABEL = "stockyard.dev/claim"
-UNRECORDED = "The machine is not recorded (yet). Try again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,7 @@ def _check(services: Services, claim: NodeClaim, cluster: Cluster, caller: Machi
     """The caller must be the instance that was recorded for the claim, in its account, with the cluster's node role."""
     placed = claim.placement
     provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
-    account: CloudAccount | None = account_of(services, provider) if provider is not None else None
-    expected = str(account.attributes.get("role_arn", "")).split(":")[4:5] if account else []
-    role = f"{services.rules.name_prefix}-{cluster.client_id}-node-role"
-    parts = caller.arn.split(":")
-    resource = parts[5].split("/") if len(parts) == 6 else []
-    if [caller.account] != expected or resource[:2] != ["assumed-role", role] or len(resource) != 3:
-        raise Unauthorized("The request was not signed by a machine of this cluster.")
-    if not claim.machine_id or resource[2] != claim.machine_id:
+    account = account_of(services, provider) if provider is not None else None
+    proven = proven_machine(services, account, cluster, caller)
+    if not claim.machine_id or proven != claim.machine_id:
         raise Unauthorized(UNRECORDED)
