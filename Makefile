@@ -4,6 +4,8 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 export PYTHONPATH := $(CURDIR):$(CURDIR)/layers/common/python:$(CURDIR)/client
 export MYPYPATH := layers/common/python:client
+# Set by some images and CI systems; compiling everything at each start would be most of what the tests do.
+export PYTHONDONTWRITEBYTECODE :=
 STAGE ?= dev
 PORT ?= 0
 SEED ?= 1

@@ -23,6 +23,7 @@ from local.corrections.buses import Listener, heard_buses
 from local.corrections.capacity import counted_capacity
 from local.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.corrections.interfaces import interfaces_go_with_gateways
+from local.corrections.quick_clients import quick_clients
 from local.corrections.quick_server import quick_server
 from local.corrections.quick_tables import quick_tables
 from local.corrections.refusals import new_profiles_unusable, planned_refusals, scarce_capacity
@@ -90,6 +91,7 @@ def running_aws(invoker: Invoker, listener: Listener, scale: float, plan: FaultP
         stack.callback(BackendDict.reset)
         stack.enter_context(patch.dict(default_user_config, {k: dict(v) for k, v in MOTO_CONFIG.items()}))
         stack.enter_context(quick_server())
+        stack.enter_context(quick_clients())
         stack.enter_context(quick_tables())
         stack.enter_context(counted_capacity())
         lock = stack.enter_context(atomic_tables())

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from local.corrections.quick_clients import quick_clients
 from tests.distribution import Units, longest_first
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ settings.load_profile("stockyard")
 """Correctness is tested here, not speed: a busy machine must not fail a test."""
 FIGURE = "figure:"
 """A test hands in a figure with ``record_property("figure:<name>", value)``; any JSON value will do."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run makes thousands of clients."""
+    stack = ExitStack()
+    stack.enter_context(quick_clients())
+    config.add_cleanup(stack.close)
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,11 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from moto.core import responses
-from moto.core.utils import method_names_from_class
 from moto.dynamodb import comparisons, models
 from moto.dynamodb.exceptions import ItemSizeTooLarge
 from moto.dynamodb.models import table as table_module
@@ -51,7 +49,6 @@ def quick_tables() -> Iterator[None]:
         stack.enter_context(patch.object(DynamoHandler, "serialized", _written_out(DynamoHandler.serialized)))
         parse = DynamoHandler.parse_parameters
         stack.enter_context(patch.object(DynamoHandler, "parse_parameters", _as_sent(parse)))
-        stack.enter_context(patch.object(responses, "method_names_from_class", cache(method_names_from_class)))
         yield
 
 

@@ -151,10 +151,9 @@ def _places(served: Served, count: int) -> None:
 
 def _pass(served: Served, schedulers: int) -> None:
     """That many passes of the scheduler, each in a process of its own, started together."""
-    gate = threading.Barrier(schedulers)
+    gate, client = threading.Barrier(schedulers), served.aws("lambda")
 
     def once(_: int) -> dict[str, Any]:
-        client = served.aws("lambda")
         gate.wait(60)
         answer = client.invoke(FunctionName="stockyard-dev-scheduler", Payload=b"{}")
         report: dict[str, Any] = json.loads(answer["Payload"].read())

@@ -73,9 +73,9 @@ CALLS = [
     ("network", "internet_gateway/main"),
     ("network", "subnet/public-a"),
     ("network", "subnet/private-b"),
+    ("network", "route_table/public"),
     ("network", "address/nat"),
     ("network", "nat_gateway/main"),
-    ("network", "route_table/public"),
     ("network", "route_table/private"),
     ("security", "security_group/control-plane"),
     ("security", "security_group/node"),
@@ -98,10 +98,14 @@ def _crash(yard: Any, phase: str, line: str) -> tuple[str, ...]:
     return reached
 
 
-@pytest.mark.parametrize(("phase", "line"), CALLS)
-def test_a_crash_between_call_and_record_is_found_again(yard: Any, phase: str, line: str) -> None:
-    for name in _crash(yard, phase, line):
-        yard.ensure(name)
+def test_a_crash_between_call_and_record_is_found_again(yard: Any) -> None:
+    """In one life: each line of it crashes once, and is found by the next attempt, which comes to the next."""
+    for phase in CREATE:
+        for line in (line for where, line in CALLS if where == phase):
+            yard.ledger.fail_made = line
+            with pytest.raises(RuntimeError, match="the machine stopped"):
+                yard.ensure(phase)
+        yard.ensure(phase)
     lines = yard.ledger.lines()
     assert {entry.state for entry in lines} == {"made"}
     # A root disk belongs to its machine and has no line; a second of anything would make the numbers differ.
