@@ -14,6 +14,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 KEYCLOAK = "a real Keycloak"
 SERVED = "the served local cloud"
+API = "tests/api/one_cloud"
+STACKS = "a synthesized stage"
 UNITS = {
     "tests/contracts/test_identity.py": KEYCLOAK,
     "tests/contracts/test_keycloak_wire.py": KEYCLOAK,
@@ -24,27 +26,27 @@ UNITS = {
     "tests/e2e/test_life.py": SERVED,
     "tests/e2e/test_races.py": SERVED,
     "tests/stacks/test_least_privilege.py": SERVED,
+    "tests/stacks/test_cost.py": STACKS,
+    "tests/stacks/test_data_stack.py": STACKS,
+    "tests/stacks/test_permissions.py": STACKS,
+    "tests/stacks/test_service_stack.py": STACKS,
+    "tests/stacks/test_synth.py": STACKS,
 }
 SECONDS = {
     SERVED: 210,
     "tests/api/test_schemathesis.py": 95,
+    API: 95,
     KEYCLOAK: 80,
-    "tests/workflows/test_crash_matrix.py": 50,
-    "tests/api/test_tenants.py": 43,
-    "tests/api/test_authorization.py": 40,
-    "tests/local/test_cloud.py": 40,
-    "tests/stacks/test_synth.py": 27,
-    "tests/workflows/test_crash_judge.py": 27,
-    "tests/api/test_own_claims.py": 26,
-    "tests/api/test_nodes.py": 25,
+    "tests/workflows/test_crash_matrix.py": 70,
+    "tests/workflows/test_crash_judge.py": 25,
+    "tests/local/test_cloud.py": 55,
+    STACKS: 40,
     "tests/contracts/test_node_source.py": 25,
     "tests/local/test_fault_plan.py": 25,
     "tests/unit/providers/clusters/ec2/test_provider.py": 22,
     "tests/contracts/test_cluster_provider.py": 20,
-    "tests/api/test_waking.py": 18,
     "tests/unit/agent/test_crashes.py": 16,
     "tests/unit/providers/nodes/ec2/test_machine.py": 16,
-    "tests/api/test_common_rules.py": 15,
     "tests/client/cli/test_process.py": 15,
 }
 """About how long the longest take; of the others, ``EACH`` a test."""
@@ -54,7 +56,7 @@ EACH = 0.05
 def unit(nodeid: str) -> str:
     """What a test belongs to: its file, or what its file shares with others."""
     file = nodeid.split("::", 1)[0]
-    return UNITS.get(file, file)
+    return API if file.startswith(f"{API}/") else UNITS.get(file, file)
 
 
 def longest_first(items: list[pytest.Item]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -146,14 +146,21 @@ BODIES: Mapping[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """A local cloud for the tests of a file. Its threads end with them and disturb nobody else's."""
+@contextmanager
+def served(home: Path) -> Iterator[Api]:
+    """A local cloud in this process, without schedules and limits."""
     with (
-        LocalCloud(home=tmp_path_factory.mktemp("cloud"), schedules=False, limits=False) as cloud,
+        LocalCloud(home=home, schedules=False, limits=False) as cloud,
         httpx.Client(base_url=cloud.url, timeout=60) as client,
     ):
         yield Api(cloud, client)
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A local cloud for the tests of a file. Its threads end with them and disturb nobody else's."""
+    with served(tmp_path_factory.mktemp("cloud")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

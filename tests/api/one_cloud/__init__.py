@@ -1,0 +1,1 @@
+"""Tests on one local cloud: a package, so that its fixture ends with it."""
