@@ -146,6 +146,7 @@ def test_what_orders_kinds(change, ranks, money, usd_hour):
     ways = kind.offerings if len(ranks) == len(kind.offerings) else kind.offerings * len(ranks)
     assert tuple(kind.rank(way) for way in ways) == pytest.approx(ranks)
     assert [None if (found := kind.money(way)) is None else pytest.approx(found) for way in ways] == list(money)
+    assert kind.effective_cost == pytest.approx(min(ranks)), "what is shown as cost is what orders"
     assert kind.usd_hour == pytest.approx(usd_hour) if usd_hour is not None else kind.usd_hour is None
 
 

@@ -71,6 +71,11 @@ class NodeKind:
         known = [found for offering in self.offerings if (found := self.money(offering)) is not None]
         return min(known, default=None)
 
+    @property
+    def effective_cost(self) -> float:
+        """What the type costs as its provider counts: the explicit cost, else the cheapest offering's rank."""
+        return min((self.rank(offering) for offering in self.offerings), default=self.cost)
+
     def rank(self, offering: Offering) -> float:
         """What orders the provider's own types: the explicit cost, else the real price, else the formula's cost.
 

@@ -120,7 +120,7 @@ def node_type_view(provider: NodeProvider, kind: NodeKind, one: DeclaredType | N
         "requirements": [_requirement(key, values) for key, values in sorted(properties.items())],
         "resources": _quantities(kind.capacity),
         "allocatable": _quantities(kind.allocatable),
-        "cost": kind.cost,
+        "cost": kind.effective_cost,
         "usd_hour": kind.usd_hour,
         "offerings": [
             {"capacity_type": way.capacity_type, "zones": list(way.zones), "usd_hour": way.usd_hour}

@@ -28,8 +28,8 @@ class NodeTypeView(View):
     """A kind of node on offer. ``name`` is canonical, ``provider.type``; ``type`` the bare name.
 
     ``properties`` are the effective ones, also the built-in ones: one value, a comma list, or ``*``. ``requirements``
-    are the same as selector requirements. ``cost`` is what is written, else the formula's; ``usd_hour`` the cheapest
-    offering's. The types of one provider are ordered by a written cost, else by the price, else by the formula's cost.
+    are the same as selector requirements. ``cost`` is what is written, else the price where it is known, else the
+    formula's, and orders the types of one provider; ``usd_hour`` is the cheapest offering's price.
     """
 
     id: str
