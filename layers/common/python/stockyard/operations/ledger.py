@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, Resource
@@ -66,6 +66,8 @@ class StoreLedger:
     services: Services
     owner: Owner
     phase: str
+    _others: list[list[Resource]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The lines of the other phases, once they have been read."""
 
     def _id(self, kind: str, key: str) -> str:
         return f"{self.owner.id}/{self.phase}/{kind}/{key}"
@@ -137,7 +139,10 @@ class StoreLedger:
         own = self.services.store.get(Resource, self._id(kind, key))
         if own is not None and own.state != "gone":
             return own
-        return next((line for line in self.lines() if (line.kind, line.key) == (kind, key)), None)
+        if not self._others:
+            # They do not change while this phase runs, which looks up many of them.
+            self._others.append([line for line in self.lines() if line.phase != self.phase])
+        return next((line for line in self._others[0] if (line.kind, line.key) == (kind, key)), None)
 
     def lines(self, phase: str | None = None) -> Sequence[Resource]:
         """See ``ports.Ledger.lines``."""
