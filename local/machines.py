@@ -80,12 +80,13 @@ class Machines:
             machine.tell(state)
             if state in _ENDED:
                 del self._machines[instance.id]
-        elif instance.id not in self._seen and state == "running":
+        elif instance.id not in self._seen and state == "running" and TAG in _tags(instance):
+            # Without the tag it is looked at again: moto shows an instance before it has its tags.
             self._seen.add(instance.id)
             self._boot(account, instance)
 
     def _boot(self, account: str, instance: Any) -> None:
-        if TAG not in _tags(instance) or not instance.user_data:
+        if not instance.user_data:
             return
         if self._silent:
             self._silent -= 1
@@ -166,7 +167,8 @@ class Machine(threading.Thread):
 
 
 def _tags(instance: Any) -> dict[str, str]:
-    return {tag["key"]: tag["value"] for tag in instance.get_tags()}
+    # Its own ``get_tags`` walks through the tags of all resources, which change meanwhile.
+    return dict(instance.ec2_backend.tags.get(instance.id, {}))
 
 
 def _profile_keys(account: str, instance: Any, region: str) -> tuple[str, dict[str, str]]:

@@ -7,12 +7,16 @@ import queue
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from moto.ec2.models import ec2_backends
 
 from local.corrections.roles import AccessDenied
+from local.kubernetes import Clusters
 from local.machine_programs import cloud_init_files
-from local.machines import Machine
+from local.machines import TAG, Machine, Machines
 from local.metadata import Metadata, Told
 
 DOCUMENT = "#cloud-config\nwrite_files:\n  - path: /etc/a\n    content: |\n      line\n"
@@ -140,3 +144,33 @@ def test_a_machine_that_ends_while_it_boots_or_pauses_does_nothing_more() -> Non
         machine.join(30)
     slow.next("off", "ended", "gone")
     failing.next("off", "ended", "gone")
+
+
+def test_an_instance_that_shows_before_its_tags_boots_once_it_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account, region = "999999999901", "us-east-1"
+    backend = ec2_backends[account][region]
+    instance = SimpleNamespace(id="i-early", state="running", user_data=DOCUMENT, ec2_backend=backend)
+    monkeypatch.setitem(backend.reservations, "r-1", SimpleNamespace(instances=[instance]))
+    booted = queue.Queue[str]()
+    looked = queue.Queue[str]()
+    machines = Machines((account,), region, tmp_path / "log", Clusters(tmp_path / "kubernetes"))
+    monkeypatch.setattr(machines, "_boot", lambda _, one: booted.put(one.id))
+    look = machines._look
+
+    def noted(account: str, one: SimpleNamespace) -> None:
+        look(account, one)
+        looked.put(one.id)
+
+    monkeypatch.setattr(machines, "_look", noted)
+    machines.start()
+    try:
+        assert looked.get(timeout=30) == looked.get(timeout=30) == "i-early"
+        assert booted.empty()
+        backend.create_tags(["i-early"], {TAG: "ncl_1"})
+        assert booted.get(timeout=30) == "i-early"
+        assert looked.get(timeout=30) == looked.get(timeout=30) == "i-early"
+        assert booted.empty()
+    finally:
+        machines.close()

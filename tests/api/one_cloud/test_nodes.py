@@ -125,14 +125,16 @@ def test_faults_of_a_block_have_pointers(tenant):
 
 
 def test_types_have_prices_costs_and_capacity(tenant):
-    tenant.good("POST", "/v1/node-providers", {**LAB, "price_per_cost_unit": 0.01}, status=201)
+    unpriced = {key: value for key, value in LARGE.items() if key != "usdPerHour"}
+    lab = {**LAB, "spec": {"nodeTypes": [SMALL, unpriced]}, "price_per_cost_unit": 0.01}
+    tenant.good("POST", "/v1/node-providers", lab, status=201)
     first = tenant.good("GET", "/v1/node-types?page_size=1")
     assert [one["name"] for one in first["items"]] == ["lab.large"]
     more = tenant.good("GET", f"/v1/node-types?page_token={first['next_page_token']}")
     assert ([one["name"] for one in more["items"]], more["next_page_token"]) == (["lab.small"], None)
     large, small = first["items"][0], more["items"][0]
-    assert (large["cost"], small["cost"]) == (72, 28)
-    assert (large["usd_hour"], small["usd_hour"]) == (0.4, 0.1)
+    assert (large["cost"], large["usd_hour"]) == (72, pytest.approx(0.72)), "by the formula"
+    assert (small["cost"], small["usd_hour"]) == (pytest.approx(10), 0.1), "by its price"
     assert small["capacity"] == {"total": 1, "claimed": 0, "available": 1}
     assert large["capacity"] == {"total": None, "claimed": None, "available": None}
     for name in (small["id"], "lab.small", "small"):
