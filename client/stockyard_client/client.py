@@ -20,7 +20,8 @@ from stockyard_client.transport import Token, Transport
 class Client:
     """A caller of the API at ``url``.
 
-    ``token`` is the bearer token or a function that gives a fresh one. ``timeout`` is seconds per call. ``transport``,
+    ``token`` is the bearer token or a function that gives a fresh one. ``tenant`` is whom somebody of the platform
+    means, by default the token's own. ``timeout`` is seconds per call. ``transport``,
     ``sleep``, ``clock`` and ``new_key`` (an ``Idempotency-Key``) are for tests and odd networks.
     """
 
@@ -29,13 +30,14 @@ class Client:
         url: str,
         token: Token = None,
         *,
+        tenant: str | None = None,
         timeout: float = 30.0,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         new_key: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        self._transport = Transport(url, token, timeout=timeout, transport=transport, new_key=new_key)
+        self._transport = Transport(url, token, tenant=tenant, timeout=timeout, transport=transport, new_key=new_key)
         self._sleep = sleep
         self._clock = clock
         self.accounts = Accounts(self._transport)

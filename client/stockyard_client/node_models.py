@@ -10,11 +10,12 @@ from stockyard_client.models import Condition, Model, Resource
 
 
 class NodeProvider(Resource):
-    """A source of nodes. ``phase`` is Pending, Available or Failed."""
+    """A source of nodes. ``phase`` is Pending, Available or Failed; ``shared`` ones are the platform's."""
 
     id: str
     name: str
     kind: str = ""
+    shared: bool = False
     display_name: str = ""
     phase: str = ""
     reason: str = ""

@@ -54,6 +54,7 @@ class Transport:
         url: str,
         token: Token,
         *,
+        tenant: str | None = None,
         timeout: float = 30.0,
         transport: httpx.BaseTransport | None = None,
         new_key: Callable[[], str] = lambda: uuid.uuid4().hex,
@@ -64,7 +65,11 @@ class Transport:
             base_url=url.rstrip("/"),
             timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
             transport=transport,
-            headers={"Accept": "application/json", "User-Agent": f"stockyard-client/{VERSION}"},
+            headers={
+                "Accept": "application/json",
+                "User-Agent": f"stockyard-client/{VERSION}",
+                **({"X-Stockyard-Tenant": tenant} if tenant else {}),
+            },
         )
         self._retrying = stamina.RetryingCaller(attempts=ATTEMPTS, timeout=RETRY_SECONDS)
 

@@ -22,6 +22,14 @@ def test_sends_token_and_agent(api, client):
     assert headers["User-Agent"].startswith("stockyard-client/")
 
 
+def test_names_the_tenant_only_when_it_is_given_one(api, client):
+    api.answer("GET", "/v1/health", {})
+    client.health()
+    with Client("https://api.test/", "t", tenant="globex", transport=api.transport) as other:
+        other.health()
+    assert [one.headers.get("X-Stockyard-Tenant") for one in api.requests] == [None, "globex"]
+
+
 def test_token_function_is_asked_for_every_call(api):
     tokens = iter(["one", "two"])
     api.answer("GET", "/v1/health", {})

@@ -15,7 +15,7 @@ from stockyard_client.version import VERSION
 
 _HELP = """Kubernetes clusters from Stockyard.
 
-Environment: STOCKYARD_URL, STOCKYARD_TOKEN, STOCKYARD_ISSUER, NO_COLOR."""
+Environment: STOCKYARD_URL, STOCKYARD_TOKEN, STOCKYARD_ISSUER, STOCKYARD_TENANT, NO_COLOR."""
 _EPILOG = (
     "Exit codes: 0 done, 1 failed, 2 usage or input, 3 not found, 4 not allowed, 5 conflict, "
     "6 quota or capacity, 124 timed out, 130 interrupted."
@@ -50,11 +50,15 @@ def root(
     url: Annotated[
         str | None, typer.Option(help="The API; default STOCKYARD_URL, else that of the last login.")
     ] = None,
+    tenant: Annotated[
+        str | None,
+        typer.Option(help="Whom you act for, with the platform's role; `_platform` is the platform itself."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say when a call is repeated.")] = False,
 ) -> None:
     """Build the run's context."""
     context = run.obj if isinstance(run.obj, Context) else Context()
-    context.url = url or context.url
+    context.url, context.tenant = url or context.url, tenant or context.tenant
     run.obj = context
 
     def repeated(details: stamina.instrumentation.RetryDetails) -> None:

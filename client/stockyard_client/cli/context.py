@@ -33,6 +33,7 @@ class Context:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     url: str | None = None
+    tenant: str | None = None
     call_timeout: float = 30.0
 
     # The streams are looked up at first use, because a test runner replaces them.
@@ -70,6 +71,7 @@ class Context:
         return Client(
             url,
             lambda: self.token(url),
+            tenant=self.tenant or self.environment.get("STOCKYARD_TENANT"),
             timeout=self.call_timeout,
             transport=self.transport,
             sleep=self.sleep,

@@ -58,6 +58,7 @@ PROVIDERS: Sheet[NodeProvider] = Sheet(
         Column("KIND", lambda p: p.kind),
         Column("PHASE", lambda p: p.phase),
         Column("TYPES", declared_types),
+        Column("SHARED", lambda p: "yes" if p.shared else "", wide=True),
         Column("CREATED", lambda p: p.created_at),
         Column("ID", lambda p: p.id, wide=True),
         Column("DISPLAY NAME", lambda p: p.display_name, wide=True),

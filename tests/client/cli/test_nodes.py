@@ -287,3 +287,16 @@ def test_prices(cli, api):
         ["x9.huge", "-", "USD", "hour", "us-east-1"],
     ]
     assert dict(api.requests[0].url.params) == {"region": "us-east-1", "page_size": "200"}
+
+
+@pytest.mark.parametrize("way", ["option", "environment"])
+def test_somebody_of_the_platform_names_whom_they_act_for(cli, api, way):
+    api.answer("GET", "/v1/node-providers", {"items": [{"id": "spr_1", "name": "lab", "shared": True}]})
+    if way == "environment":
+        cli.environment["STOCKYARD_TENANT"] = "_platform"
+    before = ("--tenant", "_platform") if way == "option" else ()
+    result = cli(*before, "provider", "list", "-o", "wide")
+    assert result.exit_code == 0, result.stderr
+    assert api.requests[0].headers["X-Stockyard-Tenant"] == "_platform"
+    header, row = result.stdout.splitlines()[:2]
+    assert row[header.index("SHARED") :].startswith("yes")
