@@ -14,6 +14,7 @@ from typing import Any, TypeVar, assert_never
 from stockyard import errors
 from stockyard.adapters.dynamodb import batch, codec, keys, platform
 from stockyard.domain import times
+from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import Counter, NodeClaim, Record
 from stockyard.ports import Add, Check, Create, Page, Put, Remove, Replace, Store, Write
 
@@ -50,7 +51,7 @@ class MemoryStore:
     def platform(cls, table: MemoryTable) -> MemoryStore:
         """The records of the installation itself."""
         store = cls.__new__(cls)
-        store._table, store._tenant = table, keys.PLATFORM
+        store._table, store._tenant = table, PLATFORM
         return store
 
     @property
@@ -61,7 +62,7 @@ class MemoryStore:
     def get(self, kind: type[R], id: str) -> R | None:
         """The record, or None."""
         with self._table.lock:
-            item = self._partition(kind).get(id)
+            item = self._partition(kind, id).get(id)
             return None if item is None else codec.from_item(kind, item)
 
     def list(
@@ -79,7 +80,7 @@ class MemoryStore:
             raise ValueError("limit must be at least 1")
         wanted = batch.equalities(kind, where or {})
         with self._table.lock:
-            partition = self._partition(kind)
+            partition = self._partition(kind, prefix)
             names = sorted((name for name in partition if name.startswith(prefix)), reverse=newest_first)
             if after is not None:
                 names = [name for name in names if (name < after if newest_first else name > after)]
@@ -89,15 +90,15 @@ class MemoryStore:
 
     def commit(self, *writes: Write) -> None:
         """All writes or none; see ``ports.Store.commit``."""
-        batch.check(writes)
+        batch.check(self._tenant, writes)
         with self._table.lock:
             results = [self._result(index, write) for index, write in enumerate(writes)]
             for write, item in zip(writes, results, strict=True):
                 kind, name = batch.target(write)
                 if item is None:
-                    self._partition(kind).pop(name, None)
+                    self._partition(kind, name).pop(name, None)
                 elif item is not _UNCHANGED:
-                    self._partition(kind)[name] = item
+                    self._partition(kind, name)[name] = item
 
     def next_number(self, counter: str) -> int:
         """Add 1 to a counter and return it."""
@@ -106,13 +107,13 @@ class MemoryStore:
             found = self.get(Counter, counter)
             return found.value if found else 0
 
-    def _partition(self, kind: keys.Kind) -> dict[str, codec.Item]:
-        return self._table.partitions[keys.partition(self._tenant, kind)]
+    def _partition(self, kind: keys.Kind, id: str) -> dict[str, codec.Item]:
+        return self._table.partitions[keys.partition(self._tenant, kind, id)]
 
     def _result(self, index: int, write: Write) -> codec.Item | None:
         """The item after the write; None when it is removed. Raises ``Conflict``; changes nothing."""
         kind, name = batch.target(write)
-        old = self._partition(kind).get(name)
+        old = self._partition(kind, name).get(name)
         match write:
             case Create():
                 if old is not None:

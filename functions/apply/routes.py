@@ -25,6 +25,7 @@ door = Door(
     summary="Apply manifests",
     action="ApplyManifests",
     roles=Roles.OPERATOR | Roles.ADMIN | Roles.PLATFORM,
+    platform=True,
     body="manifests:Manifests",
     answers={200: "manifest_views:AppliedListView"},
     idempotent=True,

@@ -80,7 +80,7 @@ def register(request: Request) -> Answer:
 )
 def list_accounts(request: Request) -> Answer:
     """The tenant's accounts."""
-    store = wiring.registry().store(request.caller.tenant)
+    store = wiring.store(request.caller.tenant)
     shown, following = filtered(
         lambda after, limit: store.list(CloudAccount, after=after, limit=limit),
         lambda account: tagged(account.tags, request.query.get("tag")),

@@ -85,7 +85,7 @@ def create(request: Request) -> Answer:
 )
 def list_clusters(request: Request) -> Answer:
     """The tenant's clusters in order of id; those that are only being accepted are not shown."""
-    store = wiring.registry().store(request.caller.tenant)
+    store = wiring.store(request.caller.tenant)
     status, tag = request.query.get("status"), request.query.get("tag")
     where = {"status": status} if status else None
     shown, following = filtered(

@@ -10,6 +10,7 @@ from stockyard.domain.declared_types import declared
 from stockyard.domain.manifests import ProviderDocument, provider_manifest, provider_warnings
 from stockyard.domain.node_records import NodeEnvironment, NodeProvider
 from stockyard.domain.node_views import node_environment_view, node_provider_view, remarks
+from stockyard.domain.platform import provider_prefix
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.paging import filtered
@@ -31,8 +32,9 @@ KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterA
 FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
 
 
-def _shown(provider: NodeProvider, status: int, **more: Any) -> Answer:
-    return Answer(status, node_provider_view(provider), version=provider.version, subject=provider.id, **more)
+def _shown(request: Request, provider: NodeProvider, status: int, **more: Any) -> Answer:
+    view = node_provider_view(provider, request.caller.tenant)
+    return Answer(status, view, version=provider.version, subject=provider.id, **more)
 
 
 @door.route(
@@ -41,6 +43,7 @@ def _shown(provider: NodeProvider, status: int, **more: Any) -> Answer:
     summary="Add a node provider",
     action="CreateNodeProvider",
     roles=CHANGERS,
+    platform=True,
     body="node_providers:NodeProviderCreate",
     answers={201: VIEW, 200: "plan:PlanView"},
     idempotent=True,
@@ -71,9 +74,9 @@ def create(request: Request) -> Answer:
             creates=creates, warnings=remarks(provider_warnings(provider, ("spec",), ("properties",)))
         )
     claim = request.claim
-    given = ids.make(ids.NODE_PROVIDER, claim.moment, claim.randomness) if claim else None
+    given = ids.make(provider_prefix(services.tenant), claim.moment, claim.randomness) if claim else None
     provider = create_provider(services, document, request.caller.actor, given)
-    return _shown(provider, 201, location=f"/v1/node-providers/{provider.id}")
+    return _shown(request, provider, 201, location=f"/v1/node-providers/{provider.id}")
 
 
 @door.route(
@@ -82,21 +85,25 @@ def create(request: Request) -> Answer:
     summary="List node providers",
     action="ListNodeProviders",
     roles=Roles.READERS,
+    platform=True,
     answers={200: VIEW},
     query=(Query("kind", "Only providers of this kind.", values=KINDS), LABEL),
     paged=True,
 )
 def list_providers(request: Request) -> Answer:
-    """The tenant's providers in order of id."""
-    store = wiring.registry().store(request.caller.tenant)
+    """The tenant's providers in order of id, and behind them the shared ones."""
+    from stockyard.operations.visible_providers import page_of
+
+    tenant = request.caller.tenant
+    store = wiring.store(tenant)
     kind, label = request.query.get("kind"), request.query.get("label")
     shown, following = filtered(
-        lambda after, limit: store.list(NodeProvider, after=after, limit=limit, where={"kind": kind} if kind else None),
+        lambda after, limit: page_of(store, after, limit, {"kind": kind} if kind else None),
         lambda provider: tagged(provider.labels, label),
         after=request.page.after,
         size=request.page.size,
     )
-    return Answer.listing([node_provider_view(provider) for provider in shown], following)
+    return Answer.listing([node_provider_view(provider, tenant) for provider in shown], following)
 
 
 @door.route(
@@ -105,17 +112,19 @@ def list_providers(request: Request) -> Answer:
     summary="Get a node provider",
     action="GetNodeProvider",
     roles=Roles.READERS,
+    platform=True,
     answers={200: "node_providers:NodeProviderDocument"},
     query=(FORM,),
 )
 def get(request: Request) -> Answer:
     """One provider, by id or name."""
-    from stockyard.operations.node_providers import find_provider
+    from stockyard.operations.visible_providers import find_own, find_provider
 
-    provider = find_provider(wiring.services(request.caller.tenant), request.params["id"])
+    services = wiring.services(request.caller.tenant)
     if request.query.get("form"):
+        provider = find_own(services, request.params["id"])
         return Answer(200, provider_manifest(provider), version=provider.version)
-    return _shown(provider, 200)
+    return _shown(request, find_provider(services, request.params["id"]), 200)
 
 
 @door.route(
@@ -124,6 +133,7 @@ def get(request: Request) -> Answer:
     summary="Change a node provider",
     action="ChangeNodeProvider",
     roles=CHANGERS,
+    platform=True,
     body="node_providers:NodeProviderPatch",
     answers={200: VIEW},
     if_match=True,
@@ -132,19 +142,21 @@ def get(request: Request) -> Answer:
 )
 def change(request: Request) -> Answer:
     """A JSON merge patch; nodes that are there stay."""
-    from stockyard.operations.node_providers import change_provider, changed_provider, find_provider
+    from stockyard.operations.node_providers import change_provider, changed_provider
+    from stockyard.operations.visible_providers import find_own
 
     services = wiring.services(request.caller.tenant)
-    provider = find_provider(services, request.params["id"])
+    provider = find_own(services, request.params["id"])
     fields = request.body.changes(provider)
     if request.dry_run:
         changed = changed_provider(services, provider, request.version, fields)
         differing = [name for name in fields if getattr(changed, name) != getattr(provider, name)]
-        before, after = node_provider_view(provider), node_provider_view(changed)
+        before, after = (node_provider_view(one, services.tenant) for one in (provider, changed))
         changes = [{"pointer": f"/{name}", "before": before[name], "after": after[name]} for name in differing]
         return Answer.free_plan(changes=changes, warnings=after["warnings"])
     actor, request_id = request.caller.actor, request.request_id
-    return _shown(change_provider(services, provider.id, request.version, fields, actor, request_id), 200, audited=True)
+    changed = change_provider(services, provider.id, request.version, fields, actor, request_id)
+    return _shown(request, changed, 200, audited=True)
 
 
 @door.route(
@@ -153,16 +165,18 @@ def change(request: Request) -> Answer:
     summary="Remove a node provider",
     action="DeleteNodeProvider",
     roles=CHANGERS,
+    platform=True,
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
 )
 def delete(request: Request) -> Answer:
     """Only when no claim and no cluster uses it. The operation has succeeded already when it is answered."""
-    from stockyard.operations.node_providers import check_unused, delete_provider, find_provider
+    from stockyard.operations.node_providers import check_unused, delete_provider
+    from stockyard.operations.visible_providers import find_own
 
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
-        provider = find_provider(services, request.params["id"])
+        provider = find_own(services, request.params["id"])
         check_unused(services, provider)
         return Answer.free_plan(deletes=[{"kind": "node-provider", "name": provider.name}])
     operation = delete_provider(services, request.params["id"], request.caller.actor)
@@ -175,6 +189,7 @@ def delete(request: Request) -> Answer:
     summary="List node types",
     action="ListNodeTypes",
     roles=Roles.READERS,
+    platform=True,
     answers={200: "node_types:NodeTypeView"},
     query=(Query("provider", "Only types of this provider, by id or name."),),
     paged=True,
@@ -194,6 +209,7 @@ def list_node_types(request: Request) -> Answer:
     summary="Get a node type",
     action="GetNodeType",
     roles=Roles.READERS,
+    platform=True,
     answers={200: "node_types:NodeTypeView"},
     description="By id, by its name `provider.type`, or by `type` alone where no other provider has it.",
 )
@@ -220,7 +236,7 @@ def get_node_type(request: Request) -> Answer:
 )
 def list_environments(request: Request) -> Answer:
     """What providers have set up for clusters, in order of id."""
-    store = wiring.registry().store(request.caller.tenant)
+    store = wiring.store(request.caller.tenant)
     where = {f"{name}_id": request.query[name] for name in ("cluster", "provider") if name in request.query}
     page = store.list(NodeEnvironment, after=request.page.after, limit=request.page.size, where=where or None)
     return Answer.listing([node_environment_view(one) for one in page.items], page.next_id)
@@ -236,7 +252,7 @@ def list_environments(request: Request) -> Answer:
 )
 def get_environment(request: Request) -> Answer:
     """One environment, by its id."""
-    found = wiring.registry().store(request.caller.tenant).get(NodeEnvironment, request.params["id"])
+    found = wiring.store(request.caller.tenant).get(NodeEnvironment, request.params["id"])
     if found is None:
         raise NotFound(f"There is no node environment {request.params['id']}.")
     return Answer(200, node_environment_view(found), version=found.version)

@@ -33,11 +33,12 @@ SUBJECT = Query("subject", "Only what is about this resource.")
     summary="Get an operation",
     action="GetOperation",
     roles=Roles.READERS,
+    platform=True,
     answers={200: "operations:OperationView"},
 )
 def operation(request: Request) -> Answer:
     """Phases, progress, error."""
-    found = wiring.registry().store(request.caller.tenant).get(Operation, request.params["id"])
+    found = wiring.store(request.caller.tenant).get(Operation, request.params["id"])
     if found is None:
         raise NotFound(f"There is no operation {request.params['id']}.")
     return Answer(200, operation_view(found, progress(found)), version=found.version)
@@ -49,13 +50,14 @@ def operation(request: Request) -> Answer:
     summary="List operations",
     action="ListOperations",
     roles=Roles.READERS,
+    platform=True,
     answers={200: "operations:OperationView"},
     query=(FOLLOW, SUBJECT),
     paged=True,
 )
 def operations(request: Request) -> Answer:
     """In order of time."""
-    store = wiring.registry().store(request.caller.tenant)
+    store = wiring.store(request.caller.tenant)
     page = store.list(Operation, after=_after(request, ids.OPERATION), limit=request.page.size, where=_where(request))
     return Answer.listing([operation_view(o, progress(o)) for o in page.items], page.next_id)
 
@@ -66,6 +68,7 @@ def operations(request: Request) -> Answer:
     summary="List events",
     action="ListEvents",
     roles=Roles.READERS,
+    platform=True,
     answers={200: "events:EventView"},
     query=(FOLLOW, SUBJECT),
     paged=True,
@@ -73,7 +76,7 @@ def operations(request: Request) -> Answer:
 def events(request: Request) -> Answer:
     """What happened, in order of time."""
     tenant = request.caller.tenant
-    store = wiring.registry().store(tenant)
+    store = wiring.store(tenant)
     page = store.list(Event, after=_after(request, ids.EVENT), limit=request.page.size, where=_where(request))
     return Answer.listing([event_view(e, tenant) for e in page.items], page.next_id)
 
@@ -84,13 +87,14 @@ def events(request: Request) -> Answer:
     summary="List audit records",
     action="ListAudit",
     roles=Roles.ADMIN | Roles.PLATFORM,
+    platform=True,
     answers={200: "events:AuditView"},
     query=(FOLLOW, SUBJECT),
     paged=True,
 )
 def audit(request: Request) -> Answer:
     """Who did what, in order of time."""
-    store = wiring.registry().store(request.caller.tenant)
+    store = wiring.store(request.caller.tenant)
     page = store.list(AuditRecord, after=_after(request, ids.AUDIT), limit=request.page.size, where=_where(request))
     return Answer.listing([audit_view(record) for record in page.items], page.next_id)
 
@@ -123,12 +127,13 @@ def _by_name(request: Request, items: Sequence[Mapping[str, Any]]) -> Answer:
     summary="List quotas",
     action="ListQuotas",
     roles=Roles.READERS,
+    platform=True,
     answers={200: "quotas:QuotaView"},
     paged=True,
 )
 def list_quotas(request: Request) -> Answer:
     """Each limit and how much of it is used."""
-    return _by_name(request, quotas.views(wiring.registry().store(request.caller.tenant), wiring.rules()))
+    return _by_name(request, quotas.views(wiring.store(request.caller.tenant), wiring.rules()))
 
 
 @door.route(
@@ -137,6 +142,7 @@ def list_quotas(request: Request) -> Answer:
     summary="Set a tenant's quota",
     action="SetQuota",
     roles=Roles.PLATFORM,
+    platform=True,
     body="quotas:QuotaPut",
     answers={200: "quotas:QuotaView"},
     if_match=True,

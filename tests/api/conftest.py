@@ -32,6 +32,7 @@ class Operation:
     roles: tuple[str, ...]
     machine: bool
     public: bool
+    platform: bool = False
     parameters: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -52,6 +53,7 @@ def operations() -> list[Operation]:
             tuple(one["x-stockyard-roles"]),
             one["x-stockyard-machine"],
             one.get("security") == [],
+            one["x-stockyard-platform"],
             tuple(parameter["name"] for parameter in one["parameters"]),
         )
         for path, methods in paths.items()

@@ -27,9 +27,9 @@ from stockyard.edge.yaml_body import parse
 from stockyard.operations.apply_manifests import apply_manifests, plan_manifests
 from stockyard.operations.claims import find_claim
 from stockyard.operations.manifest_wishes import read_wishes
-from stockyard.operations.node_providers import find_provider
 from stockyard.operations.node_types import list_types
 from stockyard.operations.services import Services
+from stockyard.operations.visible_providers import find_provider
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "examples" / "vcluster"
 FILES = sorted(path for pattern in ("nodeprovider-*.yaml", "nodeclaim-*.yaml") for path in FOLDER.glob(pattern))

@@ -62,7 +62,8 @@ NO_TENANT = {
     "a key of the table": {"organization": "acme#Cluster"},
 }
 NAMED = ("acme", "globex")
-NO_NAMES = ("_platform", "a b")
+PLATFORM = "_platform"
+NO_NAMES = ("_other", "a b")
 PEOPLE = (*ROLES, "no role", "another cluster's client")
 
 WITHOUT_ROLES = """
@@ -140,10 +141,23 @@ def test_tokens_without_a_tenant(api, guarded, kind):
 
 
 def test_only_the_platform_names_a_tenant(api, guarded):
-    for tenant in NAMED:
+    for tenant in (*NAMED, PLATFORM):
         refused(api.call(guarded, api.token("acme", *ROLES[:3]), tenant=tenant), 403, tenant)
     for tenant in NO_NAMES:
         refused(api.call(guarded, api.token("acme", *ROLES), tenant=tenant), 403, tenant)
+
+
+def check_platform(api, operation):
+    """The platform itself is meant by its role alone, and only where it has things of its own."""
+    answer = api.call(operation, api.token("acme", *ROLES), tenant=PLATFORM)
+    if operation.platform and "stockyard-platform" in operation.roles:
+        assert answer.status_code not in (401, 403), answer.text
+    else:
+        refused(answer, 403, "the platform itself")
+
+
+def test_the_platform_itself_has_only_what_it_shares(api, guarded):
+    check_platform(api, guarded)
 
 
 def test_roles_at_home_give_none_abroad(api, closed_to_platform):
@@ -180,7 +194,7 @@ def test_the_matrix_is_whole(all_operations, chosen, whole, record_property):
     whole(all_operations)
     everywhere, guarded, home = (len(chosen[name]) for name in ("operation", "guarded", "closed_to_platform"))
     kinds = len(NOT_ACCEPTED) + len(PEOPLE)
-    tenants = len(NO_TENANT) + len(NAMED) + len(NO_NAMES)
+    tenants = len(NO_TENANT) + len(NAMED) + len(NO_NAMES) + 2
     cells = everywhere * kinds + guarded * tenants + home
     assert (everywhere, guarded) == (len(all_operations), sum(not one.public for one in all_operations))
     figure = {"operations": everywhere, "kinds": kinds + tenants, "cells": cells, "percent": 100}

@@ -44,6 +44,12 @@ class Tenant:
                 return claim
             assert time.monotonic() < end, claim
 
+    def gone(self, name):
+        """Once the claim is no more."""
+        end = time.monotonic() + LONGEST
+        while self._api.send("GET", f"/v1/node-claims/{name}", self._person).status_code != 404:
+            assert time.monotonic() < end, name
+
 
 def available(claim):
     return claim["phase"] == "Available"

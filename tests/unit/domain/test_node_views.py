@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from stockyard.domain.conditions import Condition
 from stockyard.domain.declared_types import declared, kinds
@@ -38,12 +39,20 @@ def same(view, model):
 
 
 def test_a_provider():
-    view = node_provider_view(PROVIDER)
+    view = node_provider_view(PROVIDER, "acme")
     shown = same(view, NodeProviderView)
     assert (shown.spec, shown.node_types) == (PROVIDER.spec["simulated"], ["small"])
     assert [one.pointer for one in shown.warnings] == ["/properties/kubernetes.io~1os"]
     none = NodeProvider("npr_1", "p", "terraform", {"terraform": {}}, "t1", "t2")
-    assert [one["pointer"] for one in node_provider_view(none)["warnings"]] == ["/spec"]
+    assert [one["pointer"] for one in node_provider_view(none, "acme")["warnings"]] == ["/spec"]
+
+
+def test_a_shared_provider_is_shown_to_tenants_without_its_document():
+    shared = replace(PROVIDER, id="spr_1")
+    ours, theirs = (same(node_provider_view(shared, who), NodeProviderView) for who in ("_platform", "acme"))
+    assert (ours.shared, ours.spec, len(ours.warnings)) == (True, PROVIDER.spec["simulated"], 1)
+    assert (theirs.shared, theirs.spec, theirs.warnings) == (True, {}, [])
+    assert theirs.node_types == ours.node_types == ["small"]
 
 
 def shown_type(claimed, built=True):

@@ -103,7 +103,13 @@ def test_in_a_foreign_tenant_only_the_platform_role_counts(make_event):
     assert platform(make_event, None).roles == Roles.PLATFORM | Roles.OPERATOR
 
 
-@pytest.mark.parametrize("tenant", ["", "_platform", "a b", "a#b", "acme,globex"])
+def test_for_the_platform_itself_only_its_role_counts(make_event):
+    for organization in (None, {"acme": {}}, "_platform"):
+        caller = platform(make_event, "_platform", organization=organization)
+        assert (caller.tenant, caller.roles) == ("_platform", Roles.PLATFORM)
+
+
+@pytest.mark.parametrize("tenant", ["", "_other", "_Platform", "a b", "a#b", "acme,globex"])
 def test_a_tenant_that_is_no_name_is_forbidden(make_event, tenant):
     with pytest.raises(Forbidden):
         platform(make_event, tenant)
@@ -115,7 +121,7 @@ def test_a_platform_token_without_a_tenant_is_told_how(make_event):
 
 
 def test_nobody_else_names_a_tenant(make_event):
-    for tenant in ("globex", "acme"):
+    for tenant in ("globex", "acme", "_platform"):
         event = make_event("GET", "/", claims=claims(), headers={"x-stockyard-tenant": tenant})
         with pytest.raises(Forbidden):
             caller_of(event)

@@ -14,8 +14,8 @@ from stockyard.errors import Forbidden, IllegalTransition, InUse, InvalidInput, 
 from stockyard.operations.apply_manifests import apply_manifests, plan_manifests
 from stockyard.operations.claims import find_claim
 from stockyard.operations.manifest_wishes import read_wishes
-from stockyard.operations.node_providers import find_provider
 from stockyard.operations.quotas import set_quota
+from stockyard.operations.visible_providers import find_provider
 from stockyard.ports import Replace
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes

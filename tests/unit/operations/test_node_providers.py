@@ -17,10 +17,10 @@ from stockyard.operations.node_providers import (
     check_unused,
     create_provider,
     delete_provider,
-    find_provider,
     plan_creation,
 )
 from stockyard.operations.node_types import get_type, list_types
+from stockyard.operations.visible_providers import find_provider
 from stockyard.ports import Create, Finding, Put, Remove
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes

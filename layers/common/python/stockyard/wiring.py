@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from stockyard import ports, settings
+from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import AuditRecord, NodeClaim, Outbox
 from stockyard.operations.services import Rules, Services
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from stockyard.ports.nodes import NodeSource, Scarcity
 
 T = TypeVar("T")
-
-PLATFORM = "_platform"
 
 
 class Lazy(Mapping[str, T]):
@@ -258,11 +257,15 @@ def rules() -> Rules:
     )
 
 
+def store(tenant: str) -> ports.Store:
+    """A tenant's records, or the platform's."""
+    return registry().platform() if tenant == PLATFORM else registry().store(tenant)
+
+
 def services(tenant: str) -> Services:
-    """A tenant's ports; ``_platform`` has the installation's own records."""
-    store = registry().platform() if tenant == PLATFORM else registry().store(tenant)
+    """A tenant's ports, or the platform's, which has the installation's own records."""
     return Services(
-        store=store,
+        store=store(tenant),
         clock=clock(),
         identity=identity(),
         secrets=secrets(),
@@ -277,6 +280,7 @@ def services(tenant: str) -> Services:
         sources=_sources(),
         scarcity=_scarcity(),
         catalogs=_catalogs(),
+        of=services if tenant == PLATFORM else None,
     )
 
 
@@ -370,9 +374,9 @@ def keys_of(tenant: str) -> IdempotencyKeys:
     """The idempotency records of a tenant."""
     from stockyard.operations.idempotency_keys import IdempotencyKeys
 
-    return IdempotencyKeys(registry().store(tenant))
+    return IdempotencyKeys(store(tenant))
 
 
 def audit(tenant: str, record: AuditRecord) -> None:
     """Keep an audit record."""
-    registry().store(tenant).commit(ports.Create(record))
+    store(tenant).commit(ports.Create(record))

@@ -23,14 +23,13 @@ from stockyard.domain.node_types import (
     kind_of,
     parse_property,
 )
+from stockyard.domain.platform import CAPACITY
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE, normal_key
 
 BUILT = frozenset({"ec2", "simulated"})
 """Kinds of providers whose nodes can join. The others are stored, and their claims wait."""
 NOT_AVAILABLE, RESOURCES_UNKNOWN = "ProviderNotAvailable", "ResourcesUnknown"
-CAPACITY = "capacity/"
-"""What the ids of all counters of limited types begin with."""
 FIXED = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
 """Properties that Stockyard sets itself: what a document says of them is not used."""
 _NO_RESOURCES: Mapping[str, str | float] = {"cpu": 0, "memory": 0}

@@ -7,11 +7,11 @@ import re
 from datetime import datetime
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_ID = re.compile(r"^(clu|op|ncl|ntp|npr|nev|lgr|evt|aud|out|cmd)_[0-9A-HJKMNP-TV-Z]{26}$")
+_ID = re.compile(r"^(clu|op|ncl|ntp|npr|spr|nev|lgr|evt|aud|out|cmd)_[0-9A-HJKMNP-TV-Z]{26}$")
 
 CLUSTER, OPERATION, EVENT, AUDIT, OUTBOX = "clu", "op", "evt", "aud", "out"
 NODE_CLAIM, NODE_TYPE, NODE_PROVIDER, NODE_ENVIRONMENT, COMMAND = "ncl", "ntp", "npr", "nev", "cmd"
-LAUNCH_GROUP = "lgr"
+LAUNCH_GROUP, SHARED_PROVIDER = "lgr", "spr"
 
 
 def ulid(moment: datetime, randomness: bytes) -> str:

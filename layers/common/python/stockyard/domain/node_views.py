@@ -11,6 +11,7 @@ from stockyard.domain.declared_types import DeclaredType, block_of, declared, ty
 from stockyard.domain.manifests import Warnings, provider_warnings
 from stockyard.domain.node_records import NodeClaim, NodeEnvironment, NodeProvider, Placement
 from stockyard.domain.node_types import ANY, NodeKind
+from stockyard.domain.platform import is_foreign, is_shared
 from stockyard.domain.pointers import pointer
 from stockyard.domain.quantities import text
 from stockyard.domain.requirements import CAPACITY_TYPE, ZONE
@@ -89,14 +90,16 @@ def remarks(warnings: Warnings) -> list[dict[str, str]]:
     return [{"pointer": pointer(*place), "detail": detail} for place, detail in warnings]
 
 
-def node_provider_view(provider: NodeProvider) -> dict[str, Any]:
-    """``provider`` as a ``NodeProviderView`` document."""
+def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
+    """``provider`` as a ``NodeProviderView`` document for ``tenant``: of a shared one without what configures it."""
+    hidden = is_foreign(tenant, provider)
     return {
         **_named(provider, _PROVIDER),
-        "spec": dict(block_of(provider)),
+        "shared": is_shared(provider),
+        "spec": {} if hidden else dict(block_of(provider)),
         "node_types": [one.name for one in declared(provider)],
         "conditions": _conditions(provider.conditions),
-        "warnings": remarks(provider_warnings(provider, ("spec",), ("properties",))),
+        "warnings": [] if hidden else remarks(provider_warnings(provider, ("spec",), ("properties",))),
     }
 
 

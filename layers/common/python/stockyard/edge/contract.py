@@ -119,6 +119,7 @@ class Route:
     ``roles``: any of them will do. ``machine``: a client without roles may call too; the function checks whose it is.
     ``token`` False: no token is needed. ``audited``: by default what changes something. ``yaml``: the body may be a
     stream of YAML documents; the model is then given their list. ``large``: the body may have 5 MiB and come as gzip.
+    ``platform``: the role stockyard-platform may mean the platform itself, which has things of this kind.
     """
 
     method: str
@@ -138,6 +139,7 @@ class Route:
     dry_run: bool = False
     audited: bool = False
     yaml: bool = False
+    platform: bool = False
     large: bool = False
     tag: str = ""
     description: str = ""

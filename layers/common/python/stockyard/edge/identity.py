@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Flag
 from typing import Any
 
+from stockyard.domain.platform import PLATFORM
 from stockyard.errors import Forbidden, Unauthorized
 
 TENANT_HEADER = "x-stockyard-tenant"
@@ -44,7 +45,7 @@ ROLE_NAMES: Mapping[str, Roles] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, for which tenant. ``client_id`` is the token's client (``azp``)."""
+    """Who calls, for which tenant, or for the platform itself. ``client_id`` is the token's client (``azp``)."""
 
     tenant: str
     actor: str
@@ -72,10 +73,10 @@ def caller_of(event: Mapping[str, Any]) -> Caller:
         return Caller(_one(own, roles), _actor(claims, client_id, roles), roles, client_id)
     if Roles.PLATFORM not in roles:
         raise Forbidden("Only the role stockyard-platform may name a tenant.")
-    if not _TENANT.fullmatch(wanted):
+    if wanted != PLATFORM and not _TENANT.fullmatch(wanted):
         raise Forbidden("X-Stockyard-Tenant does not name a tenant.")
-    # in a foreign tenant only the platform role counts: being an operator at home gives no right elsewhere
-    effective = roles if own == [wanted] else Roles.PLATFORM
+    # in a foreign tenant, and for the platform itself, only that role counts: being an operator at home gives no more
+    effective = roles if own == [wanted] != [PLATFORM] else Roles.PLATFORM
     return Caller(wanted, _actor(claims, client_id, roles), effective, client_id)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from stockyard.domain.platform import PLATFORM
 from stockyard.edge import etag, paths, problems
 from stockyard.edge.contract import Route, model_of
 from stockyard.edge.identity import ROLE_NAMES, TENANT_HEADER
@@ -89,6 +90,7 @@ def _operation(route: Route, references: Mapping[type[BaseModel], dict[str, Any]
         "tags": [route.tag],
         "x-stockyard-roles": [name for name, role in ROLE_NAMES.items() if role & route.roles],
         "x-stockyard-machine": route.machine,
+        "x-stockyard-platform": route.platform,
         "parameters": list(_parameters(route)),
         "responses": {str(status): answer for status, answer in sorted(_responses(route, references).items())},
     }
@@ -114,8 +116,12 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
     for query in (*route.query, *extra):
         yield {"name": query.name, "in": "query", "description": query.description, "schema": _query_schema(query)}
     if route.token:
+        name = "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
         text = "The tenant to act in; only for the role stockyard-platform."
-        yield _header(TENANT_HEADER.title(), text, pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+        if route.platform:
+            text += f" `{PLATFORM}` is the platform itself."
+            name = f"({name}|{PLATFORM})"
+        yield _header(TENANT_HEADER.title(), text, pattern=f"^{name}$")
     if route.if_match:
         yield {**_header("If-Match", "The `ETag` that was last read.", pattern=etag.PATTERN), "required": True}
     if route.idempotent:

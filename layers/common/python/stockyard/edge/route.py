@@ -73,6 +73,7 @@ class Door:
         audited: bool | None = None,
         yaml: bool = False,
         large: bool = False,
+        platform: bool = False,
         description: str = "",
     ) -> Callable[[Use], Use]:
         """Declare a route; see :class:`stockyard.edge.contract.Route`. Models may be named ``module:Class``."""
@@ -97,6 +98,7 @@ class Door:
                 audited=method != "GET" if audited is None else audited,
                 yaml=yaml,
                 large=large,
+                platform=platform,
                 tag=path.split("/")[2],
                 description=description,
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.platform import PLATFORM
 from stockyard.edge import audit, body, etag, idempotency, paths, problems
 from stockyard.edge import query as queries
 from stockyard.edge.contract import Answer, Page, Request, Route, model_of
@@ -132,6 +133,8 @@ class Call:
         if not route.token:
             return
         self._caller = caller_of(self._event)
+        if self._caller.tenant == PLATFORM and not route.platform:
+            raise Forbidden("The platform has nothing of this kind: name a tenant by the header X-Stockyard-Tenant.")
         if self._caller.roles & route.roles or (route.machine and self._caller.machine):
             return
         names = " or ".join(f"stockyard-{role.name.lower()}" for role in route.roles if role.name)

@@ -13,6 +13,7 @@ from stockyard.lifecycle import drift
 from stockyard.operations.claims import WORKFLOW_ACTOR, claim_writes
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
+from stockyard.operations.visible_providers import users
 from stockyard.ports import Replace
 from stockyard.ports.nodes import NodeSource, NodeWork
 
@@ -45,10 +46,10 @@ def compare_providers(services: Services, provider_ids: Iterable[str]) -> int:
     """Compare the nodes of providers that were changed. Returns how many claims say something else now."""
     found = (services.store.get(NodeProvider, provider_id) for provider_id in provider_ids)
     changed = {provider.id: provider for provider in found if provider is not None}
-    if not changed:
-        return 0
-    nodes = ((claim, claim.placement) for claim in every(services.store, NodeClaim))
-    return _first(compare(services, changed.get(placed.provider_id), claim) for claim, placed in nodes if placed)
+    having = {user.tenant: user for provider in changed.values() for user in users(services, provider)}
+    nodes = ((user, claim) for user in having.values() for claim in every(user.store, NodeClaim))
+    placed = ((user, claim, claim.placement) for user, claim in nodes)
+    return _first(compare(user, changed.get(at.provider_id), claim) for user, claim, at in placed if at)
 
 
 def _first(done: Iterable[str | None]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from stockyard.domain.declared_types import declared
 from stockyard.domain.manifests import ClaimDocument, ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound, QuotaExceeded
@@ -85,6 +86,8 @@ def read_wishes(services: Services, documents: Sequence[Mapping[str, Any]], acto
     read = read_manifests(documents)
     if not admin and any(isinstance(one, ProviderDocument) for one in read):
         raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
+    if services.tenant == PLATFORM and any(isinstance(one, ClaimDocument) for one in read):
+        raise Forbidden("Claims belong to tenants: name one by the header X-Stockyard-Tenant.")
     wishes = [_wish(services, place, document) for place, document in enumerate(read)]
     new = {one.provider.name: one.provider for one in wishes if isinstance(one, ProviderWish)}
     faults: list[FieldProblem] = []
@@ -101,7 +104,7 @@ def read_wishes(services: Services, documents: Sequence[Mapping[str, Any]], acto
 def _wish(services: Services, place: int, document: ProviderDocument | ClaimDocument) -> Wish:
     if isinstance(document, ProviderDocument):
         provider = draft(services, document)
-        held = services.store.get(Name, f"node-provider/{document.name}")
+        held = services.store.get(Name, provider_name(services.tenant, document.name))
         stored = services.store.get(NodeProvider, held.owner) if held else None
         names = ("spec", "display_name", "properties", "price_per_cost_unit", "labels", "annotations")
         return ProviderWish(place, document, provider, stored, _differing(stored, provider, names))

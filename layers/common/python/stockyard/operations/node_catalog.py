@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from stockyard.domain.declared_types import CAPACITY, capacity_counter, declared, kinds
+from stockyard.domain.declared_types import capacity_counter, declared, kinds
 from stockyard.domain.node_types import NodeKind, canonical
+from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
 from stockyard.domain.records import CloudAccount, Counter, NodeProvider
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
+from stockyard.operations.visible_providers import all_providers, by_name
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import State
 
@@ -45,7 +47,7 @@ Key = tuple[str, tuple[tuple[str, int], ...], int]
 
 def load(services: Services) -> Catalog:
     """The catalogue of the tenant's providers as they are now; built anew only when one of them changed."""
-    providers = list(every(services.store, NodeProvider))
+    providers = list(by_name(all_providers(services)).values())
     versions = tuple((provider.id, provider.version) for provider in providers)
     key = (services.tenant, versions, int(services.clock.now().timestamp()) // FRESH_SECONDS)
     kept: dict[Key, Catalog] = services.catalogs
@@ -98,10 +100,12 @@ def state(services: Services, catalog: Catalog, now: datetime) -> State:
 
 
 def _used(services: Services, catalog: Catalog) -> dict[str, int]:
-    """By one look, however many providers have limited types."""
+    """By one look at the tenant's own and one at the shared ones, however many have limited types."""
     if not catalog.limits:
         return {}
-    return {counter.id: counter.value for counter in every(services.store, Counter, CAPACITY)}
+    shared = {limit.counter.startswith(SHARED_CAPACITY) for limit in catalog.limits.values()}
+    prefixes = [SHARED_CAPACITY if one else CAPACITY for one in shared]
+    return {one.id: one.value for prefix in prefixes for one in every(services.store, Counter, prefix)}
 
 
 def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tuple[str, str, str]]:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.declared_types import capacity_counter, declared, provider_state
 from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.platform import is_shared, provider_name, provider_prefix
 from stockyard.domain.pointers import pointer
 from stockyard.domain.reach import place_of
 from stockyard.domain.records import (
     AuditRecord,
     CloudAccount,
     Counter,
+    Fact,
     Name,
     NodeClaim,
     NodeEnvironment,
     NodeProvider,
     Operation,
 )
-from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, NotFound, PreconditionFailed, QuotaExceeded
+from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, PreconditionFailed, QuotaExceeded
 from stockyard.operations.every import every
 from stockyard.operations.quotas import limit_of
 from stockyard.operations.services import Services
+from stockyard.operations.visible_providers import claims_of, find_own, marks, users
 from stockyard.ports import Add, Create, Remove, Replace
 
 QUOTA = "node_providers"
@@ -32,24 +36,12 @@ _WRITES = 90
 """Removals in one transaction, which takes a hundred."""
 
 
-def find_provider(services: Services, id_or_name: str) -> NodeProvider:
-    """The provider by id or name, else ``NotFound``."""
-    provider_id = id_or_name
-    if not id_or_name.startswith(f"{ids.NODE_PROVIDER}_"):
-        name = services.store.get(Name, f"node-provider/{id_or_name}")
-        provider_id = name.owner if name else ""
-    provider = services.store.get(NodeProvider, provider_id) if provider_id else None
-    if provider is None:
-        raise NotFound(f"There is no node provider {id_or_name}.")
-    return provider
-
-
 def draft(services: Services, document: ProviderDocument, actor: str = "", id: str | None = None) -> NodeProvider:
     """The record that the document asks for, not stored yet."""
     now = services.now()
     phase, reason, message = provider_state(document.kind)
     return NodeProvider(
-        id=id or services.new_id(ids.NODE_PROVIDER),
+        id=id or services.new_id(provider_prefix(services.tenant)),
         name=document.name,
         kind=document.kind,
         spec={document.kind: document.block},
@@ -73,6 +65,9 @@ def check_provider(
     """What is wrong with the provider beyond its form: its cloud account, and what its source finds."""
     number = provider.spec[provider.kind].get("cloudAccount")
     account = None
+    if number is not None and is_shared(provider):
+        text = "cloud accounts belong to tenants, so a shared provider cannot work in one"
+        return [FieldProblem(pointer(*at, "cloudAccount"), text)]
     if number is not None:
         account = services.store.get(CloudAccount, str(number))
         if account is None or account.provider != "aws":
@@ -97,7 +92,7 @@ def plan_creation(services: Services, document: ProviderDocument) -> NodeProvide
     """What ``create_provider`` would write, by the same checks."""
     provider = draft(services, document)
     refuse_faults(check_provider(services, provider))
-    if services.store.get(Name, f"node-provider/{provider.name}") is not None:
+    if services.store.get(Name, provider_name(services.tenant, provider.name)) is not None:
         raise InUse(f"There is a node provider called {provider.name}.")
     return provider
 
@@ -112,7 +107,7 @@ def create_provider(services: Services, document: ProviderDocument, actor: str, 
     provider = draft(services, document, actor, id)
     refuse_faults(check_provider(services, provider))
     limit = limit_of(services, QUOTA)
-    name = Name(f"node-provider/{provider.name}", provider.id)
+    name = Name(provider_name(services.tenant, provider.name), provider.id)
     try:
         services.store.commit(Create(name), Add(f"quota/{QUOTA}", 1, limit=limit), Create(provider))
     except Conflict as conflict:
@@ -130,9 +125,10 @@ def change_provider(
     """The changed provider, with its audit record; ``generation`` rises with it.
 
     Raises ``PreconditionFailed`` unless it stands at ``version``, ``InvalidInput``, and ``InUse`` for a node type that
-    would go while claims have nodes of it, and for another region or account while it has something in this one.
+    would go while claims have nodes of it, and for another region or account while it has something in this one;
+    ``Forbidden`` for a tenant that means a shared one.
     """
-    provider = find_provider(services, id)
+    provider = find_own(services, id)
     changed = changed_provider(services, provider, version, fields)
     message = f"Changed: {', '.join(sorted(fields)) or 'nothing'}."
     audit = AuditRecord(
@@ -193,15 +189,6 @@ def _bare(claim: NodeClaim, provider: NodeProvider) -> str:
     return claim.placement.type.removeprefix(f"{provider.name}.") if claim.placement else ""
 
 
-def claims_of(services: Services, provider: NodeProvider) -> list[NodeClaim]:
-    """The claims that ask for the provider or have a node of it."""
-    return [
-        claim
-        for claim in every(services.store, NodeClaim)
-        if claim.provider_ref == provider.name or (claim.placement and claim.placement.provider_id == provider.id)
-    ]
-
-
 def check_unused(services: Services, provider: NodeProvider) -> None:
     """``InUse`` when claims or what was set up for clusters still need the provider; it names them."""
     claims = claims_of(services, provider)
@@ -213,8 +200,10 @@ def check_unused(services: Services, provider: NodeProvider) -> None:
 
 
 def _set_up_for(services: Services, provider: NodeProvider) -> str:
-    environments = list(every(services.store, NodeEnvironment, where={"provider_id": provider.id}))
-    return ", ".join(one.cluster_id for one in environments[:10])
+    wanted = {"provider_id": provider.id}
+    stores = (user.store for user in users(services, provider))
+    environments = (one for store in stores for one in every(store, NodeEnvironment, where=wanted))
+    return ", ".join(one.cluster_id for one in islice(environments, 10))
 
 
 def _names(claims: Sequence[NodeClaim]) -> str:
@@ -223,8 +212,9 @@ def _names(claims: Sequence[NodeClaim]) -> str:
 
 
 def delete_provider(services: Services, id_or_name: str, actor: str) -> Operation:
-    """Remove a provider that nobody uses. The operation is over when it is returned. ``InUse`` names the users."""
-    provider = find_provider(services, id_or_name)
+    """Remove a provider that nobody uses. The operation is over when it is returned. ``InUse`` names the users;
+    ``Forbidden`` for a tenant that means a shared one."""
+    provider = find_own(services, id_or_name)
     check_unused(services, provider)
     now = services.now()
     operation = Operation(
@@ -232,11 +222,13 @@ def delete_provider(services: Services, id_or_name: str, actor: str) -> Operatio
     )
     services.store.commit(
         Remove(NodeProvider, provider.id, version=provider.version),
-        Remove(Name, f"node-provider/{provider.name}"),
+        Remove(Name, provider_name(services.tenant, provider.name)),
         Add(f"quota/{QUOTA}", -1),
         Create(operation),
     )
     counters = [capacity_counter(provider, one.name) for one in declared(provider) if one.max_capacity is not None]
-    for start in range(0, len(counters), _WRITES):
-        services.store.commit(*(Remove(Counter, counter) for counter in counters[start : start + _WRITES]))
+    left = [Remove(Counter, counter) for counter in counters]
+    left += [Remove(Fact, mark.id) for mark in marks(services, provider)]
+    for start in range(0, len(left), _WRITES):
+        services.store.commit(*left[start : start + _WRITES])
     return operation

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from stockyard.domain import ids
-from stockyard.domain.declared_types import CAPACITY, capacity_counter, declared, type_id
+from stockyard.domain.declared_types import capacity_counter, declared, type_id
 from stockyard.domain.node_types import NodeKind
 from stockyard.domain.node_views import node_type_view
-from stockyard.domain.records import Counter, Name, NodeProvider
+from stockyard.domain.platform import CAPACITY
+from stockyard.domain.records import Counter, NodeProvider
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.every import every
 from stockyard.operations.node_catalog import kinds_of
 from stockyard.operations.services import Services
+from stockyard.operations.visible_providers import all_providers, by_name, named
 
 Type = tuple[NodeProvider, NodeKind]
 
@@ -50,11 +52,10 @@ def _types(services: Services, provider: str | None) -> list[Type]:
     return [(one, kind) for one in _providers(services, provider) for kind in kinds_of(services, one)]
 
 
-def _providers(services: Services, named: str | None) -> Iterable[NodeProvider]:
-    if named is None:
-        return every(services.store, NodeProvider)
-    held = services.store.get(Name, f"node-provider/{named}")
-    one = services.store.get(NodeProvider, held.owner if held else named)
+def _providers(services: Services, wanted: str | None) -> Iterable[NodeProvider]:
+    if wanted is None:
+        return by_name(all_providers(services)).values()
+    one = named(services, wanted)
     return [one] if one else []
 
 

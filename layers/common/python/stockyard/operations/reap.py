@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import times
+from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import StockyardError, VendorError
 from stockyard.lifecycle import sweeping
@@ -15,9 +16,9 @@ from stockyard.operations import node_environments, sweep_claims, sweep_clusters
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep_orphans import Suspect
+from stockyard.operations.visible_providers import all_providers, by_name
 from stockyard.ports import Clock, Put, Registry
 
-PLATFORM = "_platform"
 TURN = "swept-last"
 """The platform's fact of whose turn it was last: a tenant's, or the platform's own."""
 MARK = "swept-table"
@@ -65,6 +66,7 @@ class Reaper:
             accounts.setdefault(tenant, []).append(account)
         tenants |= accounts.keys()
         tenants |= {tenant for tenant, _ in self.registry.all(NodeProvider)}
+        tenants |= {mark.value for mark in every(self.registry.platform(), Fact, USES)}
         for tenant in self._in_turn(tenants):
             if tenant == PLATFORM:
                 tally.attempt("realm", self._realm(trusted, tally))
@@ -136,11 +138,11 @@ class Reaper:
     ) -> Callable[[], None]:
         def work() -> None:
             services = self._services(tenant, trusted)
-            providers = {one.id: one for one in every(services.store, NodeProvider)} if trusted else {}
-            by_name = {one.name: one.id for one in providers.values()}
+            providers = {one.id: one for one in all_providers(services)} if trusted else {}
+            named = {name: one.id for name, one in by_name(providers.values()).items()}
             needed: set[str] = set()
             for claim in every(services.store, NodeClaim) if trusted else ():
-                needed |= node_environments.needed_by(claim, by_name)
+                needed |= node_environments.needed_by(claim, named)
                 tally.attempt(claim.id, self._claim(services, claim, providers, tally))
             for environment in every(services.store, NodeEnvironment) if trusted else ():
                 if environment.id not in needed or environment.removing:

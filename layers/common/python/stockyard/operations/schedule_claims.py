@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stockyard.domain.records import LaunchGroup, NodeClaim, Placement
+from stockyard.domain.platform import is_shared, use_of
+from stockyard.domain.records import Fact, LaunchGroup, NodeClaim, Placement
 from stockyard.errors import Conflict
 from stockyard.lifecycle import claim as lifecycle
 from stockyard.operations import launch_groups
@@ -19,7 +20,7 @@ from stockyard.operations.claims import WORKFLOW_ACTOR, claim_writes, start_mess
 from stockyard.operations.node_catalog import Catalog, load, state
 from stockyard.operations.services import Services
 from stockyard.operations.wishes import Refused, Wishes
-from stockyard.ports import Add, Create, Replace, Write
+from stockyard.ports import Add, Create, Put, Replace, Write
 from stockyard.scheduling.explain import FULL, PROVIDER, REFUSED, explain, reasons
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Candidate, Choice, State, Wanted, choose_all
@@ -114,15 +115,16 @@ def _round(one: _Pass, told: Sequence[tuple[NodeClaim, Wanted]], report: Report)
 
 
 def _batches(chosen: Sequence[_Chosen]) -> Iterable[list[_Chosen]]:
-    """Claims by transaction: four writes each, and one for each limited type among them."""
+    """Claims by transaction: four writes each, and one for each limited type and each provider among them."""
     batch: list[_Chosen] = []
-    counters: set[str] = set()
+    others: set[tuple[str, str]] = set()
     for one in chosen:
-        more = counters | ({one.choice.kind.name} if one.choice.kind.limited else set())
-        if batch and 4 * (len(batch) + 1) + len(more) > MOST_WRITES:
+        kind = one.choice.kind
+        its = {("provider", kind.provider), *([("type", kind.name)] if kind.limited else [])}
+        if batch and 4 * (len(batch) + 1) + len(others | its) > MOST_WRITES:
             yield batch
-            batch, more = [], {one.choice.kind.name} if one.choice.kind.limited else set()
-        counters = more
+            batch, others = [], set()
+        others |= its
         batch.append(one)
     if batch:
         yield batch
@@ -138,11 +140,12 @@ def _write(one: _Pass, batch: list[_Chosen], report: Report) -> list[tuple[NodeC
                 taken[chosen.choice.kind.name] = taken.get(chosen.choice.kind.name, 0) + 1
         limits = one.catalog.limits
         adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in taken.items()]
-        placed, groups = _placed(one, batch, TRANSACTION - len(adds) - 4 * len(batch))
+        uses = _uses(one, batch)
+        placed, groups = _placed(one, batch, TRANSACTION - len(adds) - len(uses) - 4 * len(batch))
         claims = [_bound(one, claim, placement) for claim, placement in placed]
         new = (Create(group) for group in groups)
         try:
-            one.services.store.commit(*adds, *(write for writes in claims for write in writes), *new)
+            one.services.store.commit(*adds, *(write for writes in claims for write in writes), *uses, *new)
         except Conflict as conflict:
             index = conflict.index if conflict.index is not None else len(adds)
             if index >= len(adds) + 4 * len(batch):
@@ -159,6 +162,15 @@ def _write(one: _Pass, batch: list[_Chosen], report: Report) -> list[tuple[NodeC
         report.bound += len(batch)
         break
     return again
+
+
+def _uses(one: _Pass, batch: Sequence[_Chosen]) -> list[Put]:
+    """What tells the platform who has nodes of its providers, unless it knows."""
+    store, now = one.services.store, one.services.now()
+    names = sorted({chosen.choice.kind.provider for chosen in batch})
+    shared = [provider for name in names if is_shared(provider := one.catalog.providers[name])]
+    uses = [use_of(provider.id, store.tenant) for provider in shared]
+    return [Put(Fact(use, store.tenant, now)) for use in uses if store.get(Fact, use) is None]
 
 
 def _placed(

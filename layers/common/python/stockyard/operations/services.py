@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,8 @@ class Services:
     scarcity: Scarcity | None = None
     catalogs: dict[Any, Any] = field(default_factory=dict)
     """Catalogues of node types that the process has built, by version; see ``node_catalog``."""
+    of: Callable[[str], Services] | None = None
+    """Another tenant's services. Only the platform has it: a tenant is by itself."""
 
     @property
     def tenant(self) -> str:

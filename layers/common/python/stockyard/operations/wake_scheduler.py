@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import StockyardError
 from stockyard.operations.compare_drift import compare_providers
@@ -38,14 +39,15 @@ class Scheduler:
 
     def woken(self, claims: Claims, now: datetime, roomier: Collection[str] = ()) -> Mapping[str, int]:
         """Place these, and with them what waits longer in the same tenants, and in those that are ``roomier`` now:
-        a place was given back, or what may be placed has changed."""
-        by_tenant: dict[str, dict[str, NodeClaim]] = {tenant: {} for tenant in roomier}
+        a place was given back, or what may be placed has changed. Of what the platform shares that is so for all."""
+        all_of_them = PLATFORM in roomier
+        by_tenant: dict[str, dict[str, NodeClaim]] = {tenant: {} for tenant in roomier if tenant != PLATFORM}
         for tenant, claim in claims:
             _newest(by_tenant.setdefault(tenant, {}), claim)
-        if by_tenant:
+        if by_tenant or all_of_them:
             for tenant, claim in self.registry.due(NodeClaim, now, OLDER):
-                if tenant in by_tenant:
-                    _newest(by_tenant[tenant], claim)
+                if all_of_them or tenant in by_tenant:
+                    _newest(by_tenant.setdefault(tenant, {}), claim)
         return self._all(by_tenant)
 
     def overdue(self, now: datetime) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.adapters.dynamodb import codec, keys
+from stockyard.domain.platform import may_write
 from stockyard.domain.records import Counter
 from stockyard.ports import Check, Create, Put, Remove, Replace, Write
 
@@ -24,9 +25,9 @@ def target(write: Write) -> tuple[keys.Kind, str]:
     return Counter, write.counter
 
 
-def check(writes: Sequence[Write]) -> None:
-    """Raise ``ValueError`` for what no table accepts: more than 100 writes, or two writes of one record.
-    Also for a fence on a removal that may find nothing.
+def check(tenant: str, writes: Sequence[Write]) -> None:
+    """Raise ``ValueError`` for what no table accepts: more than 100 writes, or two writes of one record. Also for a
+    fence on a removal that may find nothing, and for a tenant's change of what the platform shares with it.
 
     Raises ``InvalidInput`` for an id that cannot be a key.
     """
@@ -40,6 +41,8 @@ def check(writes: Sequence[Write]) -> None:
         keys.checked_id(kind, name)
         if (kind, name) in seen:
             raise ValueError(f"two writes of {kind.__name__} {name} in one transaction")
+        if not isinstance(write, Check) and not may_write(tenant, kind, name):
+            raise ValueError(f"{kind.__name__} {name} is the platform's")
         seen.add((kind, name))
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from stockyard import errors
 from stockyard.adapters.dynamodb import keys
+from stockyard.domain.platform import home
 from stockyard.domain.records import SCHEMA, Record
 
 Attribute = dict[str, Any]
@@ -45,8 +46,9 @@ def to_item(tenant: str, record: Record) -> Item:
     Raises ``InvalidInput``, naming the record, when it is over 350 KB or holds a value the table cannot keep.
     """
     kind = type(record)
+    tenant = home(tenant, kind, record.id)
     item: Item = {
-        "pk": {"S": keys.partition(tenant, kind)},
+        "pk": {"S": keys.partition(tenant, kind, record.id)},
         "sk": {"S": keys.checked_id(kind, record.id)},
         "kind": {"S": kind.__name__},
         "tenant": {"S": tenant},

@@ -10,8 +10,10 @@ due      ``HAND#{cluster id}``          the claim's id; only while a workflow wo
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters and node providers
 ======== ============================== ===========================================================
 
-A tenant's name cannot hold ``#``, so no name reaches another tenant's partition. The names of attributes that the
-layout needs itself are reserved: a record's field of such a name is stored as ``record_{name}``.
+A tenant's name cannot hold ``#``, so no name reaches another tenant's partition. What belongs to a provider that all
+tenants share stands with the platform, through whichever store it is read: see :func:`stockyard.domain.platform.home`.
+The names of attributes that the layout needs itself are reserved: a record's field of such a name is stored as
+``record_{name}``.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 
 from stockyard import errors
 from stockyard.domain import times
+from stockyard.domain.platform import home
 from stockyard.domain.records import (
     UNSEEN,
     AuditRecord,
@@ -39,9 +42,6 @@ from stockyard.domain.records import (
 
 Kind = type[Any]
 """The class of a record. mypy cannot pass a type variable's class on as ``type[Record]``."""
-
-PLATFORM = "_platform"
-"""Holds what belongs to the installation itself. Not a valid tenant name, so no token can name it."""
 
 INSTALLATION = "installation"
 """The id of the fact that holds the installation's random id."""
@@ -90,9 +90,9 @@ def attribute(field: str) -> str:
     return f"record_{field}" if field in _RESERVED else field
 
 
-def partition(tenant: str, kind: Kind) -> str:
-    """The partition key of a tenant's records of one kind."""
-    return f"T#{tenant}#{kind.__name__}"
+def partition(tenant: str, kind: Kind, id: str) -> str:
+    """The partition key of a tenant's record of this id, or of those whose ids begin so."""
+    return f"T#{home(tenant, kind, id)}#{kind.__name__}"
 
 
 def due_partitions(kind: Kind) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from stockyard.adapters.dynamodb import batch, codec, keys
+from stockyard.domain.platform import home
 from stockyard.domain.records import SCHEMA, Counter
 from stockyard.ports import Add, Check, Create, Put, Remove, Replace, Write
 
@@ -51,7 +52,7 @@ class Expression:
 
 def key(tenant: str, kind: keys.Kind, id: str) -> codec.Item:
     """The primary key of a record."""
-    return {"pk": {"S": keys.partition(tenant, kind)}, "sk": {"S": id}}
+    return {"pk": {"S": keys.partition(tenant, kind, id)}, "sk": {"S": id}}
 
 
 def transact_item(table: str, tenant: str, write: Write, emptied: bool = False) -> dict[str, Any]:
@@ -106,7 +107,8 @@ def _delete(table: str, tenant: str, write: Remove) -> dict[str, Any]:
 def _update(table: str, tenant: str, write: Add, emptied: bool) -> dict[str, Any]:
     expression = Expression()
     value, version = expression.name("value"), expression.name("version")
-    fixed = {"kind": {"S": Counter.__name__}, "tenant": {"S": tenant}, "id": {"S": write.counter}}
+    owner = home(tenant, Counter, write.counter)
+    fixed = {"kind": {"S": Counter.__name__}, "tenant": {"S": owner}, "id": {"S": write.counter}}
     fixed["schema"] = {"N": str(SCHEMA)}
     fixed[keys.MOVED] = {"S": "down" if write.by < 0 else "up"}
     sets = [f"{expression.name(name)} = {expression.value(attribute)}" for name, attribute in fixed.items()]
@@ -149,7 +151,7 @@ def query(
     Going down from ``after``, the record ``after`` itself may be among the answers.
     """
     expression = Expression()
-    pk = f"{expression.name('pk')} = {expression.value({'S': keys.partition(tenant, kind)})}"
+    pk = f"{expression.name('pk')} = {expression.value({'S': keys.partition(tenant, kind, prefix)})}"
     sort = _sort_condition(expression, prefix, after, newest_first)
     if sort is None:
         return None

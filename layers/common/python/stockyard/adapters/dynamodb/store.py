@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from stockyard import errors
 from stockyard.adapters.dynamodb import batch, calls, codec, keys, requests
+from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import Counter, Record
 from stockyard.ports import Add, Check, Create, Page, Remove, Replace, Write
 
@@ -53,7 +54,7 @@ class DynamoStore:
     def platform(cls, client: DynamoDBClient, table: str) -> DynamoStore:
         """The records of the installation itself, under a name that no tenant can have."""
         store = cls.__new__(cls)
-        store._client, store._table, store._tenant, store._sleep = client, table, keys.PLATFORM, time.sleep
+        store._client, store._table, store._tenant, store._sleep = client, table, PLATFORM, time.sleep
         return store
 
     @property
@@ -104,7 +105,7 @@ class DynamoStore:
         Raises ``InvalidInput`` for a record that cannot be stored, ``StoreUnavailable`` when the outcome is unknown
         or other work was in the way for too long, ``ValueError`` for more than 100 writes or two of one record.
         """
-        batch.check(writes)
+        batch.check(self._tenant, writes)
         if not writes:
             return
         emptied: frozenset[int] = frozenset()

@@ -91,11 +91,15 @@ def merged(current: Any, patch: Any) -> Any:
 
 
 class NodeProviderView(View):
-    """A source of nodes. ``node_types`` are the names of those that its document has."""
+    """A source of nodes. ``node_types`` are the names of those that its document has.
+
+    ``shared``: the platform shares it with all tenants, which see it without its ``spec``.
+    """
 
     id: str
     name: str
     kind: Kind
+    shared: bool
     display_name: str
     properties: dict[str, str]
     price_per_cost_unit: float | None
