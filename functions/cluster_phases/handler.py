@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from stockyard import wiring
-from stockyard.errors import StockyardError
+from stockyard.edge import phases
 from stockyard.operations.advance import Fence
 from stockyard.operations.await_report import await_report
 from stockyard.operations.fail_cluster import block, compensate, fail
@@ -18,31 +18,19 @@ logger = Logger()
 
 
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """``action`` is ``run``, ``await``, ``compensate``, ``fail`` or ``block``; the answer is ``{done, wait}``.
-
-    Errors go out by class name, which the workflow document retries or catches.
-    """
+    """``action`` is ``run``, ``await``, ``compensate``, ``fail`` or ``block``; the answer is ``{done, wait}``."""
     services = wiring.services(event["tenant"])
     fence = Fence(event["cluster_id"], event["operation_id"], int(event["attempt"]))
-    facts = {"action": event["action"], "phase": event.get("phase"), "cluster": fence.cluster_id}
-    try:
-        step = _act(services, fence, event)
-    except StockyardError as error:
-        logger.warning("phase failed", extra={**facts, "error": error.error_type, "detail": error.detail})
-        raise
-    logger.info("phase answered", extra={**facts, "done": step.done, "detail": step.message})
-    return {"done": step.done, "wait": step.wait}
+    actions = {
+        "run": lambda: run_phase(services, fence, event["phase"]),
+        "await": lambda: _awaited(services, fence, event["task_token"]),
+        "compensate": lambda: compensate(services, fence),
+        "fail": lambda: fail(services, fence, event["error"]),
+        "block": lambda: block(services, fence, event["error"]),
+    }
+    return phases.answer(logger, event, {"cluster": fence.cluster_id}, actions)
 
 
-def _act(services: Services, fence: Fence, event: dict[str, Any]) -> Step:
-    action = event["action"]
-    if action == "run":
-        return run_phase(services, fence, event["phase"])
-    if action == "await":
-        await_report(services, fence, event["task_token"])
-        return Step(True, 0)
-    if action == "compensate":
-        return compensate(services, fence)
-    if action == "fail":
-        return fail(services, fence, event["error"])
-    return block(services, fence, event["error"])
+def _awaited(services: Services, fence: Fence, task_token: str) -> Step:
+    await_report(services, fence, task_token)
+    return Step(True, 0)

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans, progress
+from stockyard_client.cli import operations, plans, progress
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.node_sheets import CANDIDATES, CLAIMS
 from stockyard_client.cli.options import DryRun, File, Timeout, Wait
-from stockyard_client.cli.output import OPERATIONS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.client import Client
 from stockyard_client.node_models import Explanation, NodeClaim
 
@@ -175,9 +175,7 @@ def delete(
             return
         operation = client.node_claims.delete(claim)
         context.say(f"Claim {claim} is being given back by operation {operation.id}.")
-        if wait:
-            operation = progress.wait(context, client, operation.id, timeout)
-    show_one(context, output, OPERATIONS, operation)
+        operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 
 
 def _waited(context: contexts.Context, client: Client, claim: NodeClaim, timeout: float | None) -> NodeClaim:

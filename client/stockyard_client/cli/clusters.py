@@ -9,11 +9,11 @@ import typer
 
 from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans, progress, trees
+from stockyard_client.cli import operations, plans, progress, trees
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.options import DryRun, Timeout, Wait
-from stockyard_client.cli.output import CLUSTERS, EVENTS, OPERATIONS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.output import CLUSTERS, EVENTS, Form, Output, show_many, show_one, write_document
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError
 from stockyard_client.models import Cluster, Operation
@@ -121,7 +121,7 @@ def delete(
             return
         operation = client.clusters.delete(cluster)
         context.say(f"Cluster {cluster} is being deleted by operation {operation.id}.")
-        _finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+        operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 
 
 @app.command()
@@ -133,7 +133,7 @@ def resume(
     with context.client() as client:
         operation = client.clusters.resume(cluster)
         context.say(f"Cluster {cluster} continues with operation {operation.id}.")
-        _finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+        operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 
 
 @app.command()
@@ -161,14 +161,6 @@ def kubeconfig(
 def _override(document: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     document.update({key: value for key, value in given.items() if value is not None})
     return document
-
-
-def _finish(
-    context: contexts.Context, client: Client, operation: Operation, *, wait: bool, timeout: float | None, output: Form
-) -> None:
-    if wait:
-        operation = progress.wait(context, client, operation.id, timeout)
-    show_one(context, output, OPERATIONS, operation)
 
 
 def _last_operation(client: Client, cluster: Cluster) -> Operation | None:

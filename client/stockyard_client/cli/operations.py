@@ -10,6 +10,8 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli import progress
 from stockyard_client.cli.options import Timeout
 from stockyard_client.cli.output import OPERATIONS, Form, Output, show_one
+from stockyard_client.client import Client
+from stockyard_client.models import Operation
 
 app = typer.Typer(no_args_is_help=True, help="Long-running changes.", rich_markup_mode=None)
 Id = Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")]
@@ -34,3 +36,12 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
     with context.client() as client:
         found = progress.wait(context, client, operation, timeout)
     show_one(context, output, OPERATIONS, found)
+
+
+def finish(
+    context: contexts.Context, client: Client, operation: Operation, *, wait: bool, timeout: float | None, output: Form
+) -> None:
+    """Show the operation that a command has begun, with ``wait`` at its end."""
+    if wait:
+        operation = progress.wait(context, client, operation.id, timeout)
+    show_one(context, output, OPERATIONS, operation)

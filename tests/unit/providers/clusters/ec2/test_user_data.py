@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
-import subprocess
-import sys
 from base64 import b64decode
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +19,7 @@ from botocore.credentials import Credentials
 from agent import manifest
 from stockyard.providers.aws import on_machine
 from stockyard.providers.clusters.ec2 import user_data
+from tests.unit.providers import first_boot
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
@@ -75,12 +73,13 @@ def test_a_document_that_does_not_fit_is_refused() -> None:
 
 
 def test_programs_arrive_unchanged_and_values_travel_as_data(files: dict[str, Any]) -> None:
+    programs, own = Path(on_machine.__file__).parent, Path(user_data.__file__).parent / "on_machine"
     sources = {
-        user_data.SCRIPT_PATH: Path(on_machine.__file__).with_name("stockyard_machine.py"),
-        user_data.START_PATH: Path(user_data.__file__).parent / "on_machine" / "start.sh",
+        user_data.SCRIPT_PATH: (programs / "stockyard_machine.py").read_text(),
+        user_data.START_PATH: (programs / "begin.sh").read_text() + "\n" + (own / "start.sh").read_text(),
     }
     for path, source in sources.items():
-        assert files[path]["content"] == source.read_text()
+        assert files[path]["content"] == source
         assert files[path]["permissions"] == "0755"
     told = json.loads(files[user_data.CONFIG_PATH]["content"])
     assert told["cluster_id"] == "clu_01KDVJXQ80000000000000000A"
@@ -102,25 +101,11 @@ def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[s
 
 
 def test_shellcheck_accepts_the_script(files: dict[str, Any], tmp_path: Path) -> None:
-    program = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
-    if program is None:
-        pytest.skip("shellcheck is not installed")
-    script = tmp_path / "start.sh"
-    script.write_text(files[user_data.START_PATH]["content"])
-    done = subprocess.run(
-        [program, "-o", "all", "-e", "SC2250,SC2310,SC2312", script], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
+    first_boot.check_script(files[user_data.START_PATH]["content"], tmp_path)
 
 
 def test_cloud_init_accepts_the_document(rendered: str, tmp_path: Path) -> None:
-    program = shutil.which("cloud-init")
-    if program is None:
-        pytest.skip("cloud-init is a system package that is not installed here")
-    path = tmp_path / "user-data"
-    path.write_text(rendered)
-    done = subprocess.run([program, "schema", "--config-file", path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    first_boot.check_document(rendered, tmp_path)
 
 
 def test_the_signature_is_botocores(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,6 @@ import email.message
 import importlib.util
 import io
 import json
-import shutil
-import subprocess
 import sys
 import urllib.error
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 import yaml
 
 from stockyard.providers.nodes.ec2 import user_data
+from tests.unit.providers import first_boot
 
 KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
 CLAIM = "ncl_01KDVJXQ80000000000000000A"
@@ -92,25 +91,11 @@ def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> Non
 
 
 def test_shellcheck_accepts_the_script(files: dict[str, Any], tmp_path: Path) -> None:
-    program = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
-    if program is None:
-        pytest.skip("shellcheck is not installed")
-    script = tmp_path / "start.sh"
-    script.write_text(files[user_data.START_PATH]["content"])
-    done = subprocess.run(
-        [program, "-o", "all", "-e", "SC2250,SC2310,SC2312", script], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
+    first_boot.check_script(files[user_data.START_PATH]["content"], tmp_path)
 
 
 def test_cloud_init_accepts_the_document(rendered: str, tmp_path: Path) -> None:
-    program = shutil.which("cloud-init")
-    if program is None:
-        pytest.skip("cloud-init is a system package that is not installed here")
-    path = tmp_path / "user-data"
-    path.write_text(rendered)
-    done = subprocess.run([program, "schema", "--config-file", path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    first_boot.check_document(rendered, tmp_path)
 
 
 def test_the_node_proves_itself_and_writes_how_it_joins(

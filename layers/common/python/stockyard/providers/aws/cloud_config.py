@@ -16,7 +16,7 @@ START_PATH = f"{FOLDER}/start.sh"
 MACHINE_PATH = f"{FOLDER}/stockyard_machine.py"
 UNIT = "stockyard-start.service"
 _ONLY = "# --- a control plane's own part"
-_MACHINE = Path(__file__).parent / "on_machine" / "stockyard_machine.py"
+_FILES = Path(__file__).parent / "on_machine"
 
 _UNIT = """[Unit]
 Description={description}
@@ -47,8 +47,13 @@ class File:
 
 def machine_program(*, control_plane: bool) -> File:
     """The program that every machine has: it proves which one it is. What only a control plane does is for those."""
-    text = _MACHINE.read_text(encoding="utf-8")
+    text = (_FILES / "stockyard_machine.py").read_text(encoding="utf-8")
     return File(text if control_plane else text.partition(_ONLY)[0].rstrip() + "\n", "0755")
+
+
+def start_script(part: Path) -> File:
+    """The script for ``START_PATH``: what every machine begins with, then ``part``. Its first argument is the minor."""
+    return File("\n".join(one.read_text(encoding="utf-8") for one in (_FILES / "begin.sh", part)), "0755")
 
 
 def render(files: Mapping[str, File], description: str, arguments: str) -> str:

@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from stockyard.providers.aws.cloud_config import LIMIT, MACHINE_PATH, START_PATH, File, machine_program
+from stockyard.providers.aws.cloud_config import LIMIT, MACHINE_PATH, START_PATH, File, machine_program, start_script
 from stockyard.providers.aws.cloud_config import render as cloud_config
 
 __all__ = ["LIMIT", "START_PATH", "person", "render"]
@@ -55,6 +55,6 @@ def render(
     files = {
         CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True)),
         SCRIPT_PATH: machine_program(control_plane=True),
-        START_PATH: File(_START.read_text(encoding="utf-8"), "0755"),
+        START_PATH: start_script(_START),
     }
     return cloud_config(files, "Make this machine a Kubernetes control plane", f"{kubernetes_version} {CNI}")

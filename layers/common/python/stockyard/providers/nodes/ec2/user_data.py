@@ -8,7 +8,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from stockyard.providers.aws.cloud_config import FOLDER, LIMIT, MACHINE_PATH, START_PATH, File, machine_program
+from stockyard.providers.aws.cloud_config import (
+    FOLDER,
+    LIMIT,
+    MACHINE_PATH,
+    START_PATH,
+    File,
+    machine_program,
+    start_script,
+)
 from stockyard.providers.aws.cloud_config import render as cloud_config
 
 __all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "render"]
@@ -25,6 +33,6 @@ def render(*, api_url: str, cluster_id: str, kubernetes_version: str) -> str:
         CONFIG_PATH: File(json.dumps(node, indent=1, sort_keys=True)),
         MACHINE_PATH: machine_program(control_plane=False),
         SCRIPT_PATH: File((_FILES / "stockyard_node.py").read_text(encoding="utf-8"), "0755"),
-        START_PATH: File((_FILES / "start.sh").read_text(encoding="utf-8"), "0755"),
+        START_PATH: start_script(_FILES / "start.sh"),
     }
     return cloud_config(files, "Make this machine a Kubernetes node", kubernetes_version)
