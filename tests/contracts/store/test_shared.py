@@ -74,6 +74,12 @@ def test_tenants_say_that_they_use_it(shared: AnyRegistry) -> None:
         Create(Name("shared/node-provider/more", "npr_1")),
         Put(Name("shared/node-provider/lab", "npr_1")),
         Remove(Name, "shared/node-provider/lab"),
+        Remove(Counter, PLACES),
+        Create(Counter(PLACES, 0)),
+        Remove(Fact, use_of(OURS.id, "acme")),
+        Remove(Fact, use_of(OURS.id, "globex")),
+        Put(Fact(use_of(OURS.id, "globex"), "globex", "t2")),
+        Put(Fact(use_of(OURS.id, "acme"), "globex", "t2")),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -82,3 +88,4 @@ def test_no_tenant_writes_it(shared: AnyRegistry, write: Write) -> None:
         shared.store("acme").commit(Create(Fact("beside", "x", "t1")), write)
     assert shared.platform().get(NodeProvider, OURS.id) == OURS
     assert shared.store("acme").get(Fact, "beside") is None
+    assert shared.platform().list(Fact, prefix=use_of(OURS.id)).items == []

@@ -48,16 +48,32 @@ def test_a_provider():
 
 
 def test_a_shared_provider_is_shown_to_tenants_without_its_document():
-    shared = replace(PROVIDER, id="spr_1")
+    settings = {"terraform.vcluster.com/credentials": "ops/admin", "vcluster.com/node-type": "x", "team": "a"}
+    shared = replace(PROVIDER, id="spr_1", properties=settings, annotations={"last-applied": "all of it"})
     ours, theirs = (same(node_provider_view(shared, who), NodeProviderView) for who in ("_platform", "acme"))
     assert (ours.shared, ours.spec, len(ours.warnings)) == (True, PROVIDER.spec["simulated"], 1)
-    assert (theirs.shared, theirs.spec, theirs.warnings) == (True, {}, [])
+    assert (ours.properties, ours.annotations) == (shared.properties, shared.annotations)
+    assert (theirs.shared, theirs.spec, theirs.warnings, theirs.annotations) == (True, {}, [], {})
+    assert theirs.properties == {"vcluster.com/node-type": "x", "team": "a"}
     assert theirs.node_types == ours.node_types == ["small"]
+
+
+def test_a_shared_type_is_shown_to_tenants_without_what_configures_it():
+    entry = {**TYPE, "properties": {"terraform.vcluster.com/zone": "z"}, "metadata": {"annotations": {"a": "b"}}}
+    shared = replace(PROVIDER, id="spr_1", spec={"simulated": {"nodeTypes": [entry]}})
+    (kind,), (one,) = kinds(shared, built=True), declared(shared)
+    ours, theirs = (same(node_type_view(shared, kind, one, 0, who), NodeTypeView) for who in ("_platform", "acme"))
+    assert ours.properties["terraform.vcluster.com/zone"] == "z"
+    assert ours.annotations == {"a": "b"}
+    assert theirs.annotations == {}
+    assert set(ours.properties) - set(theirs.properties) == {"terraform.vcluster.com/zone"}
+    keys = [{one["key"] for one in shown.requirements} for shown in (ours, theirs)]
+    assert keys[0] - keys[1] == {"terraform.vcluster.com/zone"}
 
 
 def shown_type(claimed, built=True):
     (kind,) = kinds(PROVIDER, built=built)
-    return same(node_type_view(PROVIDER, kind, declared(PROVIDER)[0], claimed), NodeTypeView)
+    return same(node_type_view(PROVIDER, kind, declared(PROVIDER)[0], claimed, "acme"), NodeTypeView)
 
 
 def test_a_type_with_room_a_full_one_and_one_over_its_limit():
@@ -83,7 +99,7 @@ def test_properties_are_texts_and_requirements():
 
 def test_a_type_that_cannot_be_had_says_so():
     (kind,) = kinds(PROVIDER, built=False)
-    view = node_type_view(PROVIDER, kind, None, 0)
+    view = node_type_view(PROVIDER, kind, None, 0, "acme")
     assert (view["phase"], view["conditions"][0]["status"]) == ("Pending", "False")
     assert view["capacity"] == {"total": None, "claimed": None, "available": None}
 

@@ -7,10 +7,21 @@ from typing import Any
 
 import pytest
 
+from local.memory_store import MemoryStore
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.records import AuditRecord, Counter, Fact, Name, NodeClaim, NodeProvider
-from stockyard.errors import Forbidden, InUse, InvalidInput, NotFound, QuotaExceeded
+from stockyard.domain.records import (
+    AuditRecord,
+    Cluster,
+    Counter,
+    Fact,
+    Name,
+    NodeClaim,
+    NodeEnvironment,
+    NodeProvider,
+)
+from stockyard.errors import Forbidden, InUse, InvalidInput, NotFound, QuotaExceeded, StoreUnavailable
+from stockyard.operations import node_providers
 from stockyard.operations.allowed_types import set_allowed_types
 from stockyard.operations.every import every
 from stockyard.operations.manifest_wishes import read_wishes
@@ -21,6 +32,7 @@ from stockyard.operations.reap import Reaper
 from stockyard.operations.services import Services
 from stockyard.operations.visible_providers import find_own, find_provider, page_of
 from stockyard.operations.wake_scheduler import Scheduler
+from stockyard.ports import Create
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -145,14 +157,15 @@ def test_what_a_tenant_may_use_holds_for_shared_ones_too(them: Installation) -> 
 def test_no_tenant_changes_or_removes_it_or_reads_its_document(them: Installation) -> None:
     made = them.share()
     acme = them.services("acme")
-    for refused in (
-        lambda: find_own(acme, "lab"),
-        lambda: change_provider(acme, made.id, 1, {"display_name": "x"}, "user:ann", "r"),
-        lambda: delete_provider(acme, "lab", "user:ann"),
-    ):
-        with pytest.raises(Forbidden, match="lab is shared"):
-            refused()
-    assert find_own(them.services(PLATFORM), "lab") == made
+    for id_or_name, error in ((made.id, Forbidden), ("lab", NotFound)):
+        for refused in (
+            lambda given: find_own(acme, given),
+            lambda given: change_provider(acme, given, 1, {"display_name": "x"}, "user:ann", "r"),
+            lambda given: delete_provider(acme, given, "user:ann"),
+        ):
+            with pytest.raises(error, match="lab is shared" if error is Forbidden else "lab of your own"):
+                refused(id_or_name)
+    assert find_own(them.services(PLATFORM), "lab") == find_own(them.services(PLATFORM), made.id) == made
 
 
 def test_the_platform_changes_it_and_says_so_in_its_own_audit(them: Installation) -> None:
@@ -168,9 +181,9 @@ def test_what_tenants_have_of_it_keeps_it(them: Installation) -> None:
     globex = them.of("globex")
     claim = globex.claim("theirs", provider_ref="lab")
     them.schedule()
-    with pytest.raises(InUse, match="theirs"):
+    with pytest.raises(InUse, match="used by globex/theirs"):
         delete_provider(platform, "lab", "user:root")
-    with pytest.raises(InUse, match="theirs"):
+    with pytest.raises(InUse, match="globex/theirs"):
         change_provider(platform, made.id, 1, {"spec": {"simulated": {"nodeTypes": []}}}, "user:root", "r")
     globex.relay()
     globex.delete(claim)
@@ -229,3 +242,165 @@ def test_nodes_of_every_tenant_are_compared_when_it_changes(them: Installation) 
     change_provider(platform, made.id, 2, {"spec": {"simulated": {"nodeTypes": [SMALL]}}}, "user:root", "r")
     done = Reaper(them.nodes.registry, them.nodes.clock, them.services).run()["done"]
     assert sorted(done) == sorted(f"undrifted {claim.id}" for claim in claims.values())
+
+
+def test_a_claim_that_comes_while_it_is_removed_is_placed_elsewhere(
+    them: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The removal looks at every tenant's claims; this one is bound just behind that look."""
+    cheap, _ = them.share("cheap", SMALL), them.share("dear", {**SMALL, "usdPerHour": 9.0})
+    globex, platform = them.of("globex"), them.services(PLATFORM)
+    claims: list[NodeClaim] = []
+    set_up_for = node_providers._set_up_for
+
+    def looked(services: Services, provider: NodeProvider) -> str:
+        found = set_up_for(services, provider)
+        if provider.removing_until and not claims:
+            claims.append(globex.claim("racer"))
+            monkeypatch.setattr(NodeProvider, "is_leaving", lambda *_: False)  # its pass began before
+            them.schedule()
+            monkeypatch.undo()
+        return found
+
+    monkeypatch.setattr(node_providers, "_set_up_for", looked)
+    assert delete_provider(platform, cheap.id, "user:root").status == "succeeded"
+    (claim,) = claims
+    assert globex.now(claim).type_ref == "cheap.small"
+    globex.relay()
+    assert (globex.now(claim).phase, globex.now(claim).reason) == ("Pending", "InsufficientCapacity")
+    them.nodes.clock.advance(60)
+    them.schedule()
+    globex.relay()
+    assert (globex.now(claim).phase, globex.now(claim).type_ref) == ("Available", "dear.small")
+    globex.delete(claim)
+    globex.relay()
+    assert globex.nothing_left()
+
+
+def test_a_claim_that_came_before_the_removal_keeps_it(them: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, globex, platform = them.share("lab", SMALL), them.of("globex"), them.services(PLATFORM)
+    claims: list[NodeClaim] = []
+    leaving = node_providers._leaving
+
+    def late(services: Services, provider: NodeProvider) -> NodeProvider:
+        claims.append(globex.claim("early"))
+        them.schedule()
+        return leaving(services, provider)
+
+    monkeypatch.setattr(node_providers, "_leaving", late)
+    with pytest.raises(InUse, match="globex/early"):
+        delete_provider(platform, made.id, "user:root")
+    globex.relay()
+    assert globex.now(claims[0]).phase == "Available"
+    assert find_provider(platform, made.id).removing_until == ""
+
+
+def test_while_it_is_removed_no_claim_begins_and_a_removal_that_died_is_over_soon(
+    them: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, globex, platform = them.share("lab", SMALL), them.of("globex"), them.services(PLATFORM)
+    claim = globex.claim("one")
+    them.schedule()
+    monkeypatch.setattr(node_providers, "check_unused", lambda *_: None)
+    node_providers._leaving(platform, made)
+    globex.relay()
+    assert globex.now(claim).reason == "InsufficientCapacity"
+    assert "being removed" in globex.now(claim).message
+    them.nodes.clock.advance(node_providers.LEAVING_SECONDS)
+    them.schedule()
+    globex.relay()
+    assert globex.now(claim).phase == "Available"
+
+
+def test_who_waits_longest_gets_the_place_whatever_the_tenants_name(them: Installation) -> None:
+    them.share()
+    acme, zeta, first = them.of("acme"), them.of("zeta"), them.of("first")
+    having = first.claim("having")
+    them.schedule()
+    first.relay()
+    longest = zeta.claim("longest")
+    them.nodes.hours(1)
+    younger = acme.claim("younger", priority=100)
+    them.schedule()
+    first.delete(having)
+    first.relay()
+    assert them.woken(PLATFORM) == 1
+    assert (zeta.now(longest).type_ref, acme.now(younger).placement) == ("lab.small", None)
+
+
+def own_lab(nodes: Nodes, *types: dict[str, Any]) -> NodeProvider:
+    wanted = ProviderDocument("lab", "simulated", {"nodeTypes": list(types or (SMALL,))})
+    return create_provider(nodes.services, wanted, "user:ann")
+
+
+def test_a_node_of_the_shared_one_does_not_hold_ones_own_of_that_name(them: Installation) -> None:
+    them.share("lab", SMALL)
+    acme = them.of("acme")
+    acme.claim("one", provider_ref="lab")
+    them.schedule()
+    acme.relay()
+    own = own_lab(acme)
+    spec = {"spec": {"simulated": {"nodeTypes": [{**SMALL, "name": "big"}]}}}
+    assert change_provider(acme.services, own.id, 1, spec, "user:ann", "r").version == 2
+    assert delete_provider(acme.services, own.id, "user:ann").status == "succeeded"
+    with pytest.raises(NotFound):
+        delete_provider(acme.services, "lab", "user:ann")
+
+
+def test_ones_own_of_that_name_does_not_hold_the_shared_one(them: Installation) -> None:
+    shared, acme = them.share("lab", SMALL), them.of("acme")
+    world = them.nodes
+    cluster = Cluster(
+        id="clu_1", name="demo", description="", provider="aws", cloud_account_id=1, cluster_type="k8s",
+        client_id="demo-1", settings={}, tags={}, status="ready", created_at=world.moment(), updated_at=world.moment(),
+    )  # fmt: skip
+    acme.services.store.commit(Create(cluster), Create(Name("cluster/demo", cluster.id)))
+    first = acme.claim("first", provider_ref="lab", cluster_ref="demo")
+    them.schedule()
+    acme.relay()
+    own_lab(acme)
+    acme.claim("second", provider_ref="lab", cluster_ref="demo")
+    them.schedule()
+    acme.relay()
+    acme.delete(first)
+    acme.relay()
+    Reaper(world.registry, world.clock, them.services).run()
+    environments = [one.provider_id for one in every(acme.services.store, NodeEnvironment)]
+    assert [one.partition("_")[0] for one in environments] == ["npr"]
+    assert delete_provider(them.services(PLATFORM), shared.id, "user:root").status == "succeeded"
+
+
+def test_ones_own_types_are_meant_by_a_bare_name(them: Installation) -> None:
+    acme = them.of("acme")
+    acme.provider("own", SMALL)
+    them.share("lab", SMALL)
+    assert get_type(acme.services, "small")["name"] == "own.small"
+    claim = acme.claim("one", type_ref="small")
+    them.schedule()
+    assert acme.now(claim).type_ref == "own.small"
+    assert get_type(them.services("globex"), "small")["name"] == "lab.small"
+
+
+def test_one_tenant_that_cannot_be_read_keeps_none_of_the_others(
+    them: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, platform = them.share("lab", SMALL), them.services(PLATFORM)
+    acme, globex = them.of("acme"), them.of("globex")
+    acme.claim("one")
+    claim = globex.claim("one")
+    them.schedule()
+    for nodes in (acme, globex):
+        nodes.relay()
+    spec = {"simulated": {"nodeTypes": [{**SMALL, "resources": {"cpu": "4", "memory": "4Gi"}}]}}
+    change_provider(platform, made.id, 1, {"spec": spec}, "user:root", "r")
+    page = MemoryStore.list
+
+    def broken(self: MemoryStore, kind: Any, **more: Any) -> Any:
+        if (self.tenant, kind) == ("acme", NodeClaim):
+            raise StoreUnavailable("down")
+        return page(self, kind, **more)
+
+    monkeypatch.setattr(MemoryStore, "list", broken)
+    with pytest.raises(StoreUnavailable):
+        them.scheduler().compare([(PLATFORM, made.id)])
+    assert said(globex, claim) == "False"

@@ -41,8 +41,14 @@ class NodeProvider:
     annotations: dict[str, str] = field(default_factory=dict)
     generation: int = 1
     created_by: str = ""
+    removing_until: str = ""
+    """Until this moment it is on its way out, and no claim begins with it. Empty when nobody removes it."""
     sequence: int = 0
     version: int = 1
+
+    def is_leaving(self, now: str) -> bool:
+        """Whether somebody removes it at this moment."""
+        return now < self.removing_until
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from stockyard.domain.conditions import Condition
 from stockyard.domain.declared_types import DeclaredType, block_of, declared, type_id
 from stockyard.domain.manifests import Warnings, provider_warnings
 from stockyard.domain.node_records import NodeClaim, NodeEnvironment, NodeProvider, Placement
-from stockyard.domain.node_types import ANY, NodeKind
+from stockyard.domain.node_types import ANY, NodeKind, is_setting
 from stockyard.domain.platform import is_foreign, is_shared
 from stockyard.domain.pointers import pointer
 from stockyard.domain.quantities import text
 from stockyard.domain.requirements import CAPACITY_TYPE, ZONE
+
+T = TypeVar("T")
 
 _PROVIDER = (
     "id",
@@ -96,6 +98,7 @@ def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
     return {
         **_named(provider, _PROVIDER),
         "shared": is_shared(provider),
+        **({"properties": _open(provider.properties), "annotations": {}} if hidden else {}),
         "spec": {} if hidden else dict(block_of(provider)),
         "node_types": [one.name for one in declared(provider)],
         "conditions": _conditions(provider.conditions),
@@ -103,13 +106,21 @@ def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
     }
 
 
-def node_type_view(provider: NodeProvider, kind: NodeKind, one: DeclaredType | None, claimed: int) -> dict[str, Any]:
-    """A node type as a ``NodeTypeView`` document.
+def _open(properties: Mapping[str, T]) -> dict[str, T]:
+    """Without what configures the provider."""
+    return {key: found for key, found in properties.items() if not is_setting(key)}
+
+
+def node_type_view(
+    provider: NodeProvider, kind: NodeKind, one: DeclaredType | None, claimed: int, tenant: str
+) -> dict[str, Any]:
+    """A node type as a ``NodeTypeView`` document for ``tenant``: of a shared one without what configures it.
 
     ``one`` is what the provider's document says of it, if anything; ``claimed`` the nodes that there are of a limited
     one: those of others are not counted.
     """
-    properties = _properties(kind)
+    hidden = is_foreign(tenant, provider)
+    properties = _open(_properties(kind)) if hidden else _properties(kind)
     limit = one.max_capacity if one else None
     return {
         "id": type_id(provider, kind.bare),
@@ -135,7 +146,7 @@ def node_type_view(provider: NodeProvider, kind: NodeKind, one: DeclaredType | N
             "available": None if limit is None else limit - claimed,
         },
         "labels": dict(one.labels) if one else {},
-        "annotations": dict(one.annotations) if one else {},
+        "annotations": dict(one.annotations) if one and not hidden else {},
         "created_at": provider.created_at,
         "updated_at": provider.updated_at,
         "version": provider.version,

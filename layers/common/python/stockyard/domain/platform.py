@@ -37,14 +37,14 @@ def home(tenant: str, kind: type[Any], id: str) -> str:
     return PLATFORM if prefix is not None and id.startswith(prefix) else tenant
 
 
-def may_write(tenant: str, kind: type[Any], id: str) -> bool:
-    """Whether ``tenant`` may write the record: its own, and what it counts or leaves of what is shared with it."""
-    return kind in (Counter, Fact) or home(tenant, kind, id) == tenant
-
-
 def use_of(provider_id: str, tenant: str = "") -> str:
     """The id of the fact that ``tenant`` has had a node of a shared provider; without one what all these begin with."""
     return f"use/{provider_id}/{tenant}"
+
+
+def use_by(fact_id: str) -> str:
+    """Which tenant's fact it is: the end of an id that ``use_of`` made."""
+    return fact_id.rpartition("/")[2]
 
 
 def is_shared(provider: NodeProvider) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.records import NodeClaim, NodeProvider
-from stockyard.errors import Conflict
+from stockyard.errors import Conflict, StockyardError
 from stockyard.lifecycle import claim as lifecycle
 from stockyard.lifecycle import drift
 from stockyard.operations.claims import WORKFLOW_ACTOR, claim_writes
@@ -43,13 +43,26 @@ def as_launched(source: NodeSource, work: NodeWork, facts: Mapping[str, str]) ->
 
 
 def compare_providers(services: Services, provider_ids: Iterable[str]) -> int:
-    """Compare the nodes of providers that were changed. Returns how many claims say something else now."""
+    """Compare the nodes of providers that were changed. Returns how many claims say something else now.
+
+    Of shared ones, one tenant's failure keeps none of the others; the first is raised when all were looked at.
+    """
     found = (services.store.get(NodeProvider, provider_id) for provider_id in provider_ids)
-    changed = {provider.id: provider for provider in found if provider is not None}
-    having = {user.tenant: user for provider in changed.values() for user in users(services, provider)}
-    nodes = ((user, claim) for user in having.values() for claim in every(user.store, NodeClaim))
-    placed = ((user, claim, claim.placement) for user, claim in nodes)
-    return _first(compare(user, changed.get(at.provider_id), claim) for user, claim, at in placed if at)
+    having: dict[str, tuple[Services, dict[str, NodeProvider]]] = {}
+    for provider in [one for one in found if one is not None]:
+        for user in users(services, provider):
+            having.setdefault(user.tenant, (user, {}))[1][provider.id] = provider
+    count = 0
+    failures: list[StockyardError] = []
+    for user, changed in having.values():
+        nodes = ((claim, claim.placement) for claim in every(user.store, NodeClaim))
+        try:
+            count += _first(compare(user, changed.get(at.provider_id), claim) for claim, at in nodes if at)
+        except StockyardError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return count
 
 
 def _first(done: Iterable[str | None]) -> int:

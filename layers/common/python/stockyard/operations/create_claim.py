@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.node_types import NodeKind
+from stockyard.domain.platform import is_shared
 from stockyard.domain.records import Name, NodeClaim
 from stockyard.domain.requirements import NODE_TYPE
 from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, NotFound
@@ -176,8 +177,10 @@ def _named(catalog: Catalog, wanted: NewClaim) -> Sequence[NodeKind]:
     exact = catalog.kinds.get(wanted.type_ref)
     if exact is not None:
         return [exact]
-    return [
+    bare = [
         kind
         for kind in catalog.kinds.values()
         if kind.bare == wanted.type_ref and wanted.provider_ref in ("", kind.provider)
     ]
+    # What the platform shares does not make a tenant's own names ambiguous.
+    return [kind for kind in bare if not is_shared(catalog.providers[kind.provider])] or bare

@@ -47,7 +47,8 @@ Key = tuple[str, tuple[tuple[str, int], ...], int]
 
 def load(services: Services) -> Catalog:
     """The catalogue of the tenant's providers as they are now; built anew only when one of them changed."""
-    providers = list(by_name(all_providers(services)).values())
+    now = services.now()
+    providers = [one for one in by_name(all_providers(services)).values() if not one.is_leaving(now)]
     versions = tuple((provider.id, provider.version) for provider in providers)
     key = (services.tenant, versions, int(services.clock.now().timestamp()) // FRESH_SECONDS)
     kept: dict[Key, Catalog] = services.catalogs

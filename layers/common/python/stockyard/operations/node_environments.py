@@ -11,12 +11,13 @@ from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirements
 from stockyard.domain.standing import out_of_zone
-from stockyard.errors import Conflict, InsufficientCapacity
+from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.operations.claims import ClaimFence
 from stockyard.operations.every import every
 from stockyard.operations.ledger import lines_of
 from stockyard.operations.node_work import environment_id, environment_work, node_work
 from stockyard.operations.services import Services
+from stockyard.operations.visible_providers import named
 from stockyard.ports import Check, Create, Outcome, Remove, Replace
 
 PROVISIONED = "Provisioned"
@@ -26,9 +27,15 @@ LOOK_AGAIN = 15
 def ensure(services: Services, claim: NodeClaim, fence: ClaimFence) -> Outcome:
     """The environment of the claim's cluster and provider, made by the first claim that needs it.
 
-    ``InsufficientCapacity`` when it shows that no machine can stand in a zone that the claim asks for.
+    ``InsufficientCapacity`` when it shows that no machine can stand in a zone that the claim asks for, and when the
+    provider is on its way out: whoever removes one looks for its claims after having said so, and this comes later.
     """
-    _, work = node_work(services, claim, "environment", fence)
+    try:
+        _, work = node_work(services, claim, "environment", fence)
+    except NodeCouldNotBeProvisioned as gone:
+        raise InsufficientCapacity(gone.detail) from gone
+    if work.provider.is_leaving(services.now()):
+        raise InsufficientCapacity(f"Node provider {work.provider.name} is being removed.")
     if work.cluster is None:
         return Outcome(True, "A node of no cluster needs no environment.")
     environment = work.environment or _begun(services, claim, work.provider.id, work.provider.name)
@@ -109,7 +116,8 @@ def _cleared(services: Services, environment: NodeEnvironment, cluster: Cluster)
 
 
 def _referred(services: Services, environment: NodeEnvironment) -> bool:
-    providers = {environment.provider_name: environment.provider_id}
+    meant = named(services, environment.provider_name)
+    providers = {meant.name: meant.id} if meant else {}
     claims = every(services.store, NodeClaim, where={"cluster_id": environment.cluster_id})
     return any(environment.id in needed_by(claim, providers) for claim in claims)
 

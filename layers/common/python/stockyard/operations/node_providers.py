@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from stockyard.domain import ids
+from stockyard.domain import ids, times
 from stockyard.domain.declared_types import capacity_counter, declared, provider_state
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.platform import is_shared, provider_name, provider_prefix
@@ -34,6 +36,8 @@ from stockyard.ports import Add, Create, Remove, Replace
 QUOTA = "node_providers"
 _WRITES = 90
 """Removals in one transaction, which takes a hundred."""
+LEAVING_SECONDS = 60
+"""How long a removal may take; one that ends in the middle is over by then. The API's functions live half as long."""
 
 
 def draft(services: Services, document: ProviderDocument, actor: str = "", id: str | None = None) -> NodeProvider:
@@ -166,9 +170,9 @@ def changed_provider(services: Services, provider: NodeProvider, version: int, f
     refuse_faults(check_provider(services, changed))
     gone = {one.name for one in declared(provider)} - {one.name for one in declared(changed)}
     if gone and provider.kind != "ec2":
-        held = [claim for claim in claims_of(services, provider) if claim.placement and _bare(claim, provider) in gone]
+        held = [used for used in claims_of(services, provider) if _bare(used[1], provider) in gone]
         if held:
-            raise InUse(f"Node types that would be removed have nodes: {_names(held)}.")
+            raise InUse(f"Node types that would be removed have nodes: {_names(provider, held)}.")
     if place_of(changed) != place_of(provider):
         _check_empty(services, provider)
     return changed
@@ -177,9 +181,9 @@ def changed_provider(services: Services, provider: NodeProvider, version: int, f
 def _check_empty(services: Services, provider: NodeProvider) -> None:
     """``InUse`` while the provider has something where it is: what there is, is ended where the document says."""
     what = f"Region and cloud account of node provider {provider.name} stay as long as"
-    placed = [claim for claim in claims_of(services, provider) if claim.placement]
+    placed = [used for used in claims_of(services, provider) if used[1].placement]
     if placed:
-        raise InUse(f"{what} it has nodes there: {_names(placed)}.")
+        raise InUse(f"{what} it has nodes there: {_names(provider, placed)}.")
     clusters = _set_up_for(services, provider)
     if clusters:
         raise InUse(f"{what} it is set up for {clusters}. The sweep ends that when no claim needs it.")
@@ -191,24 +195,48 @@ def _bare(claim: NodeClaim, provider: NodeProvider) -> str:
 
 def check_unused(services: Services, provider: NodeProvider) -> None:
     """``InUse`` when claims or what was set up for clusters still need the provider; it names them."""
-    claims = claims_of(services, provider)
-    if claims:
-        raise InUse(f"Node provider {provider.name} is used by {_names(claims)}.")
+    used = claims_of(services, provider)
+    if used:
+        raise InUse(f"Node provider {provider.name} is used by {_names(provider, used)}.")
     clusters = _set_up_for(services, provider)
     if clusters:
         raise InUse(f"Node provider {provider.name} is set up for {clusters}.")
 
 
 def _set_up_for(services: Services, provider: NodeProvider) -> str:
-    wanted = {"provider_id": provider.id}
-    stores = (user.store for user in users(services, provider))
-    environments = (one for store in stores for one in every(store, NodeEnvironment, where=wanted))
-    return ", ".join(one.cluster_id for one in islice(environments, 10))
+    found = (
+        (user.tenant, one.cluster_id)
+        for user in users(services, provider)
+        for one in every(user.store, NodeEnvironment, where={"provider_id": provider.id})
+    )
+    return ", ".join(_name(provider, *one) for one in islice(found, 10))
 
 
-def _names(claims: Sequence[NodeClaim]) -> str:
+def _names(provider: NodeProvider, claims: Sequence[tuple[str, NodeClaim]]) -> str:
     more = f" and {len(claims) - 10} more" if len(claims) > 10 else ""
-    return ", ".join(claim.name for claim in claims[:10]) + more
+    return ", ".join(_name(provider, tenant, claim.name) for tenant, claim in claims[:10]) + more
+
+
+def _name(provider: NodeProvider, tenant: str, name: str) -> str:
+    """Of a shared provider's users it says whose they are."""
+    return f"{tenant}/{name}" if is_shared(provider) else name
+
+
+def _leaving(services: Services, provider: NodeProvider) -> NodeProvider:
+    """The provider, which takes no claims from now on, and which nobody uses: a claim that came meanwhile is seen."""
+    until = times.to_text(services.clock.now() + timedelta(seconds=LEAVING_SECONDS))
+    leaving = replace(provider, removing_until=until, version=provider.version + 1)
+    try:
+        services.store.commit(Replace(leaving))
+    except Conflict as conflict:
+        raise PreconditionFailed("The node provider was changed by someone else just now.") from conflict
+    try:
+        check_unused(services, leaving)
+    except InUse:
+        with suppress(Conflict):
+            services.store.commit(Replace(replace(leaving, removing_until="", version=leaving.version + 1)))
+        raise
+    return leaving
 
 
 def delete_provider(services: Services, id_or_name: str, actor: str) -> Operation:
@@ -216,6 +244,7 @@ def delete_provider(services: Services, id_or_name: str, actor: str) -> Operatio
     ``Forbidden`` for a tenant that means a shared one."""
     provider = find_own(services, id_or_name)
     check_unused(services, provider)
+    provider = _leaving(services, provider)
     now = services.now()
     operation = Operation(
         services.new_id(ids.OPERATION), "delete_node_provider", provider.id, "succeeded", (), now, now, actor

@@ -9,7 +9,7 @@ from stockyard.domain import ids
 from stockyard.domain.declared_types import capacity_counter, declared, type_id
 from stockyard.domain.node_types import NodeKind
 from stockyard.domain.node_views import node_type_view
-from stockyard.domain.platform import CAPACITY
+from stockyard.domain.platform import CAPACITY, is_shared
 from stockyard.domain.records import Counter, NodeProvider
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.every import every
@@ -32,14 +32,15 @@ def list_types(
 
 
 def get_type(services: Services, id_or_name: str) -> dict[str, Any]:
-    """A node type by id, canonical name, or its bare name where no other has that. ``NotFound``, and ``InvalidInput``
-    for a bare name that several have."""
+    """A node type by id, canonical name, or its bare name, the tenant's own types first. ``NotFound``, and
+    ``InvalidInput`` for a bare name that several have."""
     everything = _types(services, None)
     if id_or_name.startswith(f"{ids.NODE_TYPE}_"):
         found = [one for one in everything if type_id(one[0], one[1].bare) == id_or_name]
     else:
         found = [one for one in everything if one[1].name == id_or_name]
         found = found or [one for one in everything if one[1].bare == id_or_name]
+        found = [one for one in found if not is_shared(one[0])] or found
     if len(found) > 1:
         names = ", ".join(sorted(one[1].name for one in found)[:5])
         raise InvalidInput(f"Several node types are called {id_or_name}: {names}. Give the whole name.")
@@ -72,6 +73,7 @@ def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
             kind,
             written[provider.id].get(kind.bare),
             used.get(capacity_counter(provider, kind.bare), 0),
+            services.tenant,
         )
         for provider, kind in shown
     ]

@@ -176,8 +176,10 @@ def limit_seconds(services: Services, phase: str) -> int:
 def _place_again(services: Services, fence: ClaimFence, claim: NodeClaim, refusal: InsufficientCapacity) -> None:
     """Remember what was refused, give the place back and let the scheduler look again."""
     catalog = load_catalog(services)
-    provider = claim.type_ref.partition(".")[0]
-    scope = catalog.scopes.get(provider)
+    name = claim.type_ref.partition(".")[0]
+    provider = catalog.providers.get(name)
+    theirs = provider is not None and claim.placement is not None and provider.id == claim.placement.provider_id
+    scope = catalog.scopes.get(name) if theirs else None
     if services.scarcity is not None and scope is not None and refusal.refused:
         services.scarcity.remember(scope, refusal.refused, refusal.code or refusal.error_type, services.clock.now())
     message = f"{claim.type_ref} could not be had: {refusal.detail}"

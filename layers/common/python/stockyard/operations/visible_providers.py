@@ -68,11 +68,14 @@ def find_provider(services: Services, id_or_name: str) -> NodeProvider:
 
 
 def find_own(services: Services, id_or_name: str) -> NodeProvider:
-    """As ``find_provider``; ``Forbidden`` for a tenant that means a shared one."""
+    """As ``find_provider``, to read its document or to change it: ``Forbidden`` for a tenant that gives the id of a
+    shared one. A name is the tenant's own here, so that a removal that is repeated finds nothing."""
     provider = find_provider(services, id_or_name)
-    if is_foreign(services.tenant, provider):
-        raise Forbidden(f"Node provider {provider.name} is shared: its document is the platform's alone.")
-    return provider
+    if not is_foreign(services.tenant, provider):
+        return provider
+    if id_or_name != provider.id:
+        raise NotFound(f"There is no node provider {id_or_name} of your own; the platform shares one of that name.")
+    raise Forbidden(f"Node provider {provider.name} is shared: its document is the platform's alone.")
 
 
 def marks(services: Services, provider: NodeProvider) -> Iterator[Fact]:
@@ -88,13 +91,17 @@ def users(services: Services, provider: NodeProvider) -> Iterator[Services]:
         yield from (services.of(mark.value) for mark in marks(services, provider))
 
 
-def claims_of(services: Services, provider: NodeProvider) -> list[NodeClaim]:
-    """The claims that ask for the provider or have a node of it; of a shared one only these."""
-    stores = (user.store for user in users(services, provider))
-    return [claim for store in stores for claim in every(store, NodeClaim) if _has(claim, provider)]
+def claims_of(services: Services, provider: NodeProvider) -> list[tuple[str, NodeClaim]]:
+    """(tenant, claim) of those that have a node of the provider, or wait for one; of a shared one only the former."""
+    return [
+        (user.tenant, claim)
+        for user in users(services, provider)
+        for claim in every(user.store, NodeClaim)
+        if _has(claim, provider)
+    ]
 
 
 def _has(claim: NodeClaim, provider: NodeProvider) -> bool:
-    if claim.placement and claim.placement.provider_id == provider.id:
-        return True
+    if claim.placement:
+        return claim.placement.provider_id == provider.id
     return claim.provider_ref == provider.name and not is_shared(provider)

@@ -65,10 +65,11 @@ class Scheduler:
         return sum(compare_providers(self.services_of(tenant), changed) for tenant, changed in by_tenant.items())
 
     def _all(self, by_tenant: Mapping[str, Mapping[str, NodeClaim]]) -> Mapping[str, int]:
-        """One tenant's failure keeps none of the others; the first is raised when all were tried."""
+        """The tenant whose claim waits longest comes first: places of shared providers are for all of them. One
+        tenant's failure keeps none of the others; the first is raised when all were tried."""
         total = Report()
         failure: StockyardError | None = None
-        for tenant in sorted(by_tenant):
+        for tenant in sorted(by_tenant, key=lambda one: (_longest(by_tenant[one]), one)):
             try:
                 report = schedule(self.services_of(tenant), by_tenant[tenant].values())
             except StockyardError as error:
@@ -81,6 +82,11 @@ class Scheduler:
         if failure is not None:
             raise failure
         return {"bound": total.bound, "waiting": total.waiting, "lost": total.lost, "left": total.left}
+
+
+def _longest(claims: Mapping[str, NodeClaim]) -> str:
+    """Since when the one waits that waits longest."""
+    return min((claim.created_at for claim in claims.values()), default="")
 
 
 def _newest(claims: dict[str, NodeClaim], claim: NodeClaim) -> None:

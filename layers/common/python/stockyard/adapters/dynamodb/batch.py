@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.adapters.dynamodb import codec, keys
-from stockyard.domain.platform import may_write
-from stockyard.domain.records import Counter
-from stockyard.ports import Check, Create, Put, Remove, Replace, Write
+from stockyard.domain.platform import home, use_by
+from stockyard.domain.records import Counter, Fact
+from stockyard.ports import Add, Check, Create, Put, Remove, Replace, Write
 
 MAX_WRITES = 100
 """DynamoDB's limit of a transaction."""
@@ -41,9 +41,17 @@ def check(tenant: str, writes: Sequence[Write]) -> None:
         keys.checked_id(kind, name)
         if (kind, name) in seen:
             raise ValueError(f"two writes of {kind.__name__} {name} in one transaction")
-        if not isinstance(write, Check) and not may_write(tenant, kind, name):
+        if home(tenant, kind, name) != tenant and not _shared_write(tenant, write):
             raise ValueError(f"{kind.__name__} {name} is the platform's")
         seen.add((kind, name))
+
+
+def _shared_write(tenant: str, write: Write) -> bool:
+    """Whether a tenant may write this of what the platform shares: places that it takes and gives back, and that it
+    has had a node."""
+    if isinstance(write, Put):
+        return isinstance(write.record, Fact) and use_by(write.record.id) == tenant == write.record.value
+    return isinstance(write, Add | Check)
 
 
 @dataclass(frozen=True, slots=True)

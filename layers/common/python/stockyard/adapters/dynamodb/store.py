@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 from stockyard import errors
 from stockyard.adapters.dynamodb import batch, calls, codec, keys, requests
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.records import Counter, Record
+from stockyard.domain.records import Record
 from stockyard.ports import Add, Check, Create, Page, Remove, Replace, Write
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class DynamoStore:
 
     def next_number(self, counter: str) -> int:
         """Add 1 to a counter and return it. A number may be skipped, never given twice."""
-        keys.checked_id(Counter, counter)
+        batch.check(self._tenant, (Add(counter, 1),))
         update = requests.transact_item(self._table, self._tenant, Add(counter, 1))["Update"]
         with calls.translated():
             answer = self._client.update_item(**update, ReturnValues="UPDATED_NEW")
