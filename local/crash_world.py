@@ -56,6 +56,7 @@ TENANT = "acme"
 TABLE = "stockyard"
 HIDDEN_SECONDS = 45.0
 """The longest that a new thing is hidden; below the product's ``visibility_seconds``."""
+KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
 ROLE = f"arn:aws:iam::{TENANT_ACCOUNT}:role/stockyard"
 DOCUMENTS = Path(__file__).parents[1] / "stacks" / "workflows"
 MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in ("provision", "delete")}
@@ -237,7 +238,7 @@ class CrashWorld:
         """The control plane of the one cluster posts its kubeconfig."""
         cluster = self.cluster()
         if cluster is not None and cluster.instance_id and self.alive(cluster.instance_id):
-            body = {"kubeconfig": "apiVersion: v1", "certificate_authority": "Q0E="}
+            body = {"kubeconfig": KUBECONFIG, "certificate_authority": "Q0E="}
             self.ask("machine", "POST", f"/v1/clusters/{cluster.id}/ready", body, azp=cluster.client_id, roles=())
 
     # --- looking ----------------------------------------------------------------------------------------------------

@@ -13,6 +13,11 @@ from stockyard_client.errors import StockyardClientError, UnexpectedAnswer
 from stockyard_client.sessions import write_private
 
 _LISTS = ("clusters", "users", "contexts")
+_DATA = {
+    "clusters": ("cluster", frozenset({"server", "certificate-authority-data", "tls-server-name"})),
+    "users": ("user", frozenset({"client-certificate-data", "client-key-data", "token"})),
+}
+"""What stored credentials consist of; anything else can run a program, or read a file, at the next ``kubectl``."""
 
 
 def document(body: Any) -> dict[str, Any]:
@@ -21,11 +26,35 @@ def document(body: Any) -> dict[str, Any]:
     if isinstance(found, str):
         try:
             found = yaml.safe_load(found)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, RecursionError):
             found = None
-    if not isinstance(found, dict) or any(len(found.get(name) or ()) != 1 for name in ("clusters", "users")):
+    if not isinstance(found, dict) or not all(_one(found.get(name)) for name in ("clusters", "users")):
         raise UnexpectedAnswer("the answer holds no kubeconfig of one cluster and one user")
     return found
+
+
+def _one(found: Any) -> bool:
+    return isinstance(found, list) and len(found) == 1
+
+
+def check_static(config: dict[str, Any]) -> None:
+    """``UnexpectedAnswer`` when ``config``, which a cluster's machine has sent, holds more than credentials as data."""
+    for name, (inner, allowed) in _DATA.items():
+        for entry in config[name]:
+            _check_fields(entry, frozenset({"name", inner}), name)
+            _check_fields(entry.get(inner), allowed, name)
+            if not all(isinstance(value, str) for value in entry[inner].values()):
+                raise UnexpectedAnswer(f"the cluster's kubeconfig is refused: its {inner} holds more than texts")
+
+
+def _check_fields(found: Any, allowed: frozenset[str], place: str) -> None:
+    if not isinstance(found, dict):
+        raise UnexpectedAnswer(f"the cluster's kubeconfig is refused: {place} holds an entry that is no object")
+    if more := [key for key in found if key not in allowed]:
+        named = ", ".join(repr(key) for key in more)
+        raise UnexpectedAnswer(
+            f"the cluster's kubeconfig is refused: {place} has {named}, more than credentials as data"
+        )
 
 
 def default_path(environment: Mapping[str, str]) -> Path:

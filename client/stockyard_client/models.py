@@ -89,10 +89,10 @@ class Phase(Model):
 
 
 class OperationError(Model):
-    """Why an operation failed: phase, cause in words (``cause_type`` by name, when known), what a person can do."""
+    """Why an operation failed: phase, cause in words (``cause_type`` by name, when there is one), what can be done."""
 
     error_type: str
-    cause_type: str | None = None
+    cause_type: str = ""
     phase: str | None = None
     cause: str = ""
     hint: str | None = None

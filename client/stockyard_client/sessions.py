@@ -68,10 +68,17 @@ class SessionStore:
             return None
 
     def save(self, session: Session) -> None:
-        """Keeps ``session`` and makes its API the current one. The file is readable by its owner only."""
-        content = self._read()
-        sessions = {**content.get("sessions", {}), session.url: asdict(session)}
-        write_private(self.path, json.dumps({"current": session.url, "sessions": sessions}, indent=2))
+        """Keeps ``session`` of a new login and makes its API the current one."""
+        self._keep(session, session.url)
+
+    def renew(self, session: Session) -> None:
+        """Keeps the refreshed ``session``; the current API stays what it is."""
+        self._keep(session, self.current_url())
+
+    def _keep(self, session: Session, current: str | None) -> None:
+        """The file is readable by its owner only."""
+        sessions = {**self._read().get("sessions", {}), session.url: asdict(session)}
+        write_private(self.path, json.dumps({"current": current, "sessions": sessions}, indent=2))
 
     def _read(self) -> dict[str, Any]:
         try:

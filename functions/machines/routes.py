@@ -36,7 +36,7 @@ def _own(services: Services, request: Request, otherwise: str) -> Cluster:
     machine=True,
     body="machines:ReadyReport",
     answers={202: "machines:Accepted"},
-    description="Only by the cluster's own client. Repeatable.",
+    description="Only by the cluster's own client. Repeatable; once the cluster is ready a report changes nothing.",
 )
 def ready(request: Request) -> Answer:
     """Keep kubeconfig and CA, write the fact, wake the workflow."""

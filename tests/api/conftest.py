@@ -120,8 +120,11 @@ class Api:
         return found
 
 
+KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
+"""The least that a machine's report may hold."""
+
 BODIES: Mapping[str, Any] = {
-    "POST /v1/clusters/{id}/ready": {"kubeconfig": "k", "certificate_authority": "c"},
+    "POST /v1/clusters/{id}/ready": {"kubeconfig": KUBECONFIG, "certificate_authority": "c"},
     "POST /v1/clusters/{id}/bootstrap": {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}},
     "POST /v1/clusters/{id}/observations": {
         "sequence": 1,

@@ -167,8 +167,10 @@ def narrow_nodes(schemas):
     schemas["Manifests"]["items"] = {"enum": [MANIFEST]}
     schemas["Manifests"]["maxItems"] = 1
     schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
+    schemas["ReadyReport"]["properties"]["kubeconfig"] = {"enum": [KUBECONFIG]}
 
 
+KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
 KIND = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}}
 LAB = {"name": "lab", "kind": "simulated", "spec": {"nodeTypes": [KIND]}}
 MANIFEST = {

@@ -33,10 +33,58 @@ def test_every_form_of_the_answer_is_read(body):
     assert kubeconfigs.document(body) == config()
 
 
-@pytest.mark.parametrize("body", [None, "a: [", {}, {"kubeconfig": None}, {**config(), "users": []}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        "a: [",
+        "[" * 10_000,
+        "a: 2026-99-99",
+        {},
+        {"kubeconfig": None},
+        {**config(), "users": []},
+        {**config(), "users": 1},
+    ],
+)
 def test_other_answers_are_refused(body):
     with pytest.raises(UnexpectedAnswer):
         kubeconfigs.document(body)
+
+
+@pytest.mark.parametrize("user", [{}, {"token": "t"}, {"client-certificate-data": "Yw==", "client-key-data": "aw=="}])
+def test_static_credentials_are_data(user):
+    static = config()
+    static["users"][0]["user"] = user
+    static["clusters"][0]["cluster"] |= {"certificate-authority-data": "Y2E=", "tls-server-name": "demo"}
+    kubeconfigs.check_static(static)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("users", {"user": {"exec": {"command": "sh"}}}),
+        ("users", {"user": {"auth-provider": {"name": "gcp", "config": {"cmd-path": "sh"}}}}),
+        ("users", {"user": {"token": "t", "tokenFile": "/etc/passwd"}}),
+        ("users", {"user": {"client-certificate": "/c", "client-key": "/k"}}),
+        ("users", {"user": {"token": {"exec": "sh"}}}),
+        ("users", {"user": {}, "exec": {"command": "sh"}}),
+        ("users", {"user": None}),
+        ("clusters", {"cluster": {"server": "https://x", "certificate-authority": "/ca"}}),
+        ("clusters", {"cluster": {"server": "https://x", "proxy-url": "http://me"}}),
+        ("clusters", {"cluster": {"server": "https://x", "insecure-skip-tls-verify": True}}),
+    ],
+)
+def test_static_kubeconfig_with_more_than_data_is_refused(name, fields):
+    static = config(user={"token": "t"})
+    static[name] = [{"name": "demo", **fields}]
+    with pytest.raises(UnexpectedAnswer, match="the cluster's kubeconfig is refused"):
+        kubeconfigs.check_static(static)
+
+
+@pytest.mark.parametrize("entry", ["exec", None, ["exec"]])
+def test_static_entry_that_is_no_object_is_refused(entry):
+    with pytest.raises(UnexpectedAnswer):
+        kubeconfigs.check_static({**config(user={"token": "t"}), "users": [entry]})
 
 
 def test_merge_replaces_by_name_and_keeps_the_rest():

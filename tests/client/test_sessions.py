@@ -100,6 +100,16 @@ def test_file_is_private_and_keeps_one_session_per_api(tmp_path):
     assert [one.name for one in store.path.parent.iterdir()] == ["sessions.json"]
 
 
+def test_renewed_session_leaves_the_current_api_as_it_is(tmp_path):
+    store = SessionStore({"XDG_CONFIG_HOME": str(tmp_path)})
+    store.renew(session())
+    assert store.current_url() is None
+    store.save(session(url="https://other.test"))
+    store.renew(session(access_token="access-2"))
+    assert store.current_url() == "https://other.test"
+    assert store.load("https://api.test") == session(access_token="access-2")
+
+
 def test_broken_file_is_no_session(tmp_path):
     store = SessionStore({"XDG_CONFIG_HOME": str(tmp_path)})
     store.path.parent.mkdir()

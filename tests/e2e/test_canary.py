@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from local import places
@@ -79,7 +80,7 @@ def sown(
 ) -> Sown:
     """A cluster's life and another's early end, a canary in each secret input, and refusals of requests with one."""
     sown = Sown()
-    given, kubeconfig = sown.put("given client secret"), sown.put("kubeconfig")
+    given = sown.put("given client secret")
 
     def call(method: str, path: str, document: Any = None, **more: Any) -> Answer:
         answer = served.call(method, path, document, **more)
@@ -100,10 +101,7 @@ def sown(
     assert remove(second["id"])["status"] == "succeeded"
     assert _secret_of(served, first.body["id"]) == given
     token = served.client_token(first.body["client_id"], given)
-    report = {"kubeconfig": f"users: [{{token: '{kubeconfig}'}}]", "certificate_authority": "none"}
-    assert call("POST", f"/v1/clusters/{first.body['id']}/ready", report, token=token).status == 202
-    shown = served.call("GET", f"/v1/clusters/{first.body['id']}/kubeconfig?static=true").body["kubeconfig"]
-    assert kubeconfig in shown, "the canary did not arrive"
+    sown.canaries["kubeconfig"] = _reported(served, sown, first.body["id"], token)
     for path in _readable(first.body["id"]):
         assert call("GET", path).status == 200, path
     sown.canaries |= _standing(served) | {"machine's token": token.rsplit(".", 1)[1]}
@@ -115,6 +113,25 @@ def sown(
     served.wait("the last messages on the bus", lambda: ended <= _gone(heard()))
     sown.outputs += [Place("message", f"on the bus {event['id']}", json.dumps(event)) for event in heard()]
     return sown
+
+
+def _reported(served: Served, sown: Sown, cluster_id: str, token: str) -> str:
+    """The token in the kubeconfig that the machine has sent. A report that comes after it changes nothing."""
+    one = f"/v1/clusters/{cluster_id}"
+    before = served.call("GET", f"{one}/kubeconfig?static=true").body["kubeconfig"]
+    config = yaml.safe_load(before)
+    found = str(config["users"][0]["user"]["token"])
+    for user, status in (
+        ({"token": sown.put("late kubeconfig")}, 202),
+        ({"exec": sown.put("refused kubeconfig")}, 422),
+    ):
+        config["users"][0]["user"] = user
+        report = {"kubeconfig": yaml.safe_dump(config), "certificate_authority": "none"}
+        answer = served.call("POST", f"{one}/ready", report, token=token)
+        assert answer.status == status
+        sown.outputs.append(Place("answer", f"of POST {one}/ready", f"{dict(answer.headers)}\n{answer.text}"))
+    assert served.call("GET", f"{one}/kubeconfig?static=true").body["kubeconfig"] == before
+    return found
 
 
 def _gone(events: list[dict[str, Any]]) -> set[str]:

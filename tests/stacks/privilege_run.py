@@ -142,7 +142,8 @@ def _quota_and_report(served: Served, cluster: str) -> None:
     assert answer.status == 200, answer.text
     client = served.call("GET", f"{cluster}/client-secret").body
     token = served.client_token(client["client_id"], client["client_secret"])
-    report = {"kubeconfig": "again", "certificate_authority": "again"}
+    kubeconfig = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
+    report = {"kubeconfig": kubeconfig, "certificate_authority": "again"}
     assert served.call("POST", f"{cluster}/ready", report, token=token).status == 202
 
 

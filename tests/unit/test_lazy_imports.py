@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
-HEAVY = ("pydantic", "keycloak", "requests", "httpx", "stamina", "kubernetes", "aws_xray_sdk")
+HEAVY = ("pydantic", "keycloak", "requests", "httpx", "stamina", "kubernetes", "aws_xray_sdk", "yaml")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -148,6 +148,8 @@ def kubeconfig(
     context = contexts.of(run)
     with context.client() as client:
         config = kubeconfigs.document(client.clusters.kubeconfig(cluster, static=static))
+        if static:
+            kubeconfigs.check_static(config)
         name = cluster if not cluster.startswith("clu_") else client.clusters.get(cluster).name
     config = kubeconfigs.for_person(config, name, context.api_url())
     if stdout:

@@ -87,7 +87,7 @@ class Context:
             return None
         fresh = refreshed(kept, self.now(), self.transport)
         if fresh is not kept:
-            self.store.save(fresh)
+            self.store.renew(fresh)
         return fresh.access_token
 
 

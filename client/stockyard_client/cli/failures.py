@@ -17,8 +17,8 @@ from stockyard_client.sessions import LoginFailed
 FAILURE, USAGE, NOT_FOUND, NOT_ALLOWED, CONFLICT, QUOTA, TIMED_OUT, INTERRUPTED = 1, 2, 3, 4, 5, 6, 124, 130
 
 _QUOTA_TYPES = frozenset({"QuotaExceeded", "VendorQuotaExceeded", "InsufficientCapacity"})
-# AWS's own words for a full account or an empty zone, as they stand in an operation's cause; throttling
-# (RequestLimitExceeded, BandwidthLimitExceeded) is neither.
+# AWS's own words for a full account or an empty zone, as they stand in the cause of an operation without a type of
+# its cause, which older APIs send; throttling (RequestLimitExceeded, BandwidthLimitExceeded) is neither.
 _QUOTA_WORDS = re.compile(
     r"\bInsufficient\w*Capacity\b|QuotaExceeded|(?<!Request)(?<!Bandwidth)LimitExceeded|\bTooManyLoadBalancers\b"
     r"|do not have sufficient \S* ?capacity|current vCPU limit|maximum number of (VPCs|addresses|internet gateways)"
@@ -78,8 +78,11 @@ def _operation_code(operation: Operation) -> int:
     error = operation.error
     if error is None:
         return FAILURE
-    named = {error.error_type, error.cause_type} & _QUOTA_TYPES
-    return QUOTA if named or _QUOTA_WORDS.search(error.cause) else FAILURE
+    if error.cause_type:
+        full = error.cause_type in _QUOTA_TYPES
+    else:
+        full = error.error_type in _QUOTA_TYPES or _QUOTA_WORDS.search(error.cause) is not None
+    return QUOTA if full else FAILURE
 
 
 def _headline(context: Context, text: str) -> None:

@@ -240,8 +240,28 @@ def test_kubeconfig_is_put_into_the_person_s_file(cli, config, tmp_path):
     assert written["users"][0]["user"]["exec"]["command"] == "stockyard"
 
 
+@pytest.mark.parametrize("option", ["--static", "--print"])
+@pytest.mark.usefixtures("config")
+def test_static_kubeconfig_that_would_run_a_program_is_refused(cli, tmp_path, option):
+    result = cli("cluster", "kubeconfig", "demo", "--static", option)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the cluster's kubeconfig is refused: users has 'exec'" in result.stderr
+    assert not (tmp_path / ".kube").exists()
+
+
+def test_static_kubeconfig_is_put_into_the_person_s_file(cli, config, api, tmp_path):
+    config["users"][0]["user"] = {"client-certificate-data": "Yw==", "client-key-data": "aw=="}
+    api.answer("GET", "/v1/clusters/static/kubeconfig", {"kubeconfig": yaml.safe_dump(config)})
+    result = cli("cluster", "kubeconfig", "static", "--static")
+    assert result.exit_code == 0, result.stderr
+    written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())
+    assert written["users"] == [{"name": "static", "user": config["users"][0]["user"]}]
+
+
 def test_kubeconfig_can_be_printed(cli, config, api, tmp_path):
-    result = cli("cluster", "kubeconfig", "demo", "--print", "--static")
-    assert yaml.safe_load(result.stdout)["clusters"] == config["clusters"]
+    config["users"][0]["user"] = {"token": "t"}
+    api.answer("GET", "/v1/clusters/printed/kubeconfig", config)
+    result = cli("cluster", "kubeconfig", "printed", "--print", "--static")
+    assert yaml.safe_load(result.stdout)["clusters"] == [{**config["clusters"][0], "name": "printed"}]
     assert api.requests[0].url.params["static"] == "true"
     assert not (tmp_path / ".kube").exists()

@@ -43,6 +43,8 @@ def test_no_connection_is_a_failure(cli, api):
     ("error", "code"),
     [
         ({"error_type": "ClusterCouldNotBeDeployed", "cause_type": "InsufficientCapacity", "cause": "none left"}, 6),
+        ({"error_type": "ClusterCouldNotBeDeployed", "cause_type": "VendorQuotaExceeded", "cause": "200 rules"}, 6),
+        ({"error_type": "ClusterCouldNotBeDeployed", "cause_type": "VendorRefused", "cause": "no QuotaExceeded"}, 1),
         ({"error_type": "VendorQuotaExceeded", "cause": "full"}, 6),
         ({"error_type": "ClusterCouldNotBeDeployed", "cause": "RunInstances: VcpuLimitExceeded"}, 6),
         ({"error_type": "ClusterCouldNotBeDeployed", "cause": "We do not have sufficient t3.xlarge capacity in a"}, 6),

@@ -53,6 +53,18 @@ def test_login_is_kept_used_and_refreshed(cli, issuer, clock):
     ]
 
 
+def test_refreshing_a_token_does_not_change_the_api_that_is_called_without_a_name(cli, issuer, clock):
+    cli.environment.pop("STOCKYARD_TOKEN")
+    cli("login", "--issuer", ISSUER)
+    clock.time += 290
+    cli("--url", "https://last.test", "login", "--issuer", ISSUER)
+    cli.environment.pop("STOCKYARD_URL")
+    issuer.answer("GET", "/v1/clusters", {"items": []})
+    assert cli("--url", "https://api.test", "cluster", "list").exit_code == 0
+    cli("cluster", "list")
+    assert issuer.requests[-1].url.host == "last.test"
+
+
 def test_kept_token_goes_to_no_other_api(cli, issuer):
     cli.environment.pop("STOCKYARD_TOKEN")
     cli("login", "--issuer", ISSUER)

@@ -199,7 +199,8 @@ def test_machines_come_in_where_a_route_says_so(world):
         body="machines:ReadyReport",
         answers={200: "machines:Accepted"},
     )(lambda request: seen.append(request) or Answer(200, {"status": "accepted"}))
-    report = {"kubeconfig": "k", "certificate_authority": "c"}
+    kubeconfig = "{clusters: [{name: k, cluster: {}}], users: [{name: k, user: {}}]}"
+    report = {"kubeconfig": kubeconfig, "certificate_authority": "c"}
     assert world.call("POST", "/v1/clusters/one/ready", claims=machine, body=report).status == 200
     assert (seen[0].caller.client_id, seen[0].caller.machine, dict(seen[0].params)) == ("one-0123", True, {"id": "one"})
     person = world.call("POST", "/v1/clusters/one/ready", body=report)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.records import Operation
-from stockyard.errors import VendorRefused
+from stockyard.errors import VendorQuotaExceeded, VendorRefused
 from stockyard.lifecycle import phases
 from stockyard.operations.delete_cluster import delete_cluster
 from stockyard.operations.fail_cluster import COMPENSATION_SECONDS
@@ -33,7 +33,7 @@ def test_a_compensation_that_does_not_end_is_given_up_and_the_reason_is_told(
     limit = phases.LIMIT_SECONDS["network"] + COMPENSATION_SECONDS
     assert COMPENSATION_SECONDS <= took <= limit + 240
     error = world.services.store.get(Operation, cluster.operation_id).error
-    assert (error.phase, error.cause) == ("network", "no such thing")
+    assert (error.phase, error.cause, error.cause_type) == ("network", "no such thing", "VendorRefused")
     left = lines_of(world.services, cluster.id, "network")
     assert len(left) == 1
     assert "network main" in error.hint
@@ -42,6 +42,24 @@ def test_a_compensation_that_does_not_end_is_given_up_and_the_reason_is_told(
     assert world.drive(deleting, "delete_cluster") == "gone"
     assert world.provider.things == {}
     assert lines_of(world.services, cluster.id) == []
+
+
+def test_a_failure_names_the_error_behind_it(world: Any) -> None:
+    world.provider.faults["network"] = [VendorQuotaExceeded("ec2 create_vpc: the limit")]
+    cluster = world.create()
+    assert world.drive(cluster, "provision_cluster") == "not_deployed"
+    error = world.services.store.get(Operation, cluster.operation_id).error
+    assert (error.error_type, error.cause_type) == ("ClusterCouldNotBeDeployed", "VendorQuotaExceeded")
+
+
+def test_a_blocked_deletion_names_the_error_behind_it(world: Any) -> None:
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    world.provider.faults["remove network"] = [VendorRefused("not now")]
+    deleting = delete_cluster(world.services, cluster.id, "ann")
+    assert world.drive(deleting, "delete_cluster") == "blocked"
+    error = world.services.store.get(Operation, deleting.operation_id).error
+    assert (error.error_type, error.cause_type) == ("VendorRefused", "VendorRefused")
 
 
 def test_each_attempt_has_its_own_time_to_undo(world: Any) -> None:

@@ -188,6 +188,13 @@ def test_a_machine_that_never_joins_fails_the_claim_and_is_removed(nodes: Nodes)
     assert nodes.nothing_left()
 
 
+def cause_type(nodes: Nodes, claim: NodeClaim) -> str:
+    """The name of the error behind the failure of the claim's operation."""
+    error = nodes.operation(nodes.now(claim)).error
+    assert error is not None
+    return error.cause_type
+
+
 def test_passing_failures_are_retried_and_final_ones_fail(nodes: Nodes) -> None:
     nodes.provider("lab", SMALL)
     claim = nodes.claim()
@@ -199,10 +206,12 @@ def test_passing_failures_are_retried_and_final_ones_fail(nodes: Nodes) -> None:
     nodes.schedule()
     assert nodes.relay() == ["not_provisioned"]
     assert nodes.now(second).message == "no such image"
+    assert cause_type(nodes, second) == "VendorRefused"
     nodes.errors["terminate"] = [VendorRefused("not allowed")]
     nodes.delete(claim)
     assert nodes.relay() == ["blocked"]
     blocked = nodes.now(claim)
+    assert cause_type(nodes, claim) == "VendorRefused"
     assert len(blocked.remaining) == 1
     assert _conditions(blocked)["Destroyed"] == "False"
 
@@ -241,6 +250,7 @@ def test_a_node_is_switched_off_and_on(nodes: Nodes) -> None:
     failed = nodes.operation(nodes.now(claim))
     assert failed.error is not None
     assert (failed.status, failed.error.cause, nodes.now(claim).phase) == ("failed", "no such machine", "Available")
+    assert failed.error.cause_type == "VendorRefused"
     nodes.delete(claim)
     nodes.relay()
     assert nodes.nothing_left()

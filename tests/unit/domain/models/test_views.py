@@ -63,10 +63,10 @@ def test_an_operation_with_and_without_an_error():
         created_at="t1",
         updated_at="t2",
         actor="a",
-        error=OperationError("ClusterCouldNotBeDeployed", "network", "cause", "hint"),
+        error=OperationError("ClusterCouldNotBeDeployed", "network", "cause", "hint", "VendorQuotaExceeded"),
     )
     view = operation_view(failed, 40)
-    assert view["error"]["hint"] == "hint"
+    assert (view["error"]["hint"], view["error"]["cause_type"]) == ("hint", "VendorQuotaExceeded")
     assert OperationView.model_validate(view)
 
 
@@ -99,8 +99,9 @@ def test_prices_and_quotas():
 
 
 def test_a_report_hides_its_kubeconfig():
-    report = read(ReadyReport, {"kubeconfig": "canary", "certificate_authority": "ca"})
-    assert report.kubeconfig.get_secret_value() == "canary"
+    text = "{clusters: [{name: k, cluster: {}}], users: [{name: k, user: {token: canary}}]}"
+    report = read(ReadyReport, {"kubeconfig": text, "certificate_authority": "ca"})
+    assert report.kubeconfig.get_secret_value() == text
     assert "canary" not in repr(report)
 
 

@@ -130,12 +130,16 @@ class PhaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class OperationError:
-    """Why an operation failed: the phase, the cause in words, and what a person can do."""
+    """Why an operation failed: the phase, the cause in words, and what a person can do.
+
+    ``cause_type`` is the name of the error that was caught (``VendorQuotaExceeded``), empty when there was none.
+    """
 
     error_type: str
     phase: str
     cause: str
     hint: str
+    cause_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

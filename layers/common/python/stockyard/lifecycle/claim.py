@@ -123,6 +123,13 @@ def _scheduled(claim: NodeClaim, operation: Operation, now: str) -> Operation:
     return replace(changed, version=operation.version)
 
 
+def undone(claim: NodeClaim, operation: Operation) -> str:
+    """The phase that is being done: the first that is not over. A claim that is placed has been scheduled."""
+    over = {phases.SCHEDULE} if claim.placement is not None else set()
+    left = (one.name for one in operation.phases if one.state not in ("succeeded", "skipped") and one.name not in over)
+    return next(left, operation.phases[-1].name)
+
+
 def note_phase(claim: NodeClaim, operation: Operation, phase: str, message: str, now: str) -> ClaimChange | None:
     """The phase goes on and says where it is; None when it said so before, or when the operation has ended."""
     record = phase_of(operation, phase)
@@ -265,7 +272,9 @@ def fail(
     """The creation failed for good; None when that was already recorded. ``placeless``: its place is given back."""
     if operation.status != "running":
         return None
-    operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
+    operation = with_phase(
+        _scheduled(claim, operation, now), error.phase, now, state="failed", ended_at=now, message=error.cause
+    )
     operation = replace(operation, status="failed", error=error)
     placement = claim.placement
     if placeless and placement is not None:
@@ -291,7 +300,7 @@ def start_deletion(claim: NodeClaim, current: Operation | None, operation: Opera
     if current is not None and current.status == "running":
         error = OperationError(
             "NodeCouldNotBeProvisioned",
-            next((p.name for p in current.phases if p.state not in ("succeeded", "skipped")), phases.SCHEDULE),
+            undone(claim, current),
             "The claim was deleted while its node was being made.",
             "Create it again if it is still wanted.",
         )

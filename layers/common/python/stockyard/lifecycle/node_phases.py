@@ -41,5 +41,6 @@ CONDITION_OF: dict[str, str] = {
     "environment": PROVISIONED,
     "launch": PROVISIONED,
     "register": JOINED,
+    "initialize": JOINED,
 }
-"""The condition that a phase of a creation decides; ``environment`` only when it fails."""
+"""The condition that a phase of a creation decides; ``environment`` and ``initialize`` only when they fail."""

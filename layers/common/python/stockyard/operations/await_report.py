@@ -6,7 +6,7 @@ from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import Fenced
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.operations import cluster_secrets
-from stockyard.operations.advance import Fence, advance
+from stockyard.operations.advance import Fence, advance, load
 from stockyard.operations.services import Services
 from stockyard.ports import Put
 
@@ -16,12 +16,19 @@ PHASE = "report"
 def await_report(services: Services, fence: Fence, task_token: str) -> None:
     """Store the task token, then look at the fact again: whichever came second wakes the workflow."""
     cluster = advance(services, fence, lambda c, o: lifecycle.begin_phase(c, o, PHASE, services.now()))
+    if load(services, fence)[1].status != "running":
+        raise Fenced("The operation is over.")
     services.store.commit(Put(Fact(f"{cluster.id}/task_token", task_token, services.now())))
     wake(services, cluster)
 
 
 def report_ready(services: Services, cluster: Cluster, kubeconfig: str, certificate_authority: str) -> None:
-    """Keep what the control plane sent, write the fact, wake the workflow if it waits. Repeatable."""
+    """Keep what the control plane sent, write the fact, wake the workflow if it waits. Repeatable.
+
+    Once the cluster is ready nothing is changed any more: people trust what they get from it.
+    """
+    if cluster.status == "ready":
+        return
     services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
     services.secrets.put(cluster_secrets.name(services, cluster, "ca"), certificate_authority)
     fact = Fact(f"{cluster.id}/reported_ready", cluster.instance_id or "unknown", services.now())

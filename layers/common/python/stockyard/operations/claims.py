@@ -21,6 +21,8 @@ WORKFLOW_ACTOR = "stockyard"
 
 Decide = Callable[[NodeClaim, Operation], ClaimChange | None]
 Known = tuple[NodeClaim, Operation]
+Extra = Sequence[Write] | Callable[[NodeClaim], Sequence[Write]]
+"""Writes that go with a change, or how they follow from the claim as it stands when the change is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def load(services: Services, fence: ClaimFence) -> tuple[NodeClaim, Operation]:
 
 
 def advance(
-    services: Services, fence: ClaimFence, decide: Decide, extra: Sequence[Write] = (), known: Known | None = None
+    services: Services, fence: ClaimFence, decide: Decide, extra: Extra = (), known: Known | None = None
 ) -> NodeClaim:
     """Apply ``decide`` to the current records. Returns the claim as it then stands.
 
@@ -70,7 +72,7 @@ def advance(
         if change is None:
             return claim
         try:
-            return commit(services, WORKFLOW_ACTOR, change, extra)
+            return commit(services, WORKFLOW_ACTOR, change, extra if isinstance(extra, Sequence) else extra(claim))
         except Conflict:
             continue
     raise Conflict("The claim changes too often to be written.")

@@ -69,7 +69,7 @@ def fail(services: Services, fence: Fence, error: Mapping[str, Any]) -> Step:
     name, cause = read_error(error)
     cluster, _ = load(services, fence)
     advice = " ".join(part for part in (hint(name), _not_undone(services, cluster)) if part)
-    found = OperationError("ClusterCouldNotBeDeployed", cluster.phase or "account", cause, advice)
+    found = OperationError("ClusterCouldNotBeDeployed", cluster.phase or "account", cause, advice, name)
     advance(services, fence, lambda c, o: lifecycle.fail(c, o, found, services.now()))
     return Step(True, 0)
 
@@ -85,6 +85,6 @@ def block(services: Services, fence: Fence, error: Mapping[str, Any]) -> Step:
     name, cause = read_error(error)
     cluster, _ = load(services, fence)
     remaining = tuple(describe(line) for line in lines_of(services, cluster.id))[:50]
-    found = OperationError(name, cluster.phase or "settle", cause, hint(name))
+    found = OperationError(name, cluster.phase or "settle", cause, hint(name), name)
     advance(services, fence, lambda c, o: lifecycle.block_deletion(c, o, found, remaining, services.now()))
     return Step(True, 0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.records import Operation, OperationError
+from stockyard.domain.records import OperationError
 from stockyard.lifecycle import claim as lifecycle
 from stockyard.lifecycle import node_phases as phases
 from stockyard.lifecycle.hints import hint
@@ -40,15 +40,19 @@ def fail(services: Services, fence: ClaimFence, error: Mapping[str, Any]) -> Ste
     name, cause = read_error(error)
     claim, operation = load(services, fence)
     if operation.kind == phases.POWER_NODE:
-        failed = OperationError(ERROR_TYPE, _failed(operation), cause, hint(name))
+        failed = OperationError(ERROR_TYPE, lifecycle.undone(claim, operation), cause, hint(name), name)
         advance(services, fence, lambda c, o: lifecycle.fail_power(c, o, failed, services.now()))
         return Step(True, 0)
     left = [describe(line) for line in lines_of(services, claim.id)]
     rest = f"Not undone yet: {', '.join(left[:NAMED])}; deleting the claim removes it." if left else ""
     advice = " ".join(part for part in (hint(name), rest) if part)
-    found = OperationError(ERROR_TYPE, _failed(operation), cause, advice)
-    back = () if left else give_back.place_of(services, claim)
-    advance(services, fence, lambda c, o: lifecycle.fail(c, o, found, services.now(), placeless=not left), back)
+    found = OperationError(ERROR_TYPE, lifecycle.undone(claim, operation), cause, advice, name)
+    advance(
+        services,
+        fence,
+        lambda c, o: lifecycle.fail(c, o, found, services.now(), placeless=not left),
+        lambda c: () if left else give_back.place_of(services, c),
+    )
     return Step(True, 0)
 
 
@@ -57,12 +61,6 @@ def block(services: Services, fence: ClaimFence, error: Mapping[str, Any]) -> St
     name, cause = read_error(error)
     claim, operation = load(services, fence)
     remaining = tuple(describe(line) for line in lines_of(services, claim.id))[:REMAINING]
-    found = OperationError(name, _failed(operation), cause, hint(name))
+    found = OperationError(name, lifecycle.undone(claim, operation), cause, hint(name), name)
     advance(services, fence, lambda c, o: lifecycle.block_deletion(c, o, found, remaining, services.now()))
     return Step(True, 0)
-
-
-def _failed(operation: Operation) -> str:
-    """The phase that was being done: the first that is not."""
-    undone = (phase.name for phase in operation.phases if phase.state not in ("succeeded", "skipped"))
-    return next(undone, operation.phases[-1].name)

@@ -38,6 +38,12 @@ def label_key_fault(key: str) -> str | None:
     return None
 
 
+def _subdomain(name: str) -> str:
+    if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
+        raise ValueError("is a DNS subdomain: at most 253 lower-case letters, digits, - and .")
+    return name
+
+
 def _label_key(key: str) -> str:
     fault = label_key_fault(key)
     if fault:
@@ -139,6 +145,7 @@ Cidr = Annotated[
     str, StringConstraints(max_length=18), AfterValidator(_cidr), Field(json_schema_extra={"pattern": patterns.CIDR})
 ]
 Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(_distinct)]
+Subdomain = Annotated[str, AfterValidator(_subdomain)]
 LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=317), AfterValidator(_label_key)]
 LabelValue = Annotated[
     str,

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
+from stockyard.domain import kubeconfigs
 from stockyard.domain.models.base import Input, View
 
 
-class ReadyReport(Input):
-    """The report of a control plane that is up. ``certificate_authority`` is the cluster CA's certificate."""
+def _harmless(kubeconfig: SecretStr) -> SecretStr:
+    kubeconfigs.check(kubeconfig.get_secret_value())
+    return kubeconfig
 
-    kubeconfig: Annotated[SecretStr, Field(min_length=1, max_length=65_536)]
+
+class ReadyReport(Input):
+    """The report of a control plane that is up. ``certificate_authority`` is the cluster CA's certificate.
+
+    The kubeconfig holds its credentials as data: what would run a program or read a file is refused.
+    """
+
+    kubeconfig: Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
     certificate_authority: Annotated[str, StringConstraints(min_length=1, max_length=32_768)]
 
 

@@ -34,6 +34,7 @@ _MADE_BY_A_SERVER = (
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
     "finalizers",
+    "generateName",
     "generation",
     "managedFields",
     "ownerReferences",
@@ -226,9 +227,16 @@ class VClusterClaim(Manifest):
     spec: VClusterClaimSpec
 
 
+class SubdomainMetadata(Metadata):
+    """Of what Karpenter names after its pool: a DNS subdomain, as Kubernetes has it."""
+
+    name: fields.Subdomain
+
+
 class KarpenterClaim(Manifest):
     """A NodeClaim of ``karpenter.sh/v1``."""
 
+    metadata: SubdomainMetadata
     spec: KarpenterClaimSpec
 
 

@@ -14,7 +14,8 @@ from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import MOST_MIN_VALUES, Requirement
 
 MAX_REQUIREMENTS = 100
-MAX_VALUES = 200
+MAX_VALUES = 1000
+"""Karpenter names up to 600 instance types in one requirement."""
 MAX_PROPERTY = 4096
 MAX_ANNOTATIONS = 32 * 1024
 """Characters of all annotations together."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from stockyard.domain.models.base import Input, View
 from stockyard.domain.models.machines import BootstrapProof
@@ -17,7 +18,7 @@ Moment = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\
 Truth = Literal["True", "False", "Unknown"]
 Labels = Annotated[dict[str, Text], Field(max_length=512)]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-ClaimId = Annotated[str, StringConstraints(pattern=r"^ncl_[0-9A-HJKMNP-TV-Z]{26}$")]
+_CLAIM_ID = re.compile(r"ncl_[0-9A-HJKMNP-TV-Z]{26}")
 ClusterId = Annotated[str, StringConstraints(pattern=r"^clu_[0-9A-HJKMNP-TV-Z]{26}$")]
 
 
@@ -29,14 +30,19 @@ class ObservedTaint(Input):
     effect: Text
 
 
+def _claim_id(label: str | None) -> str | None:
+    """Anybody who may label a node may write anything: what is no claim's id is none."""
+    return label if label is not None and _CLAIM_ID.fullmatch(label) else None
+
+
 class ObservedNode(Input):
-    """A node as the cluster has it; ``claim`` is its label ``stockyard.dev/claim``."""
+    """A node as the cluster has it; ``claim`` is its label ``stockyard.dev/claim``, if that is an id."""
 
     name: Name
     uid: Text
     provider_id: Text = ""
     created_at: Moment
-    claim: ClaimId | None = None
+    claim: Annotated[Text | None, AfterValidator(_claim_id)] = None
     ready: Truth
     unschedulable: bool = False
     taints: Annotated[list[ObservedTaint], Field(max_length=100)] = Field(default_factory=list)

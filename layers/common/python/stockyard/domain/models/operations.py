@@ -21,12 +21,16 @@ class PhaseView(View):
 
 
 class OperationErrorView(View):
-    """Why an operation failed: the phase, the cause, and what a person can do."""
+    """Why an operation failed: the phase, the cause, and what a person can do.
+
+    ``cause_type`` names the error behind it, such as VendorQuotaExceeded; empty when there was none.
+    """
 
     error_type: str
     phase: str
     cause: str
     hint: str
+    cause_type: str
 
 
 class OperationView(View):

@@ -1,0 +1,70 @@
+"""The kubeconfig that a machine sends: credentials as data, and nothing that runs a program or reads a file.
+
+Whoever has the secret of a cluster's own client can send one, and an admin's ``kubectl`` does what it says: ``exec``,
+for one, runs any command on the admin's machine. So what may be there is listed, and all else is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from yaml import Node
+
+MAX_DEPTH, MAX_PARTS = 8, 500
+_TOP = frozenset({"apiVersion", "kind", "preferences", "clusters", "users", "contexts", "current-context"})
+_FIELDS = {
+    "clusters": ("cluster", frozenset({"server", "certificate-authority-data", "tls-server-name"})),
+    "users": ("user", frozenset({"client-certificate-data", "client-key-data", "token"})),
+}
+
+
+def check(text: str) -> None:
+    """``ValueError`` unless ``text`` is a kubeconfig of one cluster and one user with the listed fields only.
+
+    Its words name fields that may be there, never anything that was sent.
+    """
+    import yaml  # only the report of a machine needs a parser
+
+    try:
+        _check_bounds(text)
+        # The nodes, not the values that they stand for: nothing is built, and no name is given twice unseen.
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        # the parser's own words would repeat parts of the text
+        raise ValueError("must be one document of YAML") from None
+    top = _mapping(root, "the kubeconfig", _TOP)
+    for name, (inner, allowed) in _FIELDS.items():
+        entries = top.get(name)
+        if not isinstance(entries, yaml.SequenceNode) or len(entries.value) != 1:
+            raise ValueError(f"must hold exactly one entry in {name}")
+        entry = _mapping(entries.value[0], f"the entry in {name}", frozenset({"name", inner}))
+        fields = _mapping(entry.get(inner), f"its {inner}", allowed)
+        if not all(isinstance(value, yaml.ScalarNode) for value in fields.values()):
+            raise ValueError(f"must hold nothing but texts in its {inner}")
+
+
+def _check_bounds(text: str) -> None:
+    """Before anything is composed, which takes a frame per level: depth, size, and whether a part is an alias."""
+    import yaml
+
+    depth = 0
+    for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("must hold no alias")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"must not be nested deeper than {MAX_DEPTH} levels")
+        if count > MAX_PARTS:
+            raise ValueError("must not be longer than a kubeconfig of one cluster and one user")
+
+
+def _mapping(node: Node | None, place: str, allowed: frozenset[str]) -> dict[str, Node]:
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        raise ValueError(f"must be a kubeconfig: {place} is no object")
+    names = [key.value if isinstance(key, yaml.ScalarNode) else None for key, _ in node.value]
+    if len(set(names)) < len(names) or not allowed.issuperset(names):
+        raise ValueError(f"must have nothing but {', '.join(sorted(allowed))} in {place}, each once")
+    return {key.value: value for key, value in node.value}
