@@ -121,7 +121,7 @@ SCHEDULES: Mapping[str, tuple[int, str]] = {
     "relay": (1, "Sends again what the stream did not deliver"),
     "scheduler": (1, "Looks again at claims that wait"),
     "reaper": (5, "Sweeps orphans and expired leases"),
-    "catalog": (1440, "Refreshes prices and offers"),
+    "catalog": (15, "Refreshes prices and offers that are missing or a day old"),
 }
 """Function -> minutes between two runs, and what the run is for."""
 

@@ -12,11 +12,12 @@ logger = Logger()
 
 
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Refresh the EC2 catalogue of every region in use.
+    """Refresh the EC2 catalogue of every region in use whose data is missing or a day old.
 
-    Answers and logs the number of types by region, and why the others kept what they had; raises when all failed.
+    ``{"all": true}`` refreshes the fresh ones too. Answers and logs the number of types by region, and why others kept
+    what they had; raises when all regions failed.
     """
-    report = wiring.catalog().run()
+    report = wiring.catalog().run(everything=event.get("all") is True)
     answer = {"refreshed": dict(report.refreshed), "failed": dict(report.failed)}
     if report.failed:
         logger.warning("refreshed in part", extra=answer)

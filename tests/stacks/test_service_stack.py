@@ -198,7 +198,7 @@ def test_schedules_and_the_rule_of_requests(assembly: Any) -> None:
         "relay": "rate(1 minute)",
         "scheduler": "rate(1 minute)",
         "reaper": "rate(5 minutes)",
-        "catalog": "rate(1 day)",
+        "catalog": "rate(15 minutes)",
     }
     for name, rate in expected.items():
         function, properties = rules.pop(f"stockyard-dev-{name}-schedule")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from local.memory_store import MemoryRegistry
 from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.offers import InstanceOffer
-from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.operations.refresh_catalog import CatalogRefresh
 from stockyard.ports import Create
 
@@ -21,14 +22,20 @@ TIME = "2026-01-31T12:00:00.000Z"
 
 
 class FakeMarket:
-    """A market with one type; ``broken`` regions answer with an error, ``silent`` ones with nothing."""
+    """A market with one type; ``broken`` regions answer with an error, ``silent`` ones with nothing, ``odd`` ones with
+    what nobody has thought of."""
 
     def __init__(self) -> None:
         self.broken: set[str] = set()
         self.silent: set[str] = set()
+        self.odd: set[str] = set()
         self.price = 0.1
+        self.asked: list[str] = []
 
     def offers(self, region: str) -> Mapping[str, InstanceOffer]:
+        self.asked.append(region)
+        if region in self.odd:
+            raise KeyError("VCpuInfo")
         if region in self.broken:
             raise errors.PermissionDenied("the region is not enabled")
         return {} if region in self.silent else {"t3.xlarge": InstanceOffer("t3.xlarge", 4, 16384, "x86_64", 4, 15)}
@@ -50,17 +57,25 @@ def cluster(region: str) -> Cluster:
     return Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, TIME, TIME)
 
 
+def provider(id: str, kind: str, **block: Any) -> NodeProvider:
+    return NodeProvider(id, id, kind, {kind: block}, TIME, TIME)
+
+
 @pytest.fixture
 def market() -> FakeMarket:
     return FakeMarket()
 
 
 @pytest.fixture
-def registry(market: FakeMarket, monkeypatch: pytest.MonkeyPatch) -> MemoryRegistry:
+def clock() -> FixedClock:
+    return FixedClock(datetime(2026, 1, 31, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def registry(market: FakeMarket, clock: FixedClock, monkeypatch: pytest.MonkeyPatch) -> MemoryRegistry:
     registry = MemoryRegistry()
     registry.store("acme").commit(Create(account("1", "aws", "eu-west-1")), Create(cluster("ap-south-1")))
     registry.store("globex").commit(Create(account("1", "aws", None)), Create(account("2", "cudo", "somewhere")))
-    clock = FixedClock(datetime(2026, 1, 31, 12, tzinfo=UTC))
     refresh = CatalogRefresh(registry, clock, market, StoredPriceSheets(registry.platform()))
     monkeypatch.setattr(wiring, "catalog", lambda: refresh)
     return registry
@@ -78,7 +93,7 @@ def test_every_region_in_use_is_refreshed(registry: MemoryRegistry) -> None:
 def test_a_region_that_fails_keeps_its_sheet_and_hinders_no_other(registry: MemoryRegistry, market: FakeMarket) -> None:
     lambda_handler({}, None)
     market.broken, market.silent, market.price = {"ap-south-1"}, {"eu-west-1"}, 0.2
-    answer = lambda_handler({}, None)
+    answer = lambda_handler({"all": True}, None)
     assert answer["refreshed"] == {"us-east-1": 1}
     assert answer["failed"] == {
         "ap-south-1": "PermissionDenied: the region is not enabled",
@@ -93,3 +108,52 @@ def test_it_fails_when_nothing_could_be_refreshed(registry: MemoryRegistry, mark
     market.broken = {"ap-south-1", "eu-west-1", "us-east-1"}
     with pytest.raises(errors.UnexpectedBehavior, match="No region"):
         lambda_handler({}, None)
+
+
+def test_a_fresh_region_is_left_alone_and_an_old_one_is_refreshed(
+    registry: MemoryRegistry, market: FakeMarket, clock: FixedClock
+) -> None:
+    lambda_handler({}, None)
+    market.asked.clear()
+    clock.advance(900)
+    assert lambda_handler({}, None) == {"refreshed": {}, "failed": {}}
+    assert lambda_handler({"all": "yes"}, None) == {"refreshed": {}, "failed": {}}
+    assert market.asked == []
+    clock.advance(86400 - 900 - 60)  # the schedule is not exact to the second
+    assert lambda_handler({}, None)["refreshed"] == {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}
+
+
+def test_a_region_that_comes_later_has_its_catalogue_by_the_next_run(
+    registry: MemoryRegistry, market: FakeMarket
+) -> None:
+    lambda_handler({}, None)
+    ours = provider("npr_1", "ec2", cloudAccount=1, region="ap-northeast-3")
+    nowhere = provider("npr_2", "ec2", cloudAccount=1)
+    registry.store("acme").commit(Create(ours), Create(nowhere), Create(provider("npr_3", "simulated", region="x")))
+    registry.platform().commit(Create(provider("snp_1", "ec2", region="ca-west-1")))
+    assert lambda_handler({}, None) == {"refreshed": {"ap-northeast-3": 1, "ca-west-1": 1}, "failed": {}}
+    assert Ec2PriceList(registry.platform()).offered("ap-northeast-3", "t3.xlarge") is True
+
+
+def test_a_region_that_failed_is_tried_again_by_the_next_run(registry: MemoryRegistry, market: FakeMarket) -> None:
+    market.broken, market.odd = {"ap-south-1"}, {"eu-west-1"}
+    failed = {"ap-south-1": "PermissionDenied: the region is not enabled", "eu-west-1": "KeyError"}
+    assert lambda_handler({}, None) == {"refreshed": {"us-east-1": 1}, "failed": failed}
+    # Nothing but what fails is left to do: still no failure of the run, which would be repeated and raise an alarm.
+    assert lambda_handler({}, None) == {"refreshed": {}, "failed": failed}
+    market.broken = set()
+    assert lambda_handler({}, None) == {"refreshed": {"ap-south-1": 1}, "failed": {"eu-west-1": "KeyError"}}
+
+
+def test_regions_without_a_sheet_come_first_then_the_oldest(
+    registry: MemoryRegistry, market: FakeMarket, clock: FixedClock
+) -> None:
+    market.broken = {"ap-south-1", "us-east-1"}
+    lambda_handler({}, None)
+    clock.advance(60)
+    market.broken = {"ap-south-1"}
+    lambda_handler({}, None)
+    market.asked.clear()
+    clock.advance(90000)
+    lambda_handler({}, None)
+    assert market.asked == ["ap-south-1", "eu-west-1", "us-east-1"]

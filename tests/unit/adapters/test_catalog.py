@@ -131,6 +131,15 @@ def test_a_newer_sheet_is_seen_after_a_while(store: Store, prices: Ec2PriceList,
     assert prices.rate("eu-west-1", "gp3") == 0.088
 
 
+def test_it_is_known_when_each_region_was_refreshed(store: Store) -> None:
+    sheets = StoredPriceSheets(store)
+    assert sheets.moments() == {}
+    names = [f"region-{number}" for number in range(60)]
+    for name in names:
+        sheets.write(offers(name, 0.1))
+    assert sheets.moments() == {name: offers(name, 0.1).as_of for name in names}
+
+
 def test_a_sheet_of_every_type_fits_a_record(store: Store) -> None:
     known = Ec2PriceList(store).region("us-east-1")
     assert known is not None

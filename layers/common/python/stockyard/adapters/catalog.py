@@ -85,6 +85,17 @@ class StoredPriceSheets:
         """Keep a region's offers; the last writer is right. Raises ``StoreError`` leaves."""
         self._store.commit(Put(pack(offers)))
 
+    def moments(self) -> Mapping[str, str]:
+        """When each region was refreshed; by one query, some 20 KB a region. Raises ``StoreError`` leaves."""
+        found: dict[str, str] = {}
+        after: str | None = None
+        while True:
+            page = self._store.list(PriceSheet, after=after)
+            found.update((sheet.id, sheet.refreshed_at) for sheet in page.items)
+            if page.next_id is None:
+                return found
+            after = page.next_id
+
 
 def pack(offers: RegionOffers) -> PriceSheet:
     """A region's offers as a record of some 20 KB."""

@@ -1,18 +1,22 @@
-"""Refresh the catalogue of instance types, offers and prices for every region in use."""
+"""Refresh the catalogue of instance types, offers and prices for every region in use, each once a day."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Protocol
 
 from stockyard import errors
 from stockyard.domain import times
 from stockyard.domain.offers import InstanceOffer, RegionOffers
-from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.reach import place_of
+from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.ports import Clock, Registry
 
 DEFAULT_REGION = "us-east-1"
+FRESH = timedelta(days=1) - timedelta(minutes=10)
+"""How long a sheet is left as it is. Less than a day, so that the run of the same time tomorrow finds it too old."""
 
 
 class Market(Protocol):
@@ -38,10 +42,15 @@ class PriceSheets(Protocol):
         """Keep a region's offers in place of the older ones."""
         ...
 
+    def moments(self) -> Mapping[str, str]:
+        """When each region that has a sheet was refreshed."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a refresh did: instance types by region, and why other regions kept what they had."""
+    """What a refresh did: instance types by region, and why other regions kept what they had. Fresh ones are in
+    neither."""
 
     refreshed: Mapping[str, int]
     failed: Mapping[str, str]
@@ -56,29 +65,39 @@ class CatalogRefresh:
     market: Market
     sheets: PriceSheets
 
-    def run(self) -> Report:
-        """Refresh each region in use. A region that fails keeps its older sheet and does not hinder the others.
+    def run(self, *, everything: bool = False) -> Report:
+        """Refresh each region in use that has no fresh sheet, or all; first those without any, then the oldest.
 
-        Raises ``UnexpectedBehavior`` when not one could be refreshed.
+        A region that fails keeps its older sheet, does not hinder the others and is tried again by the next run.
+        Raises ``UnexpectedBehavior`` when it is all of them: one that alone fails for ever is no failure of the run.
         """
+        regions = self.regions()
+        moments = self.sheets.moments()
+        since = times.to_text(self.clock.now() - FRESH)
+        due = [region for region in regions if everything or moments.get(region, "") <= since]
         refreshed: dict[str, int] = {}
         failed: dict[str, str] = {}
-        for region in self.regions():
+        for region in sorted(due, key=lambda one: (moments.get(one, ""), one)):
             try:
                 refreshed[region] = self._refresh(region)
-            except errors.VendorError as fault:
+            except errors.StockyardError as fault:
                 failed[region] = f"{fault.error_type}: {fault.detail}"
-        if not refreshed:
+            except Exception as fault:
+                # An answer that nobody has thought of, too, is that region's alone.
+                failed[region] = type(fault).__name__
+        if len(failed) == len(regions):
             raise errors.UnexpectedBehavior(f"No region could be refreshed: {failed}")
         return Report(refreshed, failed)
 
     def regions(self) -> list[str]:
-        """The default region, and those of all AWS accounts and clusters."""
+        """The default region, and those of all AWS accounts, clusters and node providers."""
         found = {DEFAULT_REGION}
         accounts = self.registry.all(CloudAccount)
         found.update(str(account.attributes.get("region") or "") for _, account in accounts if _aws(account))
         clusters = self.registry.all(Cluster)
         found.update(str(cluster.settings.get("region_name") or "") for _, cluster in clusters if _aws(cluster))
+        providers = self.registry.all(NodeProvider)
+        found.update(place_of(provider)[0] for _, provider in providers if provider.kind == "ec2")
         return sorted(found - {""})
 
     def _refresh(self, region: str) -> int:
