@@ -13,7 +13,7 @@ from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.operations.create_cluster import create_cluster
 from stockyard.operations.reap import Reaper
 from stockyard.operations.sweep_orphans import regions_of
-from stockyard.ports import Create
+from stockyard.ports import Create, Replace
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_each_sweep_goes_on_where_the_last_one_ran_out_of_time(world, reaper):
         world.registry.store(tenant).commit(Create(account(1, "us-east-1")))
     look = world.provider.tagged
 
-    class OutOfTime(Exception):
+    class OutOfTime(BaseException):
         pass
 
     def tagged(*given):
@@ -189,3 +189,19 @@ def test_each_sweep_goes_on_where_the_last_one_ran_out_of_time(world, reaper):
         world.provider.asked.clear()
     # The one in whose turn the time ran out does not get the next sweep's time too.
     assert turns == ["acme", "globex", "umbrella", "acme", "initech", "umbrella"]
+
+
+def test_an_account_that_was_not_verified_is_swept_when_it_has_clusters(world, reaper):
+    """A change of its attributes makes a verified account unverified: what is ours stays in it."""
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    current = world.services.store.get(CloudAccount, "1")
+    changed = replace(current, verification="unverified", version=current.version + 1)
+    world.services.store.commit(Replace(changed))
+    world.provider.things["network-clu_lost"] = "network"
+    sweep_twice(world, reaper)
+    assert "network-clu_lost" not in world.provider.things
+    world.services.store.commit(Create(replace(account(2, "eu-west-1"), verification="unverified")))
+    world.provider.asked.clear()
+    reaper.run()
+    assert {number for _, number, _ in world.provider.asked} == {"1"}

@@ -26,7 +26,16 @@ from stockyard.domain.records import (
     NodeProvider,
     Operation,
 )
-from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, PreconditionFailed, QuotaExceeded
+from stockyard.errors import (
+    Conflict,
+    FieldProblem,
+    InUse,
+    InvalidInput,
+    PreconditionFailed,
+    QuotaExceeded,
+    StockyardError,
+)
+from stockyard.operations import limited_types
 from stockyard.operations.every import every
 from stockyard.operations.quotas import limit_of
 from stockyard.operations.services import Services
@@ -134,6 +143,7 @@ def change_provider(
     """
     provider = find_own(services, id)
     changed = changed_provider(services, provider, version, fields)
+    limits = limited_types.becomes_limited(provider, changed)
     message = f"Changed: {', '.join(sorted(fields)) or 'nothing'}."
     audit = AuditRecord(
         services.new_id(ids.AUDIT),
@@ -145,10 +155,17 @@ def change_provider(
         request_id,
         message,
     )
+    if limits:
+        # Before anybody can ask the new limit for a place, it has to know the nodes that are there.
+        limited_types.take_over_all(services, changed)
     try:
         services.store.commit(Replace(changed), Create(audit))
     except Conflict as conflict:
         raise PreconditionFailed("The node provider was changed by someone else just now.") from conflict
+    if limits:
+        # Some may have come in between. The change is made by now: what cannot be counted here, the sweep counts.
+        with suppress(StockyardError):
+            limited_types.take_over_all(services, changed)
     return changed
 
 

@@ -12,7 +12,8 @@ from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import StockyardError, VendorError
 from stockyard.lifecycle import sweeping
-from stockyard.operations import node_environments, sweep_claims, sweep_clusters, sweep_orphans
+from stockyard.operations import limited_types, node_environments, sweep_claims, sweep_clusters, sweep_orphans
+from stockyard.operations.cloud_accounts import clusters_of
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep_orphans import Suspect
@@ -39,6 +40,14 @@ class _Tally:
             work()
         except StockyardError as error:
             self.failures.append(f"{what}: {error.error_type}")
+        except Exception as error:
+            # One record that cannot be worked on must not keep the sweep from all others.
+            self.failures.append(f"{what}: {type(error).__name__}")
+
+
+def _in_use(services: Services, account: CloudAccount) -> bool:
+    """Whether something of ours may be in it. One that has clusters counts also before it was verified, or again."""
+    return account.verification == "verified" or bool(clusters_of(services, account.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +149,20 @@ class Reaper:
             services = self._services(tenant, trusted)
             providers = {one.id: one for one in all_providers(services)} if trusted else {}
             named = {name: one.id for name, one in by_name(providers.values()).items()}
+            counters = limited_types.counters_of(providers.values())
             needed: set[str] = set()
+            uncounted: list[NodeClaim] = []
             for claim in every(services.store, NodeClaim) if trusted else ():
                 needed |= node_environments.needed_by(claim, named)
                 tally.attempt(claim.id, self._claim(services, claim, providers, tally))
+                if limited_types.lacking(counters, claim) is not None:
+                    uncounted.append(claim)
+            tally.attempt(f"{tenant} limited types", self._limited(services, counters, uncounted, tally))
             for environment in every(services.store, NodeEnvironment) if trusted else ():
                 if environment.id not in needed or environment.removing:
                     tally.attempt(environment.id, self._environment(services, environment, tally))
             for account in accounts:
-                if account.provider in services.providers and account.verification == "verified":
+                if account.provider in services.providers and _in_use(services, account):
                     tally.attempt(
                         f"{services.tenant} cloud account {account.id}",
                         lambda a=account: self._account(services, a, tally),  # type: ignore[misc]
@@ -163,6 +177,17 @@ class Reaper:
         def work() -> None:
             if (done := sweep_claims.sweep_claim(services, claim, providers)) != sweep_clusters.NOTHING:
                 tally.done.append(f"{done} {claim.id}")
+
+        return work
+
+    def _limited(
+        self, services: Services, counters: limited_types.Counters, uncounted: Sequence[NodeClaim], tally: _Tally
+    ) -> Callable[[], None]:
+        """Count the nodes that came past their type's limit; see ``limited_types``."""
+
+        def work() -> None:
+            if count := limited_types.take_over(services, counters, uncounted):
+                tally.done.append(f"counted {count} nodes of {services.tenant}")
 
         return work
 

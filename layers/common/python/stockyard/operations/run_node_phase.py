@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from stockyard.domain import times
-from stockyard.domain.records import NodeClaim, Operation
+from stockyard.domain.records import NodeClaim, Operation, Placement
 from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned, NotYetVisible
 from stockyard.lifecycle import claim as lifecycle
 from stockyard.lifecycle import node_phases as phases
@@ -19,7 +20,7 @@ from stockyard.operations.node_work import node_work
 from stockyard.operations.observe_cluster import facts_of, node_of
 from stockyard.operations.run_phase import HIDDEN_WAIT, Step
 from stockyard.operations.services import Services
-from stockyard.ports import Outcome
+from stockyard.ports import Outcome, Write
 
 LOOK_AGAIN = 15
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready."""
@@ -75,15 +76,17 @@ def _ended(
     claim = known[0]
     fields = {**_fields(phase, outcome.facts), **learned}
     became_another = outcome.facts.get("type", claim.type_ref) != claim.type_ref
-    extra = [*(give_back.place_of(services, claim) if became_another else ())]
     environment = str(fields.get("environment_ref", ""))
-    if environment:
-        extra.append(node_environments.in_use(environment))
+
+    def extra(current: NodeClaim) -> list[Write]:
+        back = give_back.place_of(services, current) if became_another else ()
+        return [*back, *([node_environments.in_use(environment)] if environment else ())]
+
     try:
         advance(
             services,
             fence,
-            lambda c, o: lifecycle.end_phase(c, o, phase, outcome.message, services.now(), fields),
+            lambda c, o: lifecycle.end_phase(c, o, phase, outcome.message, services.now(), _as_counted(c, fields)),
             extra,
             known,
         )
@@ -94,6 +97,15 @@ def _ended(
             raise
         return False
     return True
+
+
+def _as_counted(claim: NodeClaim, fields: Mapping[str, object]) -> Mapping[str, object]:
+    """``fields`` with the placement's place as the claim has it now: its type may have been limited meanwhile."""
+    placement = fields.get("placement")
+    if not isinstance(placement, Placement) or claim.placement is None:
+        return fields
+    counted = claim.placement.counted and claim.placement.type == placement.type
+    return {**fields, "placement": replace(placement, counted=counted)}
 
 
 def _work(services: Services, claim: NodeClaim, phase: str, fence: ClaimFence) -> tuple[Outcome, Mapping[str, object]]:
@@ -183,7 +195,9 @@ def _place_again(services: Services, fence: ClaimFence, claim: NodeClaim, refusa
     if services.scarcity is not None and scope is not None and refusal.refused:
         services.scarcity.remember(scope, refusal.refused, refusal.code or refusal.error_type, services.clock.now())
     message = f"{claim.type_ref} could not be had: {refusal.detail}"
-    back = give_back.place_of(services, claim)
     advance(
-        services, fence, lambda c, o: lifecycle.place_again(c, o, "InsufficientCapacity", message, services.now()), back
+        services,
+        fence,
+        lambda c, o: lifecycle.place_again(c, o, "InsufficientCapacity", message, services.now()),
+        lambda c: give_back.place_of(services, c),
     )
