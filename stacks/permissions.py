@@ -13,7 +13,7 @@ from typing import Any
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import DELETE, PROVISION, PROVISION_NODE, RUNNERS, Names
+from stacks.names import DELETE, DELETE_NODE, POWER_NODE, PROVISION, PROVISION_NODE, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
     "ListSecrets": "secretsmanager:ListSecrets knows no resource; only names and tags are listed, never values",
@@ -154,7 +154,7 @@ class Permissions:
             self._table("due", "everything", actions=TABLE_CREATE),
             self._cluster_secrets(*SECRET_WRITE),
             self._own_secrets(self._names.identity_admin, self._names.page_key),
-            Statement("Wake", ("states:SendTaskSuccess",), (self._workflow(PROVISION),)),
+            self._wake(),
         )
 
     def _cluster_phases(self) -> tuple[Statement, ...]:
@@ -165,6 +165,7 @@ class Permissions:
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
             self._executions(PROVISION, "states:DescribeExecution", "states:StopExecution"),
+            self._wake(),
         )
 
     def _node_phases(self) -> tuple[Statement, ...]:
@@ -197,8 +198,10 @@ class Permissions:
             self._list_secrets(),
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
-            self._executions(PROVISION, "states:DescribeExecution"),
-            self._executions(DELETE, "states:DescribeExecution"),
+            *(
+                self._executions(name, "states:DescribeExecution")
+                for name in (PROVISION, DELETE, PROVISION_NODE, DELETE_NODE, POWER_NODE)
+            ),
         )
 
     def _catalog(self) -> tuple[Statement, ...]:
@@ -208,6 +211,10 @@ class Permissions:
             _wide("Prices", "pricing:GetProducts"),
             _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
         )
+
+    def _wake(self) -> Statement:
+        """The machine's report and the phase that waits for it: whichever comes second ends the phase."""
+        return Statement("Wake", ("states:SendTaskSuccess",), (self._workflow(PROVISION),))
 
     # --- what they are made of ---------------------------------------------------------------------------------------
 

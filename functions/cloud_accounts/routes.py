@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard import wiring
+from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount
 from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
@@ -63,7 +64,7 @@ def register(request: Request) -> Answer:
         attributes=body.attributes.model_dump(),
         tags=dict(body.tags),
         actor=request.caller.actor,
-        claim=request.claim.record.id if request.claim else None,
+        claim=ids.ulid(request.claim.moment, request.claim.randomness) if request.claim else None,
     )
     return _shown(account, 201, location=f"/v1/cloud-accounts/{account.id}")
 

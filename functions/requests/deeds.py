@@ -9,11 +9,15 @@ from stockyard import wiring
 from stockyard.domain import ids
 from stockyard.domain.records import AuditRecord, Cluster
 from stockyard.edge.requests import Deed, Wish
+from stockyard.errors import PreconditionFailed
 from stockyard.operations.advance import find
 from stockyard.operations.change_cluster import change_cluster
 from stockyard.operations.create_cluster import NewCluster, create_cluster
 from stockyard.operations.delete_cluster import delete_cluster
 from stockyard.operations.services import Services
+
+TRIES = 5
+"""How often a change is tried again that somebody else was in the way of."""
 
 
 def _done(services: Services, wish: Wish, action: str, cluster: Cluster) -> Mapping[str, Any]:
@@ -41,8 +45,20 @@ def _create(wish: Wish) -> Mapping[str, Any]:
 
 def _change(wish: Wish) -> Mapping[str, Any]:
     services = wiring.services(wish.tenant)
+    for left in range(TRIES, -1, -1):
+        try:
+            changed = _changed(services, wish)
+            break
+        except PreconditionFailed:
+            # An event names no version: what it asks for holds for the cluster as it is by then.
+            if not left:
+                raise
+    return {"cluster": changed.id, "operation_id": None, "status": changed.status}
+
+
+def _changed(services: Services, wish: Wish) -> Cluster:
     cluster = find(services, wish.cluster)
-    changed = change_cluster(
+    return change_cluster(
         services,
         cluster.id,
         cluster.version,
@@ -51,7 +67,6 @@ def _change(wish: Wish) -> Mapping[str, Any]:
         actor=wish.actor,
         request_id=wish.request_id,
     )
-    return {"cluster": changed.id, "operation_id": None, "status": changed.status}
 
 
 def _delete(wish: Wish) -> Mapping[str, Any]:

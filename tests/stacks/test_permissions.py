@@ -71,12 +71,18 @@ TABLE = "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev"
 TENANT_ROLE = "arn:aws:iam::222222222222:role/stockyard-access"
 OWN_ROLE = "arn:aws:iam::111111111111:role/cdk-deploy"
 PROVISION = "arn:aws:states:us-east-1:111111111111:stateMachine:stockyard-dev-provision-cluster"
+EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
 
 
 @pytest.mark.parametrize(
     ("name", "action", "resource"),
     [
         ("clusters", "secretsmanager:GetSecretValue", SECRET + "clusters/acme/clu_1/kubeconfig-AbCdEf"),
+        ("cluster_phases", "states:SendTaskSuccess", PROVISION),
+        *(
+            ("reaper", "states:DescribeExecution", f"{EXECUTION}{name}:op_1-1")
+            for name in ("provision-cluster", "delete-cluster", "provision-node", "delete-node", "power-node")
+        ),
         ("clusters", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
         ("clusters", "sts:AssumeRole", TENANT_ROLE),
         ("node_providers", "dynamodb:DeleteItem", TABLE),

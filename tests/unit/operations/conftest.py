@@ -29,6 +29,8 @@ from stockyard.operations.fail_cluster import block, compensate, fail
 from stockyard.operations.run_phase import run_phase
 from stockyard.operations.services import Rules, Services
 from stockyard.ports import CloudWork, Create, Finding, Outcome, Skipped, Tagged
+from tests.unit.operations.installation import Installation
+from tests.unit.operations.nodes import Nodes
 
 DOCUMENTS = Path(__file__).parents[3] / "stacks" / "workflows"
 
@@ -249,3 +251,9 @@ def make_world() -> World:
 @pytest.fixture
 def world() -> World:
     return make_world()
+
+
+@pytest.fixture
+def them(world: World) -> Installation:
+    """Two tenants and the platform, by name."""
+    return Installation(Nodes.of(world.registry, world.services, world.clock))

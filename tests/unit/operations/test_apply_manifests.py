@@ -14,6 +14,7 @@ from stockyard.errors import Forbidden, IllegalTransition, InUse, InvalidInput, 
 from stockyard.operations.apply_manifests import apply_manifests, plan_manifests
 from stockyard.operations.claims import find_claim
 from stockyard.operations.manifest_wishes import read_wishes
+from stockyard.operations.power_claim import power_claim
 from stockyard.operations.quotas import set_quota
 from stockyard.operations.visible_providers import find_provider
 from stockyard.ports import Replace
@@ -256,3 +257,50 @@ def test_a_plan_writes_nothing_and_says_what_would_be(nodes: Nodes) -> None:
     ]
     assert (plan["price"]["hour"], plan["price"]["month"], plan["price"]["complete"]) == (0.1, 73.0, True)
     assert [one["pointer"] for one in plan["warnings"]] == ["/4/spec/simulated"]
+
+
+def test_a_manifest_that_says_no_power_leaves_it_and_one_that_does_switches_the_machine(nodes: Nodes) -> None:
+    one = manifest(VC, "NodeClaim", "one", {"providerRef": "lab"})
+    apply(nodes, lab(), one)
+    nodes.schedule()
+    nodes.relay()
+    found = find_claim(nodes.services, "one")
+    assert found.phase == "Available"
+    power_claim(nodes.services, found.id, "Off", "user:ann")
+    busy = find_claim(nodes.services, "one")
+    changed = lab({**SMALL, "maxCapacity": 9})
+    on = {**one, "spec": {**one["spec"], "power": {"state": "On"}}}
+    with pytest.raises(IllegalTransition, match="is being switched"):
+        apply(nodes, changed, on)
+    assert find_provider(nodes.services, "lab").version == 1, "nothing is stored when one of them cannot be"
+    assert busy.power_wish == "Off"
+    nodes.relay()
+    assert actions(apply(nodes, lab(), one)) == [("lab", "unchanged"), ("one", "unchanged")]
+    assert find_claim(nodes.services, "one").power == "Off"
+    (_, result) = apply(nodes, lab(), on)
+    assert (result["action"], result["operation_id"][:3]) == ("changed", "op_")
+    nodes.relay()
+    assert find_claim(nodes.services, "one").power == "On"
+    assert actions(apply(nodes, on)) == [("one", "unchanged")]
+
+
+def test_a_claim_as_karpenter_sends_it_is_placed_and_given_back_as_it_came(nodes: Nodes) -> None:
+    """Karpenter names each after its pool, and adds its pool and node class to the requirements."""
+    requirements = [
+        {"key": "karpenter.sh/nodepool", "operator": "In", "values": ["pool.a"]},
+        {"key": "karpenter.k8s.aws/ec2nodeclass", "operator": "In", "values": ["default"]},
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["small", *map(str, range(599))]},
+    ]
+    node_class = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    spec = {"requirements": requirements, "nodeClassRef": node_class}
+    labels = {"karpenter.sh/nodepool": "pool.a"}
+    sent = manifest(KA, "NodeClaim", "pool.a-x7b2k", spec, generateName="pool.a-", labels=labels)
+    apply(nodes, lab(), sent)
+    nodes.schedule()
+    placed = find_claim(nodes.services, "pool.a-x7b2k")
+    assert placed.type_ref == "lab.small", placed.message
+    assert claim_manifest(placed)["spec"]["requirements"] == requirements
+    other = {**spec, "requirements": [{"key": "example.com/pool", "operator": "In", "values": ["a"]}]}
+    apply(nodes, manifest(KA, "NodeClaim", "other", other))
+    nodes.schedule()
+    assert find_claim(nodes.services, "other").placement is None

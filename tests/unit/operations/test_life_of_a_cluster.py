@@ -27,6 +27,7 @@ from stockyard.errors import (
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.advance import Fence, find
+from stockyard.operations.await_report import await_report
 from stockyard.operations.change_cluster import change_cluster
 from stockyard.operations.create_claim import NewClaim, create_claim
 from stockyard.operations.create_cluster import create_cluster, plan_creation
@@ -319,8 +320,12 @@ def test_a_late_worker_leaves_a_failed_operation_as_it_is(world):
     world.drive(cluster, "provision_cluster")
     failed, operation = world.cluster(cluster), operation_of(world, cluster)
     assert operation.status == "failed"
-    run_phase(world.services, Fence(cluster.id, operation.id, failed.attempt), "account")
-    world.provider.faults["network"] = [VendorRefused("no")]
-    with pytest.raises(VendorRefused):
-        run_phase(world.services, Fence(cluster.id, operation.id, failed.attempt), "network")
+    fence = Fence(cluster.id, operation.id, failed.attempt)
+    assert run_phase(world.services, fence, "account").done, "it was done before"
+    for phase in ("network", "security", "complete"):
+        with pytest.raises(Fenced):
+            run_phase(world.services, fence, phase)
+    with pytest.raises(Fenced):
+        await_report(world.services, fence, "token")
+    assert set(world.provider.things.values()) <= {"account"}
     assert (world.cluster(cluster), operation_of(world, cluster)) == (failed, operation)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from local.kube_api import node
+from stockyard.domain.models.base import read
+from stockyard.domain.models.observations import ObservedNode
 from stockyard.domain.records import NodeClaim, Placement
 from stockyard.lifecycle.node_commands import LABEL, command_id, commands_of, done_fact, seen_of, waits_for
 from stockyard.operations.join_machine import Invitation
@@ -133,3 +136,40 @@ def test_labels_are_asked_for_until_they_are_there_or_done(yard: Yard) -> None:
 def test_what_an_older_release_has_kept_of_a_node_is_read() -> None:
     kept = json.loads('{"name": "worker", "uid": "u", "ready": "True"}')
     assert waits_for(waiting(), {}, kept) == ""
+
+
+def test_a_node_that_is_never_ready_for_pods_fails_and_gives_its_place_back(world: World) -> None:
+    yard = Kubelet.of(world)
+    small = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "maxCapacity": 1}
+    provider = yard.nodes.provider("lab", small, block={"cloudAccount": 1})
+    nodes = yard.nodes
+    claim, given = started(yard, startup_taints=(DRIVER,))
+    assert nodes.used(provider, "small") == 1
+    nodes.run("provision_node", given)
+    failed = nodes.now(claim)
+    operation = nodes.operation(failed)
+    assert (failed.phase, operation.status, nodes.used(provider, "small")) == ("Failed", "failed", 0)
+    assert operation.error is not None
+    assert (operation.error.phase, "startup taints" in operation.error.cause) == ("initialize", True)
+    assert {one.type: one.status for one in failed.conditions}["Joined"] == "False"
+    assert nodes.machines() == []
+
+
+def test_an_agent_whose_clock_was_ahead_keeps_none_after_it_from_being_heard(yard: Yard) -> None:
+    nodes = yard.nodes
+    now = nodes.clock.now
+    yard.rig.clock.now = now() + timedelta(hours=6)
+    yard.rig.rounds(yard.agent, 1)
+    yard.agent = yard.rig.agent()
+    claim, given = started(yard)
+    assert nodes.run("provision_node", given) == "available"
+    assert nodes.now(claim).phase == "Available"
+
+
+@pytest.mark.parametrize("label", ["spare", "", "ncl_1"])
+def test_a_node_with_a_label_that_is_no_claim_is_a_node_like_others(label: str) -> None:
+    seen = {
+        "name": "worker", "uid": "u", "created_at": "2026-01-01T00:00:00Z", "claim": label, "ready": "True"
+    }  # fmt: skip
+    assert read(ObservedNode, seen).claim is None
+    assert read(ObservedNode, {**seen, "claim": "ncl_01KDVJXQ80000000000000000A"}).claim is not None

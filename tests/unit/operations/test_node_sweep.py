@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import Cluster, NodeEnvironment, SimulatedMachine
-from stockyard.errors import VendorRefused
+from stockyard.domain.records import Cluster, NodeEnvironment, Outbox, SimulatedMachine
+from stockyard.errors import PermissionDenied, VendorRefused
+from stockyard.operations import sweep_claims
 from stockyard.operations.delete_cluster import delete_cluster
 from stockyard.operations.every import every
+from stockyard.operations.power_claim import power_claim
 from stockyard.operations.reap import Reaper
 from stockyard.operations.sweep_orphans import living
+from stockyard.ports import Remove
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -113,3 +116,55 @@ def test_a_cluster_with_claims_that_cannot_go_says_so(nodes: Nodes, world: World
     deleted = next(one for one in blocked.conditions if one.type == "Deleted")
     assert "Waiting for nodes to be given back: stuck" in deleted.message
     assert nodes.now(claim).deleting
+
+
+def test_a_switch_whose_workflow_is_lost_is_over_and_can_be_asked_for_again(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL)
+    claim = nodes.claim()
+    nodes.schedule()
+    nodes.relay()
+    power_claim(nodes.services, claim.id, "Off", "user:ann")
+    assert _sweep(nodes) == []
+    nodes.hours(1)
+    assert _sweep(nodes) == [f"closed {claim.id}"]
+    assert (nodes.now(claim).phase, nodes.now(claim).power_wish) == ("Available", "")
+    for item in list(every(nodes.services.store, Outbox)):
+        nodes.services.store.commit(Remove(Outbox, item.id))
+    power_claim(nodes.services, claim.id, "Off", "user:ann")
+    nodes.relay()
+    assert nodes.now(claim).power == "Off"
+
+
+def test_a_claim_that_cannot_be_worked_on_keeps_the_sweep_from_no_other(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes.provider("lab", SMALL)
+    bad, good = nodes.claim("bad"), nodes.claim("good")
+    nodes.schedule()
+    nodes.hours(1)
+    sweep = sweep_claims.sweep_claim
+
+    def broken(services: Any, claim: Any, providers: Any) -> str:
+        if claim.id == bad.id:
+            raise KeyError("initialize")
+        return sweep(services, claim, providers)
+
+    monkeypatch.setattr(sweep_claims, "sweep_claim", broken)
+    report = Reaper(nodes.registry, nodes.clock, lambda _: nodes.services).run()
+    assert report["done"] == [f"closed {good.id}"]
+    assert report["failures"] == [f"{bad.id}: KeyError"]
+
+
+def test_a_failure_at_the_first_step_is_not_the_schedulers(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL)
+    claim = nodes.claim()
+    nodes.schedule()
+    nodes.errors["environment"] = [PermissionDenied("no")]
+    nodes.relay()
+    failed = nodes.now(claim)
+    operation = nodes.operation(failed)
+    assert operation.error is not None
+    assert operation.error.phase == "environment"
+    assert {one.name: one.state for one in operation.phases}["schedule"] == "succeeded"
+    conditions = {one.type: one.status for one in failed.conditions}
+    assert (conditions["Scheduled"], conditions["Provisioned"]) == ("True", "False")

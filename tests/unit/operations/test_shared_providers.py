@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from stockyard.domain.records import (
     NodeProvider,
 )
 from stockyard.errors import Forbidden, InUse, InvalidInput, NotFound, QuotaExceeded, StoreUnavailable
-from stockyard.operations import node_providers
 from stockyard.operations.allowed_types import set_allowed_types
 from stockyard.operations.every import every
 from stockyard.operations.manifest_wishes import read_wishes
@@ -31,47 +29,9 @@ from stockyard.operations.quotas import set_quota
 from stockyard.operations.reap import Reaper
 from stockyard.operations.services import Services
 from stockyard.operations.visible_providers import find_own, find_provider, page_of
-from stockyard.operations.wake_scheduler import Scheduler
 from stockyard.ports import Create
-from tests.unit.operations.conftest import World
+from tests.unit.operations.installation import ONE, SMALL, Installation
 from tests.unit.operations.nodes import Nodes
-
-SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.1}
-ONE: dict[str, Any] = {**SMALL, "maxCapacity": 1}
-
-
-@dataclass(frozen=True)
-class Installation:
-    """Two tenants and the platform, by name."""
-
-    nodes: Nodes
-
-    def services(self, tenant: str) -> Services:
-        given, registry = self.nodes.services, self.nodes.registry
-        if tenant == PLATFORM:
-            return replace(given, store=registry.platform(), of=self.services)
-        return replace(given, store=registry.store(tenant))
-
-    def of(self, tenant: str) -> Nodes:
-        return replace(self.nodes, services=self.services(tenant))
-
-    def share(self, name: str = "lab", *types: dict[str, Any], **more: Any) -> NodeProvider:
-        wanted = ProviderDocument(name, "simulated", {"nodeTypes": list(types or (ONE,))}, **more)
-        return create_provider(self.services(PLATFORM), wanted, "user:root")
-
-    def scheduler(self) -> Scheduler:
-        return Scheduler(self.nodes.registry, self.services)
-
-    def woken(self, *roomier: str) -> int:
-        return self.scheduler().woken([], self.nodes.clock.advance(0.001), roomier)["bound"]
-
-    def schedule(self) -> None:
-        self.scheduler().overdue(self.nodes.clock.advance(0.001))
-
-
-@pytest.fixture
-def them(world: World) -> Installation:
-    return Installation(Nodes.of(world.registry, world.services, world.clock))
 
 
 def types_of(services: Services) -> list[str]:
@@ -242,74 +202,6 @@ def test_nodes_of_every_tenant_are_compared_when_it_changes(them: Installation) 
     change_provider(platform, made.id, 2, {"spec": {"simulated": {"nodeTypes": [SMALL]}}}, "user:root", "r")
     done = Reaper(them.nodes.registry, them.nodes.clock, them.services).run()["done"]
     assert sorted(done) == sorted(f"undrifted {claim.id}" for claim in claims.values())
-
-
-def test_a_claim_that_comes_while_it_is_removed_is_placed_elsewhere(
-    them: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The removal looks at every tenant's claims; this one is bound just behind that look."""
-    cheap, _ = them.share("cheap", SMALL), them.share("dear", {**SMALL, "usdPerHour": 9.0})
-    globex, platform = them.of("globex"), them.services(PLATFORM)
-    claims: list[NodeClaim] = []
-    set_up_for = node_providers._set_up_for
-
-    def looked(services: Services, provider: NodeProvider) -> str:
-        found = set_up_for(services, provider)
-        if provider.removing_until and not claims:
-            claims.append(globex.claim("racer"))
-            monkeypatch.setattr(NodeProvider, "is_leaving", lambda *_: False)  # its pass began before
-            them.schedule()
-            monkeypatch.undo()
-        return found
-
-    monkeypatch.setattr(node_providers, "_set_up_for", looked)
-    assert delete_provider(platform, cheap.id, "user:root").status == "succeeded"
-    (claim,) = claims
-    assert globex.now(claim).type_ref == "cheap.small"
-    globex.relay()
-    assert (globex.now(claim).phase, globex.now(claim).reason) == ("Pending", "InsufficientCapacity")
-    them.nodes.clock.advance(60)
-    them.schedule()
-    globex.relay()
-    assert (globex.now(claim).phase, globex.now(claim).type_ref) == ("Available", "dear.small")
-    globex.delete(claim)
-    globex.relay()
-    assert globex.nothing_left()
-
-
-def test_a_claim_that_came_before_the_removal_keeps_it(them: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, globex, platform = them.share("lab", SMALL), them.of("globex"), them.services(PLATFORM)
-    claims: list[NodeClaim] = []
-    leaving = node_providers._leaving
-
-    def late(services: Services, provider: NodeProvider) -> NodeProvider:
-        claims.append(globex.claim("early"))
-        them.schedule()
-        return leaving(services, provider)
-
-    monkeypatch.setattr(node_providers, "_leaving", late)
-    with pytest.raises(InUse, match="globex/early"):
-        delete_provider(platform, made.id, "user:root")
-    globex.relay()
-    assert globex.now(claims[0]).phase == "Available"
-    assert find_provider(platform, made.id).removing_until == ""
-
-
-def test_while_it_is_removed_no_claim_begins_and_a_removal_that_died_is_over_soon(
-    them: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, globex, platform = them.share("lab", SMALL), them.of("globex"), them.services(PLATFORM)
-    claim = globex.claim("one")
-    them.schedule()
-    monkeypatch.setattr(node_providers, "check_unused", lambda *_: None)
-    node_providers._leaving(platform, made)
-    globex.relay()
-    assert globex.now(claim).reason == "InsufficientCapacity"
-    assert "being removed" in globex.now(claim).message
-    them.nodes.clock.advance(node_providers.LEAVING_SECONDS)
-    them.schedule()
-    globex.relay()
-    assert globex.now(claim).phase == "Available"
 
 
 def test_who_waits_longest_gets_the_place_whatever_the_tenants_name(them: Installation) -> None:

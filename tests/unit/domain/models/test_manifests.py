@@ -215,7 +215,6 @@ def required(**requirement: Any) -> dict[str, Any]:
         (manifest(OWN, "NodeProvider", {"nico": {}}), {"/0/spec/nico"}),
         (manifest(OWN, "NodeProvider", {"simulated": {"nodeTypes": [{}]}}), {"/0/spec/simulated/nodeTypes/0/name"}),
         (manifest(OWN, "NodeProvider", SIM, name="a.b"), {"/0/metadata/name"}),
-        (manifest(OWN, "NodeProvider", SIM, generateName="a-"), {"/0/metadata/generateName"}),
         (
             manifest(OWN, "NodeProvider", SIM, namespace="a", labels={NAMESPACE: "b"}),
             {"/0/metadata/labels/stockyard.dev~1namespace"},

@@ -18,6 +18,7 @@ NAMESPACE = "stockyard.dev/namespace"
 """The label that keeps a manifest's namespace. It never says whose something is."""
 CLUSTER = "stockyard.dev/cluster"
 """The label by which a claim of Karpenter's form names its cluster."""
+NODE_POOL = "karpenter.sh/nodepool"
 PROVIDER = "vcluster.loft.sh/provider-platform"
 """The label by which a claim of Karpenter's form names its provider."""
 
@@ -57,7 +58,8 @@ class ClaimDocument:
     taints: tuple[dict[str, Any], ...] = ()
     startup_taints: tuple[dict[str, Any], ...] = ()
     kubelet_args: dict[str, str] = field(default_factory=dict)
-    power: str = "On"
+    power: str | None = None
+    """None where the manifest does not say it: then it stays as it is."""
     priority: int = 0
     display_name: str = ""
     form: str = "stockyard"
@@ -114,6 +116,16 @@ def claim_manifest(claim: NodeClaim) -> dict[str, Any]:
         "metadata": _metadata(claim.name, claim.labels, claim.annotations),
         "spec": spec(claim),
     }
+
+
+def matched(claim: NodeClaim) -> tuple[dict[str, Any], ...]:
+    """The requirements that a node type has to fulfil: of a claim of Karpenter's without those that name where it came
+    from, its pool and its node class, which Karpenter adds to all that it sends."""
+    if claim.form != "karpenter":
+        return claim.requirements
+    node_class = (claim.document.get("spec") or {}).get("nodeClassRef") or {}
+    origin = {NODE_POOL, f"{node_class.get('group')}/{str(node_class.get('kind')).lower()}"}
+    return tuple(one for one in claim.requirements if one.get("key") not in origin)
 
 
 def asked_requirements(claim: NodeClaim) -> tuple[dict[str, Any], ...]:

@@ -10,11 +10,13 @@ from stockyard.domain.node_views import remarks
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import IllegalTransition, PreconditionFailed
+from stockyard.lifecycle.claim import AVAILABLE
 from stockyard.operations.claims import change_claim
 from stockyard.operations.create_claim import create_claim
 from stockyard.operations.explain_claim import plan_claim
 from stockyard.operations.manifest_wishes import ClaimWish, ProviderWish, Wish
 from stockyard.operations.node_providers import change_provider, create_provider
+from stockyard.operations.power_claim import power_claim
 from stockyard.operations.services import Services
 
 
@@ -72,8 +74,21 @@ def _applied(services: Services, wish: Wish, actor: str, request_id: str) -> dic
         claim = create_claim(services, wish.wanted, actor)
         operation_id = claim.operation_id
     elif wish.fields:
-        claim = change_claim(services, claim.id, claim.version, dict(wish.fields), actor, request_id)
+        claim, operation_id = _changed_claim(services, claim, dict(wish.fields), actor, request_id)
     return _result("NodeClaim", claim, wish, [], operation_id)
+
+
+def _changed_claim(
+    services: Services, claim: NodeClaim, changes: dict[str, Any], actor: str, request_id: str
+) -> tuple[NodeClaim, str | None]:
+    """The changed claim, and the operation that switches the machine of one that has a node."""
+    power = changes.pop("power", None) if claim.phase == AVAILABLE else None
+    if changes:
+        claim = change_claim(services, claim.id, claim.version, changes, actor, request_id)
+    if power is None:
+        return claim, None
+    claim = power_claim(services, claim.id, power, actor)
+    return claim, claim.operation_id
 
 
 def _applied_provider(services: Services, wish: ProviderWish, actor: str, request_id: str) -> dict[str, Any]:

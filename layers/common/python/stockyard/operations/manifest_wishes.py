@@ -13,6 +13,7 @@ from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound, QuotaExceeded
+from stockyard.lifecycle.claim import FAILED
 from stockyard.operations.advance import find
 from stockyard.operations.claim_quotas import claim_quota_writes, quota_refusal
 from stockyard.operations.create_claim import NewClaim, draft_of
@@ -68,6 +69,7 @@ class ClaimWish:
     def wanted(self) -> NewClaim:
         """What creating it takes."""
         given = {one.name: getattr(self.document, one.name) for one in fields(self.document)}
+        given["power"] = self.document.power or "On"
         return NewClaim(**given, control_plane=bool((self.document.document.get("spec") or {}).get("controlPlane")))
 
 
@@ -110,7 +112,17 @@ def _wish(services: Services, place: int, document: ProviderDocument | ClaimDocu
         return ProviderWish(place, document, provider, stored, _differing(stored, provider, names))
     held = services.store.get(Name, f"node-claim/{document.name}")
     current = services.store.get(NodeClaim, held.owner) if held else None
-    return ClaimWish(place, document, current, _differing(current, document, _CHANGEABLE))
+    return ClaimWish(place, document, current, _claim_changes(current, document))
+
+
+def _claim_changes(current: NodeClaim | None, document: ClaimDocument) -> dict[str, Any]:
+    """What differs. A power that the manifest does not say stays; of a machine that is being switched, what it will
+    be counts."""
+    changes = _differing(current, document, [name for name in _CHANGEABLE if name != "power"])
+    if current is not None and document.power is not None:
+        coming = current.power_wish if current.power_wish in ("On", "Off") else current.power
+        changes |= {"power": document.power} if document.power != coming else {}
+    return changes
 
 
 def _differing(current: object, wanted: object, names: Sequence[str]) -> dict[str, Any]:
@@ -164,6 +176,9 @@ def _new_provider_faults(services: Services, wish: ClaimWish, provider: NodeProv
 def _fixed_faults(wish: ClaimWish, current: NodeClaim) -> list[FieldProblem]:
     if current.deleting:
         raise IllegalTransition(f"Node claim {current.name} is being deleted.")
+    if "power" in wish.fields and (current.phase == FAILED or current.power_wish):
+        state = "is being switched" if current.power_wish else "has failed"
+        raise IllegalTransition(f"Node claim {current.name} {state}: its power cannot change now.")
     document = wish.document
     if document.form != current.form:
         text = f"node claim {current.name} came in another form, which cannot change"

@@ -17,6 +17,9 @@ from stockyard.ports import Put
 OBSERVED = "observed"
 """The cluster's fact of the agent's last post."""
 
+AHEAD_SECONDS = 60
+"""How far the clock of an agent may be ahead of ours."""
+
 InHand = Callable[[str], Sequence[tuple[str, NodeClaim]]]
 
 
@@ -82,6 +85,9 @@ def ca_hash(services: Services, cluster: Cluster) -> str | None:
 def _remember(services: Services, cluster: Cluster, seen: Mapping[str, Any], last: Mapping[str, Any] | None) -> None:
     kept = {name: seen[name] for name in ("sequence", "observed_at", "agent_version", "kubernetes_version", "ca_hash")}
     kept["nodes"] = len(seen["nodes"])
+    # An agent numbers by its clock. One that was ahead must not make those that come after it look old.
+    latest = int(services.clock.now().timestamp() * 1000) + AHEAD_SECONDS * 1000
+    kept["sequence"] = min(seen["sequence"], latest)
     if last != kept:
         services.store.commit(Put(Fact(f"{cluster.id}/{OBSERVED}", json.dumps(kept), services.now())))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, Cluster, Operation
-from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, NotYetVisible
+from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked, Fenced, NotYetVisible
 from stockyard.lifecycle import cluster as lifecycle
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change
@@ -63,6 +63,9 @@ def run_phase(services: Services, fence: Fence, phase: str) -> Step:
     record = phase_of(operation, phase)
     if record.state in ("succeeded", "skipped"):
         return Step(True, 0)
+    if operation.status != "running":
+        # An execution that began late: whoever closed the operation has said that nothing comes of it.
+        raise Fenced("The operation is over.")
     if phase == "complete":
         advance(services, fence, lambda c, o: lifecycle.become_ready(c, o, services.now()))
         return Step(True, 0)

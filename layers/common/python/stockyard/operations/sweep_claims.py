@@ -8,6 +8,7 @@ from datetime import timedelta
 from stockyard.domain import times
 from stockyard.domain.records import NodeClaim, NodeProvider, Operation
 from stockyard.lifecycle import claim as lifecycle
+from stockyard.lifecycle.node_phases import POWER_NODE
 from stockyard.lifecycle.operation import execution_name
 from stockyard.operations.claims import WORKFLOW_ACTOR, ClaimFence, commit
 from stockyard.operations.compare_drift import compare
@@ -19,7 +20,7 @@ from stockyard.operations.sweep_clusters import CLOSED, NOTHING, RETRIED
 
 def in_hand(claim: NodeClaim) -> bool:
     """Whether a workflow should be at work on the claim."""
-    return claim.deleting or (claim.phase == lifecycle.PENDING and claim.due_at is None)
+    return claim.deleting or bool(claim.power_wish) or (claim.phase == lifecycle.PENDING and claim.due_at is None)
 
 
 def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider]) -> str:
@@ -48,7 +49,8 @@ def _brought_back(services: Services, claim: NodeClaim) -> str:
             commit(services, WORKFLOW_ACTOR, lifecycle.retry_deletion(claim, operation, services.now()))
             return RETRIED
         return NOTHING
-    if stuck and not services.workflows.running(PROVISIONING, name):
+    workflow = POWER_NODE if operation.kind == POWER_NODE else PROVISIONING
+    if stuck and not services.workflows.running(workflow, name):
         fence = ClaimFence(claim.id, operation.id, claim.attempt)
         fail(services, fence, {"Error": "ExecutionLost", "Cause": "The workflow ended without an answer."})
         return CLOSED

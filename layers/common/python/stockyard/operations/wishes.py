@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stockyard.domain.declared_types import BUILT, NOT_AVAILABLE
+from stockyard.domain.manifests import matched
 from stockyard.domain.reach import out_of_reach
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE
@@ -85,7 +86,7 @@ class Wishes:
     def _wanted(self, claim: NodeClaim) -> Wanted | Refused:
         try:
             wanted = self._reader.wanted(
-                claim.requirements,
+                matched(claim),
                 claim.resources,
                 claim.provider_ref or None,
                 self._allowed,

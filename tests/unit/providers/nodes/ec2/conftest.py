@@ -214,13 +214,17 @@ class Answers:
 
     def errors(self, *codes: tuple[str, str]) -> None:
         """An answer without machines: (type, code)."""
+        self.told(*((kind, code, code) for kind, code in codes))
+
+    def told(self, *errors: tuple[str, str, str]) -> None:
+        """An answer without machines: (type, code, message)."""
         listed = [
             {
                 "ErrorCode": code,
-                "ErrorMessage": code,
+                "ErrorMessage": message,
                 "LaunchTemplateAndOverrides": {"Overrides": {"InstanceType": kind}},
             }
-            for kind, code in codes
+            for kind, code, message in errors
         ]
         self.left.append({"FleetId": "fleet-1", "Instances": [], "Errors": listed})
 

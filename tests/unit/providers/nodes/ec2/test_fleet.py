@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.node_types import ANY
-from stockyard.errors import InsufficientCapacity, VendorQuotaExceeded, VendorRefused
+from stockyard.errors import InsufficientCapacity, VendorError, VendorQuotaExceeded, VendorRefused
 
 
 def test_options_are_tried_in_their_order_zone_by_zone(hand: Any, limits: dict[str, int], build: Any) -> None:
@@ -102,3 +102,34 @@ def test_a_spot_strategy_is_ec2s_own(hand: Any, build: Any, sent: list[dict[str,
     hand.prepare()
     hand.launch()
     assert sent[0]["SpotOptions"] == {"AllocationStrategy": strategy}
+
+
+NOT_OFFERED = "Your requested instance type (m6i.large) is not supported in your requested Availability Zone (a)."
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        [("InvalidFleetConfiguration", NOT_OFFERED)],
+        [("InvalidFleetConfiguration", NOT_OFFERED), ("InsufficientInstanceCapacity", "none")],
+        [("InsufficientFreeAddressesInSubnet", "full"), ("InsufficientInstanceCapacity", "none")],
+        [("InsufficientInstanceCapacity", "none"), ("SpotMaxPriceTooLow", "low")],
+    ],
+)
+def test_a_zone_without_the_type_and_one_without_room_is_scarcity(
+    hand: Any, answers: Any, errors: list[tuple[str, str]]
+) -> None:
+    """The claim waits and is tried again; it would be had as soon as the other zone has one."""
+    hand.prepare()
+    answers.told(*(("m6i.large", *one) for one in errors))
+    with pytest.raises(InsufficientCapacity) as caught:
+        hand.launch()
+    assert ("m6i.large", "on-demand", ANY) in caught.value.refused
+
+
+def test_another_wrong_configuration_is_a_refusal(hand: Any, answers: Any) -> None:
+    hand.prepare()
+    answers.told(("m6i.large", "InvalidFleetConfiguration", "The launch template has no image."))
+    with pytest.raises(VendorError) as caught:
+        hand.launch()
+    assert not isinstance(caught.value, InsufficientCapacity)

@@ -23,6 +23,9 @@ CAPACITY = re.compile(
     r"ReservationCapacityExceeded|UnfulfillableCapacity|Unsupported"
 )
 """Codes of an override that mean that others are refused there too: it has none now, or never has."""
+NOT_THERE = "InvalidFleetConfiguration"
+"""What CreateFleet calls a type that a zone does not offer, among other things that are wrong."""
+_NOT_IN_ZONE = re.compile(r"not supported in your requested Availability Zone", re.IGNORECASE)
 DIVERSIFIED = "diversified"
 SPOT_STRATEGY = "price-capacity-optimized"
 """What EC2 does with spot where the document says nothing."""
@@ -130,21 +133,29 @@ def _zone(request: Request, entry: Mapping[str, Any]) -> str:
     return str(zones.get(str(subnet)) or override.get("AvailabilityZone") or "")
 
 
+def _scarce(error: Mapping[str, Any]) -> bool:
+    """Whether an override was refused for what EC2 has, or has not, there."""
+    code, message = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))
+    return bool(CAPACITY.fullmatch(code)) or (code == NOT_THERE and bool(_NOT_IN_ZONE.search(message)))
+
+
 def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorError:
-    """Why no machine came. A type that failed for a reason of the account's own is not remembered as refused."""
+    """Why no machine came. A type that failed for a reason of the account's own is remembered as refused only when
+    all did: then another zone of it was scarce all the same, and a claim that could be had in a while does not fail.
+    """
     scarce: dict[str, None] = {}
     other: dict[str, None] = {}
     others: list[Mapping[str, Any]] = []
     for error in errors:
         kind = str(((error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}).get("InstanceType", ""))
-        if CAPACITY.fullmatch(str(error.get("ErrorCode", ""))):
+        if _scarce(error):
             scarce[kind] = None
         else:
             other[kind] = None
             others.append(error)
-    refused = [kind for kind in scarce if kind not in other]
+    refused = [kind for kind in scarce if kind not in other] or list(scarce)
     if refused or not errors:
-        first = next((e for e in errors if CAPACITY.fullmatch(str(e.get("ErrorCode", "")))), {})
+        first = next((error for error in errors if _scarce(error)), {})
         code = str(first.get("ErrorCode") or "UnfulfillableCapacity")
         names = refused if any(refused) else [way.type for way in request.ways]
         return _without(request, names, str(first.get("ErrorMessage") or "EC2 had none of the types"), code)
