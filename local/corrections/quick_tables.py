@@ -22,6 +22,8 @@ from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.responses import DynamoHandler
 
+from local.corrections.indexed_items import candidates, indexing, looking_again
+
 PLAIN = frozenset({"GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"})
 """Actions whose parameters and results are JSON already; no record of ours has a binary value."""
 LARGEST = 405_000
@@ -44,6 +46,9 @@ def quick_tables() -> Iterator[None]:
         parsed = _parsed_once(comparisons.get_filter_expression)
         for module in (models, table_module):
             stack.enter_context(patch.object(module, "get_filter_expression", parsed))
+        stack.enter_context(patch.object(Table, "__init__", indexing(Table.__init__)))
+        updated = looking_again(models.DynamoDBBackend.update_item, DynamoType)
+        stack.enter_context(patch.object(models.DynamoDBBackend, "update_item", updated))
         stack.enter_context(patch.object(Table, "query", _narrowed(Table.query)))
         stack.enter_context(patch.object(Table, "all_items", _candidates_or_all(Table.all_items)))
         stack.enter_context(patch.object(DynamoHandler, "serialized", _written_out(DynamoHandler.serialized)))
@@ -118,7 +123,7 @@ def _narrowed(original: Callable[..., Any]) -> Callable[..., Any]:
     def query(table: Any, hash_key: Any, comparison: Any, objects: Any, *more: Any, **given: Any) -> Any:
         index_name = more[4] if len(more) > 4 else given.get("index_name")
         if index_name:
-            _own.items = _in_index(table, given["hash_key_conditions"])
+            _own.items = candidates(table.items, given["hash_key_conditions"])
         else:
             _own.items = _in_partition(table, hash_key, comparison, objects)
         try:
@@ -127,14 +132,6 @@ def _narrowed(original: Callable[..., Any]) -> Callable[..., Any]:
             _own.items = None
 
     return query
-
-
-def _in_index(table: Any, conditions: Any) -> list[Any]:
-    found = [item for items in table.items.values() for item in items.values()]
-    for name, wanted in conditions or ():
-        value = wanted.value
-        found = [item for item in found if (one := item.attrs.get(name)) is not None and one.value == value]
-    return found
 
 
 def _in_partition(table: Any, hash_key: Any, comparison: Any, objects: Any) -> list[Any]:

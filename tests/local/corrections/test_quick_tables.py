@@ -133,6 +133,18 @@ def story(client: Any) -> list[Any]:
         ExpressionAttributeNames={"#p": "due_pk", "#s": "due_sk"},
         ExpressionAttributeValues={":p": {"S": "due"}, ":s": {"S": "10"}},
     )
+    for change, values in (("SET #p = :q, #s = :s", {":q": {"S": "later"}, ":s": {"S": "x"}}), ("REMOVE #p", None)):
+        names = {"#p": "due_pk", **({"#s": "due_sk"} if values else {})}
+        more = {"ExpressionAttributeValues": values} if values else {}
+        ask("update_item", Key=key("a", "k03"), UpdateExpression=change, ExpressionAttributeNames=names, **more)
+        for partition in ("due", "later", "never"):
+            ask(
+                "query",
+                IndexName="due",
+                KeyConditionExpression="#p = :p",
+                ExpressionAttributeNames={"#p": "due_pk"},
+                ExpressionAttributeValues={":p": {"S": partition}},
+            )
     ask(
         "query",
         KeyConditionExpression="#pk = :pk",
@@ -142,6 +154,15 @@ def story(client: Any) -> list[Any]:
     )
     transact({"Delete": {"Key": key("a", "k02")}}, {"ConditionCheck": {"Key": key("a", "k01"), **new}})
     transact({"Delete": {"Key": key("a", "k02")}})
+    transact({"Delete": {"Key": key("b", "k01")}}, {"Put": {"Item": item("a", "k01"), **new}})
+    transact({"Delete": {"Key": key("b", "k03")}})
+    ask(
+        "query",
+        IndexName="due",
+        KeyConditionExpression="#p = :p",
+        ExpressionAttributeNames={"#p": "due_pk"},
+        ExpressionAttributeValues={":p": {"S": "due"}},
+    )
     ask("scan")
     ask("put_item", Item={"pk": {"S": "a"}})
     return told
