@@ -7,6 +7,8 @@ import re
 from datetime import datetime
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_SKEW = 60_000
+"""Milliseconds that two clocks may differ."""
 _ID = re.compile(r"^(clu|op|ncl|ntp|npr|spr|nev|lgr|evt|aud|out|cmd)_[0-9A-HJKMNP-TV-Z]{26}$")
 
 CLUSTER, OPERATION, EVENT, AUDIT, OUTBOX = "clu", "op", "evt", "aud", "out"
@@ -19,7 +21,11 @@ def ulid(moment: datetime, randomness: bytes) -> str:
     if len(randomness) != 10:
         raise ValueError("a ULID needs 10 random bytes")
     number = (int(moment.timestamp() * 1000) << 80) | int.from_bytes(randomness, "big")
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(125, -5, -5))
+    return _letters(number, 26)
+
+
+def _letters(number: int, count: int) -> str:
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(5 * (count - 1), -5, -5))
 
 
 def make(prefix: str, moment: datetime, randomness: bytes) -> str:
@@ -35,7 +41,18 @@ def derive(prefix: str, parent: str, *parts: str) -> str:
     moment = parent.rpartition("_")[2][:10]
     digest = hashlib.sha256("\x00".join((parent, *parts)).encode()).digest()
     number = int.from_bytes(digest[:10], "big")
-    return f"{prefix}_{moment}" + "".join(_ALPHABET[(number >> shift) & 31] for shift in range(75, -5, -5))
+    return f"{prefix}_{moment}{_letters(number, 16)}"
+
+
+def moment(prefix: str, other: str) -> str:
+    """What sorts before every identifier of ``prefix`` that is not older than the identifier ``other``.
+
+    Those that made the two may not agree about the time: a minute before it counts too.
+    """
+    milliseconds = 0
+    for letter in other.rpartition("_")[2][:10]:
+        milliseconds = milliseconds << 5 | _ALPHABET.index(letter)
+    return f"{prefix}_{_letters(max(0, milliseconds - _SKEW), 10)}"
 
 
 def is_id(text: str) -> bool:
