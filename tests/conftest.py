@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +17,14 @@ from hypothesis import settings
 
 from local.corrections.quick_clients import quick_clients
 from tests.distribution import Units, longest_first
+from tests.silence import Silence
 
 if TYPE_CHECKING:
     from local.serving import Served
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = int(os.environ.get("STOCKYARD_SEED", "1"))
+SOAKING = os.environ.get("STOCKYARD_SOAK") == "1"
 settings.register_profile("stockyard", deadline=None)
 settings.load_profile("stockyard")
 """Correctness is tested here, not speed: a busy machine must not fail a test."""
@@ -28,17 +32,41 @@ FIGURE = "figure:"
 """A test hands in a figure with ``record_property("figure:<name>", value)``; any JSON value will do."""
 
 
+SILENCE = pytest.StashKey[Silence]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """A run makes thousands of clients."""
+    """A run makes thousands of clients. Where figures count, its workers can be silent for each other."""
     stack = ExitStack()
     stack.enter_context(quick_clients())
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run and SOAKING:
+        folder = Path(tempfile.gettempdir()) / f"stockyard-silence-{run}"
+        config.stash[SILENCE] = Silence(folder)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(config.stash[SILENCE].close)
     config.add_cleanup(stack.close)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Begin no test while another worker measures; the time to wait is not the test's."""
+    silence = item.config.stash.get(SILENCE, None)
+    with silence.test() if silence else nullcontext():
+        return (yield)
+
+
+@pytest.fixture(scope="session")
+def alone(pytestconfig: pytest.Config) -> Callable[[], AbstractContextManager[None]]:
+    """``with alone():`` no other worker runs a test, if the full counts are asked for."""
+    silence = pytestconfig.stash.get(SILENCE, None)
+    return silence.alone if silence else nullcontext
 
 
 @pytest.fixture(scope="session")
 def soaking() -> bool:
     """Whether the full counts are asked for."""
-    return os.environ.get("STOCKYARD_SOAK") == "1"
+    return SOAKING
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +129,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     counts = {outcome: len(stats.get(outcome, ())) for outcome in ("passed", "failed", "error", "skipped")}
     line = {
-        "soak": os.environ.get("STOCKYARD_SOAK") == "1",
+        "soak": SOAKING,
         "commit": commit or None,
         "seed": SEED,
         "exit": int(exitstatus),
