@@ -132,6 +132,20 @@ def test_a_machine_is_switched_off_and_on_and_rebooted(
     assert {"StopInstances", "StartInstances", "RebootInstances"} <= set(calls)
 
 
+def test_a_machine_that_the_tenant_ends_is_missed(served: Served, claims: list[dict[str, Any]]) -> None:
+    (claim,) = [one for one in claims if one["type"] == "amazon.t3.medium"]
+    served.aws("ec2", ACME_ACCOUNT).terminate_instances(InstanceIds=[claim["machine_id"]])
+    path = f"node-claims/{claim['id']}"
+
+    def said() -> bool:
+        served.aws("lambda").invoke(FunctionName="stockyard-dev-reaper", Payload=b"{}")
+        return bool(_good(served, "GET", path)["phase"] == "Failed")
+
+    served.wait("the sweep", said)
+    assert _good(served, "GET", path)["reason"] == "MachineGone"
+    assert _good(served, "GET", "node-types/amazon.t3.medium")["capacity"]["claimed"] == 0
+
+
 def test_after_the_deletion_no_machine_is_left(
     served: Served, cluster: dict[str, Any], claims: list[dict[str, Any]]
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from stockyard.domain import ids, times
 from stockyard.domain.records import NodeClaim
-from stockyard.lifecycle.claim import PENDING
+from stockyard.lifecycle.claim import PENDING, is_lost
 
 TOKEN, LABEL, DRAIN, DELETE = "bootstrap_token", "label", "drain", "delete_node"
 KINDS = (TOKEN, LABEL, DRAIN, DELETE)
@@ -110,7 +110,7 @@ def _giving_back(
     if node is None:
         return []
     arguments = {"node": node["name"], "uid": node["uid"]}
-    if done_fact(claim, DRAIN) not in facts:
+    if done_fact(claim, DRAIN) not in facts and not is_lost(claim):
         deadline = times.to_text(times.from_text(claim.updated_at) + timedelta(seconds=drain))
         return [Command(command_id(claim, DRAIN), DRAIN, deadline, {**arguments, "grace_seconds": None})]
     if done_fact(claim, DELETE) not in facts:

@@ -49,8 +49,10 @@ def settle(services: Services, claim: NodeClaim) -> Outcome:
 
 
 def drain(services: Services, claim: NodeClaim, _: ClaimFence) -> Outcome:
-    """Wait until the cluster's agent has emptied the node. A node that no agent has seen, or whose cluster is on its
-    way out too, is not drained; one that takes too long is ended all the same."""
+    """Wait until the cluster's agent has emptied the node. A node that no agent has seen, whose cluster is on its way
+    out too, or whose machine is gone, is not drained; one that takes too long is ended all the same."""
+    if lifecycle.is_lost(claim):
+        return Outcome(True, "The machine is gone.")
     facts = facts_of(services, claim)
     if node_of(facts) is None or done_fact(claim, DRAIN) in facts or not _cluster_lives(services, claim):
         return Outcome(True)

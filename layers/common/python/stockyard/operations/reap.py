@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from stockyard.domain import times
@@ -12,7 +13,14 @@ from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import StockyardError, VendorError
 from stockyard.lifecycle import sweeping
-from stockyard.operations import limited_types, node_environments, sweep_claims, sweep_clusters, sweep_orphans
+from stockyard.operations import (
+    limited_types,
+    lost_machines,
+    node_environments,
+    sweep_claims,
+    sweep_clusters,
+    sweep_orphans,
+)
 from stockyard.operations.cloud_accounts import clusters_of
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
@@ -152,21 +160,30 @@ class Reaper:
             counters = limited_types.counters_of(providers.values())
             needed: set[str] = set()
             uncounted: list[NodeClaim] = []
+            nodes: list[NodeClaim] = []
             for claim in every(services.store, NodeClaim) if trusted else ():
                 needed |= node_environments.needed_by(claim, named)
                 tally.attempt(claim.id, self._claim(services, claim, providers, tally))
                 if limited_types.lacking(counters, claim) is not None:
                     uncounted.append(claim)
+                if lost_machines.has_machine(claim):
+                    nodes.append(claim)
             tally.attempt(f"{tenant} limited types", self._limited(services, counters, uncounted, tally))
             for environment in every(services.store, NodeEnvironment) if trusted else ():
                 if environment.id not in needed or environment.removing:
                     tally.attempt(environment.id, self._environment(services, environment, tally))
+            shown = lost_machines.Shown()
             for account in accounts:
                 if account.provider in services.providers and _in_use(services, account):
                     tally.attempt(
                         f"{services.tenant} cloud account {account.id}",
-                        lambda a=account: self._account(services, a, tally),  # type: ignore[misc]
+                        partial(self._account, services, account, shown, tally),
                     )
+            for provider in providers.values():
+                what = f"{services.tenant} node provider {provider.id}"
+                tally.attempt(what, partial(self._provider, services, provider, shown, tally))
+            for claim in lost_machines.missing(nodes, providers, shown):
+                tally.attempt(claim.id, partial(self._lost, services, claim.id, tally))
             self._remove(services, "secrets", sweep_orphans.secret_suspects(services), tally)
 
         return work
@@ -198,13 +215,33 @@ class Reaper:
 
         return work
 
-    def _account(self, services: Services, account: CloudAccount, tally: _Tally) -> None:
+    def _account(self, services: Services, account: CloudAccount, shown: lost_machines.Shown, tally: _Tally) -> None:
+        left_out: list[str] = []
+
         def skipped(region: str, error: VendorError) -> None:
+            left_out.append(region)
             tally.failures.append(f"{services.tenant} cloud account {account.id} {region}: {error.error_type}")
 
         regions = sweep_orphans.regions_of(services, account)
-        suspects = sweep_orphans.cloud_suspects(services, account, regions, skipped)
+        things = sweep_orphans.tagged(services, account, regions, skipped)
+        if not left_out:
+            shown.at(lost_machines.account_place(account.id), things)
+        suspects = sweep_orphans.cloud_suspects(services, account, things)
         self._remove(services, f"account-{account.id}", suspects, tally)
+
+    def _provider(self, services: Services, provider: NodeProvider, shown: lost_machines.Shown, tally: _Tally) -> None:
+        """A provider whose machines are in no cloud account."""
+        source = services.sources.get(provider.kind)
+        if source is None or lost_machines.place_of(provider) != provider.id:
+            return
+        things = source.tagged(provider, services.installation, services.tenant)
+        shown.at(provider.id, things)
+        suspects = sweep_orphans.node_suspects(services, source, provider, things)
+        self._remove(services, f"provider-{provider.id}", suspects, tally)
+
+    def _lost(self, services: Services, claim_id: str, tally: _Tally) -> None:
+        if lost_machines.note(services, claim_id):
+            tally.done.append(f"lost {claim_id}")
 
     def _realm(self, trusted: bool, tally: _Tally) -> Callable[[], None]:
         def work() -> None:

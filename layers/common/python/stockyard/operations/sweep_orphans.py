@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from stockyard.domain import ids
-from stockyard.domain.records import CloudAccount, Cluster, Fact, LaunchGroup, NodeClaim, NodeEnvironment, Resource
+from stockyard.domain.records import (
+    CloudAccount,
+    Cluster,
+    Fact,
+    LaunchGroup,
+    NodeClaim,
+    NodeEnvironment,
+    NodeProvider,
+    Resource,
+)
 from stockyard.errors import VendorError
 from stockyard.lifecycle import sweeping
 from stockyard.operations.every import every
 from stockyard.operations.services import Services
 from stockyard.ports import IdentityClient, Put, Remove, Skipped, Tagged
+from stockyard.ports.nodes import NodeSource
 
 SIGHTING = "sweep/"
 MACHINE = "instance"
@@ -39,22 +50,32 @@ class Suspect:
     remove: Callable[[], bool]
 
 
-def cloud_suspects(
+def tagged(
     services: Services, account: CloudAccount, regions: Sequence[str], skipped: Skipped | None = None
-) -> list[Suspect]:
-    """Everything in a cloud account that carries this installation's and this tenant's tags.
-
-    A region that cannot be asked is told to ``skipped``; what is there is not suspected.
-    """
+) -> Sequence[Tagged]:
+    """Everything in a cloud account that carries this installation's and this tenant's tags. A region that cannot be
+    asked is told to ``skipped``."""
     provider = services.providers[account.provider]
-    tagged = provider.tagged(account, services.installation, services.tenant, regions, skipped)
+    return provider.tagged(account, services.installation, services.tenant, regions, skipped)
 
-    def removal(index: int) -> Callable[[], bool]:
-        return lambda: provider.discard(account, tagged[index], services.tenant)
 
+def cloud_suspects(services: Services, account: CloudAccount, things: Sequence[Tagged]) -> list[Suspect]:
+    """What was found in a cloud account."""
+    provider = services.providers[account.provider]
+    return _suspects(things, lambda thing: provider.discard(account, thing, services.tenant))
+
+
+def node_suspects(
+    services: Services, source: NodeSource, provider: NodeProvider, things: Sequence[Tagged]
+) -> list[Suspect]:
+    """What was found at a node provider that works in no cloud account."""
+    return _suspects(things, lambda thing: source.discard(provider, thing, services.tenant))
+
+
+def _suspects(things: Sequence[Tagged], discard: Callable[[Tagged], bool]) -> list[Suspect]:
     return [
-        Suspect(f"{thing.kind}/{thing.region}/{thing.vendor_id}", _owner(thing), thing.created_at, removal(index))
-        for index, thing in enumerate(tagged)
+        Suspect(f"{one.kind}/{one.region}/{one.vendor_id}", _owner(one), one.created_at, partial(discard, one))
+        for one in things
     ]
 
 
