@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.records import Resource
 from stockyard.operations.ledger import Owner, StoreLedger
 from tests.unit.operations.conftest import World
 
@@ -52,6 +53,18 @@ def test_its_own_lines_are_read_each_time(world: World) -> None:
     assert mine.find("vpc", "main") == made
     another.gone(made)
     assert mine.find("vpc", "main") is None
+
+
+def test_a_line_says_since_when_it_is_gone_until_it_is_intended_again(world: World) -> None:
+    store, (network,) = ledgers(world, "network")
+    line = network.made(network.intend("vpc", "main"), "vpc-1")
+    network.gone(line)
+    gone = store.get(Resource, line.id)
+    assert (gone.state, gone.gone_at) == ("gone", world.services.now())
+    world.clock.advance(60)
+    network.gone(line)
+    assert store.get(Resource, line.id) == gone, "it is gone once"
+    assert network.intend("vpc", "main").gone_at is None
 
 
 def test_what_is_gone_of_its_own_may_stand_in_another_phase(world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 import pytest
@@ -11,10 +11,21 @@ from hypothesis import strategies as st
 
 from stockyard import errors
 from stockyard.adapters.dynamodb import codec, keys
-from stockyard.domain.records import AuditRecord, Cluster, Event, Fact, Idempotency, Outbox, PriceSheet, Record
+from stockyard.domain.records import (
+    AuditRecord,
+    Cluster,
+    Event,
+    Fact,
+    Idempotency,
+    Outbox,
+    PriceSheet,
+    Record,
+    Resource,
+)
 
 TIME = "2026-01-31T12:00:00.000Z"
 EPOCH = 1769860800
+LINE = Resource("clu_1/network/vpc/main", "clu_1", "network", "vpc", "main", "t", "made", "us-east-1", 1, TIME)
 
 json_values = st.recursive(
     st.none()
@@ -95,6 +106,8 @@ def test_a_missing_attribute_of_a_field_that_may_be_none_is_none() -> None:
         (AuditRecord("aud_1", TIME, "ada", "create", "clu_1", "ok", "r"), EPOCH + 400 * 86400),
         (Idempotency("k", "d", "done", TIME, TIME, expires_at=EPOCH), EPOCH),
         (Fact("f", "v", TIME), None),
+        (LINE, None),
+        (replace(LINE, state="gone", gone_at=TIME), EPOCH + 2 * 86400),
     ],
 )
 def test_what_expires_and_when(record: Record, ttl: int | None) -> None:

@@ -256,6 +256,7 @@ class Resource:
     vendor_id: str = ""
     made_at: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
+    gone_at: str | None = None
     version: int = 1
 
 

@@ -132,7 +132,8 @@ class StoreLedger:
         """See ``ports.Ledger.gone``."""
         stored = self.services.store.get(Resource, resource.id)
         if stored is not None and stored.state != "gone":
-            self.services.store.commit(Replace(replace(stored, state="gone", version=stored.version + 1)))
+            gone = replace(stored, state="gone", gone_at=self.services.now(), version=stored.version + 1)
+            self.services.store.commit(Replace(gone))
 
     def find(self, kind: str, key: str) -> Resource | None:
         """See ``ports.Ledger.find``."""

@@ -38,6 +38,7 @@ from stockyard.domain.records import (
     Outbox,
     Record,
     Refusal,
+    Resource,
 )
 
 Kind = type[Any]
@@ -57,6 +58,8 @@ CLAIM_SHARDS = 4
 
 EVENT_DAYS = 90
 AUDIT_DAYS = 400
+GONE_DAYS = 2
+"""A line of what is gone names its region to the sweep, which reads all lines: for longer than a call can be late."""
 
 MAX_ID_BYTES = 1024
 """DynamoDB's limit of a sort key."""
@@ -157,4 +160,6 @@ def expiry(record: Record) -> int | None:
         return times.epoch(times.from_text(record.time) + timedelta(days=EVENT_DAYS))
     if isinstance(record, AuditRecord):
         return times.epoch(times.from_text(record.time) + timedelta(days=AUDIT_DAYS))
+    if isinstance(record, Resource) and record.gone_at is not None:
+        return times.epoch(times.from_text(record.gone_at) + timedelta(days=GONE_DAYS))
     return None
