@@ -67,8 +67,8 @@ def _too_late(services: Services, cluster: Cluster, operation: Operation) -> boo
 def fail(services: Services, fence: Fence, error: Mapping[str, Any]) -> Step:
     """Write the failure on the operation and the cluster: phase, cause, hint."""
     name, cause = read_error(error)
-    cluster, _ = load(services, fence)
-    advice = " ".join(part for part in (hint(name), _not_undone(services, cluster)) if part)
+    cluster, operation = load(services, fence)
+    advice = " ".join(part for part in (hint(name, operation.kind), _not_undone(services, cluster)) if part)
     found = OperationError("ClusterCouldNotBeDeployed", cluster.phase or "account", cause, advice, name)
     advance(services, fence, lambda c, o: lifecycle.fail(c, o, found, services.now()))
     return Step(True, 0)
@@ -83,8 +83,8 @@ def _not_undone(services: Services, cluster: Cluster) -> str:
 def block(services: Services, fence: Fence, error: Mapping[str, Any]) -> Step:
     """A deletion cannot go on for now: write what is left and why. The sweep tries again."""
     name, cause = read_error(error)
-    cluster, _ = load(services, fence)
+    cluster, operation = load(services, fence)
     remaining = tuple(describe(line) for line in lines_of(services, cluster.id))[:50]
-    found = OperationError(name, cluster.phase or "settle", cause, hint(name), name)
+    found = OperationError(name, cluster.phase or "settle", cause, hint(name, operation.kind), name)
     advance(services, fence, lambda c, o: lifecycle.block_deletion(c, o, found, remaining, services.now()))
     return Step(True, 0)

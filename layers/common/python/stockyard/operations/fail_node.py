@@ -40,12 +40,12 @@ def fail(services: Services, fence: ClaimFence, error: Mapping[str, Any]) -> Ste
     name, cause = read_error(error)
     claim, operation = load(services, fence)
     if operation.kind == phases.POWER_NODE:
-        failed = OperationError(ERROR_TYPE, lifecycle.undone(claim, operation), cause, hint(name), name)
+        failed = OperationError(ERROR_TYPE, lifecycle.undone(claim, operation), cause, hint(name, operation.kind), name)
         advance(services, fence, lambda c, o: lifecycle.fail_power(c, o, failed, services.now()))
         return Step(True, 0)
     left = [describe(line) for line in lines_of(services, claim.id)]
     rest = f"Not undone yet: {', '.join(left[:NAMED])}; deleting the claim removes it." if left else ""
-    advice = " ".join(part for part in (hint(name), rest) if part)
+    advice = " ".join(part for part in (hint(name, operation.kind), rest) if part)
     found = OperationError(ERROR_TYPE, lifecycle.undone(claim, operation), cause, advice, name)
     advance(
         services,
@@ -61,6 +61,6 @@ def block(services: Services, fence: ClaimFence, error: Mapping[str, Any]) -> St
     name, cause = read_error(error)
     claim, operation = load(services, fence)
     remaining = tuple(describe(line) for line in lines_of(services, claim.id))[:REMAINING]
-    found = OperationError(name, lifecycle.undone(claim, operation), cause, hint(name), name)
+    found = OperationError(name, lifecycle.undone(claim, operation), cause, hint(name, operation.kind), name)
     advance(services, fence, lambda c, o: lifecycle.block_deletion(c, o, found, remaining, services.now()))
     return Step(True, 0)

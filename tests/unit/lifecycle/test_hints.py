@@ -1,0 +1,26 @@
+"""Advice for every failure of a cloud, and how it goes on for every kind of operation."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard.errors import VendorError
+from stockyard.lifecycle.hints import HINTS, hint
+from stockyard.lifecycle.phases import CREATE_CLUSTER, PHASES
+
+
+def test_every_failure_of_a_cloud_has_advice_of_its_own() -> None:
+    assert {leaf.__name__ for leaf in VendorError.__subclasses__()} <= set(HINTS)
+
+
+@pytest.mark.parametrize("kind", sorted(PHASES))
+def test_only_the_creation_of_a_cluster_is_resumed(kind: str) -> None:
+    for name in (*HINTS, "KeyError"):
+        assert ("resume" in hint(name, kind)) == (kind == CREATE_CLUSTER)
+        assert hint(name, kind).count(".") >= 2
+
+
+def test_a_claim_that_failed_is_made_anew() -> None:
+    assert hint("PermissionDenied", "create_node") == (
+        "Update the account's role from GET /v1/cloud-accounts/{id}/template. Then delete the claim and make another."
+    )
