@@ -281,10 +281,11 @@ class LocalCloud:
     # --- seeds -------------------------------------------------------------------------------------------------------
 
     def _write_environment(self) -> None:
-        token = self.identity.token
+        token, person = self.identity.token, self.identity.sign_in("acme", ROLES)
         self.environment = {
             "STOCKYARD_URL": self.url,
-            "STOCKYARD_TOKEN": token("acme", ROLES),
+            "STOCKYARD_TOKEN": str(person["access_token"]),
+            "STOCKYARD_CLUSTER_TOKEN": str(person["id_token"]),
             "STOCKYARD_TOKEN_VIEWER": token("acme", ROLES[:1], subject="local-viewer"),
             "STOCKYARD_TOKEN_OTHER": token("globex", ROLES, subject="local-other"),
             "STOCKYARD_TOKEN_PLATFORM": token("platform", ("stockyard-platform",), subject="local-platform"),

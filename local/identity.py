@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from local.identity_realm import ADMIN_CLIENT, CLI_CLIENT, DEVICE_GRANT, REALM, Realm, Refused, service_user
+from local.identity_realm import ADMIN_CLIENT, CLI_CLIENT, DEVICE_GRANT, REALM, Person, Realm, Refused, service_user
 
 _OIDC = f"/realms/{REALM}/protocol/openid-connect"
 _CLIENTS = f"/admin/realms/{REALM}/clients"
@@ -75,6 +75,10 @@ class IdentityServer:
     ) -> str:
         """An access token of a person of ``tenant``, valid ``ttl`` seconds."""
         return self.realm.token(tenant, roles, client_id, subject, ttl)
+
+    def sign_in(self, tenant: str, roles: Sequence[str] = (), *, subject: str = "local-user") -> dict[str, Any]:
+        """All tokens that the command line gets of a person, valid a day; the refresh token cannot be used."""
+        return self.realm.sign_in(Person(tenant, roles, subject), 86_400)
 
 
 class _Server(ThreadingHTTPServer):

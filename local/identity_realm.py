@@ -62,6 +62,7 @@ class _Device:
     client_id: str
     expires_at: float
     approved: bool
+    scope: str
 
 
 @dataclass(slots=True)
@@ -84,7 +85,8 @@ class Realm:
     clients: dict[str, dict[str, Any]] = field(default_factory=dict)
     admin_secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _devices: dict[str, _Device] = field(default_factory=dict)
-    _refresh: dict[str, str] = field(default_factory=dict)
+    _refresh: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Client and scope by refresh token."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _key: SigningKey = field(default_factory=SigningKey)
 
@@ -179,9 +181,10 @@ class Realm:
             if grant == DEVICE_GRANT:
                 return self._by_device(client, form.get("device_code", ""))
             if grant == "refresh_token":
-                if self._refresh.get(form.get("refresh_token", "")) != client["clientId"]:
+                name, scope = self._refresh.get(form.get("refresh_token", ""), ("", ""))
+                if name != client["clientId"]:
                     raise _oauth(400, "invalid_grant", "Invalid refresh token")
-                return self._persons(client["clientId"], form["refresh_token"])
+                return self._persons(self.person, name, scope, form["refresh_token"])
             raise _oauth(400, "unsupported_grant_type", "Unsupported grant_type")
 
     def start_device(self, form: Mapping[str, str]) -> dict[str, Any]:
@@ -198,7 +201,8 @@ class Realm:
             letters = "".join(secrets.choice("BCDFGHJKLMNPQRSTVWXZ") for _ in range(8))
             device, user = secrets.token_urlsafe(32), f"{letters[:4]}-{letters[4:]}"
             ends = time.time() + DEVICE_SECONDS
-            self._devices[device] = _Device(user, client["clientId"], ends, self.auto_approve)
+            scope = _scope(form.get("scope"))
+            self._devices[device] = _Device(user, client["clientId"], ends, self.auto_approve, scope)
             page = f"{self.issuer}/device"
             return {
                 "device_code": device,
@@ -228,13 +232,24 @@ class Realm:
             raise _oauth(400, "authorization_pending", "The authorization request is still pending")
         del self._devices[code]
         refresh = secrets.token_urlsafe(32)
-        self._refresh[refresh] = client["clientId"]
-        return self._persons(client["clientId"], refresh)
+        self._refresh[refresh] = (device.client_id, device.scope)
+        return self._persons(self.person, device.client_id, device.scope, refresh)
 
-    def _persons(self, client_id: str, refresh: str) -> dict[str, Any]:
-        who = self.person
-        access = self.token(who.tenant, who.roles, client_id, who.subject, TOKEN_SECONDS)
-        return {**_answer(access), "refresh_expires_in": 1800, "refresh_token": refresh}
+    def sign_in(self, who: Person, ttl: int) -> dict[str, Any]:
+        """All tokens that the command line gets of a person."""
+        return self._persons(who, CLI_CLIENT, _scope("openid organization"), secrets.token_urlsafe(32), ttl)
+
+    def _persons(
+        self, who: Person, client_id: str, scope: str, refresh: str, ttl: int = TOKEN_SECONDS
+    ) -> dict[str, Any]:
+        access = self.token(who.tenant, who.roles, client_id, who.subject, ttl)
+        found = {**_answer(access, scope), "refresh_expires_in": 1800, "refresh_token": refresh}
+        if "openid" in scope.split():
+            about = {"typ": "ID", "aud": client_id, "preferred_username": who.subject, "email_verified": False}
+            claims = {**self._base(client_id, who.subject, ttl), **about}
+            del claims["scope"]
+            found["id_token"] = self._key.sign(claims)
+        return found
 
     def _authenticate(self, form: Mapping[str, str]) -> dict[str, Any]:
         client = self.named(form.get("client_id", ""))

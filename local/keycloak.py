@@ -122,10 +122,15 @@ class KeycloakServer:
 
     def token(self, tenant: str, roles: Sequence[str] = (), *, subject: str = "local-user") -> str:
         """An access token of a person of ``tenant``, valid a day; a new person with every call of a new ``subject``."""
+        return str(self.sign_in(tenant, roles, subject=subject)["access_token"])
+
+    def sign_in(self, tenant: str, roles: Sequence[str] = (), *, subject: str = "local-user") -> dict[str, Any]:
+        """All tokens that the command line gets of a person: access, refresh and ID token."""
         password = add_person(self._admin, subject, tenant, roles)
         form = {"grant_type": "password", "client_id": CLI_CLIENT, "username": subject, "password": password}
-        found = _call("POST", f"{self.issuer}/protocol/openid-connect/token", form={**form, "scope": "organization"})
-        return str(found["access_token"])
+        form["scope"] = "openid organization"
+        found: dict[str, Any] = _call("POST", f"{self.issuer}/protocol/openid-connect/token", form=form)
+        return found
 
     def _admin(self, method: str, path: str, body: Any = None) -> Any:
         return _call(method, f"{self.base_url}/admin/realms/{REALM}{path}", body, self._master_token())

@@ -28,6 +28,8 @@ class StageConfig:
     stage: str
     issuer: str
     audience: str = "stockyard"
+    cluster_audience: str = "stockyard-cli"
+    """The public client that people log in with. Clusters take its ID tokens, the API does not."""
     account: str = ""
     """Deploy only into this account; empty: the one the CDK CLI is logged in to."""
     region: str = ""
@@ -79,7 +81,11 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
     checked = {"stage": _STAGE("stage", stage)}
     for key, value in merged.items():
         checked[key] = CHECKS[key](f"stages.{stage}.{key}", value)
-    return StageConfig(**checked)
+    found = StageConfig(**checked)
+    if found.cluster_audience == found.audience:
+        # Whoever runs a cluster sees the tokens that people show it.
+        raise ConfigError(f"stages.{stage}.cluster_audience: must be another than audience, {found.audience!r}")
+    return found
 
 
 Check = Callable[[str, Any], Any]
@@ -162,6 +168,7 @@ _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits
 CHECKS: dict[str, Check] = {
     "issuer": _pattern(r"https://[^\s/]+(/\S*[^\s/])?", "an https URL without a slash at its end"),
     "audience": _pattern(r"[A-Za-z0-9._:/-]+", "an audience"),
+    "cluster_audience": _pattern(r"[A-Za-z0-9._:/-]+", "an audience"),
     "account": _pattern(r"(\d{12})?", "an AWS account of 12 digits"),
     "region": _pattern(r"([a-z]{2}(-[a-z]+)+-\d)?", "an AWS region"),
     # The node role's name is {prefix}-{client_id}-node-role; IAM allows 64, a client_id has up to 46.

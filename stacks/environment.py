@@ -39,6 +39,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "API_URL": api_url,
         "ISSUER": config.issuer,
         "AUDIENCE": config.audience,
+        "CLUSTER_AUDIENCE": config.cluster_audience,
         "IDENTITY_ADMIN_SECRET": names.identity_admin,
         "PAGE_KEY_SECRET": names.page_key,
         "SECRET_PREFIX": names.secret_prefix,

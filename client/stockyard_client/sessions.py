@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import os
 import tempfile
@@ -26,7 +28,11 @@ class LoginFailed(StockyardClientError):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One person's tokens for one API. ``expires_at`` is seconds since 1970."""
+    """One person's tokens for one API. ``expires_at`` is seconds since 1970, of the token that ends first.
+
+    The API takes the access token, clusters take the ID token: neither takes the other, so that who runs a cluster
+    gets nothing that the API would take.
+    """
 
     url: str
     issuer: str
@@ -35,6 +41,7 @@ class Session:
     access_token: str
     refresh_token: str | None
     expires_at: float
+    id_token: str | None = None
 
     def __repr__(self) -> str:
         return f"Session(url={self.url!r}, issuer={self.issuer!r})"
@@ -178,7 +185,18 @@ def refreshed(session: Session, now: float, transport: httpx.BaseTransport | Non
     return fresh if fresh.refresh_token else replace(fresh, refresh_token=session.refresh_token)
 
 
+def ends_at(token: str) -> int | None:
+    """When ``token`` says that it ends; nothing is verified, that is its reader's part."""
+    try:
+        payload = token.split(".")[1]
+        return int(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return None
+
+
 def _session(url: str, issuer: str, client_id: str, token_endpoint: str, tokens: dict[str, Any], now: float) -> Session:
+    id_token = tokens.get("id_token")
+    expires_at = now + float(tokens.get("expires_in", 300))
     return Session(
         url=url,
         issuer=issuer,
@@ -186,7 +204,8 @@ def _session(url: str, issuer: str, client_id: str, token_endpoint: str, tokens:
         token_endpoint=token_endpoint,
         access_token=tokens["access_token"],
         refresh_token=tokens.get("refresh_token"),
-        expires_at=now + float(tokens.get("expires_in", 300)),
+        expires_at=min(expires_at, (ends_at(id_token) if id_token else None) or expires_at),
+        id_token=id_token,
     )
 
 

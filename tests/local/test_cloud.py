@@ -74,7 +74,13 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
     values = dict(line.split("=", 1) for line in path.read_text().splitlines())
     assert set(values) == {
         *("STOCKYARD_URL", "STOCKYARD_TOKEN", "STOCKYARD_TOKEN_VIEWER", "STOCKYARD_TOKEN_OTHER"),
-        *("STOCKYARD_TOKEN_PLATFORM", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        *(
+            "STOCKYARD_TOKEN_PLATFORM",
+            "STOCKYARD_CLUSTER_TOKEN",
+            "AWS_ENDPOINT_URL",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+        ),
         "AWS_DEFAULT_REGION",
     }
     assert cloud.aws.client("sts", values).get_caller_identity()["Account"] == ACME_ACCOUNT
@@ -85,6 +91,8 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
     assert cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_TOKEN_OTHER"])["items"] == []
     with pytest.raises(StartError, match=": 403 "):
         cloud.call("DELETE", "/v1/cloud-accounts/1", token=values["STOCKYARD_TOKEN_VIEWER"])
+    with pytest.raises(StartError, match=": 401 "):
+        cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_CLUSTER_TOKEN"])
 
 
 def test_a_cluster_comes_up_and_goes_without_a_trace(cloud: LocalCloud) -> None:

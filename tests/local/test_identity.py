@@ -58,6 +58,22 @@ def test_the_command_line_logs_in_without_a_browser_and_refreshes(server: Identi
     assert again["access_token"] != answer["access_token"]
 
 
+def test_an_id_token_is_for_the_client_and_comes_with_the_scope_openid(server: IdentityServer):
+    codes = post(server, "auth/device", client_id="stockyard-cli", scope="openid organization").json()
+    form = {"grant_type": GRANT, "client_id": "stockyard-cli", "device_code": codes["device_code"]}
+    answer = post(server, "token", **form).json()
+    found, access = claims(answer["id_token"]), claims(answer["access_token"])
+    assert (found["aud"], found["typ"]) == ("stockyard-cli", "ID")
+    assert found["preferred_username"] == access["preferred_username"]
+    assert "realm_access" not in found
+    refresh = {"grant_type": "refresh_token", "client_id": "stockyard-cli", "refresh_token": answer["refresh_token"]}
+    assert claims(post(server, "token", **refresh).json()["id_token"])["aud"] == "stockyard-cli"
+    codes = post(server, "auth/device", client_id="stockyard-cli").json()
+    assert "id_token" not in post(server, "token", **{**form, "device_code": codes["device_code"]}).json()
+    refused = post(server, "auth/device", client_id="stockyard-cli", scope="openid nonsense")
+    assert refused.json()["error"] == "invalid_scope"
+
+
 def test_without_auto_approval_the_page_approves():
     server = IdentityServer(auto_approve=False)
     server.start()

@@ -49,6 +49,8 @@ def test_a_network() -> None:
         ("issuer", "http://id.example.com/realms/stockyard"),
         ("issuer", ISSUER + "/"),
         ("audience", ""),
+        ("cluster_audience", ""),
+        ("cluster_audience", "stockyard"),
         ("account", "12345"),
         ("region", "Virginia"),
         ("name_prefix", "vantages"),

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from stockyard_client.client import Client
 from stockyard_client.errors import StockyardClientError
-from stockyard_client.sessions import SessionStore, refreshed
+from stockyard_client.sessions import LoginFailed, Session, SessionStore, refreshed
 
 
 class NotConfigured(StockyardClientError):
@@ -82,13 +82,31 @@ class Context:
         """The token for the API at ``url``: the environment's, else that of the last login, refreshed."""
         if given := self.environment.get("STOCKYARD_TOKEN"):
             return given
+        session = self._session(url)
+        return session.access_token if session else None
+
+    def cluster_token(self, url: str) -> str:
+        """The token for clusters of the API at ``url``: the environment's, else the login's ID token, refreshed.
+
+        Raises ``LoginFailed`` where there is none. The API's own token is never shown to a cluster.
+        """
+        if given := self.environment.get("STOCKYARD_CLUSTER_TOKEN"):
+            return given
+        session = self._session(url)
+        if session is None:
+            raise LoginFailed("nobody is logged in: run `stockyard login`, or set STOCKYARD_CLUSTER_TOKEN")
+        if not session.id_token:
+            raise LoginFailed("the login has no ID token, which clusters take: log in again, with the scope openid")
+        return session.id_token
+
+    def _session(self, url: str) -> Session | None:
         kept = self.store.load(url)
         if kept is None:
             return None
         fresh = refreshed(kept, self.now(), self.transport)
         if fresh is not kept:
             self.store.renew(fresh)
-        return fresh.access_token
+        return fresh
 
 
 def console(stream: TextIO, environment: Mapping[str, str]) -> Console:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -12,7 +10,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, DeviceLogin, Invitation, LoginFailed
+from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, DeviceLogin, Invitation, ends_at
 
 
 def login(
@@ -44,21 +42,9 @@ def login(
 def token(run: typer.Context) -> None:
     """Print an ExecCredential for kubectl, which calls this by itself. The output is a secret."""
     context = contexts.of(run)
-    found = context.token(context.api_url())
-    if not found:
-        raise LoginFailed("nobody is logged in: run `stockyard login`, or set STOCKYARD_TOKEN")
+    found = context.cluster_token(context.api_url())
     status: dict[str, Any] = {"token": found}
-    if expiry := _expiry(found):
-        status["expirationTimestamp"] = expiry
+    if (end := ends_at(found)) is not None:
+        status["expirationTimestamp"] = datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     typer.echo(json.dumps(credential))
-
-
-def _expiry(token: str) -> str | None:
-    """When ``token`` says that it ends; nothing is verified, that is the cluster's part."""
-    try:
-        payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return datetime.fromtimestamp(int(claims["exp"]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
-        return None

@@ -19,16 +19,25 @@ def jwt(**claims: Any) -> str:
     return f"e30.{payload}.sig"
 
 
+TOKENS = "/realms/stockyard/token"
+FIRST, SECOND = jwt(aud="stockyard-cli", n=1), jwt(aud="stockyard-cli", n=2)
+
+
 @pytest.fixture
-def issuer(api):
+def realm(api):
     base = "/realms/stockyard"
     found = {"issuer": ISSUER, "device_authorization_endpoint": f"{ISSUER}/device", "token_endpoint": f"{ISSUER}/token"}
     api.answer("GET", f"{base}/.well-known/openid-configuration", found)
     started = {"device_code": "dev-secret", "user_code": "ABCD", "verification_uri_complete": f"{ISSUER}/go?c=ABCD"}
     api.answer("POST", f"{base}/device", started)
-    api.answer("POST", f"{base}/token", {"access_token": "access-1", "refresh_token": "refresh-1", "expires_in": 300})
-    api.answer("POST", f"{base}/token", {"access_token": "access-2", "expires_in": 300})
     return api
+
+
+@pytest.fixture
+def issuer(realm):
+    first = {"access_token": "access-1", "refresh_token": "refresh-1", "expires_in": 300, "id_token": FIRST}
+    realm.answer("POST", TOKENS, first)
+    return realm.answer("POST", TOKENS, {"access_token": "access-2", "expires_in": 300, "id_token": SECOND})
 
 
 def test_login_is_kept_used_and_refreshed(cli, issuer, clock):
@@ -83,9 +92,41 @@ def test_refused_login_is_not_allowed(cli, api):
     assert "no OIDC issuer answers" in result.stderr
 
 
+def test_clusters_are_shown_the_id_token_which_is_refreshed(cli, issuer, clock):
+    cli("login", "--issuer", ISSUER)
+    assert json.loads(cli("token").stdout)["status"] == {"token": FIRST}
+    clock.time += 290
+    assert json.loads(cli("token").stdout)["status"] == {"token": SECOND}
+
+
+def test_a_session_is_refreshed_before_the_id_token_ends(cli, realm, clock):
+    ends = jwt(exp=int(clock.time) + 100)
+    answers = {"access_token": "a", "refresh_token": "r", "expires_in": 300, "id_token": ends}
+    realm.answer("POST", TOKENS, answers).answer("POST", TOKENS, {**answers, "id_token": SECOND})
+    cli("login", "--issuer", ISSUER)
+    assert json.loads(cli("token").stdout)["status"]["token"] == ends
+    clock.time += 80
+    assert json.loads(cli("token").stdout)["status"]["token"] == SECOND
+
+
+def test_the_apis_token_is_never_shown_to_a_cluster(cli):
+    cli.environment["STOCKYARD_TOKEN"] = jwt(aud="stockyard")
+    result = cli("token")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "STOCKYARD_CLUSTER_TOKEN" in result.stderr
+
+
+def test_a_login_without_an_id_token_says_what_is_missing(cli, realm):
+    realm.answer("POST", TOKENS, {"access_token": "a", "expires_in": 300})
+    cli("login", "--issuer", ISSUER)
+    result = cli("token")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "openid" in result.stderr
+
+
 def test_token_is_an_exec_credential(cli):
     token = jwt(exp=1767225600)
-    cli.environment["STOCKYARD_TOKEN"] = token
+    cli.environment["STOCKYARD_CLUSTER_TOKEN"] = token
     credential = json.loads(cli("token").stdout)
     assert credential["kind"] == "ExecCredential"
     assert credential["apiVersion"] == "client.authentication.k8s.io/v1"
@@ -94,7 +135,7 @@ def test_token_is_an_exec_credential(cli):
 
 @pytest.mark.parametrize("token", ["opaque", "a.b.c", "e30.W10.x", jwt(exp="never")])
 def test_token_without_expiry_has_none(cli, token):
-    cli.environment["STOCKYARD_TOKEN"] = token
+    cli.environment["STOCKYARD_CLUSTER_TOKEN"] = token
     assert json.loads(cli("token").stdout)["status"] == {"token": token}
 
 

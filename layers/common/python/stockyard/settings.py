@@ -22,6 +22,9 @@ class Settings:
     api_url: str = ""
     issuer: str = ""
     audience: str = "stockyard"
+    """Of access tokens, which the API takes."""
+    cluster_audience: str = "stockyard-cli"
+    """Of ID tokens, which clusters take: the client that people log in with."""
     identity_admin_secret: str = ""
     """Name of our secret with ``{"client_id", "client_secret"}`` of the realm's admin client."""
     page_key_secret: str = ""
@@ -85,6 +88,7 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
         api_url=text("API_URL").rstrip("/"),
         issuer=text("ISSUER").rstrip("/"),
         audience=text("AUDIENCE", "stockyard"),
+        cluster_audience=text("CLUSTER_AUDIENCE", "stockyard-cli"),
         identity_admin_secret=text("IDENTITY_ADMIN_SECRET"),
         page_key_secret=text("PAGE_KEY_SECRET"),
         secret_prefix=text("SECRET_PREFIX", f"stockyard/{stage}"),

@@ -176,7 +176,7 @@ def _ec2_provider() -> ports.ClusterProvider:
         kubernetes_version=chosen.kubernetes_version,
         api_url=chosen.api_url,
         issuer=chosen.issuer,
-        audience=chosen.audience,
+        audience=chosen.cluster_audience,
         visibility_seconds=chosen.visibility_seconds,
     )
     return Ec2ClusterProvider(config, boto3.Session)
@@ -246,7 +246,6 @@ def rules() -> Rules:
         name_prefix=chosen.name_prefix,
         issuer=chosen.issuer,
         api_url=chosen.api_url,
-        audience=chosen.audience,
         in_flight_seconds=chosen.worker_seconds + chosen.visibility_seconds,
         sweep_grace_seconds=chosen.sweep_grace_seconds,
         report_only=chosen.report_only,

@@ -20,7 +20,6 @@ class Rules:
     name_prefix: str = "vantage"
     issuer: str = ""
     api_url: str = ""
-    audience: str = "stockyard"
     lease_seconds: int = 120
     quotas: Mapping[str, int] = field(
         default_factory=lambda: {"clusters": 20, "node_providers": 50, "nodeclaims": 1000}
