@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,12 +28,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from local.serving import Served, serve
+from local.serving import Answer, Served, serve
 
 CLIENTS = 8
 """Callers that send one request after the other, as fast as answers come."""
 RATE = 2.0
 """Claims a second of the open loop."""
+AGAIN = (429, 502, 503, 504)
+"""Statuses with which a request may be sent again, after one of ``PAUSES`` each time."""
+PAUSES = (1, 2, 4, 8)
 WARM = 8
 """Claims sent before: the functions are started by then."""
 SLOWEST = 5.0
@@ -57,18 +61,28 @@ class Claims:
         return self._told(202, "POST", "/v1/node-claims", {"name": name, "cluster": self.cluster, **wish})
 
     def _told(self, status: int, method: str, path: str, body: Any) -> dict[str, Any]:
-        answer = self.served.call(method, path, body)
+        answer = self._sent(method, path, body)
         if answer.status != status:
             raise AssertionError(f"{method} {path}: {answer.status} {answer.text}")
         found: dict[str, Any] = answer.body
         return found
+
+    def _sent(self, method: str, path: str, body: Any = None) -> Answer:
+        """As clients do: what was not answered in time is asked for again, a POST under the same key."""
+        key = {"Idempotency-Key": str(uuid.uuid4())} if method == "POST" else {}
+        for pause in PAUSES:
+            answer = self.served.call(method, path, body, headers=key)
+            if answer.status not in AGAIN and '"RequestInProgress"' not in answer.text:
+                return answer
+            time.sleep(pause)
+        return self.served.call(method, path, body, headers=key)
 
     def named(self, prefix: str) -> list[dict[str, Any]]:
         """All whose name begins so."""
         found: list[dict[str, Any]] = []
         token = ""
         while True:
-            page = self.served.call("GET", f"/v1/node-claims?page_size=200{token}").body
+            page = self._sent("GET", f"/v1/node-claims?page_size=200{token}").body
             found += [one for one in page["items"] if one["name"].startswith(prefix)]
             if not page["next_page_token"]:
                 return found
@@ -78,7 +92,7 @@ class Claims:
         """Delete those of that name, and wait until they are gone."""
 
         def delete(claim: Mapping[str, Any]) -> str:
-            answer = self.served.call("DELETE", f"/v1/node-claims/{claim['id']}")
+            answer = self._sent("DELETE", f"/v1/node-claims/{claim['id']}")
             if answer.status not in (202, 404):
                 raise AssertionError(answer.text)
             return str(claim["id"])
@@ -90,10 +104,10 @@ class Claims:
         self.served.wait("the claims' end", lambda: not self.named(prefix), 1800)
 
     def _is_gone(self, claim_id: str) -> bool:
-        return self.served.call("GET", f"/v1/node-claims/{claim_id}").status == 404
+        return self._sent("GET", f"/v1/node-claims/{claim_id}").status == 404
 
     def _is_available(self, claim_id: str) -> bool:
-        phase: str = self.served.call("GET", f"/v1/node-claims/{claim_id}").body["phase"]
+        phase: str = self._sent("GET", f"/v1/node-claims/{claim_id}").body["phase"]
         return phase == "Available"
 
     def sent(self, prefix: str, count: int, rate: float = 1000.0) -> dict[str, float]:

@@ -24,7 +24,7 @@ from moto.dynamodb.responses import DynamoHandler
 
 from local.corrections.indexed_items import candidates, indexing, looking_again
 
-PLAIN = frozenset({"GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"})
+PLAIN = frozenset({"GetItem", "PutItem", "Query", "Scan", "TransactWriteItems", "UpdateItem"})
 """Actions whose parameters and results are JSON already; no record of ours has a binary value."""
 LARGEST = 405_000
 """Bytes that an item may have, as moto counts them."""

@@ -14,6 +14,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from local.aws import ACME_ACCOUNT
+from stockyard.adapters.dynamodb import keys
+from stockyard.domain.records import Fact
+from stockyard.operations.observe_cluster import OBSERVED
 
 if TYPE_CHECKING:
     from local.serving import Served
@@ -139,12 +142,10 @@ def test_events_are_in_order_and_audit_names_the_deeds(served: Served, cluster: 
 
 def observed(served: Served, cluster: str) -> dict[str, Any] | None:
     """What the table keeps of the agent's last post."""
-    table = served.aws("dynamodb")
-    for page in table.get_paginator("scan").paginate(TableName=table.list_tables()["TableNames"][0]):
-        for item in page["Items"]:
-            if item["sk"]["S"].endswith(f"{cluster}/observed") and item["kind"] == {"S": "Fact"}:
-                return dict(json.loads(item["value"]["S"]))
-    return None
+    table, name = served.aws("dynamodb"), f"{cluster}/{OBSERVED}"
+    key = {"pk": {"S": keys.partition("acme", Fact, name)}, "sk": {"S": name}}
+    item = table.get_item(TableName=table.list_tables()["TableNames"][0], Key=key).get("Item")
+    return dict(json.loads(item["value"]["S"])) if item else None
 
 
 def agents(cluster: str) -> list[int]:
