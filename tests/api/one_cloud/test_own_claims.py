@@ -6,6 +6,8 @@ import pytest
 
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 TENANT = "acme"
+WAITS = {"requirements": [{"key": "team", "operator": "In", "values": ["nobody-s"]}]}
+"""No node type fits, so that a claim stays as it is when its cluster becomes ready meanwhile."""
 
 
 class Caller:
@@ -53,7 +55,7 @@ def client(clusters):
 @pytest.fixture(scope="module")
 def theirs(person, clusters):
     """Claims of the other cluster, and of none."""
-    made = person("POST", "node-claims", {"name": "theirs", "cluster": "two"})
+    made = person("POST", "node-claims", {"name": "theirs", "cluster": "two", **WAITS})
     assert made.status_code == 202, made.text
     manifest = {"apiVersion": "management.loft.sh/v1", "kind": "NodeClaim", "metadata": {"name": "nobodys"}}
     nobodys = person("POST", "apply", {**manifest, "spec": {"providerRef": "nobody"}})
@@ -69,7 +71,7 @@ def names(answer):
 def test_it_makes_sees_and_gives_back_claims_of_its_own_cluster(client, clusters, person, theirs):
     cluster = clusters["one"][0]
     for name, named in (("by-name", "one"), ("by-id", cluster["id"])):
-        made = client("POST", "node-claims", {"name": name, "cluster": named})
+        made = client("POST", "node-claims", {"name": name, "cluster": named, **WAITS})
         assert (made.status_code, made.json()["cluster_id"]) == (202, cluster["id"]), made.text
         assert made.json()["created_by"] == f"client:{cluster['client_id']}"
     assert client("GET", "node-claims/by-name").json()["name"] == "by-name"
@@ -84,7 +86,7 @@ def test_it_makes_sees_and_gives_back_claims_of_its_own_cluster(client, clusters
 
 
 def test_claims_that_a_person_makes_for_its_cluster_are_its_own_too(client, person):
-    assert person("POST", "node-claims", {"name": "given", "cluster": "one"}).status_code == 202
+    assert person("POST", "node-claims", {"name": "given", "cluster": "one", **WAITS}).status_code == 202
     assert names(client("GET", "node-claims")) == {"given"}
     assert client("DELETE", "node-claims/given").status_code == 202
 
@@ -113,7 +115,7 @@ def test_it_claims_nothing_for_another_cluster(client, clusters, which, query):
 
 
 def test_what_is_for_people_is_closed_to_it(client, person):
-    assert person("POST", "node-claims", {"name": "closed", "cluster": "one"}).status_code == 202
+    assert person("POST", "node-claims", {"name": "closed", "cluster": "one", **WAITS}).status_code == 202
     for method, path, body in (
         ("GET", "node-claims/closed/explanation", None),
         ("PATCH", "node-claims/closed", {}),
@@ -129,9 +131,9 @@ def test_what_is_for_people_is_closed_to_it(client, person):
 def test_an_idempotency_key_of_somebody_else_gives_it_no_answer_of_theirs_and_does_not_stop_it(
     client, clusters, person
 ):
-    body = {"cluster": "one", "name": "keyed"}
+    body = {"cluster": "one", "name": "keyed", **WAITS}
     assert person("POST", "node-claims", body, Idempotency_Key="same").status_code == 202
-    other = {"cluster": "two", "name": "other"}
+    other = {"cluster": "two", "name": "other", **WAITS}
     assert clusters["two"][1]("POST", "node-claims", other, Idempotency_Key="same").status_code == 202
     second = client("POST", "node-claims", body, Idempotency_Key="same")
     assert (second.status_code, second.json()["error_type"]) == (409, "InUse")
