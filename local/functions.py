@@ -19,8 +19,12 @@ from typing import IO
 
 from local.invocation import Invocation, failure
 from local.runtime_api import Request, RuntimeApi
+from local.workers import Busy, Closed, Workers
 
 INIT_SECONDS = 30.0
+PATIENCE = 120.0
+"""Seconds that an invocation waits for a worker: less than any state waits for its task, so that nothing is done for a
+caller that has given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,79 +115,48 @@ class Functions:
         self._folder = folder
         self._logs = logs
         self._base = dict(base)
-        self._definitions: dict[str, Definition] = {}
         self._files: dict[str, IO[bytes]] = {}
-        self._idle: dict[str, list[Worker]] = {}
-        self._busy: dict[str, set[Worker]] = {}
-        self._free = threading.Condition()
-        self._closed = False
+        self._workers: dict[str, Workers[Worker]] = {}
         self.stats = Stats()
 
     def define(self, definition: Definition) -> None:
         """Add a function. Nothing is started yet."""
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._definitions[definition.name] = definition
-        self._idle[definition.name] = []
-        self._busy[definition.name] = set()
-        self._files[definition.name] = (self._logs / f"{definition.name}.log").open("ab", buffering=0)
+        log = (self._logs / f"{definition.name}.log").open("ab", buffering=0)
+        self._files[definition.name] = log
+
+        def start() -> Worker:
+            return Worker(definition, self._environment(definition), log, self._folder)
+
+        self._workers[definition.name] = Workers(start, definition.concurrency, PATIENCE)
 
     def names(self) -> list[str]:
         """Names of all functions."""
-        return sorted(self._definitions)
+        return sorted(self._workers)
 
     def invoke(self, function: str, payload: bytes) -> Invocation:
-        """See ``Invoker``. Waits while all workers of the function are busy."""
-        definition = self._definitions[function]
-        worker = self._take(definition)
-        if worker is None:
+        """See ``Invoker``. Waits while all workers of the function are busy, and is refused as Lambda does it when that
+        takes long."""
+        workers = self._workers[function]
+        try:
+            worker = workers.take()
+        except Busy:
+            return failure("Lambda.TooManyRequestsException", "Rate Exceeded.")
+        except Closed:
             return failure("Runtime.ExitError", "the local cloud stops")
         cold, started = not worker.used, time.perf_counter()
         try:
             return worker.run(payload)
         finally:
             (self.stats.cold if cold else self.stats.warm).append(time.perf_counter() - started)
-            self._give_back(worker)
+            workers.give_back(worker)
 
     def close(self) -> None:
         """End every worker."""
-        with self._free:
-            self._closed = True
-            workers = [worker for pool in (*self._idle.values(), *self._busy.values()) for worker in pool]
-            self._idle = {name: [] for name in self._idle}
-            self._free.notify_all()
-        for worker in workers:
-            worker.kill()
+        for workers in self._workers.values():
+            workers.close()
         for file in self._files.values():
             file.close()
-
-    def _take(self, definition: Definition) -> Worker | None:
-        idle, busy = self._idle[definition.name], self._busy[definition.name]
-        with self._free:
-            while not self._closed:
-                while idle:
-                    worker = idle.pop()
-                    if worker.alive:
-                        busy.add(worker)
-                        return worker
-                    worker.kill()
-                if len(busy) < definition.concurrency:
-                    worker = Worker(
-                        definition, self._environment(definition), self._files[definition.name], self._folder
-                    )
-                    busy.add(worker)
-                    return worker
-                self._free.wait()
-        return None
-
-    def _give_back(self, worker: Worker) -> None:
-        name = worker.definition.name
-        with self._free:
-            self._busy[name].discard(worker)
-            if worker.alive and not self._closed:
-                self._idle[name].append(worker)
-            else:
-                worker.kill()
-            self._free.notify_all()
 
     def _environment(self, definition: Definition) -> dict[str, str]:
         """What Lambda sets, then what the template says. Nothing else of this process's environment gets in."""

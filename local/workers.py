@@ -1,0 +1,114 @@
+"""Who waits for a worker of a function, and for how long: in turn, and not for ever."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+
+class Mortal(Protocol):
+    """A worker: it may have died."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take another invocation."""
+        ...
+
+    def kill(self) -> None:
+        """End it."""
+        ...
+
+
+W = TypeVar("W", bound=Mortal)
+
+
+class Busy(Exception):
+    """No worker came free in time."""
+
+
+class Closed(Exception):
+    """There are no workers any more."""
+
+
+@dataclass(slots=True)
+class _Turn(Generic[W]):
+    came: threading.Event = field(default_factory=threading.Event)
+    worker: W | None = None
+
+
+class Workers(Generic[W]):
+    """At most ``most`` workers made by ``start``. A worker that comes free is handed to who waits longest.
+
+    Waking all who wait for every worker, or letting calls wait whose callers have given up long ago, would take more
+    time than the work as soon as some hundreds wait.
+    """
+
+    def __init__(self, start: Callable[[], W], most: int, patience: float) -> None:
+        self._start = start
+        self._most = most
+        self._patience = patience
+        self._idle: list[W] = []
+        self._busy: set[W] = set()
+        self._waiting: deque[_Turn[W]] = deque()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def take(self) -> W:
+        """A worker for one invocation; give it back. Raises ``Busy`` after ``patience`` seconds, and ``Closed``."""
+        with self._lock:
+            if self._closed:
+                raise Closed
+            worker = self._one()
+            if worker is not None:
+                return worker
+            turn = _Turn[W]()
+            self._waiting.append(turn)
+        came = turn.came.wait(self._patience)
+        with self._lock:
+            if turn.worker is not None:
+                return turn.worker
+            if came:
+                raise Closed
+            self._waiting.remove(turn)
+        raise Busy
+
+    def give_back(self, worker: W) -> None:
+        """The invocation is over; a worker that died is replaced when one is needed."""
+        with self._lock:
+            self._busy.discard(worker)
+            if self._closed or not worker.alive:
+                worker.kill()
+            else:
+                self._idle.append(worker)
+            if self._waiting and not self._closed and (found := self._one()) is not None:
+                turn = self._waiting.popleft()
+                turn.worker = found
+                turn.came.set()
+
+    def close(self) -> None:
+        """End every worker; who waits is told."""
+        with self._lock:
+            self._closed = True
+            workers = [*self._idle, *self._busy]
+            self._idle = []
+            for turn in self._waiting:
+                turn.came.set()
+            self._waiting.clear()
+        for worker in workers:
+            worker.kill()
+
+    def _one(self) -> W | None:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                self._busy.add(worker)
+                return worker
+            worker.kill()
+        if len(self._busy) >= self._most:
+            return None
+        worker = self._start()
+        self._busy.add(worker)
+        return worker
