@@ -116,12 +116,14 @@ class Functions:
         self._logs = logs
         self._base = dict(base)
         self._files: dict[str, IO[bytes]] = {}
+        self._definitions: dict[str, Definition] = {}
         self._workers: dict[str, Workers[Worker]] = {}
         self.stats = Stats()
 
     def define(self, definition: Definition) -> None:
         """Add a function. Nothing is started yet."""
         self._logs.mkdir(parents=True, exist_ok=True)
+        self._definitions[definition.name] = definition
         log = (self._logs / f"{definition.name}.log").open("ab", buffering=0)
         self._files[definition.name] = log
 
@@ -132,7 +134,11 @@ class Functions:
 
     def names(self) -> list[str]:
         """Names of all functions."""
-        return sorted(self._workers)
+        return sorted(self._definitions)
+
+    def definition(self, name: str) -> Definition:
+        """One function, as it was added. ``KeyError`` for an unknown one."""
+        return self._definitions[name]
 
     def invoke(self, function: str, payload: bytes) -> Invocation:
         """See ``Invoker``. Waits while all workers of the function are busy, and is refused as Lambda does it when that

@@ -184,7 +184,7 @@ def broken(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
                 name = f"{route.function}-{folder.name}" if fault else route.function
                 routes.append(replace(route, function=name, authorizer=chosen))
                 if name not in functions.names():
-                    real = functions._definitions[route.function]
+                    real = functions.definition(route.function)
                     module, _, handler = real.handler.rpartition(".")
                     (folder / f"{name.replace('-', '_')}.py").write_text(f"{fault}\nfrom {module} import {handler}\n")
                     path = f"{real.environment['PYTHONPATH']}:{folder}"
