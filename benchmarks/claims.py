@@ -1,4 +1,4 @@
-"""How fast the core decides: ``python -m benchmarks.claims --seed 1``.
+"""How fast the core decides: ``python benchmarks/claims.py --seed 1``.
 
 10,000 claims as JSON documents, most with a set of requirements of their own, against every EC2 type that has a
 price. Timed are the index and the decision: reading the claims' requirements and quantities, and choosing. Loading
@@ -18,9 +18,13 @@ import resource
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "layers" / "common" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
