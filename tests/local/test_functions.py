@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+import local.functions
 from local.functions import Definition, Functions
+
+DOCUMENTS = Path(__file__).parents[2] / "stacks" / "workflows"
 
 SAMPLE = """
 import os, time, threading
@@ -106,6 +109,30 @@ def test_as_many_workers_as_needed_run_at_once(functions: Functions, tmp_path: P
         event = {"folder": str(folder), "parties": 3}
         answers = [pool.submit(call, functions, "meets", event) for _ in range(3)]
         assert len({answer.result()[1] for answer in answers}) == 3
+
+
+def test_a_function_that_stays_busy_refuses_as_lambda_does(
+    functions: Functions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local.functions, "PATIENCE", 0.05)
+    functions.define(Definition("alone", "sample.meets", "arn", timeout=20, concurrency=1))
+    folder = tmp_path / "met"
+    folder.mkdir()
+    event = {"folder": str(folder), "parties": 2}
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(call, functions, "alone", event)
+        while not list(folder.iterdir()):
+            assert not first.done()
+        assert call(functions, "alone", event)[1]["errorType"] == "Lambda.TooManyRequestsException"
+        (folder / "the other").touch()
+        assert first.result()[0] is None
+
+
+def test_a_refusal_comes_before_any_task_gives_up() -> None:
+    documents = [json.loads(path.read_text()) for path in DOCUMENTS.glob("*.asl.json")]
+    limits = [state["TimeoutSeconds"] for one in documents for state in one["States"].values() if "Retry" in state]
+    assert len(documents) == 5
+    assert min(limits) > local.functions.PATIENCE
 
 
 def test_an_unknown_function_is_a_key_error(functions: Functions) -> None:
