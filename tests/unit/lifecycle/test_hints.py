@@ -22,5 +22,6 @@ def test_only_the_creation_of_a_cluster_is_resumed(kind: str) -> None:
 
 def test_a_claim_that_failed_is_made_anew() -> None:
     assert hint("PermissionDenied", "create_node") == (
-        "Update the account's role from GET /v1/cloud-accounts/{id}/template. Then delete the claim and make another."
+        "Update the account's role from GET /v1/cloud-accounts/{id}/template. "
+        "The claim does not try again: delete it and make another."
     )

@@ -76,6 +76,21 @@ def test_its_place_is_had_by_who_waits(nodes: Nodes) -> None:
     assert nodes.now(waits).phase == "Available"
 
 
+def test_those_that_are_there_all_the_same_do_not_hide_the_others(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lost_machines, "MOST", 2)
+    provider = nodes.provider("lab", {**SMALL, "maxCapacity": 5})
+    claims = sorted((_available(nodes, f"n{number}") for number in range(5)), key=lambda claim: claim.id)
+    _end_elsewhere(nodes, claims[4])
+    monkeypatch.setattr(nodes.services.sources["simulated"], "tagged", lambda *_: ())
+    for _ in range(5):
+        _sweep(nodes)
+        nodes.clock.advance(60)
+    assert [nodes.now(claim).phase for claim in claims] == ["Available"] * 4 + ["Failed"]
+    assert nodes.used(provider, "small") == 4
+
+
 def test_a_list_that_is_late_is_no_proof(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     nodes.provider("lab", SMALL)
     claim = _available(nodes)

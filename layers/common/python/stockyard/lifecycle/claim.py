@@ -26,8 +26,6 @@ from stockyard.lifecycle.drift import AS_LAUNCHED, AS_LAUNCHED_TEXT
 from stockyard.lifecycle.operation import phase_of, with_phase
 
 PENDING, AVAILABLE, FAILED = "Pending", "Available", "Failed"
-LOST = "MachineGone"
-"""Reason of a failed claim whose machine was ended by somebody else when its node was available."""
 DELETING = "Deleting"
 """What events call a claim on its way out; its phase stays what it was."""
 
@@ -296,22 +294,6 @@ def fail(
             Happening("Operation", "running", "failed", error.error_type, message),
         ),
     )
-
-
-def lose(claim: NodeClaim, now: str) -> tuple[NodeClaim, Happening]:
-    """The machine of an available node is gone, and nobody asked for that here. Its place is given back."""
-    text = (
-        f"Machine {claim.machine_id} was ended by somebody else. Deleting the claim removes what is left of its node."
-    )
-    placement = replace(claim.placement, counted=False) if claim.placement is not None else None
-    claim = _touch(claim, now, phase=FAILED, reason=LOST, message=text, placement=placement)
-    claim = _condition(claim, phases.PROVISIONED, "False", LOST, text, now)
-    return claim, Happening("NodeClaim", AVAILABLE, FAILED, LOST, text)
-
-
-def is_lost(claim: NodeClaim) -> bool:
-    """Whether the claim's node has no machine any more, so that nothing on it can be moved away."""
-    return claim.phase == FAILED and claim.reason == LOST
 
 
 def start_deletion(claim: NodeClaim, current: Operation | None, operation: Operation, now: str) -> ClaimChange:

@@ -12,8 +12,8 @@ HINTS: dict[str, str] = {
     "(POST /v1/cloud-accounts/{id}/verify).",
     "PermissionDenied": "Update the account's role from GET /v1/cloud-accounts/{id}/template.",
     "VendorQuotaExceeded": "Raise the quota in the cloud account, or remove what is no longer used.",
-    "InsufficientCapacity": "Choose another instance type, zone or subnet, or wait until there is capacity again.",
-    "VendorNotFound": "Something that was to be used is gone. Ask anew with other settings.",
+    "InsufficientCapacity": "There is none just now; another instance type, zone or subnet may have some.",
+    "VendorNotFound": "Something that it was told to use is gone. Bring it back, or ask anew with other settings.",
     "VendorRefused": "Read the cause, and correct the account or the service.",
     "PhaseTimedOut": _CONSOLE,
     "NodeCouldNotBeProvisioned": _CONSOLE,
@@ -26,9 +26,9 @@ HINTS: dict[str, str] = {
 }
 _UNKNOWN = "Read the cause; nobody foresaw it."
 _GOES_ON: dict[str, str] = {
-    CREATE_CLUSTER: "Then resume.",
-    CREATE_NODE: "Then delete the claim and make another.",
-    POWER_NODE: "Then ask again.",
+    CREATE_CLUSTER: "A resume goes on from the phase that failed.",
+    CREATE_NODE: "The claim does not try again: delete it and make another.",
+    POWER_NODE: "The switch can be asked for again.",
     DELETE_CLUSTER: "The deletion is tried again by itself.",
     DELETE_NODE: "The deletion is tried again by itself.",
 }

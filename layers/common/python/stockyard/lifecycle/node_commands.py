@@ -13,7 +13,8 @@ from typing import Any
 
 from stockyard.domain import ids, times
 from stockyard.domain.records import NodeClaim
-from stockyard.lifecycle.claim import PENDING, is_lost
+from stockyard.lifecycle.claim import PENDING
+from stockyard.lifecycle.loss import is_lost
 
 TOKEN, LABEL, DRAIN, DELETE = "bootstrap_token", "label", "drain", "delete_node"
 KINDS = (TOKEN, LABEL, DRAIN, DELETE)

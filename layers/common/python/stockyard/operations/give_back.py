@@ -11,6 +11,7 @@ from stockyard.domain.launch_groups import share
 from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider
 from stockyard.errors import Conflict
 from stockyard.lifecycle import claim as lifecycle
+from stockyard.lifecycle.loss import is_lost
 from stockyard.lifecycle.node_commands import DELETE, DRAIN, done_fact
 from stockyard.operations import launch_groups
 from stockyard.operations.claims import TRIES, WORKFLOW_ACTOR, ClaimFence, change_writes, load
@@ -51,7 +52,7 @@ def settle(services: Services, claim: NodeClaim) -> Outcome:
 def drain(services: Services, claim: NodeClaim, _: ClaimFence) -> Outcome:
     """Wait until the cluster's agent has emptied the node. A node that no agent has seen, whose cluster is on its way
     out too, or whose machine is gone, is not drained; one that takes too long is ended all the same."""
-    if lifecycle.is_lost(claim):
+    if is_lost(claim):
         return Outcome(True, "The machine is gone.")
     facts = facts_of(services, claim)
     if node_of(facts) is None or done_fact(claim, DRAIN) in facts or not _cluster_lives(services, claim):

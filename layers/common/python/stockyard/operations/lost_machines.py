@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
 from stockyard.lifecycle import claim as lifecycle
+from stockyard.lifecycle import loss
 from stockyard.lifecycle.node_phases import MACHINE_PHASE
 from stockyard.operations import give_back
 from stockyard.operations.claims import WORKFLOW_ACTOR, ClaimFence, claim_writes
@@ -20,7 +21,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Replace, Tagged
 
 MOST = 50
-"""Machines that one sweep asks for in one tenant; the next one goes on with the others."""
+"""Machines that one sweep asks for in one tenant; another one asks for the others."""
 
 
 @dataclass(slots=True)
@@ -55,14 +56,18 @@ def has_machine(claim: NodeClaim) -> bool:
     return claim.phase == lifecycle.AVAILABLE and not claim.deleting and not claim.power_wish
 
 
-def missing(claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider], shown: Shown) -> Sequence[NodeClaim]:
-    """The claims whose machine was not found; ``providers`` by id."""
+def missing(
+    claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider], shown: Shown, sweep: int
+) -> Sequence[NodeClaim]:
+    """The claims whose machine was not found, at most ``MOST``; ``providers`` by id. Of more, ``sweep`` (a number that
+    differs from one sweep to the next) says which: those that are there all the same must not hide the others."""
     found = []
     for claim in claims:
         provider = providers.get(claim.placement.provider_id) if claim.placement else None
         if provider is not None and shown.lacks(provider, claim.machine_id):
             found.append(claim)
-    return found[:MOST]
+    first = sweep * MOST % len(found) if len(found) > MOST else 0
+    return (found[first:] + found[:first])[:MOST]
 
 
 def note(services: Services, claim_id: str) -> bool:
@@ -74,7 +79,7 @@ def note(services: Services, claim_id: str) -> bool:
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
     if source.look(work).state not in ("absent", "gone"):
         return False
-    changed, what = lifecycle.lose(claim, services.now())
+    changed, what = loss.lose(claim, services.now())
     changed = replace(changed, sequence=changed.sequence + 1)
     told = claim_writes(services, WORKFLOW_ACTOR, changed, what)
     try:

@@ -182,7 +182,8 @@ class Reaper:
             for provider in providers.values():
                 what = f"{services.tenant} node provider {provider.id}"
                 tally.attempt(what, partial(self._provider, services, provider, shown, tally))
-            for claim in lost_machines.missing(nodes, providers, shown):
+            minute = times.epoch(self.clock.now()) // 60
+            for claim in lost_machines.missing(nodes, providers, shown, minute):
                 tally.attempt(claim.id, partial(self._lost, services, claim.id, tally))
             self._remove(services, "secrets", sweep_orphans.secret_suspects(services), tally)
 

@@ -1,0 +1,37 @@
+"""Nodes whose machine was ended by somebody else: what is said of their claims. Pure, as ``lifecycle.claim``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stockyard.domain.conditions import Condition, with_condition
+from stockyard.domain.records import NodeClaim
+from stockyard.lifecycle.change import Happening
+from stockyard.lifecycle.claim import AVAILABLE, FAILED
+from stockyard.lifecycle.node_phases import PROVISIONED
+
+LOST = "MachineGone"
+"""Reason of a failed claim whose machine was ended by somebody else when its node was available."""
+
+
+def lose(claim: NodeClaim, now: str) -> tuple[NodeClaim, Happening]:
+    """The machine of an available node is gone, and nobody asked for that here. Its place is given back."""
+    text = (
+        f"Machine {claim.machine_id} was ended by somebody else. Deleting the claim removes what is left of its node."
+    )
+    lost = replace(
+        claim,
+        phase=FAILED,
+        reason=LOST,
+        message=text,
+        placement=replace(claim.placement, counted=False) if claim.placement is not None else None,
+        conditions=with_condition(claim.conditions, Condition(PROVISIONED, "False", LOST, text, now)),
+        updated_at=now,
+        version=claim.version + 1,
+    )
+    return lost, Happening("NodeClaim", AVAILABLE, FAILED, LOST, text)
+
+
+def is_lost(claim: NodeClaim) -> bool:
+    """Whether the claim's node has no machine any more, so that nothing on it can be moved away."""
+    return claim.phase == FAILED and claim.reason == LOST
