@@ -23,6 +23,7 @@ from local.corrections.buses import Listener, heard_buses
 from local.corrections.capacity import counted_capacity
 from local.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.corrections.interfaces import interfaces_go_with_gateways
+from local.corrections.pricing import listed_prices
 from local.corrections.quick_clients import quick_clients
 from local.corrections.quick_server import quick_server
 from local.corrections.quick_tables import quick_tables
@@ -112,6 +113,7 @@ def running_aws(invoker: Invoker, listener: Listener, scale: float, plan: FaultP
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
+        stack.enter_context(listed_prices())
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()
         stack.callback(server.stop)

@@ -9,7 +9,6 @@ from stacks.permissions import BY_THE_PLATFORM
 
 UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
-NO_PRICING = "the local cloud has no Pricing API, so the run ends before it; the catalogue's own tests do it"
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
@@ -27,7 +26,6 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "Table dynamodb:DeleteItem"): SWEEP,
     ("reaper", "Table dynamodb:PutItem"): SWEEP,
     ("reaper", "Table dynamodb:UpdateItem"): SWEEP,
-    ("catalog", "Table dynamodb:PutItem"): NO_PRICING,
 }
 """(function, granted action that this run need not use) -> when it is used."""
 LEFT = "removes what the cluster's own controllers made; here no cluster really runs, the provider's tests do it"
