@@ -70,7 +70,7 @@ class Workers(Generic[W]):
         with self._lock:
             if turn.worker is not None:
                 return turn.worker
-            if came:
+            if came or self._closed:
                 raise Closed
             self._waiting.remove(turn)
         raise Busy

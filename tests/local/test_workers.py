@@ -105,3 +105,16 @@ def test_at_the_end_all_are_ended_and_who_waits_is_told() -> None:
     with pytest.raises(Closed):
         workers.take()
     workers.give_back(busy)
+
+
+def test_who_gives_up_in_the_moment_of_the_end_is_told_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = Workers(Hand, 1, WAIT)
+    workers.take()
+
+    def wait(_event: threading.Event, _seconds: float) -> bool:
+        workers.close()
+        return False
+
+    monkeypatch.setattr(threading.Event, "wait", wait)
+    with pytest.raises(Closed):
+        workers.take()
