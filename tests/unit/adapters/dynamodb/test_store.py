@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from stockyard import errors
 from stockyard.adapters.dynamodb import calls, codec
+from stockyard.adapters.dynamodb.requests import transact_item
 from stockyard.adapters.dynamodb.store import DynamoStore
 from stockyard.domain.records import Fact, Name
-from stockyard.ports import Add, Create, Put, Remove
+from stockyard.ports import Add, Check, Create, Put, Remove, Write
 
 TIME = "2026-01-31T12:00:00.000Z"
 NONE = {"Code": "None"}
@@ -96,6 +98,29 @@ def test_a_counter_that_rises_while_it_is_emptied_is_subtracted_from() -> None:
     make(client).commit(Add("clusters", -1))
     updates = [call["TransactItems"][0]["Update"]["UpdateExpression"] for call in client.calls]
     assert updates[0] == updates[2] != updates[1]
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+@pytest.mark.parametrize(
+    "write",
+    [
+        Create(Name("n", "clu_1")),
+        Put(Fact("f", "v", TIME)),
+        Remove(Name, "n"),
+        Check(Name, "n", {"owner": "clu_1"}),
+        Add("clusters", 1),
+        Add("clusters", 2, limit=1),
+        Add("clusters", 1, limit=5),
+        Add("clusters", -1),
+    ],
+    ids=str,
+)
+def test_no_write_has_a_placeholder_that_it_does_not_use(write: Write, emptied: bool) -> None:
+    """DynamoDB refuses it: "unused in expressions"."""
+    (member,) = transact_item("table", "acme", write, emptied).values()
+    said = " ".join(text for name, text in member.items() if name.endswith("Expression"))
+    given = {**member.get("ExpressionAttributeNames", {}), **member.get("ExpressionAttributeValues", {})}
+    assert {one for one in given if not re.search(rf"{one}\b", said)} == set()
 
 
 @pytest.mark.parametrize(

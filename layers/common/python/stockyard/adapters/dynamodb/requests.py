@@ -119,10 +119,10 @@ def _update(table: str, tenant: str, write: Add, emptied: bool) -> dict[str, Any
         adds.append(f"{value} {expression.value(codec.encode(write.by))}")
     conditions = []
     if write.by < 0:
-        enough = f"{value} >= {expression.value(codec.encode(-write.by))}"
-        absent = f"attribute_not_exists({value})"
-        need = expression.value(codec.encode(-write.by)) if emptied else ""
-        conditions = [f"({absent} OR {value} < {need})"] if emptied else [enough]
+        # Only what is said is collected: DynamoDB refuses a value that no expression names.
+        need = expression.value(codec.encode(-write.by))
+        enough, short = f"{value} >= {need}", f"(attribute_not_exists({value}) OR {value} < {need})"
+        conditions = [short if emptied else enough]
     elif write.limit is not None and write.by > 0:
         room = write.limit - write.by
         fits = f"{value} <= {expression.value(codec.encode(room))}"
