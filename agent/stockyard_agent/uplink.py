@@ -77,7 +77,8 @@ class Uplink:
             "User-Agent": "stockyard-agent/" + VERSION,
         }
         if len(body) > _GZIP_ABOVE:
-            headers["Content-Encoding"] = "gzip"
+            # By its type and not as an encoding: what carries the request must not take the bytes for text.
+            headers["Content-Type"] = "application/gzip"
             body = gzip.compress(body, mtime=0)
         return self._exchange(Outgoing("POST", self._url, headers, body))
 

@@ -79,8 +79,9 @@ class Platform:
         if self.refusals:
             status, more = self.refusals.pop(0)
             return status, {"title": "Refused", "detail": "not now"}, more
-        raw = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
-        assert (headers.get("content-encoding") == "gzip") is (len(raw) > 1024)
+        packed = headers["content-type"] == "application/gzip"
+        raw = gzip.decompress(body) if packed else body
+        assert packed is (len(raw) > 1024)
         self._take(json.loads(raw))
         return 200, {"commands": list(self.commands.values()), "interval_seconds": self.interval}, {}
 

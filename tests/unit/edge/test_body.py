@@ -73,13 +73,15 @@ def test_the_limit_is_of_bytes_also_inflated():
 # --- compressed bodies ------------------------------------------------------------------------------------------------
 
 GZIP = {"headers": {"content-encoding": "gzip"}}
+BY_TYPE = {"headers": {"content-type": "application/gzip"}}
 
 
-def test_a_compressed_body_is_counted_as_it_was_before():
+@pytest.mark.parametrize("event", [GZIP, BY_TYPE], ids=["encoding", "type"])
+def test_a_compressed_body_is_counted_as_it_was_before(event):
     small = gzip.compress(b"x" * 1000)
-    assert inflated(GZIP, small, 1000) == b"x" * 1000
+    assert inflated(event, small, 1000) == b"x" * 1000
     with pytest.raises(BodyTooLarge):
-        inflated(GZIP, small, 999)
+        inflated(event, small, 999)
     assert inflated({"headers": {}}, small, 1) == small
 
 
@@ -105,6 +107,11 @@ def test_only_large_routes_take_compressed_bodies():
     assert check_media_type(event, patch=False, gzip=True) == "application/json"
     with pytest.raises(UnsupportedMediaType):
         check_media_type(event, patch=False)
+    assert check_media_type(BY_TYPE, patch=False, gzip=True) == "application/gzip"
+    with pytest.raises(UnsupportedMediaType):
+        check_media_type(BY_TYPE, patch=False)
+    with pytest.raises(UnsupportedMediaType):
+        check_media_type({"headers": {**BY_TYPE["headers"], "content-encoding": "gzip"}}, patch=False, gzip=True)
     event["headers"]["content-encoding"] = "br"
     with pytest.raises(UnsupportedMediaType):
         check_media_type(event, patch=False, gzip=True)

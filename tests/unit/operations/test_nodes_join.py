@@ -82,7 +82,7 @@ class Yard:
         if path.endswith("/token"):
             return 200, {"access_token": "t", "expires_in": 300, "token_type": "Bearer"}, {}
         assert path == f"/v1/clusters/{RIG_CLUSTER}/observations"
-        raw = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
+        raw = gzip.decompress(body) if headers["content-type"] == "application/gzip" else body
         seen = read(Observation, json.loads(raw)).model_dump()
         cluster = self.nodes.services.store.get(Cluster, self.cluster.id)
         assert cluster is not None

@@ -19,6 +19,8 @@ MAX_DEPTH = 32
 _JSON = frozenset({"application/json"})
 _PATCH = frozenset({"application/json", "application/merge-patch+json"})
 YAML = "application/yaml"
+GZIP = "application/gzip"
+"""JSON that was compressed, said by the type: a gateway may take everything that is called JSON for text."""
 
 
 def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
@@ -40,20 +42,20 @@ def raw_body(event: Mapping[str, Any], limit: int = LIMIT) -> bytes:
 
 def check_media_type(event: Mapping[str, Any], *, patch: bool, yaml: bool = False, gzip: bool = False) -> str:
     """The type of the content. ``UnsupportedMediaType`` unless it is JSON (of a PATCH also a merge patch, with ``yaml``
-    also YAML) in UTF-8, not compressed (with ``gzip`` it may be so)."""
-    kind, *parameters = (part.strip().lower() for part in (header(event, "content-type") or "").split(";"))
-    allowed = _PATCH if patch else _JSON | {YAML} if yaml else _JSON
+    also YAML) in UTF-8, not compressed (with ``gzip`` it may be so, by its encoding or by its type)."""
+    kind, *parameters = _media_type(event)
+    allowed = _PATCH if patch else _JSON | {YAML} if yaml else _JSON | {GZIP} if gzip else _JSON
     charset = [value.strip('"') for name, _, value in (one.partition("=") for one in parameters) if name == "charset"]
     if kind not in allowed or any(value not in ("utf-8", "utf8") for value in charset):
         raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8.")
-    if _encoding(event) not in ("identity", *(["gzip"] if gzip else [])):
+    if _encoding(event) not in ("identity", *(["gzip"] if gzip and kind != GZIP else [])):
         raise UnsupportedMediaType("Send the body as it is, without a Content-Encoding.")
     return kind
 
 
 def inflated(event: Mapping[str, Any], raw: bytes, limit: int) -> bytes:
     """The body as it was before it was compressed. ``BodyTooLarge`` above ``limit`` bytes, however small it came."""
-    if _encoding(event) != "gzip":
+    if _encoding(event) != "gzip" and _media_type(event)[0] != GZIP:
         return raw
     stream = zlib.decompressobj(wbits=31)
     try:
@@ -65,6 +67,11 @@ def inflated(event: Mapping[str, Any], raw: bytes, limit: int) -> bytes:
     if not stream.eof or stream.unused_data:
         raise MalformedBody("The body is not one whole gzip stream.")
     return found
+
+
+def _media_type(event: Mapping[str, Any]) -> list[str]:
+    """The type of the content, then its parameters."""
+    return [part.strip().lower() for part in (header(event, "content-type") or "").split(";")]
 
 
 def _encoding(event: Mapping[str, Any]) -> str:

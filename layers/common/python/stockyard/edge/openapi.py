@@ -104,6 +104,8 @@ def _operation(route: Route, references: Mapping[type[BaseModel], dict[str, Any]
             content["application/merge-patch+json"] = content["application/json"]
         if route.yaml:
             content["application/yaml"] = content["application/json"]
+        if route.large:
+            content["application/gzip"] = {"schema": {"type": "string", "format": "binary"}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 
