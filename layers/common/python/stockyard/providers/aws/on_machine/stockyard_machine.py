@@ -128,6 +128,8 @@ def kubeadm(machine: dict[str, str], endpoint: str) -> list[dict[str, Any]]:
             "kubernetesVersion": "stable-" + machine["kubernetes_version"],
             "controlPlaneEndpoint": f"{host}:{port}",
             "networking": {"podSubnet": machine["pod_cidr"]},
+            # Of /16, 512 nodes with room for the 110 pods of each; the default is 256 of twice the size.
+            "controllerManager": {"extraArgs": [{"name": "node-cidr-mask-size", "value": "25"}]},
             "apiServer": {
                 "certSANs": [host],
                 "extraArgs": [{"name": name, "value": value} for name, value in flags.items()],
