@@ -27,7 +27,12 @@ from local.corrections.pricing import listed_prices
 from local.corrections.quick_clients import quick_clients
 from local.corrections.quick_server import quick_server
 from local.corrections.quick_tables import quick_tables
-from local.corrections.refusals import new_profiles_unusable, planned_refusals, scarce_capacity
+from local.corrections.refusals import (
+    gone_have_no_tags,
+    new_profiles_unusable,
+    planned_refusals,
+    scarce_capacity,
+)
 from local.corrections.roles import trusted_roles
 from local.corrections.tables import atomic_tables
 from local.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
@@ -109,6 +114,7 @@ def running_aws(invoker: Invoker, listener: Listener, scale: float, plan: FaultP
                 faults.throttled, faults.refused, lambda account: began.is_set() and account != OWN_ACCOUNT
             )
         )
+        stack.enter_context(gone_have_no_tags())
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))

@@ -40,6 +40,7 @@ from functions.reaper.handler import lambda_handler as reaper_handler
 from functions.relay.handler import lambda_handler as relay_handler
 from local import direct_table, inventory
 from local.corrections.compute import hidden_at_first, idempotent_calls
+from local.corrections.refusals import gone_have_no_tags
 from local.corrections.tables import atomic_tables
 from local.faults import Crash, Intercept, Tap, Tapped, tapped_clients
 from local.inprocess import OWN_ACCOUNT, REGION, Context, credentials
@@ -134,6 +135,7 @@ class CrashWorld:
         """Forget everything that was made, in every account and in our table."""
         self.close()
         self._life.enter_context(idempotent_calls())
+        self._life.enter_context(gone_have_no_tags())
         self._life.enter_context(hidden_at_first(self.hidden, self.seconds))
         ec2 = ec2_backends[TENANT_ACCOUNT][REGION]
         images = ec2.amis

@@ -1,7 +1,8 @@
-"""What AWS refuses for a while and moto never does: by capacity, by rate, by a plan, and because IAM is not ready."""
+"""What AWS refuses and moto never does: by capacity, rate or plan, because IAM is not ready, or a thing is gone."""
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import warnings
@@ -20,6 +21,16 @@ THROTTLED: Mapping[str, str] = {"ec2": "RequestLimitExceeded"}
 REFUSED: Mapping[str, str] = {"ec2": "UnauthorizedOperation"}
 """Service -> its own code where it is not the usual one."""
 ALIVE = frozenset({"pending", "running", "stopping", "stopped"})
+REMOVAL = re.compile(r"(Delete|Detach|Disassociate|Release|Terminate)[A-Z]")
+ROLE_KEYS = "ASIA"
+"""What the keys of a role begin with."""
+
+
+class UnauthorizedOperation(ServiceException):  # type: ignore[misc]
+    """No policy allows it."""
+
+    code = "UnauthorizedOperation"
+    message = "You are not authorized to perform this operation."
 
 
 class PlannedRefusal(ServiceException):  # type: ignore[misc]
@@ -91,7 +102,8 @@ def planned_refusals(
         if kind is None:
             return original(response)
         codes, usual = (THROTTLED, "Throttling") if kind == "throttled" else (REFUSED, "AccessDenied")
-        return _answer(response, codes.get(service, usual), 400 if kind == "throttled" else 403)
+        code = codes.get(service, usual)
+        return _answer(response, PlannedRefusal(code), 400 if kind == "throttled" else 403)
 
     if not any(throttled.values()) and not any(refused.values()):
         yield
@@ -100,10 +112,42 @@ def planned_refusals(
         yield
 
 
-def _answer(response: Any, code: str, status: int) -> Any:
+@contextmanager
+def gone_have_no_tags() -> Iterator[None]:
+    """A role that may remove only what carries its tags is refused what is gone: EC2 looks for the tags first.
+
+    The policies of the tenants' roles are such. moto says "not found", and ends an ended instance again.
+    """
+    original = BaseResponse.call_action
+
+    def call_action(response: Any) -> Any:
+        if response.service_name != "ec2" or not REMOVAL.match(response._get_action()):
+            return original(response)
+        if not response.get_access_key().startswith(ROLE_KEYS):
+            return original(response)
+        ended = response._get_action() == "TerminateInstances" and _ended(response)
+        answer = None if ended else original(response)
+        if answer is None or "NotFound</Code>" in str(answer[-1]):
+            return _answer(response, UnauthorizedOperation(), 403)
+        return answer
+
+    with patch.object(BaseResponse, "call_action", call_action):
+        yield
+
+
+def _ended(response: Any) -> bool:
+    asked = set(response._get_param("InstanceIds", []))
+    return any(
+        instance.id in asked and instance.state == "terminated"
+        for reservation in response.ec2_backend.reservations.values()
+        for instance in reservation.instances
+    )
+
+
+def _answer(response: Any, refusal: ServiceException, status: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the models of IAM and load balancing do not list codes of throttling
-        _, headers, body = response.serialized(ActionResult(PlannedRefusal(code)))
+        _, headers, body = response.serialized(ActionResult(refusal))
     headers["status"] = status
     return status, headers, body
 

@@ -19,6 +19,7 @@ from moto import mock_aws
 from moto.ec2.models import ec2_backends
 
 from local.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
+from local.corrections.refusals import gone_have_no_tags
 from local.faults import Errors, Tap, tapped_clients
 from local.memory import FixedClock
 from stockyard.domain.ids import client_id
@@ -148,6 +149,7 @@ class Cloud:
         self.backend.volumes.clear()
         self._life.close()
         self._life.enter_context(idempotent_calls())
+        self._life.enter_context(gone_have_no_tags())
         self._life.enter_context(instant_fleets(self.limits))
         self._life.enter_context(hidden_at_first(self._hidden, lambda: self.clock.now().timestamp()))
         self.clock, self.strikes, self.chance = clock, strikes, random.Random(seed)

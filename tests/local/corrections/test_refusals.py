@@ -11,7 +11,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.corrections.refusals import new_profiles_unusable, planned_refusals, scarce_capacity
+from local.corrections.refusals import (
+    gone_have_no_tags,
+    new_profiles_unusable,
+    planned_refusals,
+    scarce_capacity,
+)
 from local.inprocess import OWN_ACCOUNT, credentials
 
 IMAGE = "ami-12c6146b"
@@ -102,3 +107,25 @@ def test_moto_still_never_runs_out_and_knows_profiles_at_once(aws: None) -> None
     ec2, iam = client("ec2"), client("iam")
     iam.create_instance_profile(InstanceProfileName="node")
     assert len(run(ec2, "p5.48xlarge", 50, IamInstanceProfile={"Name": "node"})) == 50
+
+
+def test_a_role_is_refused_what_is_gone_and_a_person_told_so(aws: None) -> None:
+    role = f"arn:aws:iam::{OWN_ACCOUNT}:role/x"
+    keys = client("sts").assume_role(RoleArn=role, RoleSessionName="xx")["Credentials"]
+    mine = boto3.client(
+        "ec2",
+        config=ONCE,
+        aws_access_key_id=keys["AccessKeyId"],
+        aws_secret_access_key=keys["SecretAccessKey"],
+        aws_session_token=keys["SessionToken"],
+    )
+    person = client("ec2")
+    with gone_have_no_tags():
+        instance, vpc = run(mine)[0], mine.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        mine.terminate_instances(InstanceIds=[instance])
+        mine.delete_vpc(VpcId=vpc)
+        assert refusal(lambda: mine.terminate_instances(InstanceIds=[instance])) == ("UnauthorizedOperation", 403)
+        assert refusal(lambda: mine.delete_vpc(VpcId=vpc)) == ("UnauthorizedOperation", 403)
+        assert refusal(lambda: person.delete_vpc(VpcId=vpc))[0] == "InvalidVpcID.NotFound"
+        person.terminate_instances(InstanceIds=[instance])
+    assert refusal(lambda: mine.delete_vpc(VpcId=vpc))[0] == "InvalidVpcID.NotFound", "moto still needs it"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.errors import CredentialsRevoked, NotYetVisible, VendorRefused
+from local.corrections.refusals import gone_have_no_tags, planned_refusals
+from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorRefused
 
 
 def test_a_created_cluster_has_the_names_of_the_reference_and_nothing_is_left_after_deletion(yard: Any) -> None:
@@ -139,6 +140,31 @@ def test_a_line_that_is_only_intended_is_gone_only_after_the_cloud_must_have_sho
     assert outcome.remaining == ("vpc main",)
     yard.later(61)
     assert yard.provider.remove("network", yard.work("network")).done
+
+
+@pytest.mark.parametrize("seconds", [0, 120])
+def test_what_somebody_else_has_removed_is_gone_though_its_removal_is_refused(yard: Any, seconds: int) -> None:
+    """The rights of our role hang on tags, and EC2 knows none of what is gone."""
+    before = sorted(yard.living())
+    facts = yard.create()
+    ec2 = yard.tenant().client("ec2")
+    ec2.terminate_instances(InstanceIds=[facts["instance_id"]])
+    ec2.delete_nat_gateway(NatGatewayId=yard.ledger.find("nat_gateway", "main").vendor_id)
+    ec2.release_address(AllocationId=yard.ledger.find("address", "nat").vendor_id)
+    yard.later(seconds)
+    with gone_have_no_tags():
+        yard.delete()
+    assert sorted(yard.living()) == before
+    assert yard.ledger.lines() == []
+
+
+def test_a_refused_removal_of_what_is_there_is_told(yard: Any) -> None:
+    yard.ensure("network")
+    yard.later(120)
+    with planned_refusals({}, {"ec2:DeleteRouteTable": 1}), pytest.raises(PermissionDenied):
+        yard.remove("network")
+    yard.remove("network")
+    assert yard.living() == []
 
 
 def test_a_role_of_that_name_that_is_not_ours_is_neither_adopted_nor_deleted(yard: Any) -> None:

@@ -14,6 +14,7 @@ from stockyard.domain.records import Resource
 from stockyard.domain.times import from_text, to_text
 from stockyard.errors import (
     NotYetVisible,
+    PermissionDenied,
     VendorConflict,
     VendorError,
     VendorRefused,
@@ -189,7 +190,7 @@ class Maker:
         if line.state == "made":
             ids.add(line.vendor_id)
         for vendor_id in sorted(ids):
-            waiting = self._deleted(kind, vendor_id)
+            waiting = self._deleted(kind, vendor_id, self.recent(line.made_at or line.intended_at))
             if waiting:
                 return waiting
         if line.state != "made" and not ids and self.recent(line.intended_at):
@@ -199,13 +200,20 @@ class Maker:
         self.ledger.gone(line)
         return ""
 
-    def _deleted(self, kind: Kind, vendor_id: str) -> str:
-        if kind.state(self.calls, vendor_id) is not State.LEAVING:
+    def _deleted(self, kind: Kind, vendor_id: str, recent: bool) -> str:
+        state = kind.state(self.calls, vendor_id)
+        if state is State.ABSENT and not recent:
+            return ""
+        if state is not State.LEAVING:
             try:
                 # Also when it is not shown: what was just made may be hidden, and deleting an absent thing is fine.
                 kind.delete(self.calls, vendor_id)
             except VendorConflict as error:
                 return f"{kind.name} {vendor_id}: {error.detail}"
+            except PermissionDenied:
+                # Our right hangs on the thing's tags, and AWS knows none of what is gone, or so new that it is hidden.
+                if kind.state(self.calls, vendor_id) is not State.ABSENT:
+                    raise
         state = kind.state(self.calls, vendor_id)
         return "" if state is State.ABSENT else f"{kind.name} {vendor_id} is being deleted"
 
