@@ -152,7 +152,9 @@ def test_a_further_range_of_the_vpc_counts_like_the_first(vpc: Vpc, yard: Any) -
     group = yard.ledger.find("security_group", "control-plane").vendor_id
     rules = vpc.ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
     ranges = {r["CidrIp"] for rule in rules for r in rule["IpRanges"]}
-    assert ranges == {"203.0.113.0/24", "172.20.0.0/16", "172.21.0.0/16"}
+    (gateway,) = vpc.ec2.describe_nat_gateways(NatGatewayIds=[vpc.nat])["NatGateways"]
+    own = f"{gateway['NatGatewayAddresses'][0]['PublicIp']}/32"
+    assert ranges == {"203.0.113.0/24", "172.20.0.0/16", "172.21.0.0/16", own}, "nodes come in through their gateway"
     vpc.ec2.associate_vpc_cidr_block(VpcId=vpc.id, CidrBlock="10.244.0.0/20")
     assert isinstance(vpc.choose(vpc_id=vpc.id), Finding)
 

@@ -87,6 +87,16 @@ def of(builder: Builder) -> Network:
     return Network(made("vpc", "main"), (CIDR,), made("subnet", place), balanced, public=True, nat=nat)
 
 
+def gateway_addresses(builder: Builder, net: Network) -> tuple[str, ...]:
+    """The public addresses from which nodes come to the API: of our NAT gateway, or of those of a given VPC."""
+    if net.nat or not net.public:
+        return (net.nat,) if net.nat else ()
+    working = [{"Name": "vpc-id", "Values": [net.vpc_id]}, {"Name": "state", "Values": ["pending", "available"]}]
+    found = builder.calls.pages("ec2", "describe_nat_gateways", "NatGateways", Filters=working)
+    addresses = (one.get("PublicIp") for gateway in found for one in gateway.get("NatGatewayAddresses", ()))
+    return tuple(sorted(str(address) for address in addresses if address))
+
+
 def _given(builder: Builder) -> given.Given:
     ledger = builder.work.ledger
     line = ledger.find(GIVEN_NETWORK.name, "main")

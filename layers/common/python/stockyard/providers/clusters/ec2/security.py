@@ -26,11 +26,12 @@ def ensure(builder: Builder) -> Outcome:
 
 
 def control_plane_rules(builder: Builder, net: network.Network) -> list[dict[str, Any]]:
-    """The API port for the CIDR list, the VPC and our own NAT address; SSH only for ``ssh_cidrs``."""
+    """The API port for the CIDR list, the VPC and its NAT gateways; SSH only for ``ssh_cidrs``."""
     settings = builder.work.cluster.settings
+    api = list(settings.get("api_cidrs") or [EVERYWHERE])
     # The load balancer keeps the caller's address, so the list holds here; nodes come back in through their NAT.
-    api = [*(settings.get("api_cidrs") or [EVERYWHERE]), *net.cidrs, *([f"{net.nat}/32"] if net.nat else [])]
-    rules = [_rule(API_PORT, api)]
+    gateways = () if EVERYWHERE in api and not net.nat else network.gateway_addresses(builder, net)
+    rules = [_rule(API_PORT, [*api, *net.cidrs, *(f"{address}/32" for address in gateways)])]
     if settings.get("ssh_cidrs"):
         rules.append(_rule(22, list(settings["ssh_cidrs"])))
     return rules
