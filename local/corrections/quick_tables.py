@@ -5,6 +5,7 @@ What is answered stays the same; a test compares the two.
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import threading
@@ -168,6 +169,8 @@ def _written_out(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
 def _attribute(value: Any) -> Any:
     if isinstance(value, DynamoType):
         return value.to_json()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     raise TypeError(f"DynamoDB does not answer a {type(value).__name__}")
 
 

@@ -190,3 +190,18 @@ def test_a_reader_cannot_change_what_is_stored() -> None:
         found = client.get_item(TableName=TABLE, Key=key("a", "k"))["Item"]
         found["nested"]["L"].clear()
         assert client.get_item(TableName=TABLE, Key=key("a", "k"))["Item"] == item("a", "k")
+
+
+@pytest.mark.parametrize("quick", [False, True], ids=["plain", "quick"])
+def test_bytes_come_back_as_they_went(quick: bool) -> None:
+    """The catalogue keeps its sheets packed."""
+    packed = {"B": bytes(range(256))}
+    with table(quick, served=True) as client:
+        client.put_item(TableName=TABLE, Item=item("p", "alone", data=packed))
+        member = {"Put": {"TableName": TABLE, "Item": item("p", "together", data=packed)}}
+        client.transact_write_items(TransactItems=[member])
+        asked = {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": {":p": {"S": "p"}}}
+        found = client.query(TableName=TABLE, **asked)["Items"]
+        found.extend(client.scan(TableName=TABLE)["Items"])
+        found.extend(client.get_item(TableName=TABLE, Key=key("p", name))["Item"] for name in ("alone", "together"))
+        assert [one["data"] for one in found] == [packed] * 6
