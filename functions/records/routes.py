@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 from stockyard import wiring
 from stockyard.domain import ids
@@ -16,6 +17,7 @@ from stockyard.errors import InvalidInput, NotFound, PreconditionFailed
 from stockyard.lifecycle.operation import progress
 from stockyard.operations import quotas
 from stockyard.operations.list_prices import list_prices
+from stockyard.ports import Page
 
 door = Door(
     "records",
@@ -23,7 +25,15 @@ door = Door(
     page_key=wiring.page_key,
 )
 
-FOLLOW = Query("after", "Only what is newer than this id: follow a list without page tokens.")
+R = TypeVar("R", Operation, Event, AuditRecord)
+SETTLED = timedelta(seconds=5)
+"""Ids are made a little before what they name is stored: only then is the order of a list final, so that who follows
+it by the last id misses nothing. Longer than the longest write with its repetitions."""
+FOLLOW = Query(
+    "after",
+    "Only what is newer than this id: follow a list without page tokens. What is younger than five seconds is told"
+    " by the next call, so that nothing is missed; begin with an id of zeros.",
+)
 SUBJECT = Query("subject", "Only what is about this resource.")
 
 
@@ -59,7 +69,8 @@ def operations(request: Request) -> Answer:
     """In order of time."""
     store = wiring.store(request.caller.tenant)
     page = store.list(Operation, after=_after(request, ids.OPERATION), limit=request.page.size, where=_where(request))
-    return Answer.listing([operation_view(o, progress(o)) for o in page.items], page.next_id)
+    found, more = _settled(request, ids.OPERATION, page)
+    return Answer.listing([operation_view(o, progress(o)) for o in found], more)
 
 
 @door.route(
@@ -78,7 +89,8 @@ def events(request: Request) -> Answer:
     tenant = request.caller.tenant
     store = wiring.store(tenant)
     page = store.list(Event, after=_after(request, ids.EVENT), limit=request.page.size, where=_where(request))
-    return Answer.listing([event_view(e, tenant) for e in page.items], page.next_id)
+    found, more = _settled(request, ids.EVENT, page)
+    return Answer.listing([event_view(e, tenant) for e in found], more)
 
 
 @door.route(
@@ -96,7 +108,8 @@ def audit(request: Request) -> Answer:
     """Who did what, in order of time."""
     store = wiring.store(request.caller.tenant)
     page = store.list(AuditRecord, after=_after(request, ids.AUDIT), limit=request.page.size, where=_where(request))
-    return Answer.listing([audit_view(record) for record in page.items], page.next_id)
+    found, more = _settled(request, ids.AUDIT, page)
+    return Answer.listing([audit_view(record) for record in found], more)
 
 
 def _after(request: Request, prefix: str) -> str | None:
@@ -108,6 +121,15 @@ def _after(request: Request, prefix: str) -> str | None:
     after = request.page.after or given
     subject = str(request.query.get("subject") or "")
     return max(after or "", ids.moment(prefix, subject)) if ids.is_id(subject) else after
+
+
+def _settled(request: Request, prefix: str, page: Page[R]) -> tuple[Sequence[R], str | None]:
+    """What a page shows, and where the list goes on: for who follows it, nothing that others may still come before."""
+    if request.query.get("after") is None:
+        return page.items, page.next_id
+    end = ids.before(prefix, wiring.clock().now() - SETTLED)
+    found = [item for item in page.items if item.id < end]
+    return found, page.next_id if len(found) == len(page.items) else None
 
 
 def _where(request: Request) -> dict[str, str] | None:

@@ -195,7 +195,7 @@ def _last_event(served: Served) -> str:
 
 def _events_after(served: Served, after: str) -> list[tuple[str, str]]:
     """(subject, reason) of every event that is newer."""
-    return [(subject, reason) for _, subject, reason in _events(served, f"&after={after}")]
+    return [(subject, reason) for event_id, subject, reason in _events(served, "") if event_id > after]
 
 
 def _events(served: Served, query: str) -> Iterator[tuple[str, str, str]]:

@@ -55,6 +55,11 @@ def moment(prefix: str, other: str) -> str:
     return f"{prefix}_{_letters(max(0, milliseconds - _SKEW), 10)}"
 
 
+def before(prefix: str, moment: datetime) -> str:
+    """What sorts after every identifier of ``prefix`` that is older than ``moment``, and before all others."""
+    return f"{prefix}_{_letters(int(moment.timestamp() * 1000), 10)}"
+
+
 def is_id(text: str) -> bool:
     """Whether ``text`` has the form of an identifier. A name never does: it has no underscore."""
     return _ID.match(text) is not None

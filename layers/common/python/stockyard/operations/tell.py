@@ -16,8 +16,10 @@ from stockyard.ports import Create, Replace, Write
 def tell(services: Services, actor: str, subject: str, version: int, sequence: int, what: Happening) -> list[Write]:
     """The event record of what happened and the outbox item that publishes it. ``version`` is the subject's."""
     now = services.now()
+    # Events of one moment are listed by their ids: those of one subject in the order of their sequence.
+    order = sequence.to_bytes(4, "big") + services.clock.randomness(6)
     event = Event(
-        services.new_id(ids.EVENT),
+        ids.make(ids.EVENT, services.clock.now(), order),
         what.about,
         subject,
         sequence,
