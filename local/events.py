@@ -23,13 +23,15 @@ Send = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class StreamMapping:
-    """An event source mapping on a table's stream. ``window`` in seconds; ``retries`` -1 means for ever."""
+    """An event source mapping on a table's stream. ``window`` and ``age`` in seconds; -1 means for ever, as for
+    ``retries``."""
 
     source: str
     function: str
     batch: int = 100
     window: float = 0.0
     retries: int = -1
+    age: float = -1.0
     bisect: bool = False
     partial: bool = False
     filters: tuple[str, ...] = ()
@@ -45,6 +47,7 @@ class StreamMapping:
             batch=int(given.get("BatchSize", 100)),
             window=float(given.get("MaximumBatchingWindowInSeconds", 0)),
             retries=int(given.get("MaximumRetryAttempts", -1)),
+            age=float(given.get("MaximumRecordAgeInSeconds", -1)),
             bisect=bool(given.get("BisectBatchOnFunctionError")),
             partial="ReportBatchItemFailures" in given.get("FunctionResponseTypes", ()),
             filters=tuple(item["Pattern"] for item in given.get("FilterCriteria", {}).get("Filters", ())),
@@ -122,19 +125,21 @@ class StreamReader:
         return True
 
     def _deliver(self, records: list[dict[str, Any]]) -> None:
-        attempts = 0
+        attempts, waited = 0, 0.0
         while records and not self._stop.is_set():
             answer = self._invoker.invoke(self._mapping.function, json.dumps({"Records": records}).encode())
             first = self._first_failure(answer, records)
             if first is None:
                 return
             if first > 0:
-                records, attempts = records[first:], 0
+                records, attempts, waited = records[first:], 0, 0.0
             attempts += 1
-            if 0 <= self._mapping.retries < attempts:
+            if 0 <= self._mapping.retries < attempts or 0 <= self._mapping.age <= waited:
                 self._give_up(records, attempts)
                 return
-            self._stop.wait(min(60, 2**attempts / 2) * self._scale)
+            pause = min(60.0, 2.0 ** min(attempts, 10) / 2)
+            self._stop.wait(pause * self._scale)
+            waited += pause
             if self._mapping.bisect and len(records) > 1:
                 half = len(records) // 2
                 self._deliver(records[:half])

@@ -19,8 +19,8 @@ RUNNERS = {
 }
 """Workflow -> the function that does its phases."""
 
-SWEEP_STOPPED = "SweepStopped"
-"""What the reaper logs when it stops, and the metric that is made of it."""
+SWEEP_STOPPED, OUTBOX_REFUSED = "SweepStopped", "OutboxRefused"
+"""What the reaper logs when it stops and the relay when something is refused, and the metrics that are made of it."""
 
 TABLE_OUTPUT = "TableName"
 """Output of the data stack."""

@@ -182,9 +182,10 @@ class Permissions:
         )
 
     def _relay(self) -> tuple[Statement, ...]:
+        # What is sent is removed; what is not taken is written anew with a later moment.
         workflows = tuple(self._workflow(name) for name in RUNNERS)
         return (
-            self._table("due", actions=("dynamodb:Query", "dynamodb:DeleteItem")),
+            self._table("due", actions=("dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem")),
             *self._reads_stream(),
             Statement("Start", ("states:StartExecution",), workflows),
             self._publish(),

@@ -3,11 +3,15 @@ whose provider was changed are compared with it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger
 
 from stockyard import wiring
+from stockyard.errors import Conflict, StockyardError
+
+if TYPE_CHECKING:
+    from stockyard.operations.wake_scheduler import Scheduler
 
 logger = Logger()
 
@@ -17,16 +21,28 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     was given back, a provider, the allowed node types, a cluster that is ready. Anything else is the schedule.
 
     Records may come twice, late and in any order: a claim is written only at the version that was read. What fails
-    is tried again as a whole by the stream, and once a minute while the claim waits.
+    for now is tried again as a whole by the stream; what fails for good only once a minute while the claim waits, so
+    that one tenant's trouble does not hold up the stream for the others.
     """
     scheduler = wiring.scheduler()
     records = event.get("Records")
     if records is None:
         report = dict(scheduler.overdue(wiring.clock().now()))
     else:
-        changes = wiring.changes_of(records)
-        report = dict(scheduler.woken(wiring.claims_of(records), wiring.clock().now(), changes.roomier))
-        if changes.providers:
-            report["compared"] = scheduler.compare(changes.providers)
+        try:
+            report = _woken(scheduler, records)
+        except StockyardError as error:
+            if error.retryable or isinstance(error, Conflict):
+                raise
+            logger.warning("left to the schedule", extra={"error": error.error_type})
+            return {}
     logger.info("scheduled", extra=report)
+    return report
+
+
+def _woken(scheduler: Scheduler, records: list[dict[str, Any]]) -> dict[str, int]:
+    changes = wiring.changes_of(records)
+    report = dict(scheduler.woken(wiring.claims_of(records), wiring.clock().now(), changes.roomier))
+    if changes.providers:
+        report["compared"] = scheduler.compare(changes.providers)
     return report

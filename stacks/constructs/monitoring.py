@@ -16,7 +16,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.config import StageConfig
-from stacks.names import DELETE, DELETE_NODE, SWEEP_STOPPED, Names
+from stacks.names import DELETE, DELETE_NODE, OUTBOX_REFUSED, SWEEP_STOPPED, Names
 
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 _BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
@@ -48,7 +48,7 @@ class Monitoring(Construct):
             self._alarm(f"{name}-failures", waiting, 0, f"{name}: the failure queue holds work that nobody did")
         self._alarm(
             "sweep-stopped",
-            self._sweep_stopped(functions["reaper"].log_group),
+            self._lines(SWEEP_STOPPED, functions["reaper"].log_group),
             0,
             "The sweep would remove more than it is allowed to, and stopped; a person must look",
         )
@@ -65,6 +65,12 @@ class Monitoring(Construct):
             functions["relay"].metric("IteratorAge", period=_FIVE, statistic="Maximum"),
             300_000,
             "The relay is more than five minutes behind the table's stream",
+        )
+        self._alarm(
+            "outbox-refused",
+            self._lines(OUTBOX_REFUSED, functions["relay"].log_group),
+            0,
+            "Items of the outbox are refused for good; they are tried again with growing pauses",
         )
         self._alarm(
             "delete-failed",
@@ -105,14 +111,15 @@ class Monitoring(Construct):
         if self._action is not None:
             alarm.add_alarm_action(self._action)
 
-    def _sweep_stopped(self, group: logs.ILogGroup) -> cloudwatch.Metric:
+    def _lines(self, message: str, group: logs.ILogGroup) -> cloudwatch.Metric:
+        """How many lines of the log are this message."""
         counted = logs.MetricFilter(
             self,
-            "SweepStoppedLines",
+            f"{message}Lines",
             log_group=group,
-            filter_pattern=logs.FilterPattern.string_value("$.message", "=", SWEEP_STOPPED),
+            filter_pattern=logs.FilterPattern.string_value("$.message", "=", message),
             metric_namespace=self._names.metrics,
-            metric_name=SWEEP_STOPPED,
+            metric_name=message,
             metric_value="1",
         )
         return counted.metric(period=_FIVE, statistic="Sum")

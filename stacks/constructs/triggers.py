@@ -55,7 +55,7 @@ class Triggers(Construct):
             lambda_.FilterRule.begins_with,
         )
         outbox = {"eventName": equal("INSERT"), "dynamodb": {"NewImage": {"kind": {"S": equal("Outbox")}}}}
-        self._read(table, "relay", [outbox], batch=25, by_item=True)
+        self._read(table, "relay", [outbox], batch=25, by_item=True, age=Duration.hours(1))
         # Claims that wait, and what makes room for them; see wiring.changes_of.
         wakes: list[dict[str, Any]] = [
             {"kind": {"S": equal("NodeClaim")}, "due_at": {"S": exists}},
@@ -65,8 +65,9 @@ class Triggers(Construct):
             {"kind": {"S": equal("Fact")}, "sk": {"S": equal(ALLOWED_TYPES)}},
         ]
         patterns = [{"dynamodb": {"NewImage": image}} for image in wakes]
-        # Many claims are placed at once: they are read together, and wait up to a second for each other.
-        self._read(table, "scheduler", patterns, batch=1000, window=Duration.seconds(1))
+        # Many claims are placed at once: they are read together, and wait up to a second for each other. The schedule
+        # looks at all that wait, so what fails need not hold up the others for long.
+        self._read(table, "scheduler", patterns, batch=1000, window=Duration.seconds(1), age=Duration.minutes(10))
 
     def _read(
         self,
@@ -75,10 +76,12 @@ class Triggers(Construct):
         patterns: Sequence[Mapping[str, Any]],
         *,
         batch: int,
+        age: Duration,
         by_item: bool = False,
         window: Duration | None = None,
     ) -> None:
-        """One of the stream's two readers. What fails longer stands in the index of due items, read each minute."""
+        """One of the stream's two readers. What fails is tried again until it is of this age: a count is used up within
+        seconds, an outage takes minutes. What fails longer stands in the index of due items, read each minute."""
         self._functions[name].add_event_source(
             sources.DynamoEventSource(
                 table,
@@ -87,8 +90,8 @@ class Triggers(Construct):
                 max_batching_window=window,
                 bisect_batch_on_error=True,
                 report_batch_item_failures=by_item,
-                retry_attempts=3,
-                max_record_age=Duration.hours(1),
+                retry_attempts=-1,
+                max_record_age=age,
                 on_failure=sources.SqsDlq(self._failures[name]),
                 filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in patterns],
             )

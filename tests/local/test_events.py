@@ -81,6 +81,15 @@ def test_a_batch_that_always_fails_ends_on_the_failure_queue_and_the_stream_goes
     assert [(queue, body["DDBStreamBatchInfo"]["startSequenceNumber"]) for queue, body in sent] == [("queue", "1")]
 
 
+def test_what_fails_for_too_long_ends_on_the_failure_queue_however_often_it_may_be_tried() -> None:
+    def script(numbers: list[str]) -> Invocation:
+        return failure("Crash", "x") if "1" in numbers else fine(numbers)
+
+    calls, sent = run([record(1), record(2)], script, batch=1, age=60.0, failures="queue")
+    assert calls == [["1"]] * 7 + [["2"]]
+    assert len(sent) == 1
+
+
 def test_bisecting_isolates_the_bad_record() -> None:
     def script(numbers: list[str]) -> Invocation:
         return failure("Crash", "x") if "3" in numbers else fine(numbers)

@@ -92,6 +92,7 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ("machines", "states:SendTaskSuccess", PROVISION),
         ("relay", "states:StartExecution", PROVISION),
         ("relay", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
+        ("relay", "dynamodb:PutItem", TABLE),
         ("relay", "dynamodb:ListStreams", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/stream/2026"),
         ("reaper", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/everything"),
         ("cluster_phases", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from functions.relay.handler import OUTBOX_REFUSED
 from local.patterns import any_filter
 from stacks.constructs.layers import BESIDE
 from stacks.functions import FUNCTIONS, OPEN_ROUTES, ROUTES
@@ -188,6 +189,14 @@ def test_the_relay_reads_only_new_outbox_items(assembly: Any) -> None:
     assert "OnFailure" in properties["DestinationConfig"]
 
 
+@pytest.mark.parametrize(("name", "seconds"), [("relay", 3600), ("scheduler", 600)])
+def test_the_stream_is_read_again_until_records_are_too_old(assembly: Any, name: str, seconds: int) -> None:
+    properties = _reader(assembly, name)
+    assert properties["MaximumRetryAttempts"] == -1, "for as long as the record's age allows"
+    assert properties["MaximumRecordAgeInSeconds"] == seconds
+    assert properties["BisectBatchOnFunctionError"] is True
+
+
 def test_schedules_and_the_rule_of_requests(assembly: Any) -> None:
     rules = {}
     for one in assembly.of_type("AWS::Events::Rule").values():
@@ -238,17 +247,24 @@ def test_a_phase_ends_before_its_task_does(assembly: Any) -> None:
                 assert state["TimeoutSeconds"] > limit, f"{path.name}: {name}"
 
 
-def test_alarms_watch_the_sweep(assembly: Any) -> None:
+def test_alarms_watch_the_sweep_and_the_outbox(assembly: Any) -> None:
     alarms = {
         one["Properties"]["AlarmName"]: one["Properties"] for one in assembly.of_type("AWS::CloudWatch::Alarm").values()
     }
-    (lines,) = assembly.of_type("AWS::Logs::MetricFilter").values()
-    stopped = alarms["stockyard-dev-sweep-stopped"]
-    (transformation,) = lines["Properties"]["MetricTransformations"]
-    assert lines["Properties"]["FilterPattern"] == '{ $.message = "SweepStopped" }'
-    assert (stopped["Namespace"], stopped["MetricName"]) == ("Stockyard/dev", "SweepStopped")
-    assert transformation["MetricNamespace"] == stopped["Namespace"]
-    assert transformation["MetricName"] == stopped["MetricName"]
+    found = assembly.of_type("AWS::Logs::MetricFilter").values()
+    assert len(found) == 2
+    for name, message, function in (
+        ("sweep-stopped", "SweepStopped", "reaper"),
+        ("outbox-refused", OUTBOX_REFUSED, "relay"),
+    ):
+        alarm = alarms[f"stockyard-dev-{name}"]
+        wanted = f'{{ $.message = "{message}" }}'
+        (lines,) = (one["Properties"] for one in found if one["Properties"]["FilterPattern"] == wanted)
+        (transformation,) = lines["MetricTransformations"]
+        assert _ref(lines["LogGroupName"]) == _ref(assembly.function(function)[1]["LoggingConfig"]["LogGroup"])
+        assert (alarm["Namespace"], alarm["MetricName"]) == ("Stockyard/dev", message)
+        assert transformation["MetricNamespace"] == alarm["Namespace"]
+        assert transformation["MetricName"] == alarm["MetricName"]
     missing = alarms["stockyard-dev-sweep-missing"]
     assert (missing["MetricName"], missing["TreatMissingData"]) == ("Invocations", "breaching")
     assert _ref(missing["Dimensions"][0]["Value"]) == assembly.function("reaper")[0]

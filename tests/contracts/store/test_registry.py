@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from local.memory_store import MemoryRegistry, MemoryStore
 from stockyard import errors
+from stockyard.adapters.dynamodb.keys import due_partition, due_partitions
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.adapters.dynamodb.store import DynamoStore
 from stockyard.domain.records import (
@@ -81,6 +83,32 @@ def test_due_outbox_items_of_all_tenants_the_oldest_first(registry: MemoryRegist
     registry.store("globex").commit(Remove(Outbox, "out_3"))
     assert in_order(registry.due(Outbox, NOW)) == [("acme", "out_1")]
     assert registry.due(Outbox, NOW)[0][1].payload == {"a": 1}
+
+
+def test_outbox_items_stand_in_many_partitions_and_are_found_in_all(
+    registry: MemoryRegistry | DynamoRegistry,
+) -> None:
+    made = [Outbox(f"out_{number:02}", "event", {}, f"2026-01-31T11:00:{number:02}.000Z") for number in range(40)]
+    registry.store("acme").commit(*map(Create, made))
+    assert {due_partition(item) for item in made} == set(due_partitions(Outbox))
+    assert len(due_partitions(Outbox)) == 8
+    assert [item.id for _, item in registry.due(Outbox, NOW)] == [item.id for item in made]
+    assert [item.id for _, item in registry.due(Outbox, NOW, limit=5)] == [item.id for item in made[:5]]
+
+
+def test_an_outbox_item_that_is_put_off_is_due_later_and_does_not_come_back(
+    registry: MemoryRegistry | DynamoRegistry,
+) -> None:
+    store = registry.store("acme")
+    first, second = (Outbox(name, "event", {}, "2026-01-31T11:00:00.000Z") for name in ("out_1", "out_2"))
+    store.commit(Create(first), Create(second))
+    store.commit(Replace(replace(first, due_at=TIME, version=2)))
+    assert in_order(registry.due(Outbox, NOW)) == [("acme", "out_2")]
+    assert in_order(registry.due(Outbox, NOW + timedelta(seconds=1))) == [("acme", "out_2"), ("acme", "out_1")]
+    store.commit(Remove(Outbox, "out_2"))
+    with pytest.raises(errors.Conflict):
+        store.commit(Replace(replace(second, due_at=TIME, version=2)))
+    assert store.get(Outbox, "out_2") is None
 
 
 def test_only_unseen_clusters_are_due(registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]) -> None:

@@ -274,8 +274,11 @@ def test_the_relay_sends_everything_and_keeps_what_fails(world):
     waiting = len(world.services.store.list(Outbox, limit=200).items)
     world.bus.faults.before("publish", VendorUnavailable("down"))
     moment = world.clock.now() + timedelta(seconds=1)
-    assert relay.resend(moment) == (waiting - 1, 1)
-    assert relay.resend(moment) == (1, 0)
+    first = relay.resend(moment, lambda: 1.0)
+    assert first.sent + first.failed == waiting
+    assert first.failed > 0
+    assert relay.resend(moment, lambda: 1.0).sent == 0
+    assert relay.resend(moment + timedelta(minutes=2), lambda: 1.0).sent == first.failed
     assert not world.services.store.list(Outbox).items
 
 

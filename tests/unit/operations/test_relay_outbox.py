@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from local.memory import MemoryBus, MemoryWorkflows
 from local.memory_store import MemoryRegistry
+from stockyard.domain import times
 from stockyard.domain.records import Outbox
-from stockyard.errors import VendorThrottled, VendorUnavailable
-from stockyard.operations.relay_outbox import Relay
-from stockyard.ports import Create
+from stockyard.errors import StockyardError, VendorRefused, VendorThrottled, VendorUnavailable
+from stockyard.operations import relay_outbox
+from stockyard.operations.relay_outbox import Relay, Resent
+from stockyard.ports import Create, Remove
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -127,3 +129,145 @@ def test_nothing_to_send():
     bus = CountingBus()
     relay, _ = world([], bus, MemoryWorkflows())
     assert (relay.send_all([]), bus.sizes) == ((0, None), [])
+
+
+# --- what is refused for good does not hold up the stream -------------------------------------------------------------
+
+
+class Picky(MemoryBus):
+    """Takes no call that holds one of these numbers."""
+
+    def __init__(self, *refused: int, error: type[StockyardError] = VendorRefused) -> None:
+        super().__init__()
+        self.refused, self.error, self.calls = set(refused), error, 0
+
+    def publish_all(self, events) -> None:
+        self.calls += 1
+        if self.refused & {detail["number"] for _, detail in events}:
+            raise self.error("not that one")
+        super().publish_all(events)
+
+
+def test_an_event_refused_for_good_is_passed_over_and_stays():
+    waiting, bus = items("eeeewe" + "e" * 10), Picky(2)
+    relay, registry = world(waiting, bus, MemoryWorkflows())
+    assert relay.send_acceptable(waiting) == (16, None, ["out_acme_002"])
+    assert left(registry) == ["out_acme_002"]
+    assert numbers(bus) == [n for n in range(16) if n not in (2, 4)]
+
+
+def test_an_item_that_makes_no_sense_is_passed_over():
+    waiting = items("ewe")
+    del waiting[0][1].payload["detail"]
+    waiting[1][1].payload["input"] = "text"
+    relay, _ = world(waiting, CountingBus(), MemoryWorkflows())
+    assert relay.send_acceptable(waiting) == (3, None, ["out_acme_000", "out_acme_001"])
+
+
+def test_what_may_work_later_stops_the_stream():
+    waiting = items("eewe")
+    relay, registry = world(waiting, Picky(0), OnceDown("run-2"))
+    sent, failure, refused = relay.send_acceptable(waiting)
+    assert (sent, type(failure), refused) == (2, VendorUnavailable, ["out_acme_000"])
+    assert left(registry) == ["out_acme_000", "out_acme_002", "out_acme_003"]
+
+
+# --- what is overdue --------------------------------------------------------------------------------------------------
+
+
+def minutes(count: float) -> datetime:
+    """The moment up to which items are due that wait ``count`` minutes after the first run."""
+    return datetime(2026, 1, 1, 0, 1, tzinfo=UTC) + timedelta(minutes=count)
+
+
+def always() -> float:
+    return 1.0
+
+
+def test_everything_overdue_is_sent_page_after_page(monkeypatch):
+    monkeypatch.setattr(relay_outbox, "PAGE", 20)
+    bus, workflows = CountingBus(), MemoryWorkflows()
+    relay, registry = world(items("eeeeeeew" * 40), bus, workflows)
+    assert relay.resend(minutes(0), always) == Resent(320, 0, [])
+    assert (left(registry), len(bus.published), len(workflows.executions)) == ([], 280, 40)
+    assert len(bus.sizes) < 60, "few calls for many"
+
+
+def test_it_ends_when_the_time_is_used_up():
+    seconds = iter([3.0, 2.0, 1.0, 0.0, 0.0])
+    relay, registry = world(items("e" * 50), CountingBus(), MemoryWorkflows())
+    assert relay.resend(minutes(0), lambda: next(seconds)) == Resent(20, 0, [])
+    assert len(left(registry)) == 30
+
+
+def test_executions_start_before_messages_that_are_as_late():
+    relay, registry = world(items("e" * 30 + "ww"), CountingBus(), MemoryWorkflows())
+    seconds = iter([2.0, 1.0, 0.0, 0.0])
+    assert relay.resend(minutes(0), lambda: next(seconds)).sent == 10
+    assert not {"out_acme_030", "out_acme_031"} & set(left(registry))
+
+
+def test_what_is_refused_for_good_hides_nothing(monkeypatch):
+    monkeypatch.setattr(relay_outbox, "PAGE", 20)
+    waiting = items("e" * 60)
+    relay, registry = world(waiting, Picky(*range(45)), MemoryWorkflows())
+    refused = [item.id for _, item in waiting[:45]]
+    resent = relay.resend(minutes(0), always)
+    assert (resent.sent, resent.failed, sorted(resent.refused)) == (15, 45, refused)
+    assert left(registry) == refused
+    fresh = Outbox("out_new", "workflow", {"workflow": "w", "name": "n", "input": {}}, "2026-01-01T00:00:30.000Z")
+    registry.store("acme").commit(Create(fresh))
+    assert relay.resend(minutes(0.5), always) == Resent(1, 0, [])
+
+
+def test_the_pause_grows_up_to_ten_minutes():
+    relay, registry = world(items("e"), Picky(0), MemoryWorkflows())
+    moment, pauses = 0.0, []
+    for _ in range(6):
+        assert relay.resend(minutes(moment), always).failed == 1
+        [(_, item)] = registry.due(Outbox, LATER)
+        pause = (times.from_text(item.due_at) - minutes(moment)).total_seconds() / 60
+        pauses.append(pause)
+        assert relay.resend(minutes(moment + pause), always) == Resent(), "not before it is due"
+        moment += pause + 0.01
+    assert pauses == [1, 2, 4, 8, 10, 10]
+
+
+def test_in_an_outage_one_call_puts_off_ten_and_later_all_is_sent():
+    bus = Picky(*range(40), error=VendorUnavailable)
+    relay, registry = world(items("e" * 40), bus, MemoryWorkflows())
+    assert relay.resend(minutes(0), always) == Resent(0, 40, [])
+    assert bus.calls == 4
+    bus.refused.clear()
+    assert relay.resend(minutes(1.1), always) == Resent(40, 0, [])
+    assert left(registry) == []
+
+
+def test_one_that_is_never_taken_lets_those_go_that_went_with_it():
+    relay, registry = world(items("e" * 10), Picky(0, error=VendorUnavailable), MemoryWorkflows())
+    for minute in (0, 2, 5, 10):
+        relay.resend(minutes(minute), always)
+    assert left(registry) == ["out_acme_000"]
+
+
+def test_what_was_sent_meanwhile_does_not_come_back():
+    class SentMeanwhile(MemoryBus):
+        def publish_all(self, events) -> None:
+            registry.store("acme").commit(Remove(Outbox, "out_acme_000"))
+            raise VendorUnavailable("too late")
+
+    relay, registry = world(items("e"), SentMeanwhile(), MemoryWorkflows())
+    assert relay.resend(minutes(0), always) == Resent(0, 1, [])
+    assert left(registry) == []
+
+
+def test_an_index_that_shows_what_is_gone_does_not_keep_it_busy():
+    class Late(MemoryRegistry):
+        def due(self, kind, before, limit=100):
+            return shown
+
+    shown = items("eew")
+    bus = CountingBus()
+    relay = Relay(Late(), MemoryWorkflows(), bus)
+    assert relay.resend(minutes(0), always).sent == 3
+    assert bus.sizes == [2]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stockyard.errors import InvalidInput, StoreUnavailable
 from stockyard.operations.wake_scheduler import Scheduler
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
@@ -39,3 +40,13 @@ def test_room_for_nobody_costs_no_catalogue(nodes: Nodes) -> None:
     nodes.services.catalogs.clear()
     Scheduler(nodes.registry, lambda _: nodes.services).woken([], nodes.clock.now(), {"acme"})
     assert nodes.services.catalogs == {}
+
+
+def test_of_two_tenants_that_fail_the_one_worth_a_retry_is_told(nodes: Nodes) -> None:
+    failures = {"acme": InvalidInput("for good"), "globex": StoreUnavailable("for now")}
+
+    def services(tenant: str) -> Any:
+        raise failures[tenant]
+
+    with pytest.raises(StoreUnavailable):
+        Scheduler(nodes.registry, services).woken([], nodes.clock.now(), set(failures))

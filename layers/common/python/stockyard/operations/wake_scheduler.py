@@ -66,14 +66,15 @@ class Scheduler:
 
     def _all(self, by_tenant: Mapping[str, Mapping[str, NodeClaim]]) -> Mapping[str, int]:
         """The tenant whose claim waits longest comes first: places of shared providers are for all of them. One
-        tenant's failure keeps none of the others; the first is raised when all were tried."""
+        tenant's failure keeps none of the others; when all were tried the first is raised, rather one worth a retry."""
         total = Report()
         failure: StockyardError | None = None
         for tenant in sorted(by_tenant, key=lambda one: (_longest(by_tenant[one]), one)):
             try:
                 report = schedule(self.services_of(tenant), by_tenant[tenant].values())
             except StockyardError as error:
-                failure = failure or error
+                if failure is None or (error.retryable and not failure.retryable):
+                    failure = error
                 continue
             total.bound += report.bound
             total.waiting += report.waiting

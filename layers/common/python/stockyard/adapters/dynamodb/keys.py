@@ -4,7 +4,8 @@
 where    partition key                  sort key
 ======== ============================== ===========================================================
 table    ``T#{tenant}#{Kind}``          the record's id
-due      ``DUE#{Kind}``                 the moment it is due; only outbox items and unseen clusters
+due      ``DUE#{Kind}``                 the moment it is due; only unseen clusters
+due      ``DUE#Outbox#{shard}``         the moment from which the schedule sends the item, if the stream has not
 due      ``DUE#NodeClaim#{shard}``      the moment the scheduler must look at the claim again
 due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters and node providers
@@ -55,6 +56,9 @@ TTL = "ttl"
 
 CLAIM_SHARDS = 4
 """Partitions of the pending claims. One takes a thousand writes a second, and each claim is written to it twice."""
+OUTBOX_SHARDS = 8
+"""Partitions of the outbox. A claim sends some eight items, each of which comes to the index and leaves it."""
+_SHARDS = {NodeClaim: CLAIM_SHARDS, Outbox: OUTBOX_SHARDS}
 
 EVENT_DAYS = 90
 AUDIT_DAYS = 400
@@ -100,9 +104,9 @@ def partition(tenant: str, kind: Kind, id: str) -> str:
 
 def due_partitions(kind: Kind) -> tuple[str, ...]:
     """The partitions of the ``due`` index. Raises ``ValueError`` for a kind that is never due."""
-    if kind is NodeClaim:
-        return tuple(f"DUE#NodeClaim#{shard}" for shard in range(CLAIM_SHARDS))
-    if kind not in (Outbox, Cluster):
+    if kind in _SHARDS:
+        return tuple(f"DUE#{kind.__name__}#{shard}" for shard in range(_SHARDS[kind]))
+    if kind is not Cluster:
         raise ValueError(f"{kind.__name__} records are not indexed by due time")
     return (f"DUE#{kind.__name__}",)
 

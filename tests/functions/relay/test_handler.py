@@ -1,0 +1,76 @@
+"""The relay's function: what it answers the stream, and how long it sends what is overdue."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from functions.relay.handler import lambda_handler
+from local.inprocess import Context
+from local.memory import FixedClock, MemoryBus, MemoryWorkflows
+from local.memory_store import MemoryRegistry
+from stockyard import errors, wiring
+from stockyard.adapters.dynamodb import codec
+from stockyard.domain.records import Outbox
+from stockyard.operations.relay_outbox import Relay
+from stockyard.ports import Create
+
+TIME = "2026-01-31T12:00:00.000Z"
+
+
+class Timed(Context):
+    """A context with this many milliseconds left."""
+
+    left = 60_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.left
+
+
+@pytest.fixture
+def context() -> Timed:
+    return Timed("relay", "request")
+
+
+@pytest.fixture
+def relay(monkeypatch: pytest.MonkeyPatch) -> Relay:
+    made = Relay(MemoryRegistry(), MemoryWorkflows(), MemoryBus())
+    monkeypatch.setattr(wiring, "relay", lambda: made)
+    monkeypatch.setattr(wiring, "clock", lambda: FixedClock(datetime(2026, 1, 31, 12, 5, tzinfo=UTC)))
+    return made
+
+
+def records(relay: Relay, count: int) -> list[dict[str, Any]]:
+    """Items of the outbox, as the stream tells of them."""
+    found = []
+    for number in range(count):
+        item = Outbox(f"out_{number}", "event", {"detail_type": "x", "detail": {}}, TIME)
+        relay.registry.store("acme").commit(Create(item))
+        change = {"NewImage": codec.to_item("acme", item), "SequenceNumber": str(number)}
+        found.append({"eventName": "INSERT", "dynamodb": change})
+    return found
+
+
+def test_the_stream_goes_on_behind_what_is_refused_for_good(relay: Relay, context: Any) -> None:
+    given = records(relay, 3)
+    for _ in range(2):  # together, and alone
+        relay.bus.faults.before("publish", errors.VendorRefused("no"))  # type: ignore[attr-defined]
+    assert lambda_handler({"Records": given}, context) == {"batchItemFailures": []}
+    assert [item.id for item in relay.registry.store("acme").list(Outbox).items] == ["out_0"]
+
+
+def test_the_stream_waits_for_what_may_work_later(relay: Relay, context: Any) -> None:
+    given = records(relay, 3)
+    relay.bus.faults.before("publish", errors.VendorUnavailable("down"))  # type: ignore[attr-defined]
+    assert lambda_handler({"Records": given}, context) == {"batchItemFailures": [{"itemIdentifier": "0"}]}
+
+
+@pytest.mark.parametrize(("left", "sent"), [(60_000, 3), (10_000, 0)])
+def test_the_schedule_begins_nothing_shortly_before_its_end(
+    relay: Relay, context: Any, left: int, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records(relay, 3)
+    monkeypatch.setattr(Timed, "left", left)
+    assert lambda_handler({}, context) == {"sent": sent, "failed": 0}

@@ -1,0 +1,36 @@
+"""The scheduler's function: which failures the stream tries again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions.scheduler.handler import lambda_handler
+from stockyard import errors, wiring
+
+
+class Broken:
+    def __init__(self, error: errors.StockyardError) -> None:
+        self._error = error
+
+    def woken(self, *_: Any) -> Any:
+        raise self._error
+
+    overdue = woken
+
+
+def test_the_stream_goes_on_behind_what_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring, "scheduler", lambda: Broken(errors.InvalidInput("no")))
+    assert lambda_handler({"Records": []}, None) == {}
+    with pytest.raises(errors.InvalidInput):
+        lambda_handler({}, None)
+
+
+@pytest.mark.parametrize("error", [errors.StoreUnavailable("down"), errors.Conflict("busy")])
+def test_the_stream_tries_again_what_may_work_later(
+    error: errors.StockyardError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "scheduler", lambda: Broken(error))
+    with pytest.raises(type(error)):
+        lambda_handler({"Records": []}, None)
