@@ -174,10 +174,12 @@ class MemoryRegistry:
         """The records of the installation itself."""
         return MemoryStore.platform(self.table)
 
-    def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
+    def due(
+        self, kind: type[R], before: datetime, limit: int = 100, since: datetime | None = None
+    ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of what is due before the moment, the oldest first."""
-        moment = times.to_text(before)
-        found = [one for name in keys.due_partitions(kind) for one in self._indexed(kind, "due", name, moment, limit)]
+        moments = times.to_text(since) if since else "", times.to_text(before)
+        found = [one for name in keys.due_partitions(kind) for one in self._indexed(kind, "due", name, moments, limit)]
         found.sort(key=lambda one: (keys.due_at(one[1]) or "", one[1].id))
         return found[:limit]
 
@@ -202,10 +204,11 @@ class MemoryRegistry:
         return platform.installation(self.platform(), randomness)
 
     def _indexed(
-        self, kind: type[R], index: str, partition: str, before: str | None, limit: int | None
+        self, kind: type[R], index: str, partition: str, moments: tuple[str, str] | None, limit: int | None
     ) -> Sequence[tuple[str, R]]:
         with self.table.lock:
             found = [item for item in self.table.items() if item.get(f"{index}_pk") == {"S": partition}]
             found.sort(key=lambda item: str(item[f"{index}_sk"]["S"]))
-            kept = [item for item in found if before is None or item[f"{index}_sk"]["S"] < before]
-            return [(item["tenant"]["S"], codec.from_item(kind, item)) for item in kept[:limit]]
+            if moments is not None:
+                found = [item for item in found if moments[0] <= str(item[f"{index}_sk"]["S"]) < moments[1]]
+            return [(item["tenant"]["S"], codec.from_item(kind, item)) for item in found[:limit]]

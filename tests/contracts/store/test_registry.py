@@ -216,6 +216,20 @@ def test_claims_that_wait_are_due_in_all_shards_the_oldest_first(registry: Memor
     ]
 
 
+def test_what_is_due_is_read_on_from_a_moment(registry: MemoryRegistry | DynamoRegistry) -> None:
+    for number in range(12):
+        claim = _claim(number, due_at=f"2026-01-31T12:00:{number // 2:02}.000Z")
+        registry.store("acme" if number % 2 else "globex").commit(Create(claim))
+    since, end = NOW + timedelta(seconds=2), NOW + timedelta(seconds=4)
+    found = registry.due(NodeClaim, end, since=since)
+    assert in_order(found) == [("globex", "ncl_4"), ("acme", "ncl_5"), ("globex", "ncl_6"), ("acme", "ncl_7")]
+    assert in_order(registry.due(NodeClaim, end, 1, since)) == [("globex", "ncl_4")]
+    later = registry.due(NodeClaim, end + timedelta(milliseconds=1), since=since + timedelta(milliseconds=1))
+    assert [claim.id for _, claim in later] == ["ncl_6", "ncl_7", "ncl_8", "ncl_9"]
+    assert registry.due(NodeClaim, since, since=since) == []
+    assert registry.due(NodeClaim, since, since=end) == []
+
+
 def test_claims_in_hand_are_found_by_their_cluster(registry: MemoryRegistry | DynamoRegistry) -> None:
     acme = registry.store("acme")
     placed = Placement("npr_1", "lab.small", "on-demand", ("a",), 1.0, TIME)

@@ -12,12 +12,15 @@ from stockyard.errors import StockyardError
 from stockyard.operations.compare_drift import compare_providers
 from stockyard.operations.schedule_claims import Report, schedule
 from stockyard.operations.services import Services
+from stockyard.operations.waiting_claims import SCHEDULED, WOKEN, Waiting
 from stockyard.ports import Registry
 
 OLDER = 500
-"""Waiting claims that a woken pass reads besides, so that a younger one does not take the place they wait for."""
+"""Waiting claims that a woken pass reads besides, so that a younger one does not take the place they wait for. When
+more wait, it reads what its own tenants wait for, and for all of them takes tenants in turn."""
 OVERDUE = 5000
-"""Waiting claims that a pass of the schedule looks at, the oldest first."""
+"""Claims that a pass of the schedule looks at. When more wait, it takes tenants in turn and ends with the one that
+makes it as many: the next pass goes on behind that."""
 
 Claims = Iterable[tuple[str, NodeClaim]]
 
@@ -41,21 +44,24 @@ class Scheduler:
         """Place these, and with them what waits longer in the same tenants, and in those that are ``roomier`` now:
         a place was given back, or what may be placed has changed. Of what the platform shares that is so for all."""
         all_of_them = PLATFORM in roomier
-        by_tenant: dict[str, dict[str, NodeClaim]] = {tenant: {} for tenant in roomier if tenant != PLATFORM}
-        for tenant, claim in claims:
-            _newest(by_tenant.setdefault(tenant, {}), claim)
-        if by_tenant or all_of_them:
-            for tenant, claim in self.registry.due(NodeClaim, now, OLDER):
-                if all_of_them or tenant in by_tenant:
-                    _newest(by_tenant.setdefault(tenant, {}), claim)
-        return self._all(by_tenant)
+        waiting = Waiting(self.registry, {tenant: {} for tenant in roomier if tenant != PLATFORM})
+        waiting.add(claims)
+        named = frozenset(waiting.by_tenant)
+        if named or all_of_them:
+            found = self.registry.due(NodeClaim, now, OLDER)
+            if len(found) < OLDER:
+                waiting.add(found, None if all_of_them else named)
+            else:
+                waiting.read(sorted(named))
+                if all_of_them:
+                    waiting.read_in_turn(now, OLDER, WOKEN)
+        return self._all(waiting)
 
     def overdue(self, now: datetime) -> Mapping[str, int]:
-        """Place everything that still waits."""
-        by_tenant: dict[str, dict[str, NodeClaim]] = {}
-        for tenant, claim in self.registry.due(NodeClaim, now, OVERDUE):
-            _newest(by_tenant.setdefault(tenant, {}), claim)
-        return self._all(by_tenant)
+        """Place everything that still waits, or of too much what has its turn."""
+        waiting = Waiting(self.registry)
+        waiting.read_in_turn(now, OVERDUE, SCHEDULED)
+        return self._all(waiting)
 
     def compare(self, providers: Iterable[tuple[str, str]]) -> int:
         """Compare the nodes of (tenant, id of a changed provider) with it; how many claims say something else now."""
@@ -64,11 +70,10 @@ class Scheduler:
             by_tenant.setdefault(tenant, []).append(provider)
         return sum(compare_providers(self.services_of(tenant), changed) for tenant, changed in by_tenant.items())
 
-    def _all(self, by_tenant: Mapping[str, Mapping[str, NodeClaim]]) -> Mapping[str, int]:
+    def _all(self, waiting: Waiting) -> Mapping[str, int]:
         """The tenant whose claim waits longest comes first: places of shared providers are for all of them. One
         tenant's failure keeps none of the others; when all were tried the first is raised, rather one worth a retry."""
-        total = Report()
-        failure: StockyardError | None = None
+        total, by_tenant, failure = Report(), waiting.by_tenant, waiting.failure
         for tenant in sorted(by_tenant, key=lambda one: (_longest(by_tenant[one]), one)):
             try:
                 report = schedule(self.services_of(tenant), by_tenant[tenant].values())
@@ -88,9 +93,3 @@ class Scheduler:
 def _longest(claims: Mapping[str, NodeClaim]) -> str:
     """Since when the one waits that waits longest."""
     return min((claim.created_at for claim in claims.values()), default="")
-
-
-def _newest(claims: dict[str, NodeClaim], claim: NodeClaim) -> None:
-    known = claims.get(claim.id)
-    if known is None or known.version < claim.version:
-        claims[claim.id] = claim

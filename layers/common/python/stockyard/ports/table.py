@@ -61,9 +61,11 @@ class Registry(Protocol):
 
     def store(self, tenant: str) -> Store: ...
 
-    def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
+    def due(
+        self, kind: type[R], before: datetime, limit: int = 100, since: datetime | None = None
+    ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of outbox items, of ``accepting`` and ``undoing`` clusters, and of claims that wait for a
-        node type, due ``before`` then; the longest due first."""
+        node type, due ``before`` then and not before ``since``; the longest due first."""
         ...
 
     def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:

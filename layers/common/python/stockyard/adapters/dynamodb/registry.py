@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,8 @@ R = TypeVar("R", bound=Record)
 
 _PAGE = 500
 """Records that one query of a whole index asks for at most."""
+_TICK = timedelta(milliseconds=1)
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DynamoRegistry:
@@ -39,14 +41,22 @@ class DynamoRegistry:
         """The records of the installation itself."""
         return DynamoStore.platform(self._client, self._table)
 
-    def due(self, kind: type[R], before: datetime, limit: int = 100) -> Sequence[tuple[str, R]]:
+    def due(
+        self, kind: type[R], before: datetime, limit: int = 100, since: datetime | None = None
+    ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of what is due before the moment, the oldest first; see ``ports.Registry.due``."""
+        # DynamoDB takes one condition on the sort key: both ends are within it. Times are whole milliseconds.
+        low, high = times.to_text(since or _EVER), times.to_text(before - _TICK)
+        partitions = keys.due_partitions(kind)
+        if low > high:
+            return []
         found: list[tuple[str, str, R]] = []
-        for partition in keys.due_partitions(kind):
+        for partition in partitions:
             expression = Expression()
             condition = (
                 f"{expression.name('due_pk')} = {expression.value({'S': partition})}"
-                f" AND {expression.name('due_sk')} < {expression.value({'S': times.to_text(before)})}"
+                f" AND {expression.name('due_sk')}"
+                f" BETWEEN {expression.value({'S': low})} AND {expression.value({'S': high})}"
             )
             items = islice(self._indexed(kind, keys.DUE_INDEX, condition, expression, limit), limit)
             found += [(keys.due_at(record) or "", tenant, record) for tenant, record in items]
