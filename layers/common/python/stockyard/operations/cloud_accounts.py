@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import ids
-from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Name, Operation
+from stockyard.domain.declared_types import block_of
+from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Name, NodeProvider, Operation
 from stockyard.errors import (
     Conflict,
     InUse,
@@ -111,6 +112,11 @@ def clusters_of(services: Services, number: str) -> list[Cluster]:
     return list(every(services.store, Cluster, where={"cloud_account_id": int(number)}))
 
 
+def _providers_of(services: Services, number: str) -> list[NodeProvider]:
+    providers = every(services.store, NodeProvider)
+    return [provider for provider in providers if str(block_of(provider).get("cloudAccount")) == number]
+
+
 def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
     """Prove that the role works and cannot be assumed without the external id; the result is on the account.
 
@@ -139,11 +145,13 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
 
 
 def delete_account(services: Services, number: str, actor: str) -> Operation:
-    """Remove an account that no cluster uses. ``InUse`` names the users. The operation is over when it is returned."""
+    """Remove an account that nothing uses. ``InUse`` names the clusters and node providers that do. The operation is
+    over when it is returned."""
     account = find_account(services, number)
-    users = clusters_of(services, number)
+    users = [f"cluster {cluster.name}" for cluster in clusters_of(services, number)]
+    users += [f"node provider {provider.name}" for provider in _providers_of(services, number)]
     if users:
-        raise InUse(f"Cloud account {number} is used by {', '.join(c.name for c in users)}.")
+        raise InUse(f"Cloud account {number} is used by {', '.join(users)}.")
     gone = replace(account, sequence=account.sequence + 1, version=account.version + 1)
     what = Happening("CloudAccount", account.verification, None, "Deleted", f"Cloud account {number} was removed.")
     now = services.now()
