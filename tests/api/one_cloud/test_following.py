@@ -66,3 +66,4 @@ def test_what_has_just_happened_is_told_by_a_list_at_once_and_to_followers_a_lit
     assert api.send("POST", "/v1/apply", headers, manifest).status_code < 300
     assert api.send("GET", "/v1/events", headers).json()["items"]
     assert api.send("GET", f"/v1/events?after={FIRST}", headers).json()["items"] == []
+    assert api.send("DELETE", "/v1/node-claims/c", headers).status_code == 202

@@ -17,7 +17,7 @@ def tell(services: Services, actor: str, subject: str, version: int, sequence: i
     """The event record of what happened and the outbox item that publishes it. ``version`` is the subject's."""
     now = services.now()
     # Events of one moment are listed by their ids: those of one subject in the order of their sequence.
-    order = sequence.to_bytes(4, "big") + services.clock.randomness(6)
+    order = sequence.to_bytes(4, "big") + services.clock.randomness(10)[4:]
     event = Event(
         ids.make(ids.EVENT, services.clock.now(), order),
         what.about,
