@@ -6,6 +6,7 @@ import importlib.util
 import json
 from base64 import b64decode
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -157,6 +158,12 @@ def test_the_machine_proves_itself_then_reports(
     assert settings["kubernetesVersion"] == "stable-1.34"
     assert flags["oidc-issuer-url"] == "https://id.example.test/realms/vantage"
     assert flags["oidc-client-id"] == "stockyard"
+    pods = ip_network(settings["networking"]["podSubnet"])
+    mask = next(
+        one["value"] for one in settings["controllerManager"]["extraArgs"] if one["name"] == "node-cidr-mask-size"
+    )
+    nodes = list(pods.subnets(new_prefix=int(mask)))
+    assert (len(nodes), nodes[0].num_addresses > 110) == (512, True), "each node has room for a kubelet's pods"
     assert "s3cret" not in kubeadm
     assert (tmp_path / "state" / "client.json").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "state" / "endpoint").read_text() == "nlb.example.test\n"
