@@ -11,10 +11,10 @@ PORT ?= 0
 SEED ?= 1
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test check synth bench soak cost format openapi clean
+.PHONY: help setup run serve test check synth bench soak cost new-provider format openapi clean
 
 help:  ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements/dev.txt client/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Stockyard needs Python 3.11 or newer (PYTHON=... chooses one)")'
@@ -33,7 +33,7 @@ serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYC
 	@$(BIN)/python -m local serve --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(FAULTS),--faults $(FAULTS))
 
 test: $(STAMP)  ## Run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
 	@STOCKYARD_SOAK=1 STOCKYARD_SEED=$(SEED) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 14400
@@ -41,9 +41,12 @@ soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
 check: $(STAMP)  ## Lint, format, types, import rules, generated files
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks agent
+	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks agent tests/harness
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.openapi --check
+
+new-provider: $(STAMP)  ## Begin a node provider (NAME=x): a folder and a line in the registry
+	@$(BIN)/python -m local.new_provider $(NAME)
 
 format: $(STAMP)  ## Format and fix what can be fixed
 	@$(BIN)/ruff check --fix .

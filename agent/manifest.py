@@ -1,7 +1,7 @@
 """The manifest that installs the agent, rendered from its code: ``python -m agent.manifest --help``.
 
-JSON documents joined by ``---`` are YAML. There is no secret in it: the installer makes the Secret ``stockyard-agent``
-in ``stockyard-system`` with the keys ``client_id`` and ``client_secret``.
+The output is YAML: JSON documents separated by ``---``. It contains no secret. The installer creates the Secret
+``stockyard-agent`` in ``stockyard-system`` with the keys ``client_id`` and ``client_secret``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ CODE = "/opt/stockyard"
 CLIENT = "/var/run/stockyard"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 LIMIT = 200_000
-"""Bytes of the whole manifest. A ConfigMap may have 1 MiB."""
+"""The largest manifest, in bytes. A ConfigMap may have 1 MiB."""
 _SOURCES = Path(__file__).parent / "stockyard_agent"
 _USER = 65532
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the agent reports, and as which cluster. ``image`` needs Python 3.11 or newer and nothing else."""
+    """Where the agent reports, and as which cluster. ``image`` needs Python 3.11 or newer, and no packages."""
 
     api_url: str
     cluster_id: str
@@ -40,7 +40,7 @@ class Settings:
 
 
 def documents(settings: Settings) -> list[Document]:
-    """Everything, in the order in which it has to be made."""
+    """All objects, in the order in which they have to be created."""
     return [
         document("v1", "Namespace", NAMESPACE, "", labels=_pod_security()),
         document("v1", "ServiceAccount", NAME, NAMESPACE, automountServiceAccountToken=False),
@@ -50,7 +50,7 @@ def documents(settings: Settings) -> list[Document]:
 
 
 def upgrade(settings: Settings) -> list[Document]:
-    """What an agent of an earlier release may apply to itself: code and Deployment. Its roles it cannot change."""
+    """The objects that an older agent may apply to upgrade itself: code and Deployment, but not its roles."""
     code = sources()
     digest = hashlib.sha256(json.dumps(code, sort_keys=True).encode()).hexdigest()
     return [document("v1", "ConfigMap", NAME, NAMESPACE, data=code), _deployment(settings, digest)]
@@ -58,7 +58,7 @@ def upgrade(settings: Settings) -> list[Document]:
 
 def render(settings: Settings) -> str:
     """The manifest as text. Raises ``ValueError`` when it is larger than ``LIMIT``."""
-    text = "\n---\n".join(json.dumps(one, indent=1) for one in documents(settings)) + "\n"
+    text = "\n---\n".join(json.dumps(item, indent=1) for item in documents(settings)) + "\n"
     if len(text.encode()) > LIMIT:
         raise ValueError(f"the manifest has {len(text.encode())} bytes, over {LIMIT}")
     return text
@@ -81,7 +81,7 @@ def _deployment(settings: Settings, digest: str) -> Document:
             "serviceAccountName": NAME,
             "automountServiceAccountToken": True,
             "enableServiceLinks": False,
-            # Without the agent no node can join: it goes where the cluster begins, before what waits for nodes.
+            # No node can join without the agent, so it runs on the control plane and before pods that wait for nodes.
             "priorityClassName": "system-cluster-critical",
             "terminationGracePeriodSeconds": 5,
             "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_near()]}},
@@ -152,8 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cluster-id", required=True)
     parser.add_argument("--token-url", required=True, help="the realm's token endpoint")
     parser.add_argument("--image", default=IMAGE, help="with Python 3.11 or newer (%(default)s)")
-    given = parser.parse_args(arguments)
-    sys.stdout.write(render(Settings(given.api_url, given.cluster_id, given.token_url, given.image)))
+    options = parser.parse_args(arguments)
+    sys.stdout.write(render(Settings(options.api_url, options.cluster_id, options.token_url, options.image)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the agent may do in a cluster: roles with the verbs that its calls need, and a policy on its Secrets."""
+"""The agent's rights in a cluster: roles with the verbs that it needs, and an admission policy for Secrets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Document = dict[str, Any]
 
 
 def document(version: str, kind: str, name: str, namespace: str, **more: Any) -> Document:
-    """One object; ``labels`` go into its metadata."""
+    """One Kubernetes object. ``labels`` of ``more`` go into its metadata."""
     labels = {"app.kubernetes.io/name": NAME, **more.pop("labels", {})}
-    where = {"namespace": namespace} if namespace else {}
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **where, "labels": labels}, **more}
+    scope = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **scope, "labels": labels}, **more}
 
 
 def documents() -> list[Document]:
@@ -25,7 +25,7 @@ def documents() -> list[Document]:
     return [
         *_bound("", _rule("", "nodes", "get", "list", "patch", "delete"), _rule("", "pods", "list", "delete"),
                 _rule("", "pods/eviction", "create")),
-        # Not one verb that reads: what else lies there stays unseen. The policy below also keeps it unchanged.
+        # The agent cannot read Secrets. The policy below allows changes of bootstrap tokens only.
         *_bound(TOKENS, _rule("", "secrets", "create", "update", "delete")),
         *_bound(NAMESPACE, _rule("", "configmaps", "create", "patch"),
                 _rule("apps", "deployments", "patch", names=(NAME,))),
@@ -50,7 +50,7 @@ def _bound(namespace: str, *rules: Document) -> list[Document]:
 
 
 def _tokens_only() -> list[Document]:
-    """Of Secrets the agent writes and deletes bootstrap tokens only."""
+    """A policy: the agent may write and delete Secrets only if they are bootstrap tokens."""
     starts = "metadata.name.startsWith('bootstrap-token-')"
     checks = {
         "the agent writes bootstrap tokens only": "request.operation == 'DELETE' ||"

@@ -1,1 +1,1 @@
-"""Figures: what imports cost, what a stage costs."""
+"""Measurements: the time of imports and claims, and the price of a stage."""

@@ -20,7 +20,7 @@ from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
 from stockyard.domain.control_plane import DISK_GIB
-from stockyard.operations.plan_cluster import BALANCER_ADDRESSES
+from stockyard.providers.clusters.ec2.planning import BALANCER_ADDRESSES
 
 STAGE = "dev"
 GOAL = 5.0
@@ -31,7 +31,7 @@ MINUTES = rates.HOURS * 60
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run of a scheduled function does while nothing happens."""
+    """The work of one run of a scheduled function while nothing happens."""
 
     seconds: float
     reads: int
@@ -42,7 +42,7 @@ class Run:
 RUNS: Mapping[str, Run] = {
     # A query of each empty shard of the index.
     "relay": Run(seconds=0.1, reads=8, writes=0),
-    "scheduler": Run(seconds=0.1, reads=4, writes=0),
+    "scheduler": Run(seconds=0.1, reads=4, writes=0, log_kb=2.0),
     # Queries of the indexes; two accounts in four regions are looked at, which is waiting for the clouds.
     "reaper": Run(seconds=4.0, reads=12, writes=1, log_kb=2.0),
     # Queries of the index, and the sheets of two regions. One run in 96 asks for price lists of some hundred types,
@@ -56,13 +56,18 @@ SECRET_READS = MINUTES / SCHEDULES["reaper"][0]
 STORED_GB = 0.2
 """Table, backup and assets of a stage with a handful of clusters."""
 
+IDLE_METRICS = 1
+"""Claims waiting, at each pass of the schedule. A metric is paid for in the hours in which it has values."""
+
 CLUSTER_TRANSITIONS = 120
 CLUSTER_INVOCATIONS = 90
 CLUSTER_SECONDS = 1.5
 CLUSTER_WRITES = 400
 CLUSTER_READS = 400
 CLUSTER_SECRETS = 2
-"""Creating, keeping for a month and deleting one cluster: its phases, polls, ledger lines, kubeconfig and CA."""
+CLUSTER_METRIC_HOURS = 25
+"""Creating, keeping for a month and deleting one cluster: its phases, polls, ledger lines, kubeconfig and CA;
+seconds of its phases, each within an hour."""
 
 
 def counts(template: Mapping[str, Any]) -> Counter[str]:
@@ -72,16 +77,17 @@ def counts(template: Mapping[str, Any]) -> Counter[str]:
 
 def traced(template: Mapping[str, Any]) -> set[str]:
     """Names of the functions whose runs are traced."""
-    functions = (one["Properties"] for one in template["Resources"].values() if one["Type"] == "AWS::Lambda::Function")
+    resources = template["Resources"].values()
+    functions = (resource["Properties"] for resource in resources if resource["Type"] == "AWS::Lambda::Function")
     return {
-        one["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
-        for one in functions
-        if one.get("TracingConfig", {}).get("Mode") == "Active"
+        function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
+        for function in functions
+        if function.get("TracingConfig", {}).get("Mode") == "Active"
     }
 
 
 def idle(template: Mapping[str, Any]) -> dict[str, float]:
-    """USD a month by item of a stage that nobody uses, without any free tier."""
+    """USD a month of an unused stage, by item, without any free tier."""
     number = counts(template)
     memory = {spec.name: spec.memory / 1024 for spec in FUNCTIONS}
     runs = {name: MINUTES / minutes for name, (minutes, _) in SCHEDULES.items()}
@@ -98,6 +104,7 @@ def idle(template: Mapping[str, Any]) -> dict[str, float]:
         "secrets": OWN_SECRETS * rates.SECRET + SECRET_READS * rates.SECRET_CALL,
         "alarms": number["AWS::CloudWatch::Alarm"] * rates.ALARM,
         "dashboard": number["AWS::CloudWatch::Dashboard"] * rates.DASHBOARD,
+        "metrics": IDLE_METRICS * rates.METRIC,
         "logs": logged * (rates.LOGS_GB + rates.LOGS_STORED_GB),
         "traces": sum(runs[name] for name in runs if name in traced(template)) * rates.TRACE,
         "assets": STORED_GB * rates.ASSET_STORED_GB,
@@ -110,6 +117,7 @@ def idle_with_free_tier(template: Mapping[str, Any]) -> dict[str, float]:
     number = counts(template)
     items["alarms"] = max(0, number["AWS::CloudWatch::Alarm"] - rates.FREE_ALARMS) * rates.ALARM
     items["dashboard"] = max(0, number["AWS::CloudWatch::Dashboard"] - rates.FREE_DASHBOARDS) * rates.DASHBOARD
+    items["metrics"] = max(0, IDLE_METRICS - rates.FREE_METRICS) * rates.METRIC
     full = rates.FREE_LAMBDA_GB_SECONDS * rates.LAMBDA_ARM_GB_SECOND + rates.FREE_LAMBDA_REQUESTS * rates.LAMBDA_REQUEST
     items["functions"] = max(0.0, items["functions"] - full)
     items["traces"] = max(0.0, items["traces"] - rates.FREE_TRACES * rates.TRACE)
@@ -125,6 +133,7 @@ def cluster() -> dict[str, float]:
         "workflow": CLUSTER_TRANSITIONS * rates.STEP_FUNCTIONS_TRANSITION,
         "table": CLUSTER_WRITES * 2 * rates.DYNAMODB_WRITE + CLUSTER_READS * rates.DYNAMODB_READ,
         "secrets": CLUSTER_SECRETS * rates.SECRET,
+        "metrics": CLUSTER_METRIC_HOURS * rates.METRIC / rates.HOURS,
         "events": 40 * rates.EVENT,
     }
 
@@ -146,7 +155,7 @@ def _table(title: str, items: Mapping[str, float]) -> list[str]:
 
 
 def main() -> int:
-    """Print table and figures; 1 when the idle stage costs more than the goal with the lasting free tier."""
+    """Prints table and figures. Returns 1 when the idle stage costs more than the goal, with the lasting free tier."""
     with tempfile.TemporaryDirectory() as folder:
         out = synthesize(STAGE, Path(folder), bundled=False)
         template = json.loads((out / f"{Names(STAGE).service_stack}.template.json").read_text())

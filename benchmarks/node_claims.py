@@ -1,4 +1,4 @@
-"""Claims in the local cloud, from the request to the node: how long they take, how many a second, what they cost.
+"""Claims in the local cloud, from the request to the node: their duration, throughput and cost.
 
 Claims are sent at moments fixed beforehand, ``--rate`` a second, whatever is answered (an open loop), and counted from
 the moment each was due; the machines of the simulated provider take no time here, so all that passes is ours. A burst
@@ -28,19 +28,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from local.serving import Answer, Served, serve
+from tests.harness.serving import Answer, Served, serve
 
 CLIENTS = 8
 """Callers that send one request after the other, as fast as answers come."""
 RATE = 2.0
 """Claims a second of the open loop."""
 AGAIN = (429, 502, 503, 504)
-"""Statuses with which a request may be sent again, after one of ``PAUSES`` each time."""
+"""Statuses after which a request is repeated, each time after the next pause of ``PAUSES``."""
 PAUSES = (1, 2, 4, 8)
 WARM = 8
-"""Claims sent before: the functions are started by then."""
+"""Claims that are sent before the measurement, so that the functions are started."""
 SLOWEST = 5.0
-"""Seconds that may be ours, of 95 in 100 claims."""
+"""The limit in seconds for our part of the time of 95 in 100 claims."""
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "aws-cluster.json"
 
 
@@ -53,22 +53,22 @@ class Claims:
 
     def provider(self, name: str, *types: Mapping[str, Any]) -> None:
         """Register a simulated provider of these types."""
-        spec = {"nodeTypes": [dict(one) for one in types]}
-        self._told(201, "POST", "/v1/node-providers", {"name": name, "kind": "simulated", "spec": spec})
+        spec = {"nodeTypes": [dict(type_) for type_ in types]}
+        self._expect(201, "POST", "/v1/node-providers", {"name": name, "kind": "simulated", "spec": spec})
 
     def make(self, name: str, **wish: Any) -> dict[str, Any]:
-        """Ask for one; the accepted claim."""
-        return self._told(202, "POST", "/v1/node-claims", {"name": name, "cluster": self.cluster, **wish})
+        """Creates a claim, and returns the accepted claim."""
+        return self._expect(202, "POST", "/v1/node-claims", {"name": name, "cluster": self.cluster, **wish})
 
-    def _told(self, status: int, method: str, path: str, body: Any) -> dict[str, Any]:
+    def _expect(self, status: int, method: str, path: str, body: Any) -> dict[str, Any]:
         answer = self._sent(method, path, body)
         if answer.status != status:
             raise AssertionError(f"{method} {path}: {answer.status} {answer.text}")
-        found: dict[str, Any] = answer.body
-        return found
+        content: dict[str, Any] = answer.body
+        return content
 
     def _sent(self, method: str, path: str, body: Any = None) -> Answer:
-        """As clients do: what was not answered in time is asked for again, a POST under the same key."""
+        """Sends a request as clients do: it is repeated without a timely answer, a POST with the same key."""
         key = {"Idempotency-Key": str(uuid.uuid4())} if method == "POST" else {}
         for pause in PAUSES:
             answer = self.served.call(method, path, body, headers=key)
@@ -78,18 +78,18 @@ class Claims:
         return self.served.call(method, path, body, headers=key)
 
     def named(self, prefix: str) -> list[dict[str, Any]]:
-        """All whose name begins so."""
-        found: list[dict[str, Any]] = []
+        """All claims whose name begins with ``prefix``."""
+        claims: list[dict[str, Any]] = []
         token = ""
         while True:
             page = self._sent("GET", f"/v1/node-claims?page_size=200{token}").body
-            found += [one for one in page["items"] if one["name"].startswith(prefix)]
+            claims += [claim for claim in page["items"] if claim["name"].startswith(prefix)]
             if not page["next_page_token"]:
-                return found
+                return claims
             token = f"&page_token={page['next_page_token']}"
 
     def remove(self, prefix: str) -> None:
-        """Delete those of that name, and wait until they are gone."""
+        """Deletes the claims whose name begins with ``prefix``, and waits until they are deleted."""
 
         def delete(claim: Mapping[str, Any]) -> str:
             answer = self._sent("DELETE", f"/v1/node-claims/{claim['id']}")
@@ -99,7 +99,7 @@ class Claims:
 
         with ThreadPoolExecutor(CLIENTS) as pool:
             sent = list(pool.map(delete, self.named(prefix)))
-        for claim_id in sent[-CLIENTS:]:  # one claim is read in less time than all are listed
+        for claim_id in sent[-CLIENTS:]:  # Reading one claim takes less time than listing all.
             self.served.wait("a claim's end", partial(self._is_gone, claim_id), 1800)
         self.served.wait("the claims' end", lambda: not self.named(prefix), 1800)
 
@@ -111,7 +111,7 @@ class Claims:
         return phase == "Available"
 
     def sent(self, prefix: str, count: int, rate: float = 1000.0) -> dict[str, float]:
-        """Send claims at fixed moments, ``rate`` a second; the moment that each was due at, by its id."""
+        """Sends claims at fixed moments, ``rate`` a second. Returns by claim id the moment at which each was due."""
         pause = threading.Event()
         start = time.time()
 
@@ -124,16 +124,16 @@ class Claims:
             return dict(pool.map(send, range(count)))
 
     def available(self, prefix: str, due: Mapping[str, float]) -> list[dict[str, Any]]:
-        """The claims, once all of them have a node."""
+        """Waits until all these claims have a node, and returns them."""
         for claim_id in list(due)[-CLIENTS:]:
             self.served.wait("a node", partial(self._is_available, claim_id), 1800)
 
         def all_there() -> list[dict[str, Any]] | None:
-            found = self.named(prefix)
-            return found if all(one["phase"] == "Available" for one in found) else None
+            claims = self.named(prefix)
+            return claims if all(claim["phase"] == "Available" for claim in claims) else None
 
         claims: list[dict[str, Any]] = self.served.wait("the nodes", all_there, 1800)
-        if {one["id"] for one in claims} != set(due):
+        if {claim["id"] for claim in claims} != set(due):
             raise AssertionError("a claim is lost")
         return claims
 
@@ -146,8 +146,8 @@ class Claims:
         claims = self.available("many-", due)
         calls = self.served.calls[before:]
         full = self._throughput(burst)
-        seconds = sorted(_moment(one["updated_at"]) - due[one["id"]] for one in claims)
-        bound = sorted(when(one, "Scheduled") - due[one["id"]] for one in claims)
+        seconds = sorted(_moment(claim["updated_at"]) - due[claim["id"]] for claim in claims)
+        bound = sorted(when(claim, "Scheduled") - due[claim["id"]] for claim in claims)
         return {
             "claims_latency": {
                 "claims": count,
@@ -164,7 +164,7 @@ class Claims:
         }
 
     def removed(self) -> dict[str, dict[str, Any]]:
-        """The figure of how fast the claims that were measured go; all are gone at the end."""
+        """Deletes all measured claims, and returns how fast that was."""
         count, began = len(self.named("many-")), time.monotonic()
         self.remove("many-")
         figure = {"claims": count, "deleted_a_second": round(count / (time.monotonic() - began), 2)}
@@ -173,13 +173,13 @@ class Claims:
         return {"claims_removal": figure}
 
     def _throughput(self, count: int) -> dict[str, float]:
-        """Claims a second when callers send as fast as answers come: bound, and available."""
+        """Claims bound and available a second, when callers send as fast as answers come."""
         began = time.time()
         with ThreadPoolExecutor(CLIENTS) as pool:
             sent = list(pool.map(lambda number: self.make(f"burst-{number}")["id"], range(count)))
         claims = self.available("burst-", dict.fromkeys(sent, began))
-        bound = max(when(one, "Scheduled") for one in claims) - began
-        available = max(_moment(one["updated_at"]) for one in claims) - began
+        bound = max(when(claim, "Scheduled") for claim in claims) - began
+        available = max(_moment(claim["updated_at"]) for claim in claims) - began
         return {"bound_a_second": round(count / bound, 2), "available_a_second": round(count / available, 2)}
 
 
@@ -187,14 +187,14 @@ KIND: Mapping[str, Any] = {"resources": {"cpu": "2", "memory": "4Gi"}}
 
 
 def units(calls: Sequence[Mapping[str, Any]], count: int) -> dict[str, Any]:
-    """What a claim costs from its request to its node: units of the table, and calls."""
+    """The cost of a claim from its request to its node: capacity units of the table, and calls."""
     table = [call for call in calls if call["service"] == "DynamoDB"]
     functions = sorted({call["function"] for call in table})
 
     def total(unit: str, name: str | None = None) -> float:
-        mine = [call for call in table if name in (None, call["function"])]
-        found: float = sum(call.get("units", {}).get(unit, 0) for call in mine)
-        return round(found / count, 1)
+        calls_of_function = [call for call in table if name in (None, call["function"])]
+        units: float = sum(call.get("units", {}).get(unit, 0) for call in calls_of_function)
+        return round(units / count, 1)
 
     often = Counter(str(call["operation"]) for call in calls).most_common(8)
     return {
@@ -216,15 +216,15 @@ def _moment(text: str) -> float:
 
 def when(claim: Mapping[str, Any], condition: str) -> float:
     """The moment at which a condition became true."""
-    found = next(one for one in claim["conditions"] if one["type"] == condition)
-    if found["status"] != "True":
+    status = next(item for item in claim["conditions"] if item["type"] == condition)
+    if status["status"] != "True":
         raise AssertionError(f"{condition} is not true: {claim}")
-    return _moment(found["last_transition_time"])
+    return _moment(status["last_transition_time"])
 
 
 def raise_quota(served: Served, limit: int = 5000) -> None:
-    """Let the tenant have that many claims."""
-    quota = next(one for one in served.call("GET", "/v1/quotas").body["items"] if one["name"] == "nodeclaims")
+    """Raises the tenant's quota of claims."""
+    quota = next(item for item in served.call("GET", "/v1/quotas").body["items"] if item["name"] == "nodeclaims")
     answer = served.call(
         "PUT",
         "/v1/quotas/nodeclaims",
@@ -237,22 +237,22 @@ def raise_quota(served: Served, limit: int = 5000) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve a local cloud, make a cluster and run the load."""
+    """Serves a local cloud, creates a cluster and runs the load."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.node_claims")
     parser.add_argument("--claims", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=RATE, help="claims a second (%(default)s)")
     parser.add_argument("--burst", type=int, default=100)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="stockyard-bench-") as folder:
         served = serve(Path(folder) / "home", "--no-limits")
         try:
             raise_quota(served)
-            made = served.call("POST", "/v1/clusters", json.loads(EXAMPLE.read_text(encoding="utf-8"))).body
-            ended = served.operation(made["operation_id"])
-            if ended["status"] != "succeeded":
-                raise AssertionError(ended)
-            claims = Claims(served, made["id"])
-            figures = {**claims.measured(given.claims, given.burst, given.rate), **claims.removed()}
+            cluster = served.call("POST", "/v1/clusters", json.loads(EXAMPLE.read_text(encoding="utf-8"))).body
+            operation = served.operation(cluster["operation_id"])
+            if operation["status"] != "succeeded":
+                raise AssertionError(operation)
+            claims = Claims(served, cluster["id"])
+            figures = {**claims.measured(options.claims, options.burst, options.rate), **claims.removed()}
         finally:
             served.stop()
     sys.stdout.write(json.dumps({"benchmark": "node_claims", **figures}) + "\n")

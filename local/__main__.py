@@ -22,7 +22,7 @@ STOP_SECONDS = 30
 
 
 class Stopped(Exception):
-    """A signal asked us to end."""
+    """A signal has asked the process to end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
-    chosen = parser.parse_args(arguments)
-    ended = threading.Event()
-    _on_signals(ended)
+    options = parser.parse_args(arguments)
+    stop_requested = threading.Event()
+    _on_signals(stop_requested)
     try:
-        return _work(chosen, Console(highlight=False), ended)
+        return _work(options, Console(highlight=False), stop_requested)
     except Stopped:
         return 0
     finally:
@@ -50,25 +50,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _work(chosen: argparse.Namespace, console: Console, ended: threading.Event) -> int:
-    # Imported here: they take a second, in which Ctrl-C is to end quietly too.
+def _work(options: argparse.Namespace, console: Console, stop_requested: threading.Event) -> int:
+    # Imported here, because the imports take a second in which Ctrl-C must end quietly too.
     from local.cloud import LocalCloud, StartError
     from local.fault_plan import PlanError, read
     from local.show import create_and_watch
     from local.template import TemplateError
 
     try:
-        plan = read(chosen.faults) if chosen.faults else None
-        place = {"port": chosen.port, "home": chosen.home, "limits": not chosen.no_limits}
+        plan = read(options.faults) if options.faults else None
+        place = {"port": options.port, "home": options.home, "limits": not options.no_limits}
         say = functools.partial(console.print, style="dim")
-        with LocalCloud(**place, keycloak=chosen.keycloak, plan=plan, say=say) as cloud:
-            console.print(f"API {cloud.url}   environment {cloud.home.name}/env   Ctrl-C stops everything")
-            if chosen.command == "run":
+        with LocalCloud(**place, keycloak=options.keycloak, plan=plan, say=say) as cloud:
+            reset = "Ctrl-C stops everything, a new start begins anew"
+            console.print(f"API {cloud.url}   environment {cloud.home.name}/env   {reset}")
+            if options.command == "run":
                 body = json.loads(EXAMPLE.read_text(encoding="utf-8"))
                 ready = create_and_watch(cloud.call, body, console)
-                if chosen.once:
+                if options.once:
                     return 0 if ready else 1
-            ended.wait()
+            stop_requested.wait()
     except (StartError, TemplateError, TimeoutError, PlanError) as error:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
         return 1
@@ -82,11 +83,11 @@ def _port(text: str) -> int:
     return number
 
 
-def _on_signals(ended: threading.Event) -> None:
+def _on_signals(stop_requested: threading.Event) -> None:
     def stop(_number: int, _frame: object) -> None:
-        _ignore_signals()  # a second Ctrl-C must not interrupt the clean-up
-        faulthandler.dump_traceback_later(STOP_SECONDS)  # says what hangs, should the clean-up ever
-        ended.set()
+        _ignore_signals()  # A second Ctrl-C must not interrupt the clean-up.
+        faulthandler.dump_traceback_later(STOP_SECONDS)  # Shows what hangs if the clean-up does not end.
+        stop_requested.set()
         raise Stopped
 
     signal.signal(signal.SIGINT, stop)

@@ -6,29 +6,32 @@ import fcntl
 import json
 import math
 import os
+import shutil
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
-from local.authorizer import JwtAuthorizer, Refused
-from local.aws import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION, Aws, running_aws
-from local.corrections.roles import service_session
+from local.aws.corrections.roles import service_session
+from local.aws.server import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION, Aws, running_aws
+from local.children import WARDEN
 from local.deployment import Deployment, Maker, deploy
-from local.events import Asynchronous, Rules, StreamReader
 from local.fault_plan import FaultPlan
-from local.functions import Definition, Functions
-from local.gateway import Bucket, Gateway
-from local.identity import IdentityServer
-from local.keycloak import KeycloakServer, Unavailable
-from local.kubernetes import Clusters
-from local.machines import Machines
+from local.functions.authorizer import JwtAuthorizer, Refused
+from local.functions.events import Asynchronous, Rules, StreamReader
+from local.functions.gateway import Bucket, Gateway
+from local.functions.processes import Definition, Functions
+from local.identity.keycloak import KeycloakServer, Unavailable
+from local.identity.server import IdentityServer
+from local.kubernetes.clusters import Clusters
+from local.machines.instances import Machines
+from local.machines.vdeployer import VDeployer
 from local.template import synthesized
-from local.vdeployer import VDeployer
+from local.warden import clear
 
 ROOT = Path(__file__).resolve().parents[1]
 SCALE = 0.02
@@ -110,7 +113,7 @@ class LocalCloud:
         self._take_home()
         self._say("reading the template")
         assembly = synthesized(ROOT, self._cache)
-        self.aws = self._stack.enter_context(running_aws(self.functions, self._heard, self._scale, self._plan))
+        self.aws = self._stack.enter_context(self._running_aws())
         self._start_identity()
         self.vdeployer = VDeployer(self._service_token)
         self._stack.callback(self.vdeployer.close)
@@ -141,8 +144,10 @@ class LocalCloud:
         if self._holds_home:
             # first of all: whoever sees the file can use it
             (self.home / "env").unlink(missing_ok=True)
-            self._holds_home = False
         self._stack.close()
+        if self._holds_home:
+            WARDEN.close()
+            self._holds_home = False
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
@@ -156,11 +161,23 @@ class LocalCloud:
             lock = self._stack.enter_context((self.home / "lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (self.home / "env").unlink(missing_ok=True)
+            self._clear()
         except BlockingIOError:
             raise StartError(f"a local cloud runs in {self.home} already; --home gives another its own") from None
         except OSError as error:
             raise StartError(f"{self.home} cannot be used: {error.strerror}") from None
         self._holds_home = True
+
+    def _clear(self) -> None:
+        """End and remove what a local cloud has left here that was killed; list what this one starts."""
+        clear(self.home / "processes")
+        shutil.rmtree(self.home / "machines", ignore_errors=True)
+        WARDEN.record(self.home / "processes")
+
+    def _running_aws(self) -> AbstractContextManager[Aws]:
+        # what records calls reads the whole stream and all executions afterwards
+        forgets = not os.environ.get("STOCKYARD_RECORD_CALLS")
+        return running_aws(self.functions, self._heard, self._scale, self._plan, forgets=forgets)
 
     def _start_identity(self) -> None:
         self._stack.callback(self.identity.stop)
@@ -175,7 +192,9 @@ class LocalCloud:
         self._stack.callback(self.clusters.close)
         self.clusters.start()
         accounts = (ACME_ACCOUNT, GLOBEX_ACCOUNT)
-        self.machines = Machines(accounts, REGION, logs / "machines.log", self.clusters, self._plan.machines)
+        self.machines = Machines(
+            accounts, REGION, logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines
+        )
         self._stack.callback(self.machines.close)
         self.machines.start()
 
@@ -236,18 +255,20 @@ class LocalCloud:
             "STOCKYARD_AGENT_BUSY_SECONDS": str(math.ceil(10 * self._scale)),
             "STOCKYARD_AGENT_QUIET_SECONDS": str(math.ceil(60 * self._scale)),
         }
-        for name, found in deployment.functions.items():
+        for name, function in deployment.functions.items():
             keys = service_session(deployment.roles[name], "lambda.amazonaws.com", name, REGION)
             environment = {
-                **found.environment,
+                **function.environment,
                 **here,
                 "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
                 "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
                 "AWS_SESSION_TOKEN": keys["Token"],
             }
-            workers = WORKERS.get(found.handler.split(".")[1], 4)
+            workers = WORKERS.get(function.handler.split(".")[1], 4)
             self.functions.define(
-                Definition(name, found.handler, found.arn, environment, found.timeout, found.memory, workers)
+                Definition(
+                    name, function.handler, function.arn, environment, function.timeout, function.memory, workers
+                )
             )
 
     def _listen(self, deployment: Deployment) -> None:

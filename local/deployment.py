@@ -1,4 +1,4 @@
-"""Makes the resources of the template: in moto where moto has them, else in the parts of the local cloud."""
+"""Creates the resources of the template: in moto where moto supports them, otherwise in parts of the local cloud."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local.authorizer import JwtAuthorizer
-from local.events import Rule, StreamMapping
-from local.functions import Definition
-from local.gateway import Route
-from local.template import Made, Stack, TemplateError, load
+from local.functions.authorizer import JwtAuthorizer
+from local.functions.events import Rule, StreamMapping
+from local.functions.gateway import Route
+from local.functions.processes import Definition
+from local.template import CreatedResource, Stack, TemplateError, load
 
 NO_LOCAL_MEANING: Mapping[str, str] = {
     "AWS::CloudWatch::Alarm": "nobody is notified by a laptop",
     "AWS::CloudWatch::Dashboard": "there are no metrics to draw",
-    "AWS::Logs::MetricFilter": "there are no metrics and alarms here",
     "AWS::Lambda::LayerVersion": "functions import the core and the installed packages from the tree",
     "AWS::Lambda::Permission": "the callers are parts of the local cloud; who may call is tested on the template",
     "AWS::SQS::QueuePolicy": "moto does not evaluate it; it is tested on the template",
 }
-"""Types that are skipped, and why. Any other type without a maker is an error."""
+"""Skipped resource types -> reason. Any other type without a maker is an error."""
 
 
 @dataclass(slots=True)
 class Deployment:
-    """What was found in the template, for the parts that run it. ``names`` maps function ARNs to names."""
+    """The parts of the template that the local cloud runs. ``names`` maps function ARNs to names."""
 
     functions: dict[str, Definition] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
@@ -36,11 +35,11 @@ class Deployment:
     rules: list[Rule] = field(default_factory=list)
     invoke_configs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     throttle: tuple[float, int] | None = None
-    """Requests a second and at once."""
+    """The gateway's limits: requests a second, and requests at once."""
 
 
 class Maker:
-    """Makes one resource at a time. ``client(service)`` gives boto3 clients of Stockyard's own account."""
+    """Creates one resource at a time. ``client(service)`` returns boto3 clients of Stockyard's own account."""
 
     def __init__(self, client: Callable[[str], Any], assembly: Path, api_url: str, account: str, region: str) -> None:
         self._client = client
@@ -52,171 +51,175 @@ class Maker:
         self._integrations: dict[str, str] = {}
         self.deployment = Deployment()
 
-    def __call__(self, kind: str, logical: str, properties: Mapping[str, Any]) -> Made:
+    def __call__(self, kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         """See ``local.template.Maker``."""
         if kind in NO_LOCAL_MEANING:
-            return Made(logical, {"Arn": f"arn:aws:local:::{logical}"})
+            return CreatedResource(logical, {"Arn": f"arn:aws:local:::{logical}"})
         make = getattr(self, "_" + kind.removeprefix("AWS::").replace("::", "_").lower(), None)
         if make is None:
             raise TemplateError(f"the local cloud does not know {kind} ({logical})")
-        made: Made = make(logical, properties)
-        return made
+        resource: CreatedResource = make(logical, properties)
+        return resource
 
-    def _arn(self, service: str, rest: str) -> str:
-        return f"arn:aws:{service}:{self._region}:{self._account}:{rest}"
+    def _arn(self, service: str, name: str) -> str:
+        return f"arn:aws:{service}:{self._region}:{self._account}:{name}"
 
     # --- state -------------------------------------------------------------------------------------------------------
 
-    def _dynamodb_table(self, _logical: str, given: Mapping[str, Any]) -> Made:
-        wanted = dict(given)
-        stream = wanted.pop("StreamSpecification", None)
+    def _dynamodb_table(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        parameters = dict(properties)
+        stream = parameters.pop("StreamSpecification", None)
         if stream:
-            wanted["StreamSpecification"] = {"StreamEnabled": True, **stream}
-        recovery = wanted.pop("PointInTimeRecoverySpecification", None)
-        expiry = wanted.pop("TimeToLiveSpecification", None)
+            parameters["StreamSpecification"] = {"StreamEnabled": True, **stream}
+        recovery = parameters.pop("PointInTimeRecoverySpecification", None)
+        expiry = parameters.pop("TimeToLiveSpecification", None)
         client = self._client("dynamodb")
-        table = client.create_table(**wanted)["TableDescription"]
+        table = client.create_table(**parameters)["TableDescription"]
         name = table["TableName"]
         if recovery:
             client.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification=recovery)
         if expiry:
             client.update_time_to_live(TableName=name, TimeToLiveSpecification=expiry)
-        return Made(name, {"Arn": table["TableArn"], "StreamArn": table.get("LatestStreamArn", "")})
+        return CreatedResource(name, {"Arn": table["TableArn"], "StreamArn": table.get("LatestStreamArn", "")})
 
-    def _secretsmanager_secret(self, _logical: str, given: Mapping[str, Any]) -> Made:
+    def _secretsmanager_secret(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         client = self._client("secretsmanager")
-        text = given.get("SecretString")
-        if "GenerateSecretString" in given:
-            text = client.get_random_password(**given["GenerateSecretString"])["RandomPassword"]
-        made = client.create_secret(
-            Name=given["Name"],
+        text = properties.get("SecretString")
+        if "GenerateSecretString" in properties:
+            text = client.get_random_password(**properties["GenerateSecretString"])["RandomPassword"]
+        secret = client.create_secret(
+            Name=properties["Name"],
             SecretString=text or "",
-            Description=given.get("Description", ""),
-            Tags=given.get("Tags", []),
+            Description=properties.get("Description", ""),
+            Tags=properties.get("Tags", []),
         )
-        return Made(made["ARN"], {"Id": made["ARN"]})
+        return CreatedResource(secret["ARN"], {"Id": secret["ARN"]})
 
-    def _logs_loggroup(self, _logical: str, given: Mapping[str, Any]) -> Made:
-        name = given["LogGroupName"]
+    def _logs_loggroup(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        name = properties["LogGroupName"]
         client = self._client("logs")
         client.create_log_group(logGroupName=name)
-        if "RetentionInDays" in given:
-            client.put_retention_policy(logGroupName=name, retentionInDays=given["RetentionInDays"])
-        return Made(name, {"Arn": self._arn("logs", f"log-group:{name}:*")})
+        if "RetentionInDays" in properties:
+            client.put_retention_policy(logGroupName=name, retentionInDays=properties["RetentionInDays"])
+        return CreatedResource(name, {"Arn": self._arn("logs", f"log-group:{name}:*")})
 
-    def _sqs_queue(self, _logical: str, given: Mapping[str, Any]) -> Made:
+    def _sqs_queue(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         attributes = {
             name: json.dumps(value) if isinstance(value, dict) else str(value)
-            for name, value in given.items()
+            for name, value in properties.items()
             if name in {"MessageRetentionPeriod", "VisibilityTimeout", "RedrivePolicy"}
         }
-        name = given["QueueName"]
+        name = properties["QueueName"]
         url = self._client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
-        return Made(url, {"Arn": self._arn("sqs", name), "QueueName": name})
+        return CreatedResource(url, {"Arn": self._arn("sqs", name), "QueueName": name})
 
-    def _iam_role(self, logical: str, given: Mapping[str, Any]) -> Made:
-        name = given.get("RoleName") or f"Stockyard-{logical}"[:64]
+    def _iam_role(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        name = properties.get("RoleName") or f"Stockyard-{logical}"[:64]
         client = self._client("iam")
         role = client.create_role(
             RoleName=name,
-            Path=given.get("Path", "/"),
-            Description=given.get("Description", ""),
-            AssumeRolePolicyDocument=json.dumps(given["AssumeRolePolicyDocument"]),
+            Path=properties.get("Path", "/"),
+            Description=properties.get("Description", ""),
+            AssumeRolePolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"]),
         )["Role"]
-        for policy in given.get("Policies", ()):
+        for policy in properties.get("Policies", ()):
             document = json.dumps(policy["PolicyDocument"])
             client.put_role_policy(RoleName=name, PolicyName=policy["PolicyName"], PolicyDocument=document)
-        return Made(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
+        return CreatedResource(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
 
     # --- functions and workflows -------------------------------------------------------------------------------------
 
-    def _lambda_function(self, _logical: str, given: Mapping[str, Any]) -> Made:
-        name = given["FunctionName"]
+    def _lambda_function(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        name = properties["FunctionName"]
         arn = self._arn("lambda", f"function:{name}")
-        variables = given.get("Environment", {}).get("Variables", {})
+        variables = properties.get("Environment", {}).get("Variables", {})
         self.deployment.functions[name] = Definition(
             name,
-            given["Handler"],
+            properties["Handler"],
             arn,
             dict(variables),
-            float(given.get("Timeout", 3)),
-            int(given.get("MemorySize", 128)),
+            float(properties.get("Timeout", 3)),
+            int(properties.get("MemorySize", 128)),
         )
-        self.deployment.roles[name] = given["Role"]
-        return Made(name, {"Arn": arn})
+        self.deployment.roles[name] = properties["Role"]
+        return CreatedResource(name, {"Arn": arn})
 
-    def _lambda_eventinvokeconfig(self, logical: str, given: Mapping[str, Any]) -> Made:
-        self.deployment.invoke_configs[given["FunctionName"]] = given
-        return Made(logical)
+    def _lambda_eventinvokeconfig(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        self.deployment.invoke_configs[properties["FunctionName"]] = properties
+        return CreatedResource(logical)
 
-    def _lambda_eventsourcemapping(self, logical: str, given: Mapping[str, Any]) -> Made:
-        self.deployment.mappings.append(StreamMapping.from_properties(given))
-        return Made(logical)
+    def _lambda_eventsourcemapping(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        self.deployment.mappings.append(StreamMapping.from_properties(properties))
+        return CreatedResource(logical)
 
-    def _stepfunctions_statemachine(self, _logical: str, given: Mapping[str, Any]) -> Made:
-        if "DefinitionS3Location" in given:
-            text = (self._assembly / f"asset.{given['DefinitionS3Location']['Key']}").read_text(encoding="utf-8")
+    def _stepfunctions_statemachine(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        if "DefinitionS3Location" in properties:
+            text = (self._assembly / f"asset.{properties['DefinitionS3Location']['Key']}").read_text(encoding="utf-8")
         else:
-            text = given["DefinitionString"]
-        for key, value in given.get("DefinitionSubstitutions", {}).items():
+            text = properties["DefinitionString"]
+        for key, value in properties.get("DefinitionSubstitutions", {}).items():
             text = text.replace(f"${{{key}}}", str(value))
-        made = self._client("stepfunctions").create_state_machine(
-            name=given["StateMachineName"], definition=text, roleArn=given["RoleArn"]
+        machine = self._client("stepfunctions").create_state_machine(
+            name=properties["StateMachineName"], definition=text, roleArn=properties["RoleArn"]
         )
-        return Made(made["stateMachineArn"], {"Arn": made["stateMachineArn"], "Name": given["StateMachineName"]})
+        return CreatedResource(
+            machine["stateMachineArn"], {"Arn": machine["stateMachineArn"], "Name": properties["StateMachineName"]}
+        )
 
     # --- events ------------------------------------------------------------------------------------------------------
 
-    def _events_eventbus(self, _logical: str, given: Mapping[str, Any]) -> Made:
-        made = self._client("events").create_event_bus(Name=given["Name"])
-        return Made(given["Name"], {"Arn": made["EventBusArn"], "Name": given["Name"]})
+    def _events_eventbus(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        bus = self._client("events").create_event_bus(Name=properties["Name"])
+        return CreatedResource(properties["Name"], {"Arn": bus["EventBusArn"], "Name": properties["Name"]})
 
-    def _events_rule(self, _logical: str, given: Mapping[str, Any]) -> Made:
-        wanted = {
-            k: given[k] for k in ("Name", "ScheduleExpression", "EventBusName", "State", "Description") if k in given
+    def _events_rule(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        parameters = {
+            k: properties[k]
+            for k in ("Name", "ScheduleExpression", "EventBusName", "State", "Description")
+            if k in properties
         }
-        if "EventPattern" in given:
-            wanted["EventPattern"] = json.dumps(given["EventPattern"])
-        arn = self._client("events").put_rule(**wanted)["RuleArn"]
-        self.deployment.rules.append(Rule.from_properties(arn, given))
-        return Made(given["Name"], {"Arn": arn})
+        if "EventPattern" in properties:
+            parameters["EventPattern"] = json.dumps(properties["EventPattern"])
+        arn = self._client("events").put_rule(**parameters)["RuleArn"]
+        self.deployment.rules.append(Rule.from_properties(arn, properties))
+        return CreatedResource(properties["Name"], {"Arn": arn})
 
-    def _events_eventbuspolicy(self, logical: str, _given: Mapping[str, Any]) -> Made:
-        return Made(logical)
+    def _events_eventbuspolicy(self, logical: str, _properties: Mapping[str, Any]) -> CreatedResource:
+        return CreatedResource(logical)
 
     # --- the API -----------------------------------------------------------------------------------------------------
 
-    def _apigatewayv2_api(self, logical: str, _given: Mapping[str, Any]) -> Made:
-        return Made(logical.lower(), {"ApiEndpoint": self._api_url, "ApiId": logical.lower()})
+    def _apigatewayv2_api(self, logical: str, _properties: Mapping[str, Any]) -> CreatedResource:
+        return CreatedResource(logical.lower(), {"ApiEndpoint": self._api_url, "ApiId": logical.lower()})
 
-    def _apigatewayv2_stage(self, logical: str, given: Mapping[str, Any]) -> Made:
-        if given["StageName"] != "$default":
+    def _apigatewayv2_stage(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        if properties["StageName"] != "$default":
             raise TemplateError(f"{logical}: only the stage $default is known here")
-        limits = given["DefaultRouteSettings"]
+        limits = properties["DefaultRouteSettings"]
         self.deployment.throttle = (float(limits["ThrottlingRateLimit"]), int(limits["ThrottlingBurstLimit"]))
-        return Made(given["StageName"])
+        return CreatedResource(properties["StageName"])
 
-    def _apigatewayv2_authorizer(self, logical: str, given: Mapping[str, Any]) -> Made:
-        jwt = given["JwtConfiguration"]
+    def _apigatewayv2_authorizer(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        jwt = properties["JwtConfiguration"]
         self._authorizers[logical] = JwtAuthorizer(jwt["Issuer"], tuple(jwt["Audience"]))
-        return Made(logical)
+        return CreatedResource(logical)
 
-    def _apigatewayv2_integration(self, logical: str, given: Mapping[str, Any]) -> Made:
-        if given["IntegrationType"] != "AWS_PROXY" or given["PayloadFormatVersion"] != "2.0":
+    def _apigatewayv2_integration(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        if properties["IntegrationType"] != "AWS_PROXY" or properties["PayloadFormatVersion"] != "2.0":
             raise TemplateError(f"{logical}: only AWS_PROXY with payload format 2.0 is known here")
-        self._integrations[logical] = given["IntegrationUri"].rsplit(":", 1)[-1]
-        return Made(logical)
+        self._integrations[logical] = properties["IntegrationUri"].rsplit(":", 1)[-1]
+        return CreatedResource(logical)
 
-    def _apigatewayv2_route(self, logical: str, given: Mapping[str, Any]) -> Made:
-        function = self._integrations[given["Target"].removeprefix("integrations/")]
-        secured = given.get("AuthorizationType", "NONE") == "JWT"
-        authorizer = self._authorizers[given["AuthorizerId"]] if secured else None
-        self.deployment.routes.append(Route(given["RouteKey"], function, authorizer))
-        return Made(logical)
+    def _apigatewayv2_route(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        function = self._integrations[properties["Target"].removeprefix("integrations/")]
+        secured = properties.get("AuthorizationType", "NONE") == "JWT"
+        authorizer = self._authorizers[properties["AuthorizerId"]] if secured else None
+        self.deployment.routes.append(Route(properties["RouteKey"], function, authorizer))
+        return CreatedResource(logical)
 
 
 def deploy(maker: Maker, assembly: Path, pseudo: Mapping[str, str], replacements: Mapping[str, str]) -> Deployment:
-    """Make everything in the assembly's templates; returns what the other parts need."""
+    """Creates all resources of the assembly's templates. Returns what the other parts of the local cloud need."""
     exports: dict[str, str] = {}
     for template in load(assembly, replacements):
         exports |= Stack(template, pseudo, exports, maker).create()

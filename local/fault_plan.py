@@ -1,4 +1,4 @@
-"""What is to go wrong in the local cloud, read from a file: ``make serve FAULTS=plan.json``.
+"""A plan of faults for the local cloud, read from a file: ``make serve FAULTS=plan.json``.
 
 A plan is a JSON object; every part may be left out::
 

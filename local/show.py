@@ -1,4 +1,4 @@
-"""What ``python -m local run`` shows: the plan's price, live progress, the tree."""
+"""The output of ``python -m local run``: the plan's price, live progress, the tree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT_SECONDS = 300.0
 
 
 def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> bool:
-    """Create the cluster, show how it comes up, its tree and its price. False when it did not become ready."""
+    """Creates the cluster, and shows its progress, tree and price. Returns False when it did not become ready."""
     plan = call("POST", "/v1/clusters?dry_run=true", body)["plan"]
     cluster = call("POST", "/v1/clusters", body)
     started = time.monotonic()
@@ -45,26 +45,26 @@ def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> b
 def follow(call: Call, operation_id: str, console: Console) -> dict[str, Any]:
     """Show an operation's phases until it ends. Raises ``TimeoutError`` after five minutes."""
     end = time.monotonic() + LIMIT_SECONDS
-    told: dict[str, str] = {}
+    states_printed: dict[str, str] = {}
     with Live(console=console, refresh_per_second=8) if console.is_terminal else nullcontext() as live:
         while time.monotonic() < end:
             operation: dict[str, Any] = call("GET", f"/v1/operations/{operation_id}")
             if live is not None:
                 live.update(progress(operation))
             else:
-                told = _tell(operation, told, console)
+                states_printed = _print_changes(operation, states_printed, console)
             if operation["status"] != "running":
                 return operation
             time.sleep(0.2)
     raise TimeoutError(f"{operation_id} still runs after {LIMIT_SECONDS:.0f} s")
 
 
-def _tell(operation: Mapping[str, Any], told: Mapping[str, str], console: Console) -> dict[str, str]:
-    """A line for each phase that has changed, where nobody watches a terminal; returns the states told."""
+def _print_changes(operation: Mapping[str, Any], states_printed: Mapping[str, str], console: Console) -> dict[str, str]:
+    """A line for each phase that has changed, for output that is no terminal. Returns the states printed."""
     states = {phase["name"]: str(phase["state"]) for phase in operation["phases"]}
     messages = {phase["name"]: str(phase.get("message") or "") for phase in operation["phases"]}
     for name, state in states.items():
-        if state not in (told.get(name), "pending"):
+        if state not in (states_printed.get(name), "pending"):
             console.print(f"{name} {state} {messages[name]}".rstrip(), soft_wrap=True)
     return states
 
@@ -80,7 +80,7 @@ def progress(operation: Mapping[str, Any]) -> Group:
 
 
 def tree(answer: Mapping[str, Any]) -> Tree:
-    """The cluster with everything below it."""
+    """The cluster and all resources below it."""
     root = Tree(_label(answer))
     _grow(root, answer)
     return root
@@ -102,7 +102,7 @@ def _label(node: Mapping[str, Any]) -> Text:
 
 
 def price(answer: Mapping[str, Any]) -> Table:
-    """What the cluster costs, an hour and a month."""
+    """The price of the cluster, for an hour and a month."""
     table = Table(title=f"Price in {answer['currency']}", title_justify="left")
     table.add_column("item")
     table.add_column("hour", justify="right")

@@ -1,10 +1,11 @@
-"""The synthesized template: made once per state of its inputs, and its intrinsic functions resolved.
+"""The synthesized template: made once for each state of its inputs, with its intrinsic functions resolved.
 
-Resources are made on demand: a ``Ref`` or ``Fn::GetAtt`` makes what it names first, so no order has to be known.
+Resources are created on demand: a ``Ref`` or ``Fn::GetAtt`` creates its resource first, so no order is needed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import re
@@ -17,12 +18,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-INPUTS = ("stacks", "cdk.json", "requirements/cdk.txt", "layers/vendor")
-"""What the template depends on; the code of functions and of the core is run from the tree."""
+INPUTS = (
+    "stacks",
+    "openapi.json",
+    "cdk.json",
+    "requirements/cdk.txt",
+    "layers/vendor",
+    "layers/common/python/stockyard/lifecycle",
+    "layers/common/python/stockyard/settings.py",
+)
+"""The inputs of the template, with the phases that workflow documents are made from, and the settings. Other code of
+functions and layers is none: it runs from the source tree."""
 
 
 class TemplateError(Exception):
-    """The template holds something that the local cloud does not know."""
+    """The template has something that the local cloud does not know."""
 
 
 def synthesized(root: Path, cache: Path) -> Path:
@@ -31,12 +41,18 @@ def synthesized(root: Path, cache: Path) -> Path:
     if (target / "manifest.json").exists():
         return target
     cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # who comes at the same time waits for the one that makes it
+        return target if (target / "manifest.json").exists() else _synthesized(root, cache, target)
+
+
+def _synthesized(root: Path, cache: Path, target: Path) -> Path:
     work = Path(tempfile.mkdtemp(dir=cache, prefix="synth-"))
     try:
         command = [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", str(work)]
-        made = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-        if made.returncode:
-            raise TemplateError(f"stacks.synth failed ({made.returncode}):\n{made.stderr[-4000:]}")
+        synthesis = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        if synthesis.returncode:
+            raise TemplateError(f"stacks.synth failed ({synthesis.returncode}):\n{synthesis.stderr[-4000:]}")
         for old in cache.glob("template-*"):
             shutil.rmtree(old, ignore_errors=True)
         work.rename(target)
@@ -56,39 +72,39 @@ def _files(root: Path) -> Iterator[Path]:
     for name in INPUTS:
         path = root / name
         if path.is_dir():
-            found: Iterable[Path] = path.rglob("*")
-            yield from (p for p in found if p.is_file() and "__pycache__" not in p.parts and "build" not in p.parts)
+            paths: Iterable[Path] = path.rglob("*")
+            yield from (p for p in paths if p.is_file() and "__pycache__" not in p.parts and "build" not in p.parts)
         elif path.exists():
             yield path
 
 
 def load(assembly: Path, replacements: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """The templates, the one that imports after the one that exports. ``replacements`` are made in their text."""
-    found = []
+    """The templates, each after those whose exports it imports. ``replacements`` are applied to their text."""
+    templates = []
     for path in assembly.glob("*.template.json"):
         text = path.read_text(encoding="utf-8")
         for old, new in (replacements or {}).items():
             text = text.replace(old, new)
-        found.append((text.count("Fn::ImportValue"), path.name, json.loads(text)))
-    if not found:
+        templates.append((text.count("Fn::ImportValue"), path.name, json.loads(text)))
+    if not templates:
         raise TemplateError(f"there is no template in {assembly}")
-    return [template for _, _, template in sorted(found, key=lambda item: item[:2])]
+    return [template for _, _, template in sorted(templates, key=lambda item: item[:2])]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A resource that exists now: what ``Ref`` and ``Fn::GetAtt`` give."""
+class CreatedResource:
+    """A created resource: the values of ``Ref`` and ``Fn::GetAtt``."""
 
     ref: str
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-Maker = Callable[[str, str, Mapping[str, Any]], Made]
+Maker = Callable[[str, str, Mapping[str, Any]], CreatedResource]
 """(type, logical id, resolved properties) -> the resource. Raises ``TemplateError`` for an unknown type."""
 
 
 class Stack:
-    """One template being made. ``imports`` are the exports of the stacks before it."""
+    """Creates the resources of one template. ``imports`` are the exports of earlier stacks."""
 
     def __init__(
         self, template: Mapping[str, Any], pseudo: Mapping[str, str], imports: Mapping[str, str], make: Maker
@@ -97,11 +113,11 @@ class Stack:
         self._pseudo = pseudo
         self._imports = imports
         self._make = make
-        self._made: dict[str, Made] = {}
+        self._made: dict[str, CreatedResource] = {}
         self._open: set[str] = set()
 
     def create(self) -> dict[str, str]:
-        """Make every resource; returns the exports."""
+        """Creates every resource, and returns the exports."""
         for logical in self._template["Resources"]:
             self.resource(logical)
         exports = {}
@@ -110,8 +126,8 @@ class Stack:
                 exports[str(self.resolve(output["Export"]["Name"]))] = str(self.resolve(output["Value"]))
         return exports
 
-    def resource(self, logical: str) -> Made:
-        """The resource of that logical id, made now if it was not yet."""
+    def resource(self, logical: str) -> CreatedResource:
+        """The resource with that logical id. It is created now if it does not exist yet."""
         if logical in self._made:
             return self._made[logical]
         if logical not in self._template["Resources"]:
@@ -122,10 +138,10 @@ class Stack:
         body = self._template["Resources"][logical]
         if "Condition" in body:
             raise TemplateError(f"{logical} has a condition, which is not known here")
-        made = self._make(body["Type"], logical, self.resolve(body.get("Properties", {})))
+        resource = self._make(body["Type"], logical, self.resolve(body.get("Properties", {})))
         self._open.discard(logical)
-        self._made[logical] = made
-        return made
+        self._made[logical] = resource
+        return resource
 
     def resolve(self, value: Any) -> Any:
         """``value`` with its intrinsic functions replaced."""
@@ -155,7 +171,7 @@ class Stack:
             return str(argument[0]).join(str(self.resolve(item)) for item in argument[1])
         if name == "Fn::Sub":
             text, more = (argument, {}) if isinstance(argument, str) else argument
-            return re.sub(r"\$\{([^}!]+)\}", lambda found: self._sub(found.group(1), more), text)
+            return re.sub(r"\$\{([^}!]+)\}", lambda match: self._sub(match.group(1), more), text)
         if name == "Fn::ImportValue":
             return self._imports[str(self.resolve(argument))]
         raise TemplateError(f"{name} is not known here")

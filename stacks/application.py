@@ -16,13 +16,13 @@ def build(app: App, config: StageConfig, *, bundled: bool) -> None:
     Tags.of(app).add("stockyard:stage", config.stage)
     data = DataStack(app, config)
     ServiceStack(app, config, stream_arn=data.stream_arn, bundled=bundled)
-    found = findings(app)
-    if found:
-        raise NagError("cdk-nag (AwsSolutions):\n" + "\n".join(found))
+    problems = findings(app)
+    if problems:
+        raise NagError("cdk-nag (AwsSolutions):\n" + "\n".join(problems))
 
 
 def findings(app: App) -> list[str]:
-    """What AwsSolutions finds and no construct acknowledges, as ``rule at construct: text``."""
+    """The findings of AwsSolutions that no construct acknowledges, as ``rule at construct: text``."""
     report = AwsSolutionsChecks(app).validate_scope(app)
     return [
         f"{violation.rule_name} at {resource.construct_path or resource.resource_logical_id}: {violation.description}"

@@ -31,7 +31,7 @@ class StageConfig:
     cluster_audience: str = "stockyard-cli"
     """The public client that people log in with. Clusters take its ID tokens, the API does not."""
     account: str = ""
-    """Deploy only into this account; empty: the one the CDK CLI is logged in to."""
+    """Deploy only into this account; empty for the account of the CDK CLI's credentials."""
     region: str = ""
     name_prefix: str = "vantage"
     kubernetes_version: str = "1.34"
@@ -39,8 +39,8 @@ class StageConfig:
     event_tenants: Mapping[str, str] = field(default_factory=dict)
     """AWS account -> tenant that may send ``stockyard.request`` events to our bus."""
     tenant_role_pattern: str = "*"
-    """Names (with path) of the tenants' roles we may assume. A role is brought by its tenant under any name, and the
-    external id protects it; a stage whose tenants all use our template narrows this."""
+    """Pattern of the names (with path) of the tenants' roles that we may assume. Tenants may choose any name, and the
+    external id protects the role. A stage whose tenants all use our template can narrow the pattern."""
     allow_own_account: bool = False
     """Whether a role of Stockyard's own account may be registered as a tenant's."""
     log_level: str = "INFO"
@@ -51,14 +51,14 @@ class StageConfig:
     sweep_grace_seconds: int = 3600
     report_only: bool = False
     launch_seconds: int = 300
-    """How long a node's machine may take to be made."""
+    """The time limit for launching a node's machine."""
     register_seconds: int = 900
-    """How long its node may then take to join."""
+    """The time limit for the launched machine to join its cluster."""
     agent_busy_seconds: int = 10
     agent_quiet_seconds: int = 60
-    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
+    """Seconds between two posts of a cluster's agent, while a claim needs it and otherwise."""
     alarm_topic_arn: str = ""
-    """SNS topic that alarms notify; empty: they only show."""
+    """SNS topic that alarms notify; empty for no notification."""
     network: Network | None = None
 
 
@@ -72,20 +72,20 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
     if not isinstance(values, Mapping):
         raise ConfigError(f"stages.{stage}: must be an object")
     merged = {**values, **(overrides or {})}
-    known = {f.name for f in fields(StageConfig)} - {"stage"}
+    names = {f.name for f in fields(StageConfig)} - {"stage"}
     for key in merged:
-        if key not in known:
-            raise ConfigError(f"stages.{stage}.{key}: unknown key; known are {', '.join(sorted(known))}")
+        if key not in names:
+            raise ConfigError(f"stages.{stage}.{key}: unknown key; known are {', '.join(sorted(names))}")
     if "issuer" not in merged:
         raise ConfigError(f"stages.{stage}.issuer: missing; the URL of the Keycloak realm that issues the tokens")
     checked = {"stage": _STAGE("stage", stage)}
     for key, value in merged.items():
         checked[key] = CHECKS[key](f"stages.{stage}.{key}", value)
-    found = StageConfig(**checked)
-    if found.cluster_audience == found.audience:
+    config = StageConfig(**checked)
+    if config.cluster_audience == config.audience:
         # Whoever runs a cluster sees the tokens that people show it.
-        raise ConfigError(f"stages.{stage}.cluster_audience: must be another than audience, {found.audience!r}")
-    return found
+        raise ConfigError(f"stages.{stage}.cluster_audience: must be another than audience, {config.audience!r}")
+    return config
 
 
 Check = Callable[[str, Any], Any]
@@ -113,7 +113,7 @@ def _whole(low: int, high: int) -> Check:
 
 
 def _choice(allowed: tuple[Any, ...]) -> Check:
-    by_text = {str(one): one for one in allowed}
+    by_text = {str(value): value for value in allowed}
 
     def check(key: str, value: Any) -> Any:
         if str(value) not in by_text:
@@ -153,12 +153,12 @@ def _event_tenants(key: str, value: Any) -> dict[str, str]:
 def _network(key: str, value: Any) -> Network | None:
     if value is None:
         return None
-    wanted = {"subnet_ids": r"subnet-[0-9a-f]+", "security_group_ids": r"sg-[0-9a-f]+"}
-    if not isinstance(value, Mapping) or set(value) != set(wanted):
+    patterns = {"subnet_ids": r"subnet-[0-9a-f]+", "security_group_ids": r"sg-[0-9a-f]+"}
+    if not isinstance(value, Mapping) or set(value) != set(patterns):
         raise ConfigError(f"{key}: must be an object with exactly subnet_ids and security_group_ids")
-    for name, expression in wanted.items():
+    for name, expression in patterns.items():
         ids = value[name]
-        if not isinstance(ids, list) or not ids or not all(re.fullmatch(expression, str(one)) for one in ids):
+        if not isinstance(ids, list) or not ids or not all(re.fullmatch(expression, str(item)) for item in ids):
             raise ConfigError(f"{key}.{name}: must be a list of at least one id such as {expression[:-9]}0a1b")
     return Network(tuple(value["subnet_ids"]), tuple(value["security_group_ids"]))
 

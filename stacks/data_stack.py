@@ -1,4 +1,4 @@
-"""The table, in a stack of its own, so that nothing done to the service can take it along."""
+"""The table in its own stack, so that changes of the service stack cannot delete it."""
 
 from __future__ import annotations
 

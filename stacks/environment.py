@@ -1,14 +1,19 @@
-"""Where a stage is deployed, and what its functions are told."""
+"""The deployment target of a stage, and the environment variables of its functions."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
 from aws_cdk import Aws, Environment
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import DELETE, DELETE_NODE, POWER_NODE, PROVISION, PROVISION_NODE, Names
+from stacks.names import Names
+from stockyard.lifecycle.phases import PROCEDURES
+from stockyard.settings import Settings
 
 _WORKER_SECONDS = next(function.timeout for function in FUNCTIONS if function.name == "cluster_phases")
 
@@ -32,38 +37,32 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
     """
     names = Names(config.stage)
     workflow = "arn:{partition}:states:{region}:{account}:stateMachine:"
-    stockyard = {
-        "TABLE": names.table,
-        "STAGE": config.stage,
-        "BUS": names.bus,
-        "API_URL": api_url,
-        "ISSUER": config.issuer,
-        "AUDIENCE": config.audience,
-        "CLUSTER_AUDIENCE": config.cluster_audience,
-        "IDENTITY_ADMIN_SECRET": names.identity_admin,
-        "PAGE_KEY_SECRET": names.page_key,
-        "SECRET_PREFIX": names.secret_prefix,
-        "PROVISION_WORKFLOW": render(workflow + names.workflow(PROVISION)),
-        "DELETE_WORKFLOW": render(workflow + names.workflow(DELETE)),
-        "PROVISION_NODE_WORKFLOW": render(workflow + names.workflow(PROVISION_NODE)),
-        "DELETE_NODE_WORKFLOW": render(workflow + names.workflow(DELETE_NODE)),
-        "POWER_NODE_WORKFLOW": render(workflow + names.workflow(POWER_NODE)),
-        "NAME_PREFIX": config.name_prefix,
-        "KUBERNETES_VERSION": config.kubernetes_version,
-        "VDEPLOYER_URL_TEMPLATE": config.vdeployer_url_template,
-        "PRINCIPAL_PATTERN": render("arn:{partition}:iam::{account}:role/" + names.role_pattern),
-        "EVENT_TENANTS": json.dumps(dict(config.event_tenants), sort_keys=True),
-        "VISIBILITY_SECONDS": str(config.visibility_seconds),
-        "WORKER_SECONDS": str(_WORKER_SECONDS),
-        "SWEEP_GRACE_SECONDS": str(config.sweep_grace_seconds),
-        "LAUNCH_SECONDS": str(config.launch_seconds),
-        "REGISTER_SECONDS": str(config.register_seconds),
-        "AGENT_BUSY_SECONDS": str(config.agent_busy_seconds),
-        "AGENT_QUIET_SECONDS": str(config.agent_quiet_seconds),
-        "REPORT_ONLY": "true" if config.report_only else "false",
+    values: dict[str, Any] = {
+        **{each.name: getattr(config, each.name) for each in fields(Settings) if hasattr(config, each.name)},
+        **{
+            f"{procedure.workflow}_workflow": render(workflow + names.workflow(procedure.machine))
+            for procedure in PROCEDURES.values()
+        },
+        "table": names.table,
+        "bus": names.bus,
+        "api_url": api_url,
+        "identity_admin_secret": names.identity_admin,
+        "page_key_secret": names.page_key,
+        "secret_prefix": names.secret_prefix,
+        "principal_pattern": render("arn:{partition}:iam::{account}:role/" + names.role_pattern),
+        "worker_seconds": _WORKER_SECONDS,
     }
     return {
-        **{f"STOCKYARD_{name}": value for name, value in stockyard.items()},
+        **{f"STOCKYARD_{name.upper()}": _text(value) for name, value in values.items()},
         "POWERTOOLS_SERVICE_NAME": function,
         "POWERTOOLS_LOG_LEVEL": config.log_level,
+        # Else the first model of a process looks for plugins in every package that is installed.
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
     }
+
+
+def _text(value: Any) -> str:
+    """A setting as ``stockyard.settings`` reads it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value, sort_keys=True)

@@ -1,4 +1,4 @@
-"""What a person can do something about; the command line prints these without a trace."""
+"""Errors that a person can correct. The command line prints them without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions and the routes of the API, as data."""
+"""The functions, as data."""
 
 from __future__ import annotations
 
@@ -41,81 +41,6 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),
     FunctionSpec("catalog", "Refreshes prices and offers of EC2", 600, 1024, asynchronous=True),
 )
-
-DEFAULT_ROUTE = "$default"
-
-ROUTES: Mapping[str, tuple[str, ...]] = {
-    "clusters": (
-        "POST /v1/clusters",
-        "GET /v1/clusters",
-        "GET /v1/clusters/{id}",
-        "PATCH /v1/clusters/{id}",
-        "DELETE /v1/clusters/{id}",
-        "GET /v1/clusters/{id}/kubeconfig",
-        "GET /v1/clusters/{id}/client-secret",
-        "GET /v1/clusters/{id}/tree",
-        "POST /v1/clusters/{id}/resume",
-    ),
-    "cloud_accounts": (
-        "POST /v1/cloud-accounts",
-        "GET /v1/cloud-accounts",
-        "GET /v1/cloud-accounts/{id}",
-        "PATCH /v1/cloud-accounts/{id}",
-        "DELETE /v1/cloud-accounts/{id}",
-        "GET /v1/cloud-accounts/{id}/template",
-        "POST /v1/cloud-accounts/{id}/verify",
-    ),
-    "node_providers": (
-        "POST /v1/node-providers",
-        "GET /v1/node-providers",
-        "GET /v1/node-providers/{id}",
-        "PATCH /v1/node-providers/{id}",
-        "DELETE /v1/node-providers/{id}",
-        "GET /v1/node-types",
-        "GET /v1/node-types/{id}",
-        "GET /v1/node-environments",
-        "GET /v1/node-environments/{id}",
-        "GET /v1/allowed-node-types",
-        "PUT /v1/allowed-node-types",
-    ),
-    "node_claims": (
-        "POST /v1/node-claims",
-        "GET /v1/node-claims",
-        "GET /v1/node-claims/{id}",
-        "PATCH /v1/node-claims/{id}",
-        "DELETE /v1/node-claims/{id}",
-        "GET /v1/node-claims/{id}/explanation",
-        "POST /v1/node-claims/{id}/power",
-    ),
-    "apply": ("POST /v1/apply",),
-    "records": (
-        "GET /v1/operations/{id}",
-        "GET /v1/operations",
-        "GET /v1/events",
-        "GET /v1/audit",
-        "GET /v1/quotas",
-        "PUT /v1/quotas/{name}",
-        "GET /v1/prices",
-        "GET /v1/health",
-        DEFAULT_ROUTE,
-    ),
-    "machines": (
-        "POST /v1/clusters/{id}/ready",
-        "POST /v1/clusters/{id}/bootstrap",
-        "GET /v1/clusters/{id}/agent",
-        "POST /v1/clusters/{id}/observations",
-        "POST /v1/node-claims/{id}/join",
-    ),
-}
-"""Function -> its routes, as API Gateway spells them."""
-
-OPEN_ROUTES: Mapping[str, str] = {
-    "GET /v1/health": "A probe has no token; the answer says that the API is there and nothing else",
-    "POST /v1/clusters/{id}/bootstrap": "A machine that boots has no token; it proves itself by a presigned STS call",
-    "POST /v1/node-claims/{id}/join": "A machine that boots has no token; it proves itself by a presigned STS call",
-    DEFAULT_ROUTE: "Answers 404 and 405 as problem documents, and never anything of a tenant",
-}
-"""Routes without the JWT authorizer, and why."""
 
 SCHEDULES: Mapping[str, tuple[int, str]] = {
     "relay": (1, "Sends again what the stream did not deliver"),

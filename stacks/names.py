@@ -1,26 +1,16 @@
-"""What our own AWS resources are called. One place, so that a permission and the thing it names cannot drift apart."""
+"""The names of our own AWS resources, in one place, so that permissions and resources have the same names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from stacks.workflows import FUNCTIONS
+from stockyard.lifecycle.phases import PROCEDURES
+from stockyard.metrics import namespace
 
-PROVISION = "provision-cluster"
-DELETE = "delete-cluster"
-PROVISION_NODE = "provision-node"
-DELETE_NODE = "delete-node"
-POWER_NODE = "power-node"
+PROVISION, PROVISION_NODE = "provision-cluster", "provision-node"
+DELETE, DELETE_NODE = "delete-cluster", "delete-node"
 
-RUNNERS = {
-    PROVISION: "cluster_phases",
-    DELETE: "cluster_phases",
-    PROVISION_NODE: "node_phases",
-    DELETE_NODE: "node_phases",
-    POWER_NODE: "node_phases",
-}
-"""Workflow -> the function that does its phases."""
-
-SWEEP_STOPPED, OUTBOX_REFUSED = "SweepStopped", "OutboxRefused"
-"""What the reaper logs when it stops and the relay when something is refused, and the metrics that are made of it."""
+RUNNERS = {procedure.machine: FUNCTIONS[procedure.subject] for procedure in PROCEDURES.values()}
+"""The function that runs the phases of each workflow."""
 
 TABLE_OUTPUT = "TableName"
 """Output of the data stack."""
@@ -29,59 +19,25 @@ BUS_OUTPUT = "BusName"
 """Outputs of the service stack."""
 
 
-@dataclass(frozen=True, slots=True)
 class Names:
     """The names of one stage. A stage name is 1 to 12 lower-case letters and digits, so no stage is another's prefix
     followed by a hyphen."""
 
-    stage: str
-
-    @property
-    def data_stack(self) -> str:
-        return f"Stockyard-{self.stage}-Data"
-
-    @property
-    def service_stack(self) -> str:
-        return f"Stockyard-{self.stage}"
-
-    @property
-    def prefix(self) -> str:
-        return f"stockyard-{self.stage}"
-
-    @property
-    def table(self) -> str:
-        return self.prefix
-
-    @property
-    def bus(self) -> str:
-        return self.prefix
-
-    @property
-    def api(self) -> str:
-        return self.prefix
-
-    @property
-    def secret_prefix(self) -> str:
-        return f"stockyard/{self.stage}"
-
-    @property
-    def identity_admin(self) -> str:
+    def __init__(self, stage: str) -> None:
+        self.data_stack = f"Stockyard-{stage}-Data"
+        self.service_stack = f"Stockyard-{stage}"
+        self.prefix = self.table = self.bus = self.api = f"stockyard-{stage}"
+        self.metrics = namespace(stage)
+        """Namespace of our own metrics."""
+        self.secret_prefix = f"stockyard/{stage}"
+        self.identity_admin = f"{self.secret_prefix}/identity-admin"
         """Secret with the realm's admin client; the operator fills it before the first deploy."""
-        return f"{self.secret_prefix}/identity-admin"
-
-    @property
-    def page_key(self) -> str:
-        return f"{self.secret_prefix}/page-key"
-
-    @property
-    def cluster_secrets(self) -> str:
+        self.page_key = f"{self.secret_prefix}/page-key"
+        self.cluster_secrets = f"{self.secret_prefix}/clusters"
         """Prefix of the secrets that are made per cluster at run time."""
-        return f"{self.secret_prefix}/clusters"
-
-    @property
-    def role_pattern(self) -> str:
+        self.role_pattern = f"{self.service_stack}-*"
         """Pattern of the names CloudFormation gives our functions' roles."""
-        return f"{self.service_stack}-*"
+        self.api_log_group = f"/aws/vendedlogs/apis/{self.api}"
 
     def function(self, name: str) -> str:
         return f"{self.prefix}-{name.replace('_', '-')}"
@@ -95,18 +51,9 @@ class Names:
     def workflow_log_group(self, name: str) -> str:
         return f"/aws/vendedlogs/states/{self.workflow(name)}"
 
-    @property
-    def api_log_group(self) -> str:
-        return f"/aws/vendedlogs/apis/{self.api}"
-
     def failures(self, name: str) -> str:
-        """Queue that takes what the function could not handle."""
+        """Queue for the events that the function failed to handle."""
         return f"{self.function(name)}-failures"
 
-    @property
-    def metrics(self) -> str:
-        """Namespace of our own metrics."""
-        return f"Stockyard/{self.stage}"
-
-    def alarm(self, what: str) -> str:
-        return f"{self.prefix}-{what}"
+    def alarm(self, name: str) -> str:
+        return f"{self.prefix}-{name}"

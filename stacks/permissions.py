@@ -13,7 +13,7 @@ from typing import Any
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import DELETE, DELETE_NODE, POWER_NODE, PROVISION, PROVISION_NODE, RUNNERS, Names
+from stacks.names import PROVISION, PROVISION_NODE, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
     "ListSecrets": "secretsmanager:ListSecrets knows no resource; only names and tags are listed, never values",
@@ -23,7 +23,7 @@ WIDE: Mapping[str, str] = {
     "LogDelivery": "The log delivery actions, by which Step Functions writes its logs, know no resource",
     "Interfaces": "The ec2 actions by which Lambda joins a VPC are checked against * when the function is created",
 }
-"""Statement -> why its resource is ``*``. The only statements that may have it."""
+"""The reason for resource ``*`` by statement. Only these statements may have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ BY_THE_PLATFORM: Mapping[str, str] = {
     "Streams": "Lambda looks for the table's stream when it sets up the reading",
     "Interfaces": "Lambda joins the function to the stage's network",
 }
-"""Statement -> who uses it in the role's name; our own code makes none of these calls."""
+"""The AWS service that uses a statement with the role's credentials. Our own code does not make these calls."""
 
 TABLE_READ = ("dynamodb:GetItem", "dynamodb:Query")
 TABLE_CREATE = (*TABLE_READ, "dynamodb:PutItem")
@@ -66,28 +66,14 @@ class Permissions:
     def __init__(self, config: StageConfig) -> None:
         self._config = config
         self._names = Names(config.stage)
+        self._table_arn = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
 
     def of_function(self, name: str) -> tuple[Statement, ...]:
         """All statements of the function's role, its logs and traces included. ``KeyError`` for an unknown name."""
-        spec = next((one for one in FUNCTIONS if one.name == name), None)
+        spec = next((function for function in FUNCTIONS if function.name == name), None)
         if spec is None:
             raise KeyError(name)
-        own = {
-            "clusters": self._clusters,
-            "cloud_accounts": self._cloud_accounts,
-            "node_providers": self._node_providers,
-            "node_claims": self._node_claims,
-            "apply": self._apply,
-            "records": self._records,
-            "machines": self._machines,
-            "cluster_phases": self._cluster_phases,
-            "node_phases": self._node_phases,
-            "scheduler": self._scheduler,
-            "relay": self._relay,
-            "reaper": self._reaper,
-            "requests": self._requests,
-            "catalog": self._catalog,
-        }[name]()
+        own: tuple[Statement, ...] = getattr(self, f"_{name}")()
         failures = (self._failures(name),) if spec.asynchronous else ()
         interfaces = (_INTERFACES,) if spec.private and self._config.network is not None else ()
         traces = () if spec.asynchronous else (self._traces(),)
@@ -113,7 +99,7 @@ class Permissions:
             self._traces(sampling=True),
         )
 
-    # --- one method a function ---------------------------------------------------------------------------------------
+    # --- one method a function, of its name --------------------------------------------------------------------------
 
     def _clusters(self) -> tuple[Statement, ...]:
         return (*self._changes_of_clusters(), self._cluster_secrets("secretsmanager:GetSecretValue"))
@@ -122,25 +108,17 @@ class Permissions:
         return (*self._changes_of_clusters(), self._publish())
 
     def _changes_of_clusters(self) -> tuple[Statement, ...]:
-        return (
-            self._table(),
-            self._own_secrets(self._names.identity_admin, self._names.page_key),
-            *self._tenant_roles(),
-        )
+        secrets = self._own_secrets(self._names.identity_admin, self._names.page_key)
+        return self._table(), secrets, *self._tenant_roles()
 
     def _cloud_accounts(self) -> tuple[Statement, ...]:
         # Verification proves that the role is refused without the external id, so it must be allowed to leave it out.
-        return (
-            self._table(),
-            self._own_secrets(self._names.page_key),
-            *self._tenant_roles(external_id=False),
-        )
+        return self._table(), self._own_secrets(self._names.page_key), *self._tenant_roles(external_id=False)
 
     def _node_providers(self) -> tuple[Statement, ...]:
         return self._table(), self._own_secrets(self._names.page_key)
 
-    def _node_claims(self) -> tuple[Statement, ...]:
-        return self._table(), self._own_secrets(self._names.page_key)
+    _node_claims = _node_providers
 
     def _apply(self) -> tuple[Statement, ...]:
         return (self._table(actions=(*TABLE_CREATE, "dynamodb:UpdateItem")),)
@@ -161,7 +139,7 @@ class Permissions:
         return (
             self._table(actions=TABLE_LEDGER),
             self._cluster_secrets("secretsmanager:DeleteSecret"),
-            self._list_secrets(),
+            _LIST_SECRETS,
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
             self._executions(PROVISION, "states:DescribeExecution", "states:StopExecution"),
@@ -171,15 +149,13 @@ class Permissions:
     def _node_phases(self) -> tuple[Statement, ...]:
         return (
             self._table(actions=TABLE_LEDGER),
+            self._own_secrets(self._names.page_key),
             *self._tenant_roles(),
             self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
         )
 
     def _scheduler(self) -> tuple[Statement, ...]:
-        return (
-            self._table("due", actions=(*TABLE_CREATE, "dynamodb:UpdateItem")),
-            *self._reads_stream(),
-        )
+        return self._table("due", actions=(*TABLE_CREATE, "dynamodb:UpdateItem")), *self._reads_stream()
 
     def _relay(self) -> tuple[Statement, ...]:
         # What is sent is removed; what is not taken is written anew with a later moment.
@@ -192,17 +168,16 @@ class Permissions:
         )
 
     def _reaper(self) -> tuple[Statement, ...]:
+        reaper = f"arn:{{partition}}:lambda:{{region}}:{{account}}:function:{self._names.function('reaper')}"
         return (
+            Statement("Places", ("lambda:InvokeFunction",), (reaper,)),
             self._table("due", "everything"),
-            self._describe_table(),
+            Statement("TableIdentity", ("dynamodb:DescribeTable",), (self._table_arn,)),
             self._cluster_secrets("secretsmanager:DeleteSecret"),
-            self._list_secrets(),
+            _LIST_SECRETS,
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
-            *(
-                self._executions(name, "states:DescribeExecution")
-                for name in (PROVISION, DELETE, PROVISION_NODE, DELETE_NODE, POWER_NODE)
-            ),
+            *(self._executions(name, "states:DescribeExecution") for name in RUNNERS),
         )
 
     def _catalog(self) -> tuple[Statement, ...]:
@@ -214,32 +189,24 @@ class Permissions:
         )
 
     def _wake(self) -> Statement:
-        """The machine's report and the phase that waits for it: whichever comes second ends the phase."""
+        """Permissions for the machine's report and for the waiting phase: the later of the two ends the phase."""
         return Statement("Wake", ("states:SendTaskSuccess",), (self._workflow(PROVISION),))
 
     # --- what they are made of ---------------------------------------------------------------------------------------
 
     def _table(self, *indexes: str, actions: tuple[str, ...] = TABLE_CHANGE) -> Statement:
-        table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
         return Statement(
             "Table",
             actions,
-            (table, *(f"{table}/index/{index}" for index in indexes)),
+            (self._table_arn, *(f"{self._table_arn}/index/{index}" for index in indexes)),
             reason="A commit mixes writes; which ones depends on what has changed",
         )
 
     def _reads_stream(self) -> tuple[Statement, ...]:
         actions = ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator")
-        return Statement("Stream", actions, ("{stream}",)), self._list_streams()
-
-    def _describe_table(self) -> Statement:
-        table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
-        return Statement("TableIdentity", ("dynamodb:DescribeTable",), (table,))
-
-    def _list_streams(self) -> Statement:
-        table = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
         reason = "Lambda lists the table's streams, of which AWS chooses the names"
-        return Statement("Streams", ("dynamodb:ListStreams",), (f"{table}/stream/*",), reason=reason)
+        listing = Statement("Streams", ("dynamodb:ListStreams",), (f"{self._table_arn}/stream/*",), reason=reason)
+        return Statement("Stream", actions, ("{stream}",)), listing
 
     def _secret(self, pattern: str) -> str:
         return f"arn:{{partition}}:secretsmanager:{{region}}:{{account}}:secret:{pattern}"
@@ -259,9 +226,6 @@ class Permissions:
             tuple(self._secret(name + _SUFFIX) for name in names),
             reason="Secrets Manager ends each ARN with six random characters",
         )
-
-    def _list_secrets(self) -> Statement:
-        return _wide("ListSecrets", "secretsmanager:ListSecrets")
 
     def _tenant_roles(self, *, external_id: bool = True) -> tuple[Statement, ...]:
         pattern = self._config.tenant_role_pattern
@@ -323,6 +287,7 @@ def _wide(sid: str, *actions: str) -> Statement:
     return Statement(sid, actions, ("*",), reason=WIDE[sid])
 
 
+_LIST_SECRETS = _wide("ListSecrets", "secretsmanager:ListSecrets")
 _INTERFACES = _wide(
     "Interfaces",
     "ec2:AssignPrivateIpAddresses",

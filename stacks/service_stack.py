@@ -1,4 +1,4 @@
-"""Everything of a stage but the table."""
+"""All resources of a stage except the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stacks.names import API_URL_OUTPUT, BUS_OUTPUT, Names
 
 
 class ServiceStack(Stack):
-    """API, functions, workflows, schedules, bus, alarms. Holds no state that cannot be made again."""
+    """API, functions, workflows, schedules, bus and alarms. All of it can be created again without loss."""
 
     def __init__(self, scope: Construct, config: StageConfig, *, stream_arn: str, bundled: bool) -> None:
         names = Names(config.stage)

@@ -7,6 +7,7 @@ Run it in the repository's root. It writes, for the stage ``dev``:
     OUT/Stockyard-dev-Data.template.json    the table; exports its stream's ARN
     OUT/Stockyard-dev.template.json         the rest; reads the stream's ARN by ``Fn::ImportValue``
     OUT/asset.*                             code of functions and layers, and the workflow documents
+    OUT/workflows/*.asl.json                the workflow documents by name, to be read
 
 and prints OUT. A state machine names its document by ``DefinitionS3Location.Key``, ``<hash>.json``: that is
 ``OUT/asset.<hash>.json``; its ``${...}`` are filled from ``DefinitionSubstitutions``. ``--no-bundle`` leaves the
@@ -54,10 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-bundle", action="store_true", help="leave the third-party layer out")
     parser.add_argument("--out", type=Path, default=ROOT / "cdk.out")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a configuration key")
-    chosen = parser.parse_args(arguments)
-    overrides = dict(pair.partition("=")[::2] for pair in chosen.set)
+    options = parser.parse_args(arguments)
+    overrides = dict(pair.partition("=")[::2] for pair in options.set)
     try:
-        out = synthesize(chosen.stage, chosen.out, bundled=not chosen.no_bundle, overrides=overrides)
+        out = synthesize(options.stage, options.out, bundled=not options.no_bundle, overrides=overrides)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2

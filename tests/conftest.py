@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from local.corrections.quick_clients import quick_clients
+from local.aws.corrections.quick_clients import quick_clients
+from stockyard.providers.registry import introduce
 from tests.distribution import Units, longest_first
+from tests.gate import Gate
 from tests.silence import Silence
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
+introduce()
 ROOT = Path(__file__).resolve().parents[1]
 SEED = int(os.environ.get("STOCKYARD_SEED", "1"))
 SOAKING = os.environ.get("STOCKYARD_SOAK") == "1"
@@ -33,13 +36,23 @@ FIGURE = "figure:"
 
 
 SILENCE = pytest.StashKey[Silence]()
+GATE = pytest.StashKey[Gate]()
+SLOW = pytest.StashKey[list[str]]()
+"""What took too long."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A run makes thousands of clients. Where figures count, its workers can be silent for each other."""
+    """A run makes thousands of clients. Where figures count, its workers can be silent for each other.
+
+    Who only collects uses no snapshot, and is not told that none is used.
+    """
+    config.option.warn_unused_snapshots |= config.option.collectonly
     stack = ExitStack()
     stack.enter_context(quick_clients())
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if os.environ.get("STOCKYARD_GATE") == "1" and not run:
+        config.stash[GATE] = gate = Gate()
+        config.pluginmanager.register(gate, "gate")
     if run and SOAKING:
         folder = Path(tempfile.gettempdir()) / f"stockyard-silence-{run}"
         config.stash[SILENCE] = Silence(folder)
@@ -54,6 +67,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     silence = item.config.stash.get(SILENCE, None)
     with silence.test() if silence else nullcontext():
         return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail a run that took too long."""
+    gate = session.config.stash.get(GATE, None)
+    if gate is not None:
+        session.config.stash[SLOW] = gate.faults(gate.stretch())
+        if session.config.stash[SLOW] and exitstatus == 0:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +101,7 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """``python -m local serve`` in a process and a home of its own."""
-    from local.serving import serve
+    from tests.harness.serving import serve
 
     cloud = serve(tmp_path_factory.mktemp("cloud") / "home", "--no-limits")
     yield cloud
@@ -88,15 +111,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The same with a real Keycloak in place of the stand-in. Skips where there can be none."""
-    from local.serving import NotServed, serve
+    from tests.harness.serving import NotServed, serve
 
     try:
         cloud = serve(tmp_path_factory.mktemp("keycloak") / "home", "--keycloak", "--no-limits")
     except NotServed as reason:
-        said = str(reason).strip().splitlines()[-1]
-        if not said.startswith("Keycloak: "):
+        last_line = str(reason).strip().splitlines()[-1]
+        if not last_line.startswith("Keycloak: "):
             raise
-        pytest.skip(said)
+        pytest.skip(last_line)
     yield cloud
     assert cloud.stop() == 0
 
@@ -115,6 +138,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Units:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
     """End with one JSON line: what was counted, from which seed, at which commit, and how it went."""
+    gate, slow = (terminalreporter.config.stash.get(key, None) for key in (GATE, SLOW))
+    if gate is not None:
+        terminalreporter.section("slowest")
+        for text in gate.lines(gate.stretch()):
+            terminalreporter.write_line(text)
+        for text in slow or ():
+            terminalreporter.write_line(f"TOO SLOW: {text}", red=True)
     stats = terminalreporter.stats
     figures = {
         name.removeprefix(FIGURE): value
@@ -132,7 +162,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         "soak": SOAKING,
         "commit": commit or None,
         "seed": SEED,
-        "exit": int(exitstatus),
+        "exit": int(exitstatus) or int(bool(slow)),
         "tests": counts,
         "figures": dict(sorted(figures.items())),
     }

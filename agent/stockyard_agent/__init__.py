@@ -1,4 +1,4 @@
-"""Stockyard's agent: runs in a tenant's cluster, posts what it sees, carries out what it is told. Standard library."""
+"""Stockyard's agent. It runs in a cluster, posts observations and carries out commands. Standard library only."""
 
 VERSION = "1"
-"""Of the wire between agent and Stockyard; it rises when either has to tell the difference."""
+"""Version of the protocol between agent and Stockyard. It rises when one side has to distinguish old from new."""

@@ -1,4 +1,4 @@
-"""The hash of a certificate authority as kubeadm wants it: sha256 over the certificate's SubjectPublicKeyInfo."""
+"""The CA certificate hash that ``kubeadm join`` expects: SHA-256 over the SubjectPublicKeyInfo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
 def pin(pem: str) -> str:
-    """``sha256:<hex>`` of the first certificate. Raises ``ValueError`` when there is none or it is malformed."""
+    """``sha256:<hex>`` of the first certificate in ``pem``. Raises ``ValueError`` when it is missing or malformed."""
     start = pem.find(_BEGIN)
     end = pem.find(_END, start)
     if start < 0 or end < 0:
@@ -34,16 +34,16 @@ def public_key(certificate: bytes) -> bytes:
     return certificate[position:after]
 
 
-def _inside(data: bytes, position: int, wanted: int) -> tuple[int, int]:
-    """Where the content of an element begins and ends."""
+def _inside(data: bytes, position: int, expected: int) -> tuple[int, int]:
+    """Start and end of an element's content. Raises ``ValueError`` when the element has another tag."""
     tag, start, end = _element(data, position)
-    if tag != wanted:
+    if tag != expected:
         raise ValueError(f"not a certificate: tag {tag:#x} at {position}")
     return start, end
 
 
 def _element(data: bytes, position: int) -> tuple[int, int, int]:
-    """Tag, begin of the content and end of the element at ``position``; definite lengths only, as DER has them."""
+    """Tag, start of the content and end of the element at ``position``. DER allows definite lengths only."""
     if position + 2 > len(data):
         raise ValueError("the certificate is cut off")
     tag, length = data[position], data[position + 1]

@@ -1,4 +1,4 @@
-"""Empty a node, one step a round: cordon, then evict; after the deadline, delete."""
+"""Drain a node, one step per round: cordon it, then evict its pods; after the deadline, delete them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from .commands import DONE, NAME, RUNNING, CommandContext, Result
 from .kubernetes import Object, Refused, path_of
 from .nodes import patch, read
-from .work import DONE, NAME, RUNNING, Result, Work
 
 _MIRROR = "kubernetes.io/config.mirror"
 _FINISHED = ("Succeeded", "Failed")
@@ -21,9 +21,10 @@ _PAGE = 250
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that has to leave. ``turn``: 0 an ordinary one, 1 a critical one of the system, 2 the agent itself.
+    """A pod that has to leave the node.
 
-    ``leaves_by`` is the end of the grace of one that is being deleted.
+    ``turn`` orders evictions: 0 for an ordinary pod, 1 for a system-critical one, 2 for the agent's own.
+    ``leaves_by`` is the end of the grace period when the pod is already being deleted, else None.
     """
 
     namespace: str
@@ -33,19 +34,19 @@ class Pod:
     leaves_by: datetime | None
 
     def path(self, *more: str) -> str:
-        """Of the pod, or of its subresource."""
+        """The URL path of the pod, or of its subresource ``more``."""
         return path_of("namespaces", self.namespace, "pods", self.name, *more)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-def drain(work: Work) -> Result:
-    """One step. Done when no pod is left that has to leave, and when the node is gone or another machine's."""
-    name, grace, uid = work.text("node", NAME), work.seconds("grace_seconds"), work.optional("uid")
-    counts = Counter({key: int(work.so_far.get(key, 0)) for key in ("evicted", "deleted")})
+def drain(context: CommandContext) -> Result:
+    """One step of a drain. It is done when no pod has to leave, or when the node is gone or is another machine's."""
+    name, grace, uid = context.text("node", NAME), context.seconds("grace_seconds"), context.optional("uid")
+    counts = Counter({key: int(context.progress.get(key, 0)) for key in ("evicted", "deleted")})
     try:
-        node = read(work, name)
+        node = read(context, name)
     except Refused as refused:
         if refused.status != 404:
             raise
@@ -53,26 +54,26 @@ def drain(work: Work) -> Result:
     if uid and node["metadata"]["uid"] != uid:
         return Result(DONE, f"The node {name} is another machine's.", _data(counts, 0))
     if not (node.get("spec") or {}).get("unschedulable"):
-        patch(work, name, {"spec": {"unschedulable": True}})
-    pods = work.kube.collect(
-        "/api/v1/pods", {"fieldSelector": f"spec.nodeName={name}"}, lambda pod: _leaving(pod, work.own_pod), _PAGE
+        patch(context, name, {"spec": {"unschedulable": True}})
+    pods = context.kube.collect(
+        "/api/v1/pods", {"fieldSelector": f"spec.nodeName={name}"}, lambda pod: _leaving(pod, context.own_pod), _PAGE
     )
     if not pods:
-        told = f"{counts['evicted']} evicted, {counts['deleted']} deleted by this agent"
-        return Result(DONE, f"No pod is left on {name} ({told}).", _data(counts, 0))
+        totals = f"{counts['evicted']} evicted, {counts['deleted']} deleted by this agent"
+        return Result(DONE, f"No pod is left on {name} ({totals}).", _data(counts, 0))
     pods.sort(key=lambda pod: (pod.turn, pod.namespace, pod.name))
-    held = _delete(work, pods, grace, counts) if _overdue(work) else _evict(work, pods, grace, counts)
-    return Result(RUNNING, _message(name, pods, held), _data(counts, len(pods)))
+    blocked = _delete(context, pods, grace, counts) if _overdue(context) else _evict(context, pods, grace, counts)
+    return Result(RUNNING, _message(name, pods, blocked), _data(counts, len(pods)))
 
 
-def _overdue(work: Work) -> bool:
-    return work.command.deadline is not None and work.now >= work.command.deadline
+def _overdue(context: CommandContext) -> bool:
+    return context.command.deadline is not None and context.now >= context.command.deadline
 
 
-def _evict(work: Work, pods: list[Pod], grace: int | None, counts: Counter[str]) -> list[str]:
-    """Ask the API to evict those whose turn it is; what holds the others back."""
+def _evict(context: CommandContext, pods: list[Pod], grace: int | None, counts: Counter[str]) -> list[str]:
+    """Ask the API to evict the pods whose turn it is. Returns why pods were not evicted."""
     turn = min(pod.turn for pod in pods)
-    held: list[str] = []
+    blocked: list[str] = []
     for pod in pods:
         if pod.turn != turn or pod.leaves_by is not None:
             continue
@@ -83,45 +84,45 @@ def _evict(work: Work, pods: list[Pod], grace: int | None, counts: Counter[str])
             "deleteOptions": _options(pod, grace),
         }
         try:
-            work.kube.call("POST", pod.path("eviction"), eviction)
+            context.kube.call("POST", pod.path("eviction"), eviction)
             counts["evicted"] += 1
         except Refused as refused:
             if refused.status in (404, 409):
                 continue  # gone, or another pod of that name by now
             if not _holds(refused):
                 raise
-            held.append(f"{pod}: {refused.causes.get(_BUDGET) or refused.message or refused.status}")
+            blocked.append(f"{pod}: {refused.causes.get(_BUDGET) or refused.message or refused.status}")
             if refused.status == 429 and _BUDGET not in refused.causes:
                 break  # the API itself has too much to do
-    return held
+    return blocked
 
 
 def _holds(refused: Refused) -> bool:
-    """Whether an eviction may succeed later: a budget, two of them (500), a namespace that goes away."""
+    """Whether an eviction may succeed later: a budget forbids it, two budgets apply (500), a namespace terminates."""
     if refused.status == 403:
         return "cannot create resource" not in refused.message
-    return refused.passing
+    return refused.transient
 
 
-def _delete(work: Work, pods: list[Pod], grace: int | None, counts: Counter[str]) -> list[str]:
-    """Delete all at once, past any budget; a pod whose grace is over and is still there, without grace.
+def _delete(context: CommandContext, pods: list[Pod], grace: int | None, counts: Counter[str]) -> list[str]:
+    """Delete all pods at once, ignoring budgets. Returns why pods were not deleted.
 
-    Its kubelet does not answer, and the machine is given up.
+    A pod that outlives its grace period is deleted without one: its kubelet does not answer.
     """
-    held: list[str] = []
+    blocked: list[str] = []
     for pod in pods:
-        if pod.leaves_by is not None and work.now < pod.leaves_by:
+        if pod.leaves_by is not None and context.now < pod.leaves_by:
             continue
         try:
-            work.kube.call("DELETE", pod.path(), _options(pod, grace if pod.leaves_by is None else 0))
+            context.kube.call("DELETE", pod.path(), _options(pod, grace if pod.leaves_by is None else 0))
             counts["deleted"] += 1
         except Refused as refused:
             if refused.status in (404, 409):
                 continue
-            if not refused.passing:
+            if not refused.transient:
                 raise
-            held.append(f"{pod}: {refused.message or refused.status}")
-    return held
+            blocked.append(f"{pod}: {refused.message or refused.status}")
+    return blocked
 
 
 def _options(pod: Pod, grace: int | None) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def _options(pod: Pod, grace: int | None) -> dict[str, Any]:
 
 
 def _leaving(pod: Object, own_pod: tuple[str, str]) -> Pod | None:
-    """The pod, when it has to leave: not a DaemonSet's, not a mirror of a static pod, not one that has finished."""
+    """The pod if it has to leave. DaemonSet pods, mirror pods of static pods and finished pods may stay."""
     meta, spec = pod["metadata"], pod.get("spec") or {}
     owners = meta.get("ownerReferences") or ()
     if any(owner.get("controller") and owner.get("kind") == "DaemonSet" for owner in owners):
@@ -148,12 +149,12 @@ def _leaving(pod: Object, own_pod: tuple[str, str]) -> Pod | None:
     return Pod(meta["namespace"], meta["name"], meta["uid"], turn, datetime.fromisoformat(end) if end else None)
 
 
-def _message(node: str, pods: list[Pod], held: list[str]) -> str:
+def _message(node: str, pods: list[Pod], blocked: list[str]) -> str:
     going = sum(pod.leaves_by is not None for pod in pods)
     later = sum(pod.turn > pods[0].turn for pod in pods)
-    text = f"{len(pods)} pods on {node}: {going} are ending, {len(held)} held back, {later} come later."
-    return text + (f" {held[0]}" if held else "")
+    text = f"{len(pods)} pods on {node}: {going} are ending, {len(blocked)} held back, {later} come later."
+    return text + (f" {blocked[0]}" if blocked else "")
 
 
-def _data(counts: Mapping[str, int], left: int) -> dict[str, int]:
-    return {"evicted": counts["evicted"], "deleted": counts["deleted"], "left": left}
+def _data(counts: Mapping[str, int], remaining: int) -> dict[str, int]:
+    return {"evicted": counts["evicted"], "deleted": counts["deleted"], "left": remaining}

@@ -1,4 +1,4 @@
-"""The few calls of the Kubernetes API that the agent makes, and its refusals as one type."""
+"""A small Kubernetes API client. Every error status is raised as ``Refused``."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from .transport import Exchange, Outgoing, Reply, Unreachable
+from .transport import Exchange, HttpRequest, HttpResponse, Unreachable
 
 T = TypeVar("T")
 Object = dict[str, Any]
 
 JSON, MERGE, APPLY = "application/json", "application/merge-patch+json", "application/apply-patch+yaml"
-_PASSING = frozenset({401, 408, 409, 410, 425, 429, 500, 502, 503, 504})
+_TRANSIENT = frozenset({401, 408, 409, 410, 425, 429, 500, 502, 503, 504})
 _LISTINGS = 3
 _TEXT = 1000
 
 
 class Refused(Exception):
-    """The API said no. ``causes`` are the reasons in the details of its status."""
+    """The API server answered with an error status. ``causes`` maps the reasons in its details to their messages."""
 
     def __init__(self, status: int, reason: str, message: str, causes: Mapping[str, str]) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status, self.reason, self.message, self.causes = status, reason, message, causes
 
     @property
-    def passing(self) -> bool:
-        """Whether the same request may be allowed later. 401: our token is being renewed."""
-        return self.status in _PASSING
+    def transient(self) -> bool:
+        """Whether the same request may succeed later. 401 counts too: the kubelet renews our token."""
+        return self.status in _TRANSIENT
 
 
 class Kubernetes:
-    """``base`` is the API's URL; ``token`` is asked for each call, because the kubelet renews it."""
+    """``base`` is the API's URL. ``token`` is called before each request, because the kubelet renews the token."""
 
     def __init__(self, base: str, exchange: Exchange, token: Callable[[], str]) -> None:
         self._base, self._exchange, self._token = base, exchange, token
@@ -53,15 +53,16 @@ class Kubernetes:
         if body is not None:
             headers["Content-Type"] = content_type
             data = json.dumps(body).encode()
-        reply = self._exchange(Outgoing(method, url, headers, data))
-        if not 200 <= reply.status < 300:
-            raise _refused(reply)
-        return _object(reply)
+        response = self._exchange(HttpRequest(method, url, headers, data))
+        if not 200 <= response.status < 300:
+            raise _refused(response)
+        return _object(response)
 
     def collect(self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int) -> list[T]:
-        """What ``keep`` makes of each item of a list, read ``page`` items at a time, without its ``None``.
+        """Read a list in pages of ``page`` items, and return ``keep(item)`` of each item unless it is None.
 
-        A list whose continuation has expired (410) is begun again. Raises ``Refused``, ``Unreachable``.
+        When the continuation token expired (410), the list is read again from the start. Raises ``Refused``,
+        ``Unreachable``.
         """
         for _ in range(_LISTINGS - 1):
             try:
@@ -72,38 +73,38 @@ class Kubernetes:
         return self._once(path, query, keep, page)
 
     def _once(self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int) -> list[T]:
-        found: list[T] = []
+        items: list[T] = []
         following = ""
         while True:
-            asked = {**query, "limit": str(page), **({"continue": following} if following else {})}
-            answer = self.call("GET", path, query=asked)
-            found.extend(kept for item in answer.get("items") or () if (kept := keep(item)) is not None)
+            parameters = {**query, "limit": str(page), **({"continue": following} if following else {})}
+            answer = self.call("GET", path, query=parameters)
+            items.extend(result for item in answer.get("items") or () if (result := keep(item)) is not None)
             following = str(answer.get("metadata", {}).get("continue") or "")
             if not following:
-                return found
+                return items
 
 
 def path_of(*names: str) -> str:
-    """A path of the core group: ``path_of("nodes", "a")`` is ``/api/v1/nodes/a``."""
+    """A URL path in the core API group: ``path_of("nodes", "a")`` is ``/api/v1/nodes/a``."""
     return "/api/v1/" + "/".join(quote(name, safe="") for name in names)
 
 
-def _object(reply: Reply) -> Object:
+def _object(response: HttpResponse) -> Object:
     try:
-        found = json.loads(reply.body)
+        parsed = json.loads(response.body)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise Unreachable(f"the answer ({reply.status}) is no JSON object")
-    return found
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise Unreachable(f"the answer ({response.status}) is no JSON object")
+    return parsed
 
 
-def _refused(reply: Reply) -> Refused:
+def _refused(response: HttpResponse) -> Refused:
     try:
-        status = _object(reply)
+        status = _object(response)
     except Unreachable:
         status = {}
     details = status.get("details")
     causes = (details.get("causes") if isinstance(details, dict) else None) or ()
-    found = {str(one.get("reason", "")): str(one.get("message", "")) for one in causes if isinstance(one, dict)}
-    return Refused(reply.status, str(status.get("reason", "")), str(status.get("message", ""))[:_TEXT], found)
+    texts = {str(cause.get("reason", "")): str(cause.get("message", "")) for cause in causes if isinstance(cause, dict)}
+    return Refused(response.status, str(status.get("reason", "")), str(status.get("message", ""))[:_TEXT], texts)

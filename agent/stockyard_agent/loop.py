@@ -1,29 +1,29 @@
-"""The loop: observe, post, carry out, pause. It ends only when it is told to."""
+"""The agent's loop: observe the cluster, post, carry out commands, pause."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
 
-from .desk import Desk
+from .inbox import CommandInbox
 from .kubernetes import Kubernetes, Refused
 from .observation import TooLarge, encoded, observe
+from .stockyard_api import StockyardApi, StockyardRefused
 from .transport import Unreachable
-from .uplink import Uplink, UplinkRefused
 
 _SHORTEST, _LONGEST = 1.0, 3600.0
 BACK_OFF, BACK_OFF_MOST = 2.0, 300.0
-"""Seconds after the first round that failed, and at most."""
+"""Seconds to wait after the first failed round, and the longest wait."""
 
 
 class Agent:
-    """``jitter`` gives numbers from 0 to 1; ``authority`` the PEM text of the cluster's certificate authority."""
+    """``jitter`` returns numbers from 0 to 1; ``authority`` the PEM text of the cluster's certificate authority."""
 
     def __init__(
         self,
         kube: Kubernetes,
-        uplink: Uplink,
-        desk: Desk,
+        stockyard_api: StockyardApi,
+        inbox: CommandInbox,
         *,
         authority: Callable[[], str],
         pin: Callable[[str], str],
@@ -31,27 +31,27 @@ class Agent:
         jitter: Callable[[], float],
         log: Callable[[str], None],
     ) -> None:
-        self._kube, self._uplink, self._desk = kube, uplink, desk
+        self._kube, self._stockyard, self._inbox = kube, stockyard_api, inbox
         self._authority, self._pin, self._now, self._jitter, self._log = authority, pin, now, jitter, log
         self._sequence = 0
         self._failures = 0
 
     def run(self, pause: Callable[[float], bool]) -> None:
-        """Rounds until ``pause(seconds)`` says that it is over."""
+        """Run rounds until ``pause(seconds)`` returns True."""
         while not pause(self.round()):
             pass
 
     def round(self) -> float:
-        """One round; the seconds to wait before the next one."""
+        """Run one round. Returns the seconds to wait before the next one."""
         try:
             interval = self._round()
-        except UplinkRefused as refused:
+        except StockyardRefused as refused:
             return self._back_off(str(refused), refused.retry_after)
         except Refused as refused:
             return self._back_off(f"The Kubernetes API refused an observation: {refused}")
         except (Unreachable, TooLarge, OSError, ValueError) as error:
             return self._back_off(str(error))
-        except Exception as error:  # the next round may see another world; its text could hold anything
+        except Exception as error:  # a later round may succeed; the error's text is not logged, it may hold a secret
             return self._back_off(f"The round failed: {type(error).__name__}")
         if self._failures:
             self._log("well again")
@@ -62,11 +62,11 @@ class Agent:
         pin = self._pin(self._authority())
         observed = observe(self._kube)
         moment = self._now()
-        # Also an agent that was just started, and knows nothing of its predecessor, numbers on.
+        # The clock lets a newly started agent continue above the numbers of the agent before it.
         self._sequence = max(self._sequence + 1, int(moment.timestamp() * 1000))
-        body = encoded(observed, self._desk.results, sequence=self._sequence, moment=moment, pin=pin)
-        answer = self._uplink.post(body)
-        self._desk.take(answer.commands)
+        body = encoded(observed, self._inbox.results, sequence=self._sequence, moment=moment, pin=pin)
+        answer = self._stockyard.post(body)
+        self._inbox.take(answer.commands)
         return answer.interval
 
     def _back_off(self, text: str, at_least: float = 0.0) -> float:

@@ -1,4 +1,4 @@
-"""What the agent sees: the cluster's version, its authority's hash, and each node with the number of its pods."""
+"""The observation that the agent posts: the cluster's version, its CA hash, and each node with its number of pods."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from . import VERSION
 from .kubernetes import Kubernetes, Object
 
 CLAIM = "stockyard.dev/claim"
-"""The label of a node that says which claim it is."""
+"""The node label whose value is the id of the node claim."""
 LIMIT = 5 * 1024 * 1024
-"""Bytes of a post before compression."""
+"""The largest post, in bytes before compression."""
 _NODES, _PODS = 100, 500
-"""Items a page: a node carries the names of all its images, and is large."""
+"""Items per page. Nodes are large, because each one lists the names of all its images."""
 _RUNNING = {"fieldSelector": "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}
-_KEPT = ("stockyard.dev/", "topology.kubernetes.io/", "node.kubernetes.io/", "kubernetes.io/")
+_LABELS_KEPT = ("stockyard.dev/", "topology.kubernetes.io/", "node.kubernetes.io/", "kubernetes.io/")
 
 
 class TooLarge(Exception):
-    """What is to be posted does not fit, even when it is cut to what matters."""
+    """The post is too large even without the labels that scheduling does not need."""
 
 
 def timestamp(moment: datetime) -> str:
@@ -32,20 +32,23 @@ def timestamp(moment: datetime) -> str:
 
 
 def observe(kube: Kubernetes) -> dict[str, Any]:
-    """``kubernetes_version`` and ``nodes`` as the post has them.
+    """``kubernetes_version`` and ``nodes`` of the post.
 
-    Raises ``Refused``, ``Unreachable``: an incomplete list would say that nodes are gone, so there is none.
+    Raises ``Refused``, ``Unreachable``. It never returns part of the nodes, because missing ones count as gone.
     """
     version = str(kube.call("GET", "/version").get("gitVersion", ""))
     pods: Counter[str] = Counter(kube.collect("/api/v1/pods", _RUNNING, _node_name, _PODS))
-    nodes = kube.collect("/api/v1/nodes", {}, _seen, _NODES)
-    return {"kubernetes_version": version, "nodes": [{**one, "pods": pods[one["name"]]} for one in nodes]}
+    nodes = kube.collect("/api/v1/nodes", {}, _observed_node, _NODES)
+    return {"kubernetes_version": version, "nodes": [{**node, "pods": pods[node["name"]]} for node in nodes]}
 
 
 def encoded(
     observed: Mapping[str, Any], results: Sequence[Mapping[str, Any]], *, sequence: int, moment: datetime, pin: str
 ) -> bytes:
-    """The body of a post. Too large, it loses the labels that nobody places by. Raises ``TooLarge``."""
+    """The body of a post. When it is too large, labels that scheduling does not need are left out.
+
+    Raises ``TooLarge``.
+    """
     body = {
         "sequence": sequence,
         "observed_at": timestamp(moment),
@@ -67,17 +70,19 @@ def encoded(
 
 
 def _cut(labels: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in labels.items() if name.startswith(_KEPT)}
+    return {name: value for name, value in labels.items() if name.startswith(_LABELS_KEPT)}
 
 
 def _node_name(pod: Object) -> str | None:
     return (pod.get("spec") or {}).get("nodeName") or None
 
 
-def _seen(node: Object) -> dict[str, Any]:
+def _observed_node(node: Object) -> dict[str, Any]:
     meta, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
     labels = meta.get("labels") or {}
-    ready: Object = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), {})
+    ready: Object = next(
+        (condition for condition in status.get("conditions") or () if condition.get("type") == "Ready"), {}
+    )
     taints = [{"key": t["key"], "value": t.get("value", ""), "effect": t["effect"]} for t in spec.get("taints") or ()]
     return {
         "name": meta["name"],

@@ -1,4 +1,4 @@
-"""What the agent is told by its environment and its files."""
+"""The agent's settings, from environment variables and mounted files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``client`` and ``account`` are folders: of the client's id and secret, and of the service account."""
+    """``client`` is the folder with the client's id and secret, ``account`` the folder of the service account."""
 
     api_url: str
     cluster_id: str
@@ -26,7 +26,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
-        """From the environment. Raises ``ValueError`` that names the variable."""
+        """Read the environment. Raises ``ValueError`` that names a missing or malformed variable."""
         needed = ("STOCKYARD_API_URL", "STOCKYARD_CLUSTER_ID", "STOCKYARD_TOKEN_URL")
         missing = [name for name in needed if not environment.get(name)]
         if missing:
@@ -46,7 +46,7 @@ class Settings:
         return _text(self.client / "client_id"), _text(self.client / "client_secret")
 
     def account_token(self) -> str:
-        """The service account's token as it is now. Raises ``OSError``."""
+        """The service account's current token. Raises ``OSError``."""
         return _text(self.account / "token")
 
     def authority(self) -> str:

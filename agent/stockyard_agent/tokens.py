@@ -1,4 +1,4 @@
-"""Join tokens: a Secret of kube-system that kubeadm's bootstrap signer and authenticator know by its name and type."""
+"""Bootstrap tokens of kubeadm: Secrets in kube-system, which Kubernetes recognises by their name and type."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .commands import DONE, FAILED, RUNNING, CommandContext, InvalidCommand, Result, moment
 from .kubernetes import Refused, path_of
 from .observation import CLAIM, timestamp
-from .work import DONE, FAILED, RUNNING, Result, Unfit, Work, moment
 
 NAMESPACE, PREFIX, TYPE = "kube-system", "bootstrap-token-", "bootstrap.kubernetes.io/token"
 GROUP = "system:bootstrappers:kubeadm:default-node-token"
@@ -17,36 +17,35 @@ _CLAIM = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _ALREADY = "AlreadyExists"
 
 
-def bootstrap_token(work: Work) -> Result:
-    """Make the token, or give an existing Secret of its id this token.
+def bootstrap_token(context: CommandContext) -> Result:
+    """Create the token's Secret, or replace an existing Secret with the same token id.
 
-    The agent may not read Secrets. So it does not look: one that holds the same token already is left as it is by the
-    API (a write that changes nothing), any other is replaced in one step.
+    The agent may not read Secrets, so it replaces without comparing. An update with equal content changes nothing.
     """
-    identity, _, secret = work.text("token", _TOKEN).partition(".")
-    claim = work.text("claim", _CLAIM)
-    expires = moment(work.command.arguments.get("expires_at"), "/expires_at")
+    identity, _, secret = context.text("token", _TOKEN).partition(".")
+    claim = context.text("claim", _CLAIM)
+    expires = moment(context.command.arguments.get("expires_at"), "/expires_at")
     if expires is None:
-        raise Unfit("/expires_at: a time is needed: a join token that never ends is none of ours")
+        raise InvalidCommand("/expires_at: a time is needed: a join token that never ends is none of ours")
     data = {"token_id": identity, "expires_at": timestamp(expires)}
-    if expires <= work.now:
+    if expires <= context.now:
         return Result(FAILED, f"The token's time ended at {data['expires_at']}.", data)
-    wanted = _secret(identity, secret, claim, data["expires_at"])
+    secret_object = _secret(identity, secret, claim, data["expires_at"])
     path = path_of("namespaces", NAMESPACE, "secrets")
     try:
-        work.kube.call("POST", path, wanted)
+        context.kube.call("POST", path, secret_object)
     except Refused as refused:
         if refused.reason != _ALREADY:
             raise
-        return _replaced(work, f"{path}/{PREFIX}{identity}", wanted, data)
+        return _replaced(context, f"{path}/{PREFIX}{identity}", secret_object, data)
     return Result(DONE, f"The token {identity} is made.", data)
 
 
-def remove_token(work: Work) -> Result:
-    """Delete the token's Secret; one that is gone is done."""
-    identity = work.text("token_id", _ID)
+def remove_token(context: CommandContext) -> Result:
+    """Delete the token's Secret. The command is done as well when there is none."""
+    identity = context.text("token_id", _ID)
     try:
-        work.kube.call("DELETE", path_of("namespaces", NAMESPACE, "secrets", PREFIX + identity))
+        context.kube.call("DELETE", path_of("namespaces", NAMESPACE, "secrets", PREFIX + identity))
     except Refused as refused:
         if refused.status != 404:
             raise
@@ -54,9 +53,9 @@ def remove_token(work: Work) -> Result:
     return Result(DONE, f"The token {identity} is removed.", {"token_id": identity})
 
 
-def _replaced(work: Work, path: str, wanted: Mapping[str, Any], data: Mapping[str, str]) -> Result:
+def _replaced(context: CommandContext, path: str, secret_object: Mapping[str, Any], data: Mapping[str, str]) -> Result:
     try:
-        work.kube.call("PUT", path, wanted)
+        context.kube.call("PUT", path, secret_object)
     except Refused as refused:
         if refused.status != 404:
             raise

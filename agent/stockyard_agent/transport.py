@@ -1,4 +1,4 @@
-"""One HTTP exchange: by TLS, bounded in time and size, without redirects; every status is an answer."""
+"""One HTTP request and its response: TLS only, limited in time and size, no redirects; any status is a response."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 LIMIT = 64 * 1024 * 1024
-"""Bytes of an answer. A page of nodes or pods stays far below."""
+"""The largest response, in bytes. A page of nodes or pods is much smaller."""
 _CHUNK = 256 * 1024
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Unreachable(Exception):
-    """No answer that can be used. The request may have been carried out."""
+    """There was no usable response. The server may have carried the request out nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class HttpRequest:
     """A request."""
 
     method: str
@@ -33,8 +33,8 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer. Header names are in lower case."""
+class HttpResponse:
+    """A response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,13 +42,13 @@ class Reply:
 
     @property
     def retry_after(self) -> float:
-        """Seconds that the answer asks to wait; 0 when it does not say, or says it as a date."""
+        """Seconds to wait as ``Retry-After`` asks; 0 when it is absent or a date."""
         text = self.headers.get("retry-after", "").strip()
         return float(text) if text.isdecimal() else 0.0
 
 
-Exchange = Callable[[Outgoing], Reply]
-"""Carries one request out. Raises ``Unreachable``."""
+Exchange = Callable[[HttpRequest], HttpResponse]
+"""Sends one request and returns its response. Raises ``Unreachable``."""
 
 
 def checked(url: str) -> str:
@@ -59,8 +59,8 @@ def checked(url: str) -> str:
     return url.rstrip("/")
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer like any other: it would carry the token to another place."""
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Returns a redirect as it is: following it would send the token to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -75,27 +75,27 @@ def https(
 ) -> Exchange:
     """An ``Exchange`` over the network.
 
-    ``timeout`` (seconds) holds for each wait and, four times, for the whole answer. ``proxies`` None: those of the
-    environment; ``{}``: none.
+    ``timeout`` limits each wait, in seconds; the whole response may take four times as long. ``proxies`` is None for
+    the proxies of the environment and ``{}`` for no proxy.
     """
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler(None if proxies is None else dict(proxies)),
         urllib.request.HTTPSHandler(context=context),
-        _Stay(),
+        _NoRedirects(),
     )
 
-    def exchange(outgoing: Outgoing) -> Reply:
+    def exchange(request: HttpRequest) -> HttpResponse:
         end = monotonic() + 4 * timeout
-        request = urllib.request.Request(  # noqa: S310 - `checked` has seen the URL
-            outgoing.url, data=outgoing.body, headers=dict(outgoing.headers), method=outgoing.method
+        native = urllib.request.Request(  # noqa: S310 - `checked` has seen the URL
+            request.url, data=request.body, headers=dict(request.headers), method=request.method
         )
         try:
-            with _opened(opener, request, timeout) as answer:
+            with _opened(opener, native, timeout) as answer:
                 headers = {name.lower(): value for name, value in answer.headers.items()}
-                return Reply(answer.status, headers, _read(answer, end, monotonic))
+                return HttpResponse(answer.status, headers, _read(answer, end, monotonic))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            where = urlsplit(outgoing.url)
-            raise Unreachable(f"{outgoing.method} {where.netloc}{where.path}: {_told(error)}") from None
+            parts = urlsplit(request.url)
+            raise Unreachable(f"{request.method} {parts.netloc}{parts.path}: {_description(error)}") from None
 
     return exchange
 
@@ -123,8 +123,8 @@ def _read(answer: Any, end: float, monotonic: Callable[[], float]) -> bytes:
     return b"".join(parts)
 
 
-def _told(error: Exception) -> str:
-    if isinstance(error, ValueError):  # its text repeats what could not be sent, which may be a token
+def _description(error: Exception) -> str:
+    if isinstance(error, ValueError):  # its text repeats the header that could not be sent, which may be a token
         return "the request is malformed"
     reason = getattr(error, "reason", None)
     return f"{type(reason or error).__name__}: {reason or error}"

@@ -22,19 +22,19 @@ _DATA = {
 
 def document(body: Any) -> dict[str, Any]:
     """The kubeconfig in an API answer: an object, a text, or either below ``kubeconfig``."""
-    found = body.get("kubeconfig", body) if isinstance(body, dict) else body
-    if isinstance(found, str):
+    config = body.get("kubeconfig", body) if isinstance(body, dict) else body
+    if isinstance(config, str):
         try:
-            found = yaml.safe_load(found)
+            config = yaml.safe_load(config)
         except (yaml.YAMLError, ValueError, RecursionError):
-            found = None
-    if not isinstance(found, dict) or not all(_one(found.get(name)) for name in ("clusters", "users")):
+            config = None
+    if not isinstance(config, dict) or not all(_is_single(config.get(name)) for name in ("clusters", "users")):
         raise UnexpectedAnswer("the answer holds no kubeconfig of one cluster and one user")
-    return found
+    return config
 
 
-def _one(found: Any) -> bool:
-    return isinstance(found, list) and len(found) == 1
+def _is_single(entries: Any) -> bool:
+    return isinstance(entries, list) and len(entries) == 1
 
 
 def check_static(config: dict[str, Any]) -> None:
@@ -47,10 +47,10 @@ def check_static(config: dict[str, Any]) -> None:
                 raise UnexpectedAnswer(f"the cluster's kubeconfig is refused: its {inner} holds more than texts")
 
 
-def _check_fields(found: Any, allowed: frozenset[str], place: str) -> None:
-    if not isinstance(found, dict):
+def _check_fields(fields: Any, allowed: frozenset[str], place: str) -> None:
+    if not isinstance(fields, dict):
         raise UnexpectedAnswer(f"the cluster's kubeconfig is refused: {place} holds an entry that is no object")
-    if more := [key for key in found if key not in allowed]:
+    if more := [key for key in fields if key not in allowed]:
         named = ", ".join(repr(key) for key in more)
         raise UnexpectedAnswer(
             f"the cluster's kubeconfig is refused: {place} has {named}, more than credentials as data"
@@ -69,28 +69,29 @@ def for_person(config: dict[str, Any], name: str, url: str) -> dict[str, Any]:
     A user that asks ``stockyard`` for tokens is told the API's ``url``, so that it finds the right login.
     """
     adapted = {**config, "current-context": name}
-    adapted["clusters"] = [{**one, "name": name} for one in config.get("clusters") or ()]
+    adapted["clusters"] = [{**entry, "name": name} for entry in config.get("clusters") or ()]
     adapted["users"] = [
-        {**one, "name": name, "user": _told(one.get("user") or {}, url)} for one in config.get("users") or ()
+        {**entry, "name": name, "user": _with_api_url(entry.get("user") or {}, url)}
+        for entry in config.get("users") or ()
     ]
     adapted["contexts"] = [{"name": name, "context": {"cluster": name, "user": name}}]
     return adapted
 
 
-def _told(user: dict[str, Any], url: str) -> dict[str, Any]:
+def _with_api_url(user: dict[str, Any], url: str) -> dict[str, Any]:
     command = user.get("exec") or {}
     if command.get("command") != "stockyard":
         return user
-    kept = [one for one in command.get("env") or () if one.get("name") != "STOCKYARD_URL"]
-    return {**user, "exec": {**command, "env": [*kept, {"name": "STOCKYARD_URL", "value": url}]}}
+    variables = [variable for variable in command.get("env") or () if variable.get("name") != "STOCKYARD_URL"]
+    return {**user, "exec": {**command, "env": [*variables, {"name": "STOCKYARD_URL", "value": url}]}}
 
 
 def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """``old`` with the entries of ``new``, which win by name, and its current context."""
     merged = {"apiVersion": "v1", "kind": "Config", **old}
     for name in _LISTS:
-        entries = {one["name"]: one for one in old.get(name) or []}
-        entries.update({one["name"]: one for one in new.get(name) or []})
+        entries = {entry["name"]: entry for entry in old.get(name) or []}
+        entries.update({entry["name"]: entry for entry in new.get(name) or []})
         merged[name] = list(entries.values())
     if new.get("current-context"):
         merged["current-context"] = new["current-context"]

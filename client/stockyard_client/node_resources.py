@@ -18,7 +18,7 @@ class NodeProviders(Collection):
     def create(self, body: Body, *, idempotency_key: str | None = None) -> NodeProvider:
         """Adds a provider."""
         answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
-        return self._one(NodeProvider, answer)
+        return self._record(NodeProvider, answer)
 
     def plan_create(self, body: Body) -> Plan:
         """What :meth:`create` would do."""
@@ -71,7 +71,7 @@ class NodeClaims(Collection):
     def create(self, body: Body, *, idempotency_key: str | None = None) -> NodeClaim:
         """Asks for a node; the claim's ``operation_id`` is the work."""
         answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
-        return self._one(NodeClaim, answer)
+        return self._record(NodeClaim, answer)
 
     def plan_create(self, body: Body) -> Plan:
         """The node type that would be chosen, its price, and what ruled the others out."""
@@ -108,7 +108,7 @@ class NodeClaims(Collection):
     def power(self, claim: str, state: str) -> NodeClaim:
         """Switches the machine ``On`` or ``Off``, or restarts it with ``Reboot``."""
         answer = self._transport.send("POST", path(self.name, claim, "power"), body={"state": state})
-        return self._one(NodeClaim, answer)
+        return self._record(NodeClaim, answer)
 
 
 class Manifests(Collection):
@@ -121,7 +121,7 @@ class Manifests(Collection):
         answer = self._transport.send(
             "POST", path(self.name), body=[*documents], idempotency_key=idempotency_key
         ).object()
-        return [parsed(Applied, one) for one in answer.get("results", ())]
+        return [parsed(Applied, item) for item in answer.get("results", ())]
 
     def plan(self, documents: Sequence[Body]) -> Plan:
         """What :meth:`apply` would do."""

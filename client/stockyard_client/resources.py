@@ -22,7 +22,7 @@ def parsed(model: type[M], document: Any) -> M:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        fields = ", ".join(".".join(map(str, one["loc"])) or "(all)" for one in error.errors(include_input=False))
+        fields = ", ".join(".".join(map(str, fault["loc"])) or "(all)" for fault in error.errors(include_input=False))
         raise UnexpectedAnswer(f"the answer is not a {model.__name__}: {fields}") from None
 
 
@@ -39,33 +39,33 @@ class Collection:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def _one(self, model: type[R], answer: Answer) -> R:
+    def _record(self, model: type[R], answer: Answer) -> R:
         return parsed(model, answer.object()).with_etag(answer.headers.get("ETag"))
 
     def _pages(self, model: type[M], query: Mapping[str, Any], page_size: int | None) -> Iterator[M]:
         token: str | None = None
         while True:
-            asked = {**query, "page_size": page_size, "page_token": token}
-            page = self._transport.send("GET", path(self.name), query=asked).object()
+            parameters = {**query, "page_size": page_size, "page_token": token}
+            page = self._transport.send("GET", path(self.name), query=parameters).object()
             for item in page.get("items", ()):
                 yield parsed(model, item)
             token = page.get("next_page_token")
             if not token:
                 return
 
-    def _plan(self, method: str, where: str, body: Body | None = None) -> Plan:
-        answer = self._transport.send(method, where, query={"dry_run": "true"}, body=body).object()
+    def _plan(self, method: str, url: str, body: Body | None = None) -> Plan:
+        answer = self._transport.send(method, url, query={"dry_run": "true"}, body=body).object()
         return parsed(Plan, answer.get("plan", {}))
 
-    def _update(self, model: type[R], which: R | str | int, changes: Body) -> R:
+    def _update(self, model: type[R], reference: R | str | int, changes: Body) -> R:
         # an id alone is read first: the write then fails only if someone else came between the two
-        current = which if isinstance(which, Resource) else self._read(model, which)
-        where = path(self.name, current.model_dump()["id"])
+        current = reference if isinstance(reference, Resource) else self._read(model, reference)
+        url = path(self.name, current.model_dump()["id"])
         headers = {"If-Match": current.etag}
-        return self._one(model, self._transport.send("PATCH", where, body=changes, headers=headers))
+        return self._record(model, self._transport.send("PATCH", url, body=changes, headers=headers))
 
-    def _read(self, model: type[R], which: str | int) -> R:
-        return self._one(model, self._transport.send("GET", path(self.name, which)))
+    def _read(self, model: type[R], reference: str | int) -> R:
+        return self._record(model, self._transport.send("GET", path(self.name, reference)))
 
     def _started(self, answer: Answer) -> Operation:
         """The operation a 202 points to: in the body, or behind ``Location`` or ``operation_id``."""
@@ -76,7 +76,7 @@ class Collection:
         identifier = location or body.get("operation_id")
         if not identifier:
             raise UnexpectedAnswer("the answer names no operation")
-        return self._one(Operation, self._transport.send("GET", path("operations", identifier)))
+        return self._record(Operation, self._transport.send("GET", path("operations", identifier)))
 
 
 class Accounts(Collection):
@@ -87,7 +87,7 @@ class Accounts(Collection):
     def create(self, body: Body, *, idempotency_key: str | None = None) -> CloudAccount:
         """Registers an account."""
         answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
-        return self._one(CloudAccount, answer)
+        return self._record(CloudAccount, answer)
 
     def plan_create(self, body: Body) -> Plan:
         """What :meth:`create` would do."""
@@ -119,7 +119,7 @@ class Accounts(Collection):
 
     def verify(self, account: str | int) -> CloudAccount:
         """Proves that the role works; the record says how that went."""
-        return self._one(CloudAccount, self._transport.send("POST", path(self.name, account, "verify")))
+        return self._record(CloudAccount, self._transport.send("POST", path(self.name, account, "verify")))
 
 
 class Clusters(Collection):
@@ -130,7 +130,7 @@ class Clusters(Collection):
     def create(self, body: Body, *, idempotency_key: str | None = None) -> Cluster:
         """Starts a cluster; its ``operation_id`` is the work."""
         answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
-        return self._one(Cluster, answer)
+        return self._record(Cluster, answer)
 
     def plan_create(self, body: Body) -> Plan:
         """What :meth:`create` would make and cost."""

@@ -48,7 +48,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Invitation:
+class DeviceAuthorization:
     """Where a person confirms the login, and the code to compare."""
 
     uri: str
@@ -68,9 +68,9 @@ class SessionStore:
 
     def load(self, url: str) -> Session | None:
         """The session for the API at ``url``."""
-        found = self._read().get("sessions", {}).get(url.rstrip("/"))
+        fields = self._read().get("sessions", {}).get(url.rstrip("/"))
         try:
-            return Session(**found) if found else None
+            return Session(**fields) if fields else None
         except TypeError:
             return None
 
@@ -128,26 +128,26 @@ class DeviceLogin:
         self._now = now
         self._http = httpx.Client(timeout=30.0, transport=transport)
 
-    def run(self, url: str, invite: Callable[[Invitation], None]) -> Session:
-        """A session for the API at ``url``; ``invite`` tells the person where to confirm."""
+    def run(self, url: str, prompt: Callable[[DeviceAuthorization], None]) -> Session:
+        """A session for the API at ``url``; ``prompt`` tells the person where to confirm."""
         with self._http:
-            found = self._get(f"{self._issuer}/.well-known/openid-configuration")
-            if str(found.get("issuer", "")).rstrip("/") != self._issuer:
+            metadata = self._get(f"{self._issuer}/.well-known/openid-configuration")
+            if str(metadata.get("issuer", "")).rstrip("/") != self._issuer:
                 raise LoginFailed("the issuer's document names another issuer")
-            if "device_authorization_endpoint" not in found:
+            if "device_authorization_endpoint" not in metadata:
                 raise LoginFailed("the issuer does not offer the device flow")
             form = {"client_id": self._client_id, "scope": self._scope}
-            started = _post(self._http, found["device_authorization_endpoint"], form)
+            started = _post(self._http, metadata["device_authorization_endpoint"], form)
             if "device_code" not in started:
                 raise LoginFailed(_reason(started))
             uri = started.get("verification_uri_complete") or started.get("verification_uri", "")
-            invite(Invitation(uri, started.get("user_code", "")))
-            tokens = self._poll(found["token_endpoint"], started)
-        return _session(url.rstrip("/"), self._issuer, self._client_id, found["token_endpoint"], tokens, self._now())
+            prompt(DeviceAuthorization(uri, started.get("user_code", "")))
+            tokens = self._poll(metadata["token_endpoint"], started)
+        return _session(url.rstrip("/"), self._issuer, self._client_id, metadata["token_endpoint"], tokens, self._now())
 
-    def _get(self, where: str) -> dict[str, Any]:
+    def _get(self, url: str) -> dict[str, Any]:
         try:
-            document: dict[str, Any] = self._http.get(where).raise_for_status().json()
+            document: dict[str, Any] = self._http.get(url).raise_for_status().json()
         except (httpx.HTTPError, ValueError):
             raise LoginFailed(f"no OIDC issuer answers at {self._issuer}") from None
         return document
@@ -209,9 +209,9 @@ def _session(url: str, issuer: str, client_id: str, token_endpoint: str, tokens:
     )
 
 
-def _post(http: httpx.Client, where: str, form: dict[str, str]) -> dict[str, Any]:
+def _post(http: httpx.Client, url: str, form: dict[str, str]) -> dict[str, Any]:
     try:
-        answer = http.post(where, data=form).json()
+        answer = http.post(url, data=form).json()
     except (httpx.HTTPError, ValueError):
         raise LoginFailed("the issuer did not answer") from None
     return answer if isinstance(answer, dict) else {}

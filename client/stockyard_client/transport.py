@@ -94,11 +94,11 @@ class Transport:
         sent = dict(headers or {})
         if method == "POST":
             sent["Idempotency-Key"] = idempotency_key or self._new_key()
-        given = {name: value for name, value in (query or {}).items() if value is not None}
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
 
         def once() -> Answer:
             # no arguments: stamina logs those of the function it calls, and the body may hold a secret
-            return self._once(method, path, given, body, sent)
+            return self._once(method, path, parameters, body, sent)
 
         if method in {"GET", "DELETE", "POST"}:
             return self._retrying(backoff, once)
@@ -129,11 +129,11 @@ def api_error(response: httpx.Response) -> ApiError:
         body = {}
     problem: dict[str, Any] = body if isinstance(body, dict) else {}
     status = response.status_code
-    found = problem.get("errors")
+    problems = problem.get("errors")
     errors = [
-        FieldProblem(str(one.get("pointer", "")), str(one.get("detail", "")))
-        for one in (found if isinstance(found, list) else [])
-        if isinstance(one, dict)
+        FieldProblem(str(item.get("pointer", "")), str(item.get("detail", "")))
+        for item in (problems if isinstance(problems, list) else [])
+        if isinstance(item, dict)
     ]
     detail = problem.get("detail") or problem.get("message") or problem.get("title") or response.reason_phrase
     return ApiError(

@@ -28,24 +28,24 @@ def wait_operation(
     """
     started = clock()
     pause = interval
-    seen: Operation | None = None
+    last: Operation | None = None
     while True:
         now = read()
-        if now != seen:
+        if now != last:
             pause = interval
             if on_change:
                 on_change(now)
         else:
             pause = min(pause * _GROWTH, max(LONGEST_INTERVAL, interval))
-        seen = now
+        last = now
         if now.done:
             if now.status == "failed":
                 raise OperationFailed(now)
             return now
         if timeout is not None:
-            left = timeout - (clock() - started)
-            if left <= 0:
+            remaining = timeout - (clock() - started)
+            if remaining <= 0:
                 raise WaitTimedOut(now, timeout)
-            sleep(min(pause, left))
+            sleep(min(pause, remaining))
         else:
             sleep(pause)

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from stockyard import wiring
-from stockyard.domain import ids
-from stockyard.domain.records import AuditRecord
 from stockyard.edge.contract import Answer, Request
-from stockyard.edge.route import Door, Roles
-from stockyard.operations.services import Services
+from stockyard.edge.identity import Roles
 
-door = Door(
-    "apply",
-    keys=lambda caller: wiring.keys_of(caller.tenant),
-    audit=lambda caller, record: wiring.audit(caller.tenant, record),
-)
+http = wiring.http("apply")
 
 
-@door.route(
-    "POST",
-    "/v1/apply",
+@http.route(
+    "POST /v1/apply",
     summary="Apply manifests",
     action="ApplyManifests",
-    roles=Roles.OPERATOR | Roles.ADMIN | Roles.PLATFORM,
+    roles=Roles.CHANGERS,
     platform=True,
-    body="manifests:Manifests",
+    body="manifest_list:Manifests",
     answers={200: "manifest_views:AppliedListView"},
     idempotent=True,
     dry_run=True,
@@ -37,30 +26,19 @@ door = Door(
 )
 def apply(request: Request) -> Answer:
     """Makes what is not there, changes what differs, and leaves the rest alone."""
-    from stockyard.operations.apply_manifests import apply_manifests, plan_manifests
-    from stockyard.operations.manifest_wishes import read_wishes
+    from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
+    from stockyard.operations.manifests.desired import read_desired
 
     services = wiring.services(request.caller.tenant)
     admin = bool(request.caller.roles & (Roles.ADMIN | Roles.PLATFORM))
-    wishes = read_wishes(services, request.body.root, request.caller.actor, admin=admin)
+    desired = read_desired(services, request.body.root, request.caller.actor, admin=admin)
     if request.dry_run:
-        return Answer.plan(plan_manifests(services, wishes))
-    results = apply_manifests(services, wishes, request.caller.actor, request.request_id)
-    for one in results:
-        if one["action"] == "created":
-            wiring.audit(request.caller.tenant, _creation(services, request, one))
+        return Answer.plan(plan_manifests(services, desired))
+    results = apply_manifests(services, desired, request.caller.actor, request.request_id)
+    # As if each document had come alone; changes are audited where they are written.
+    for result in results:
+        if result["action"] == "created":
+            action = f"Create{result['kind']}"
+            record = services.audit_record(request.caller.actor, action, result["id"], request.request_id, "apply")
+            wiring.audit(request.caller.tenant, record)
     return Answer(200, {"results": results, "warnings": []}, subject="apply", audited=True)
-
-
-def _creation(services: Services, request: Request, result: Mapping[str, Any]) -> AuditRecord:
-    """As if each document had come alone; changes are audited where they are written."""
-    return AuditRecord(
-        services.new_id(ids.AUDIT),
-        services.now(),
-        request.caller.actor,
-        f"Create{result['kind']}",
-        result["id"],
-        "done",
-        request.request_id,
-        "apply",
-    )

@@ -1,4 +1,4 @@
-"""The door of the catalogue's schedule."""
+"""The handler of the catalogue's schedule."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from stockyard import wiring
+from stockyard.edge.logs import logged
 
 logger = Logger()
 
 
+@logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Refresh the EC2 catalogue of every region in use whose data is missing or a day old.
 

@@ -9,43 +9,36 @@ from stockyard.domain import ids
 from stockyard.domain.records import CloudAccount
 from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
 from stockyard.edge.paging import filtered
 from stockyard.edge.query import TAG, tagged
-from stockyard.edge.route import Door, Roles
-from stockyard.errors import InUse, PreconditionFailed
+from stockyard.errors import InUse
 from stockyard.lifecycle.operation import progress
-from stockyard.operations import cloud_accounts as accounts
+from stockyard.operations.cloud_accounts import accounts
 from stockyard.operations.services import Services
 
-door = Door(
-    "cloud_accounts",
-    keys=lambda caller: wiring.keys_of(caller.tenant),
-    audit=lambda caller, record: wiring.audit(caller.tenant, record),
-    page_key=wiring.page_key,
-)
+http = wiring.http("cloud_accounts")
 
-CHANGERS = Roles.ADMIN | Roles.PLATFORM
 VIEW = "cloud_accounts:CloudAccountView"
 
 
-def _shown(account: CloudAccount, status: int, **more: Any) -> Answer:
+def _account_answer(account: CloudAccount, status: int, **settings: Any) -> Answer:
     subject = f"cloud-account/{account.id}"
-    return Answer(status, cloud_account_view(account), version=account.version, subject=subject, **more)
+    return Answer(status, cloud_account_view(account), version=account.version, subject=subject, **settings)
 
 
-def _unused(services: Services, account: CloudAccount) -> None:
+def _check_unused(services: Services, account: CloudAccount) -> None:
     """What a plan refuses as the change itself would: ``InUse`` when clusters stand on the account."""
     users = accounts.clusters_of(services, account.id)
     if users:
         raise InUse(f"Cloud account {account.id} is used by {', '.join(cluster.name for cluster in users)}.")
 
 
-@door.route(
-    "POST",
-    "/v1/cloud-accounts",
+@http.route(
+    "POST /v1/cloud-accounts",
     summary="Register a cloud account",
     action="RegisterCloudAccount",
-    roles=CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     body="cloud_accounts:CloudAccountCreate",
     answers={201: VIEW, 200: "plan:PlanView"},
     idempotent=True,
@@ -61,17 +54,16 @@ def register(request: Request) -> Answer:
         provider=body.provider,
         name=body.name,
         description=body.description,
-        attributes=body.attributes.model_dump(),
+        attributes=body.attributes,
         tags=dict(body.tags),
         actor=request.caller.actor,
-        claim=ids.ulid(request.claim.moment, request.claim.randomness) if request.claim else None,
+        claim=ids.ulid(request.lease.moment, request.lease.randomness) if request.lease else None,
     )
-    return _shown(account, 201, location=f"/v1/cloud-accounts/{account.id}")
+    return _account_answer(account, 201, location=f"/v1/cloud-accounts/{account.id}")
 
 
-@door.route(
-    "GET",
-    "/v1/cloud-accounts",
+@http.route(
+    "GET /v1/cloud-accounts",
     summary="List cloud accounts",
     action="ListCloudAccounts",
     roles=Roles.READERS,
@@ -82,18 +74,17 @@ def register(request: Request) -> Answer:
 def list_accounts(request: Request) -> Answer:
     """The tenant's accounts."""
     store = wiring.store(request.caller.tenant)
-    shown, following = filtered(
+    page, following = filtered(
         lambda after, limit: store.list(CloudAccount, after=after, limit=limit),
         lambda account: tagged(account.tags, request.query.get("tag")),
         after=request.page.after,
         size=request.page.size,
     )
-    return Answer.listing([cloud_account_view(account) for account in shown], following)
+    return Answer.listing([cloud_account_view(account) for account in page], following)
 
 
-@door.route(
-    "GET",
-    "/v1/cloud-accounts/{id}",
+@http.route(
+    "GET /v1/cloud-accounts/{id}",
     summary="Get a cloud account",
     action="GetCloudAccount",
     roles=Roles.READERS,
@@ -101,15 +92,14 @@ def list_accounts(request: Request) -> Answer:
 )
 def get(request: Request) -> Answer:
     """One account by its number."""
-    return _shown(accounts.find_account(wiring.services(request.caller.tenant), request.params["id"]), 200)
+    return _account_answer(accounts.find_account(wiring.services(request.caller.tenant), request.params["id"]), 200)
 
 
-@door.route(
-    "PATCH",
-    "/v1/cloud-accounts/{id}",
+@http.route(
+    "PATCH /v1/cloud-accounts/{id}",
     summary="Change a cloud account",
     action="ChangeCloudAccount",
-    roles=CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     body="cloud_accounts:CloudAccountPatch",
     answers={200: VIEW},
     if_match=True,
@@ -122,24 +112,20 @@ def change(request: Request) -> Answer:
     account = accounts.find_account(services, request.params["id"])
     fields = request.body.changes(account)
     if request.dry_run:
-        if account.version != request.version:
-            raise PreconditionFailed(f"The cloud account is at version {account.version}, not {request.version}.")
-        if fields.get("attributes", account.attributes).get("role_arn") != account.attributes.get("role_arn"):
-            _unused(services, account)
-        differing = {name: value for name, value in fields.items() if value != getattr(account, name)}
-        changes = [{"pointer": f"/{n}", "before": getattr(account, n), "after": v} for n, v in differing.items()]
-        return Answer.free_plan(changes=changes)
+        request.check_version("cloud account", account.version)
+        if accounts.moves(services, account, fields.get("attributes", account.attributes)):
+            _check_unused(services, account)
+        return Answer.change_plan(account, fields)
     actor, request_id = request.caller.actor, request.request_id
     changed = accounts.change_account(services, account.id, request.version, fields, actor, request_id)
-    return _shown(changed, 200, audited=True)
+    return _account_answer(changed, 200, audited=True)
 
 
-@door.route(
-    "DELETE",
-    "/v1/cloud-accounts/{id}",
+@http.route(
+    "DELETE /v1/cloud-accounts/{id}",
     summary="Remove a cloud account",
     action="DeleteCloudAccount",
-    roles=CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
 )
@@ -148,15 +134,14 @@ def delete(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         account = accounts.find_account(services, request.params["id"])
-        _unused(services, account)
+        _check_unused(services, account)
         return Answer.free_plan(deletes=[{"kind": "cloud-account", "name": account.name}])
     operation = accounts.delete_account(services, request.params["id"], request.caller.actor)
     return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
 
 
-@door.route(
-    "GET",
-    "/v1/cloud-accounts/{id}/template",
+@http.route(
+    "GET /v1/cloud-accounts/{id}/template",
     summary="CloudFormation template for the tenant's account",
     action="GetCloudAccountTemplate",
     roles=Roles.READERS,
@@ -166,19 +151,18 @@ def template(request: Request) -> Answer:
     """The role that Stockyard assumes, with least permissions."""
     services = wiring.services(request.caller.tenant)
     account = accounts.find_account(services, request.params["id"])
-    return Answer(200, wiring.tenant_template(account))
+    return Answer(200, services.clouds[account.provider].template(account, services.installation))
 
 
-@door.route(
-    "POST",
-    "/v1/cloud-accounts/{id}/verify",
+@http.route(
+    "POST /v1/cloud-accounts/{id}/verify",
     summary="Prove that the role works",
     action="VerifyCloudAccount",
-    roles=CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     answers={200: VIEW},
     idempotent=True,
 )
 def verify(request: Request) -> Answer:
     """And that it cannot be assumed without the external id. The result is on the account."""
     services = wiring.services(request.caller.tenant)
-    return _shown(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)
+    return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)

@@ -12,44 +12,42 @@ from stockyard.domain.node_views import node_claim_view
 from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
 from stockyard.edge.paging import filtered
 from stockyard.edge.query import LABEL, Query, tagged
-from stockyard.edge.route import Door, Roles
-from stockyard.errors import NotFound, PreconditionFailed, UnexpectedBehavior
+from stockyard.errors import NotFound, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
 
-door = Door(
-    "node_claims",
-    keys=lambda caller: wiring.keys_of(caller.tenant),
-    audit=lambda caller, record: wiring.audit(caller.tenant, record),
-    page_key=wiring.page_key,
-)
+http = wiring.http("node_claims")
 
-CHANGERS = Roles.OPERATOR | Roles.ADMIN | Roles.PLATFORM
 VIEW = "node_claims:NodeClaimView"
 PHASES = ("Pending", "Available", "Failed")
 FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
 
 
-def _shown(claim: NodeClaim, status: int, **more: Any) -> Answer:
-    return Answer(status, node_claim_view(claim), version=claim.version, subject=claim.id, **more)
+def _claim_answer(claim: NodeClaim, status: int, **settings: Any) -> Answer:
+    return Answer(status, node_claim_view(claim), version=claim.version, subject=claim.id, **settings)
 
 
-def _own(request: Request, services: Services) -> Cluster | None:
+def _own_cluster(request: Request, services: Services) -> Cluster | None:
     """The cluster whose claims the caller is confined to; None for people."""
-    from stockyard.operations.own_claims import cluster_of
+    from stockyard.operations.machines.own_claims import cluster_of
 
     return cluster_of(services, request.caller.client_id) if request.caller.machine else None
 
 
-def _found(request: Request, services: Services) -> NodeClaim:
+def _visible_claim(request: Request, services: Services) -> NodeClaim:
     """The claim that the path names, if the caller may see it."""
-    from stockyard.operations.claims import find_claim
-    from stockyard.operations.own_claims import own_claim
+    from stockyard.operations.engine.find import find_claim
+    from stockyard.operations.machines.own_claims import own_claim
 
-    own = _own(request, services)
-    return own_claim(services, own, request.params["id"]) if own else find_claim(services, request.params["id"])
+    own_cluster = _own_cluster(request, services)
+    return (
+        own_claim(services, own_cluster, request.params["id"])
+        if own_cluster
+        else find_claim(services, request.params["id"])
+    )
 
 
 def _operation(services: Services, claim: NodeClaim) -> Answer:
@@ -59,12 +57,11 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
     return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=claim.id)
 
 
-@door.route(
-    "POST",
-    "/v1/node-claims",
+@http.route(
+    "POST /v1/node-claims",
     summary="Claim a node",
     action="CreateNodeClaim",
-    roles=CHANGERS,
+    roles=Roles.CHANGERS,
     machine=True,
     body="node_claims:NodeClaimCreate",
     answers={202: VIEW, 200: "plan:PlanView"},
@@ -75,44 +72,23 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
 )
 def create(request: Request) -> Answer:
     """The cheapest node type that fits is chosen in the background."""
-    from stockyard.operations.create_claim import NewClaim, create_claim
-    from stockyard.operations.own_claims import check_named
+    from stockyard.operations.machines.own_claims import check_named
+    from stockyard.operations.node_claims.create import create_claim
 
-    body = request.body
-    wanted = NewClaim(
-        name=body.name or "",
-        cluster_ref=body.cluster,
-        provider_ref=body.provider or "",
-        type_ref=body.type or "",
-        requirements=tuple(one.entry() for one in body.requirements),
-        resources={name: str(quantity) for name, quantity in body.resources.items()},
-        properties=dict(body.properties),
-        taints=tuple(one.entry() for one in body.taints),
-        startup_taints=tuple(one.entry() for one in body.startup_taints),
-        kubelet_args=dict(body.kubelet_args),
-        power=body.power,
-        priority=body.priority,
-        display_name=body.display_name,
-        document={"spec": {"type": body.type}} if body.type else {},
-        labels=dict(body.labels),
-        annotations=dict(body.annotations),
-    )
+    new_claim = request.body.new_claim()
     services = wiring.services(request.caller.tenant)
-    if own := _own(request, services):
-        check_named(own, body.cluster)
+    if own_cluster := _own_cluster(request, services):
+        check_named(own_cluster, new_claim.cluster_ref)
     if request.dry_run:
-        from stockyard.operations.explain_claim import plan_claim
+        from stockyard.operations.scheduler.explain import plan_claim
 
-        return Answer.plan(plan_claim(services, wanted))
-    claim = request.claim
-    given = ids.make(ids.NODE_CLAIM, claim.moment, claim.randomness) if claim else None
-    made = create_claim(services, wanted, request.caller.actor, given)
-    return _shown(made, 202, location=f"/v1/operations/{made.operation_id}")
+        return Answer.plan(plan_claim(services, new_claim))
+    claim = create_claim(services, new_claim, request.caller.actor, request.stable_id(ids.NODE_CLAIM))
+    return _claim_answer(claim, 202, location=f"/v1/operations/{claim.operation_id}")
 
 
-@door.route(
-    "GET",
-    "/v1/node-claims",
+@http.route(
+    "GET /v1/node-claims",
     summary="List node claims",
     action="ListNodeClaims",
     roles=Roles.READERS,
@@ -129,15 +105,15 @@ def create(request: Request) -> Answer:
 )
 def list_claims(request: Request) -> Answer:
     """The tenant's claims in order of id."""
-    from stockyard.operations.own_claims import belongs
+    from stockyard.operations.machines.own_claims import belongs
 
     services = wiring.services(request.caller.tenant)
     clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
     phase, label = request.query.get("phase"), request.query.get("label")
-    own = _own(request, services)
+    own_cluster = _own_cluster(request, services)
 
-    def wanted(claim: NodeClaim) -> bool:
-        if own is not None and not belongs(claim, own):
+    def matches(claim: NodeClaim) -> bool:
+        if own_cluster is not None and not belongs(claim, own_cluster):
             return False
         of_cluster = clusters is None or bool(clusters & {claim.cluster_id, claim.cluster_ref})
         placed = claim.placement.type.partition(".")[0] if claim.placement else None
@@ -147,33 +123,32 @@ def list_claims(request: Request) -> Answer:
             and tagged(claim.labels, label)
         )
 
-    shown, following = filtered(
+    page, following = filtered(
         lambda after, limit: services.store.list(
             NodeClaim, after=after, limit=limit, where={"phase": phase} if phase else None
         ),
-        wanted,
+        matches,
         after=request.page.after,
         size=request.page.size,
     )
-    return Answer.listing([node_claim_view(claim) for claim in shown], following)
+    return Answer.listing([node_claim_view(claim) for claim in page], following)
 
 
-def _clusters(services: Services, named: str | None) -> set[str] | None:
+def _clusters(services: Services, reference: str | None) -> set[str] | None:
     """How claims may name a cluster: what was given, and the id and name of the cluster that it means."""
-    from stockyard.operations.advance import find
+    from stockyard.operations.engine.find import find_cluster
 
-    if named is None:
+    if reference is None:
         return None
     try:
-        cluster = find(services, named)
+        cluster = find_cluster(services, reference)
     except NotFound:
-        return {named}
-    return {named, cluster.id, cluster.name}
+        return {reference}
+    return {reference, cluster.id, cluster.name}
 
 
-@door.route(
-    "GET",
-    "/v1/node-claims/{id}",
+@http.route(
+    "GET /v1/node-claims/{id}",
     summary="Get a node claim",
     action="GetNodeClaim",
     roles=Roles.READERS,
@@ -184,18 +159,17 @@ def _clusters(services: Services, named: str | None) -> set[str] | None:
 )
 def get(request: Request) -> Answer:
     """One claim, by id or name."""
-    claim = _found(request, wiring.services(request.caller.tenant))
+    claim = _visible_claim(request, wiring.services(request.caller.tenant))
     if request.query.get("form"):
         return Answer(200, claim_manifest(claim), version=claim.version)
-    return _shown(claim, 200)
+    return _claim_answer(claim, 200)
 
 
-@door.route(
-    "PATCH",
-    "/v1/node-claims/{id}",
+@http.route(
+    "PATCH /v1/node-claims/{id}",
     summary="Change a node claim",
     action="ChangeNodeClaim",
-    roles=CHANGERS,
+    roles=Roles.CHANGERS,
     body="node_claims:NodeClaimPatch",
     answers={200: VIEW},
     if_match=True,
@@ -204,27 +178,26 @@ def get(request: Request) -> Answer:
 )
 def change(request: Request) -> Answer:
     """A JSON merge patch of labels, annotations, display name and power; the rest makes another node."""
-    from stockyard.operations.claims import change_claim, find_claim
+    from stockyard.operations.engine.find import find_claim
+    from stockyard.operations.node_claims.change import change_claim
 
     services = wiring.services(request.caller.tenant)
     claim = find_claim(services, request.params["id"])
     fields = request.body.changes(claim)
     if request.dry_run:
-        if claim.version != request.version:
-            raise PreconditionFailed(f"The claim is at version {claim.version}, not {request.version}.")
-        differing = {name: value for name, value in fields.items() if value != getattr(claim, name)}
-        changes = [{"pointer": f"/{n}", "before": getattr(claim, n), "after": v} for n, v in differing.items()]
-        return Answer.free_plan(changes=changes)
+        request.check_version("claim", claim.version)
+        return Answer.change_plan(claim, fields)
     actor, request_id = request.caller.actor, request.request_id
-    return _shown(change_claim(services, claim.id, request.version, fields, actor, request_id), 200, audited=True)
+    return _claim_answer(
+        change_claim(services, claim.id, request.version, fields, actor, request_id), 200, audited=True
+    )
 
 
-@door.route(
-    "DELETE",
-    "/v1/node-claims/{id}",
+@http.route(
+    "DELETE /v1/node-claims/{id}",
     summary="Give a node back",
     action="DeleteNodeClaim",
-    roles=CHANGERS,
+    roles=Roles.CHANGERS,
     machine=True,
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
@@ -232,18 +205,17 @@ def change(request: Request) -> Answer:
 )
 def delete(request: Request) -> Answer:
     """In every state; a second request names the same operation."""
-    from stockyard.operations.delete_claim import delete_claim, plan_deletion
+    from stockyard.operations.node_claims.delete import delete_claim, plan_deletion
 
     services = wiring.services(request.caller.tenant)
-    claim = _found(request, services)
+    claim = _visible_claim(request, services)
     if request.dry_run:
         return Answer.plan(plan_deletion(services, claim.id))
     return _operation(services, delete_claim(services, claim.id, request.caller.actor))
 
 
-@door.route(
-    "GET",
-    "/v1/node-claims/{id}/explanation",
+@http.route(
+    "GET /v1/node-claims/{id}/explanation",
     summary="Why a claim got its node type, or none",
     action="ExplainNodeClaim",
     roles=Roles.READERS,
@@ -251,24 +223,23 @@ def delete(request: Request) -> Answer:
 )
 def explanation(request: Request) -> Answer:
     """For each node type the first rule that ruled it out."""
-    from stockyard.operations.explain_claim import explain_claim
+    from stockyard.operations.scheduler.explain import explain_claim
 
     return Answer(200, explain_claim(wiring.services(request.caller.tenant), request.params["id"]))
 
 
-@door.route(
-    "POST",
-    "/v1/node-claims/{id}/power",
+@http.route(
+    "POST /v1/node-claims/{id}/power",
     summary="Switch a node's machine on or off, or restart it",
     action="PowerNodeClaim",
-    roles=CHANGERS,
+    roles=Roles.CHANGERS,
     body="node_claims:PowerChange",
     answers={202: VIEW},
     idempotent=True,
 )
 def power(request: Request) -> Answer:
     """What the machine shall do; `power_observed` is what it does."""
-    from stockyard.operations.power_claim import power_claim
+    from stockyard.operations.node_claims.power import power_claim
 
     services = wiring.services(request.caller.tenant)
-    return _shown(power_claim(services, request.params["id"], request.body.state, request.caller.actor), 202)
+    return _claim_answer(power_claim(services, request.params["id"], request.body.state, request.caller.actor), 202)

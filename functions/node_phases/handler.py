@@ -8,21 +8,15 @@ from aws_lambda_powertools import Logger
 
 from stockyard import wiring
 from stockyard.edge import phases
-from stockyard.operations.claims import ClaimFence
-from stockyard.operations.fail_node import block, compensate, fail
-from stockyard.operations.run_node_phase import run_node_phase
+from stockyard.edge.logs import logged
+from stockyard.operations.engine.act import act
+from stockyard.operations.node_claims.phases import RUNNER
 
 logger = Logger()
 
 
+@logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """``action`` is ``run``, ``compensate``, ``fail`` or ``block``; the answer is ``{done, wait}``."""
+    """See ``stockyard.operations.engine.act`` for what the event asks; the answer is ``{done, wait}``."""
     services = wiring.services(event["tenant"])
-    fence = ClaimFence(event["claim_id"], event["operation_id"], int(event["attempt"]))
-    actions = {
-        "run": lambda: run_node_phase(services, fence, event["phase"]),
-        "compensate": lambda: compensate(services, fence),
-        "fail": lambda: fail(services, fence, event["error"]),
-        "block": lambda: block(services, fence, event["error"]),
-    }
-    return phases.answer(logger, event, {"claim": fence.claim_id}, actions)
+    return phases.answer(logger, lambda: act(RUNNER, services, event))

@@ -1,12 +1,8 @@
-"""The Lambda function of these routes."""
+"""The Lambda function of these routes: an HTTP API event (payload 2.0) in, its answer out."""
 
 from __future__ import annotations
 
-from typing import Any
+from functions.node_providers.routes import http
+from stockyard.edge.logs import logged
 
-from functions.node_providers.routes import door
-
-
-def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """An HTTP API event (payload 2.0) in, its answer out."""
-    return door.handle(event, context)
+lambda_handler = logged(http.logger)(http.handle)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard import wiring
-from stockyard.domain import ids
 from stockyard.domain.declared_types import declared
 from stockyard.domain.manifests import ProviderDocument, provider_manifest, provider_warnings
 from stockyard.domain.node_records import NodeEnvironment, NodeProvider
@@ -13,36 +12,29 @@ from stockyard.domain.node_views import node_environment_view, node_provider_vie
 from stockyard.domain.platform import provider_prefix
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
 from stockyard.edge.paging import filtered
 from stockyard.edge.query import LABEL, Query, tagged
-from stockyard.edge.route import Door, Roles
-from stockyard.errors import NotFound, PreconditionFailed
+from stockyard.errors import NotFound
 from stockyard.lifecycle.operation import progress
 
-door = Door(
-    "node_providers",
-    keys=lambda caller: wiring.keys_of(caller.tenant),
-    audit=lambda caller, record: wiring.audit(caller.tenant, record),
-    page_key=wiring.page_key,
-)
+http = wiring.http("node_providers")
 
-CHANGERS = Roles.ADMIN | Roles.PLATFORM
 VIEW = "node_providers:NodeProviderView"
 KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI")
 FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
 
 
-def _shown(request: Request, provider: NodeProvider, status: int, **more: Any) -> Answer:
+def _provider_answer(request: Request, provider: NodeProvider, status: int, **settings: Any) -> Answer:
     view = node_provider_view(provider, request.caller.tenant)
-    return Answer(status, view, version=provider.version, subject=provider.id, **more)
+    return Answer(status, view, version=provider.version, subject=provider.id, **settings)
 
 
-@door.route(
-    "POST",
-    "/v1/node-providers",
+@http.route(
+    "POST /v1/node-providers",
     summary="Add a node provider",
     action="CreateNodeProvider",
-    roles=CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     platform=True,
     body="node_providers:NodeProviderCreate",
     answers={201: VIEW, 200: "plan:PlanView"},
@@ -52,7 +44,7 @@ def _shown(request: Request, provider: NodeProvider, status: int, **more: Any) -
 )
 def create(request: Request) -> Answer:
     """A source of nodes, with the node types that its document declares."""
-    from stockyard.operations.node_providers import create_provider, plan_creation
+    from stockyard.operations.node_providers.providers import create_provider, plan_creation
 
     body = request.body
     document = ProviderDocument(
@@ -69,19 +61,19 @@ def create(request: Request) -> Answer:
     if request.dry_run:
         provider = plan_creation(services, document)
         creates = [{"kind": "node-provider", "name": provider.name}]
-        creates += [{"kind": "node-type", "name": f"{provider.name}.{one.name}"} for one in declared(provider)]
+        creates += [
+            {"kind": "node-type", "name": f"{provider.name}.{node_type.name}"} for node_type in declared(provider)
+        ]
         return Answer.free_plan(
             creates=creates, warnings=remarks(provider_warnings(provider, ("spec",), ("properties",)))
         )
-    claim = request.claim
-    given = ids.make(provider_prefix(services.tenant), claim.moment, claim.randomness) if claim else None
-    provider = create_provider(services, document, request.caller.actor, given)
-    return _shown(request, provider, 201, location=f"/v1/node-providers/{provider.id}")
+    provider_id = request.stable_id(provider_prefix(services.tenant))
+    provider = create_provider(services, document, request.caller.actor, provider_id)
+    return _provider_answer(request, provider, 201, location=f"/v1/node-providers/{provider.id}")
 
 
-@door.route(
-    "GET",
-    "/v1/node-providers",
+@http.route(
+    "GET /v1/node-providers",
     summary="List node providers",
     action="ListNodeProviders",
     roles=Roles.READERS,
@@ -92,23 +84,22 @@ def create(request: Request) -> Answer:
 )
 def list_providers(request: Request) -> Answer:
     """The tenant's providers in order of id, and behind them the shared ones."""
-    from stockyard.operations.visible_providers import page_of
+    from stockyard.operations.node_providers.visible import page_of
 
     tenant = request.caller.tenant
     store = wiring.store(tenant)
     kind, label = request.query.get("kind"), request.query.get("label")
-    shown, following = filtered(
+    page, following = filtered(
         lambda after, limit: page_of(store, after, limit, {"kind": kind} if kind else None),
         lambda provider: tagged(provider.labels, label),
         after=request.page.after,
         size=request.page.size,
     )
-    return Answer.listing([node_provider_view(provider, tenant) for provider in shown], following)
+    return Answer.listing([node_provider_view(provider, tenant) for provider in page], following)
 
 
-@door.route(
-    "GET",
-    "/v1/node-providers/{id}",
+@http.route(
+    "GET /v1/node-providers/{id}",
     summary="Get a node provider",
     action="GetNodeProvider",
     roles=Roles.READERS,
@@ -118,21 +109,20 @@ def list_providers(request: Request) -> Answer:
 )
 def get(request: Request) -> Answer:
     """One provider, by id or name."""
-    from stockyard.operations.visible_providers import find_own, find_provider
+    from stockyard.operations.node_providers.visible import find_own, find_provider
 
     services = wiring.services(request.caller.tenant)
     if request.query.get("form"):
         provider = find_own(services, request.params["id"])
         return Answer(200, provider_manifest(provider), version=provider.version)
-    return _shown(request, find_provider(services, request.params["id"]), 200)
+    return _provider_answer(request, find_provider(services, request.params["id"]), 200)
 
 
-@door.route(
-    "PATCH",
-    "/v1/node-providers/{id}",
+@http.route(
+    "PATCH /v1/node-providers/{id}",
     summary="Change a node provider",
     action="ChangeNodeProvider",
-    roles=CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     platform=True,
     body="node_providers:NodeProviderPatch",
     answers={200: VIEW},
@@ -142,37 +132,34 @@ def get(request: Request) -> Answer:
 )
 def change(request: Request) -> Answer:
     """A JSON merge patch; nodes that are there stay."""
-    from stockyard.operations.node_providers import change_provider, changed_provider
-    from stockyard.operations.visible_providers import find_own
+    from stockyard.operations.node_providers.providers import change_provider, changed_provider
+    from stockyard.operations.node_providers.visible import find_own
 
     services = wiring.services(request.caller.tenant)
     provider = find_own(services, request.params["id"])
     fields = request.body.changes(provider)
     if request.dry_run:
         changed = changed_provider(services, provider, request.version, fields)
-        differing = [name for name in fields if getattr(changed, name) != getattr(provider, name)]
-        before, after = (node_provider_view(one, services.tenant) for one in (provider, changed))
-        changes = [{"pointer": f"/{name}", "before": before[name], "after": after[name]} for name in differing]
-        return Answer.free_plan(changes=changes, warnings=after["warnings"])
+        before, after = (node_provider_view(version, services.tenant) for version in (provider, changed))
+        return Answer.change_plan(before, {name: after[name] for name in fields}, warnings=after["warnings"])
     actor, request_id = request.caller.actor, request.request_id
     changed = change_provider(services, provider.id, request.version, fields, actor, request_id)
-    return _shown(request, changed, 200, audited=True)
+    return _provider_answer(request, changed, 200, audited=True)
 
 
-@door.route(
-    "DELETE",
-    "/v1/node-providers/{id}",
+@http.route(
+    "DELETE /v1/node-providers/{id}",
     summary="Remove a node provider",
     action="DeleteNodeProvider",
-    roles=CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     platform=True,
     answers={202: "operations:OperationView", 200: "plan:PlanView"},
     dry_run=True,
 )
 def delete(request: Request) -> Answer:
     """Only when no claim and no cluster uses it. The operation has succeeded already when it is answered."""
-    from stockyard.operations.node_providers import check_unused, delete_provider
-    from stockyard.operations.visible_providers import find_own
+    from stockyard.operations.node_providers.providers import check_unused, delete_provider
+    from stockyard.operations.node_providers.visible import find_own
 
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
@@ -183,9 +170,8 @@ def delete(request: Request) -> Answer:
     return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
 
 
-@door.route(
-    "GET",
-    "/v1/node-types",
+@http.route(
+    "GET /v1/node-types",
     summary="List node types",
     action="ListNodeTypes",
     roles=Roles.READERS,
@@ -196,16 +182,15 @@ def delete(request: Request) -> Answer:
 )
 def list_node_types(request: Request) -> Answer:
     """Declared and discovered ones, in order of name."""
-    from stockyard.operations.node_types import list_types
+    from stockyard.operations.node_providers.types import list_types
 
     services, page = wiring.services(request.caller.tenant), request.page
-    shown, following = list_types(services, provider=request.query.get("provider"), after=page.after, limit=page.size)
-    return Answer.listing(shown, following)
+    types, following = list_types(services, provider=request.query.get("provider"), after=page.after, limit=page.size)
+    return Answer.listing(types, following)
 
 
-@door.route(
-    "GET",
-    "/v1/node-types/{id}",
+@http.route(
+    "GET /v1/node-types/{id}",
     summary="Get a node type",
     action="GetNodeType",
     roles=Roles.READERS,
@@ -215,15 +200,14 @@ def list_node_types(request: Request) -> Answer:
 )
 def get_node_type(request: Request) -> Answer:
     """One node type."""
-    from stockyard.operations.node_types import get_type
+    from stockyard.operations.node_providers.types import get_type
 
-    found = get_type(wiring.services(request.caller.tenant), request.params["id"])
-    return Answer(200, found, version=found["version"])
+    node_type = get_type(wiring.services(request.caller.tenant), request.params["id"])
+    return Answer(200, node_type, version=node_type["version"])
 
 
-@door.route(
-    "GET",
-    "/v1/node-environments",
+@http.route(
+    "GET /v1/node-environments",
     summary="List node environments",
     action="ListNodeEnvironments",
     roles=Roles.READERS,
@@ -237,14 +221,13 @@ def get_node_type(request: Request) -> Answer:
 def list_environments(request: Request) -> Answer:
     """What providers have set up for clusters, in order of id."""
     store = wiring.store(request.caller.tenant)
-    where = {f"{name}_id": request.query[name] for name in ("cluster", "provider") if name in request.query}
-    page = store.list(NodeEnvironment, after=request.page.after, limit=request.page.size, where=where or None)
-    return Answer.listing([node_environment_view(one) for one in page.items], page.next_id)
+    attributes = {f"{name}_id": request.query[name] for name in ("cluster", "provider") if name in request.query}
+    page = store.list(NodeEnvironment, after=request.page.after, limit=request.page.size, where=attributes or None)
+    return Answer.listing([node_environment_view(environment) for environment in page.items], page.next_id)
 
 
-@door.route(
-    "GET",
-    "/v1/node-environments/{id}",
+@http.route(
+    "GET /v1/node-environments/{id}",
     summary="Get a node environment",
     action="GetNodeEnvironment",
     roles=Roles.READERS,
@@ -252,15 +235,14 @@ def list_environments(request: Request) -> Answer:
 )
 def get_environment(request: Request) -> Answer:
     """One environment, by its id."""
-    found = wiring.store(request.caller.tenant).get(NodeEnvironment, request.params["id"])
-    if found is None:
+    environment = wiring.store(request.caller.tenant).get(NodeEnvironment, request.params["id"])
+    if environment is None:
         raise NotFound(f"There is no node environment {request.params['id']}.")
-    return Answer(200, node_environment_view(found), version=found.version)
+    return Answer(200, node_environment_view(environment), version=environment.version)
 
 
-@door.route(
-    "GET",
-    "/v1/allowed-node-types",
+@http.route(
+    "GET /v1/allowed-node-types",
     summary="Get the node types that the tenant may use",
     action="GetAllowedNodeTypes",
     roles=Roles.READERS,
@@ -268,15 +250,14 @@ def get_environment(request: Request) -> Answer:
 )
 def get_allowed(request: Request) -> Answer:
     """All of them unless the platform has set a list."""
-    from stockyard.operations.allowed_types import allowed_view
+    from stockyard.operations.node_providers.allowed_types import allowed_view
 
     view = allowed_view(wiring.services(request.caller.tenant))
     return Answer(200, view, version=view["version"])
 
 
-@door.route(
-    "PUT",
-    "/v1/allowed-node-types",
+@http.route(
+    "PUT /v1/allowed-node-types",
     summary="Set the node types that the tenant may use",
     action="SetAllowedNodeTypes",
     roles=Roles.PLATFORM,
@@ -288,14 +269,12 @@ def get_allowed(request: Request) -> Answer:
 )
 def set_allowed(request: Request) -> Answer:
     """Nodes that are there stay; the list is for those that are chosen from now on."""
-    from stockyard.operations.allowed_types import allowed_view, set_allowed_types
+    from stockyard.operations.node_providers.allowed_types import allowed_view, set_allowed_types
 
     services, allowed = wiring.services(request.caller.tenant), request.body.allowed
     if request.dry_run:
-        now = allowed_view(services)
-        if now["version"] != request.version:
-            raise PreconditionFailed(f"The allowed node types are at version {now['version']}, not {request.version}.")
-        change = {"pointer": "/allowed", "before": now["allowed"], "after": allowed}
-        return Answer.free_plan(changes=[change] if now["allowed"] != allowed else [])
+        current = allowed_view(services)
+        request.check_version("list of allowed node types", int(current["version"]))
+        return Answer.change_plan(current, {"allowed": allowed})
     view = set_allowed_types(services, allowed, request.version)
     return Answer(200, view, version=int(view["version"]), subject="allowed-node-types")

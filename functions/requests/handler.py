@@ -1,4 +1,4 @@
-"""The door of EventBridge: ``stockyard.request`` events do what the API would, by the same use cases and models."""
+"""The handler of EventBridge: ``stockyard.request`` events do what the API would, by the same use cases and models."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from stockyard import wiring
+from stockyard.edge.logs import logged
 from stockyard.edge.requests import answer_of
 
 logger = Logger()
 
 
+@logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """One event; its answer is ``RequestAccepted`` or ``RequestRefused`` on the same bus, sent before this returns."""
-    from functions.requests.deeds import DEEDS
+    from functions.requests.commands import COMMANDS
 
     tenant = wiring.configuration().event_tenants.get(str(event.get("account")))
-    kind, detail = answer_of(event, tenant, DEEDS, wiring.keys_of, wiring.clock().now())
+    kind, detail = answer_of(event, tenant, COMMANDS, wiring.keys_of, wiring.clock().now())
     wiring.bus().publish(kind, detail)
-    logger.info("request answered", extra={"event": event.get("id"), "answer": kind})
+    keys = {"cluster_id": detail.get("cluster"), "operation_id": detail.get("operation_id")}
+    logger.info("request answered", extra={"answer": kind, "tenant": tenant, **keys})
     return {"answer": kind}

@@ -1,4 +1,4 @@
-"""The door of the table's stream and of the minute schedule: claims that wait are bound to node types, and nodes
+"""The handler of the table's stream and of the minute schedule: claims that wait are bound to node types, and nodes
 whose provider was changed are compared with it."""
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools import Logger
 
 from stockyard import wiring
+from stockyard.edge.logs import logged
 from stockyard.errors import Conflict, StockyardError
 
 if TYPE_CHECKING:
-    from stockyard.operations.wake_scheduler import Scheduler
+    from stockyard.operations.scheduler.wake import Scheduler
 
 logger = Logger()
 
 
+@logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Stream records name claims that are new or have to be placed again, and what makes room for others: a place that
     was given back, a provider, the allowed node types, a cluster that is ready. Anything else is the schedule.
@@ -41,8 +43,10 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def _woken(scheduler: Scheduler, records: list[dict[str, Any]]) -> dict[str, int]:
-    changes = wiring.changes_of(records)
-    report = dict(scheduler.woken(wiring.claims_of(records), wiring.clock().now(), changes.roomier))
+    from stockyard.operations.scheduler.wake import Changes
+
+    changes = Changes.of(wiring.changes(records))
+    report = dict(scheduler.woken(changes.claims, wiring.clock().now(), changes.roomier))
     if changes.providers:
         report["compared"] = scheduler.compare(changes.providers)
     return report

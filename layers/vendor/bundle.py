@@ -56,12 +56,12 @@ def key(pins: Path = PINS) -> str:
 
 def compiler() -> str | None:
     """An interpreter of the deployed version, which alone can write the bytecode that it reads; None without one."""
-    found = shutil.which(f"python{PYTHON}")
-    if found is None:
+    interpreter = shutil.which(f"python{PYTHON}")
+    if interpreter is None:
         return None
     # A version manager may have put a program of that name there which starts nothing.
-    answer = subprocess.run([found, "--version"], capture_output=True, check=False)  # noqa: S603
-    return found if answer.returncode == 0 else None
+    answer = subprocess.run([interpreter, "--version"], capture_output=True, check=False)  # noqa: S603
+    return interpreter if answer.returncode == 0 else None
 
 
 def bundle(builds: Path = BUILDS, pins: Path = PINS) -> Path:

@@ -1,7 +1,7 @@
-"""Python loads this by itself where ``PYTHONPATH`` names its folder: it writes down every AWS call of a function.
+"""Records every AWS call of a function. Python loads this module by itself when ``PYTHONPATH`` has its folder.
 
-One JSON line a call into the file that ``STOCKYARD_CALLS`` names: who called what on which thing. What may be secret
-(values, items, user data) is not written.
+Each call is a JSON line in the file that ``STOCKYARD_CALLS`` names: the caller, the operation and the resource. Values,
+items and user data are not written, because they may be secret.
 """
 
 from __future__ import annotations
@@ -18,40 +18,44 @@ NAMES_ONLY: Mapping[str, tuple[str, ...]] = {
     "STS": ("RoleArn", "ExternalId"),
     "SSM": ("Name",),
 }
-"""Service -> the parameters that are written down; of the others all but :data:`HELD_BACK`."""
+"""Service -> the parameters that are recorded. For other services all parameters except :data:`HELD_BACK` are."""
 HELD_BACK = frozenset({"UserData", "Entries", "PolicyDocument", "AssumeRolePolicyDocument"})
 COUNTED = frozenset({"GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"})
-"""DynamoDB's calls whose consumed units are written down."""
+"""DynamoDB's calls whose consumed units are recorded."""
 MAKING = ("Create", "Run", "Allocate", "Associate")
-"""Calls whose answer is written down too: it names what was made."""
+"""Calls whose answer is recorded too, because it names the created resource."""
 
 
-def described(service: str, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that say which thing is meant, and no more."""
+def described(service: str, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that identify the resource of a call, and no others."""
     if service == "EventBridge":
-        return {"EventBusName": given["Entries"][0].get("EventBusName", "default")}
+        return {"EventBusName": parameters["Entries"][0].get("EventBusName", "default")}
     if operation.startswith("Transact"):
-        writes = [(deed, one.get("TableName")) for item in given["TransactItems"] for deed, one in item.items()]
+        writes = [
+            (command, write.get("TableName")) for item in parameters["TransactItems"] for command, write in item.items()
+        ]
         return {"writes": sorted(set(writes))}
-    if service == "DynamoDB" and "RequestItems" in given:
-        return {"tables": sorted(given["RequestItems"])}
+    if service == "DynamoDB" and "RequestItems" in parameters:
+        return {"tables": sorted(parameters["RequestItems"])}
     names = NAMES_ONLY.get(service)
-    return {k: _shown(v) for k, v in given.items() if (k in names if names else k not in HELD_BACK)}
+    return {k: _without_held_back(v) for k, v in parameters.items() if (k in names if names else k not in HELD_BACK)}
 
 
-def _shown(value: Any) -> Any:
-    return {k: _shown(v) for k, v in value.items() if k not in HELD_BACK} if isinstance(value, dict) else value
+def _without_held_back(value: Any) -> Any:
+    return (
+        {k: _without_held_back(v) for k, v in value.items() if k not in HELD_BACK} if isinstance(value, dict) else value
+    )
 
 
 def units(consumed: Any) -> dict[str, float]:
     """Read and write units that a call consumed, over all tables."""
     tables = consumed if isinstance(consumed, list) else [consumed or {}]
     names = {"read": "ReadCapacityUnits", "write": "WriteCapacityUnits"}
-    return {short: float(sum(one.get(name, 0) for one in tables)) for short, name in names.items()}
+    return {short: float(sum(table.get(name, 0) for table in tables)) for short, name in names.items()}
 
 
 def install(path: str) -> None:
-    """Put the recorder around botocore's one way out."""
+    """Wraps the recorder around botocore's function for all calls."""
     from botocore.client import BaseClient
     from botocore.exceptions import ClientError
 

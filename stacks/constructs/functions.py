@@ -1,4 +1,4 @@
-"""The Lambda functions: a role, a log group and, where nobody waits for the answer, a failure queue each."""
+"""The Lambda functions, each with a role and a log group; asynchronous ones also with a failure queue."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Functions(Construct):
         name = _pascal(spec.name)
         group = log_group(self, f"{name}Logs", self._names.function_log_group(spec.name), self._config)
         queue = self.failures.get(spec.name)
-        made = lambda_.Function(
+        function = lambda_.Function(
             self,
             name,
             function_name=self._names.function(spec.name),
@@ -80,10 +80,12 @@ class Functions(Construct):
             retry_attempts=2 if queue is not None else None,
             max_event_age=Duration.hours(1) if queue is not None else None,
         )
-        acknowledge(made, "AwsSolutions-L1", "The pinned layer and the tests are for Python 3.13, which AWS supports")
+        acknowledge(
+            function, "AwsSolutions-L1", "The pinned layer and the tests are for Python 3.13, which AWS supports"
+        )
         if spec.private and self._config.network is not None:
-            self._join(made, list(self._config.network.subnet_ids), list(self._config.network.security_group_ids))
-        return made
+            self._join(function, list(self._config.network.subnet_ids), list(self._config.network.security_group_ids))
+        return function
 
     @staticmethod
     def _join(function: lambda_.Function, subnets: list[str], groups: list[str]) -> None:

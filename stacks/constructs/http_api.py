@@ -14,8 +14,8 @@ from constructs import Construct
 from stacks.config import StageConfig
 from stacks.constructs.log_groups import log_group
 from stacks.constructs.roles import acknowledge
-from stacks.functions import DEFAULT_ROUTE, OPEN_ROUTES, ROUTES
 from stacks.names import Names
+from stacks.routes import DEFAULT_ROUTE, GatewayRoute, routes
 
 # No header, no query, no body: a token or a secret cannot get into the access log.
 ACCESS_LOG = {
@@ -33,7 +33,7 @@ ACCESS_LOG = {
 
 
 class HttpApi(Construct):
-    """The API without its routes; they are added when the functions exist, which need its ``url``."""
+    """The API without its routes. The functions need its ``url``, so the routes are added after the functions."""
 
     def __init__(self, scope: Construct, id: str, *, config: StageConfig) -> None:
         super().__init__(scope, id)
@@ -66,31 +66,31 @@ class HttpApi(Construct):
         )
 
     def route(self, functions: Mapping[str, lambda_.IFunction]) -> None:
-        """Connect every route of ``ROUTES`` with its function."""
-        for name, routes in ROUTES.items():
-            integration = integrations.HttpLambdaIntegration(
-                f"{name}Integration",
-                functions[name],
-                payload_format_version=apigw.PayloadFormatVersion.VERSION_2_0,
-                scope_permission_to_route=False,
-            )
-            for route in routes:
-                self._route(route, integration)
+        """Connect every route with its function."""
+        integrations_by_function: dict[str, integrations.HttpLambdaIntegration] = {}
+        for route in routes():
+            if route.function not in integrations_by_function:
+                integrations_by_function[route.function] = integrations.HttpLambdaIntegration(
+                    f"{route.function}Integration",
+                    functions[route.function],
+                    payload_format_version=apigw.PayloadFormatVersion.VERSION_2_0,
+                    scope_permission_to_route=False,
+                )
+            self._route(route, integrations_by_function[route.function])
 
-    def _route(self, route: str, integration: apigw.HttpRouteIntegration) -> None:
-        reason = OPEN_ROUTES.get(route)
-        made = apigw.HttpRoute(
+    def _route(self, route: GatewayRoute, integration: apigw.HttpRouteIntegration) -> None:
+        resource = apigw.HttpRoute(
             self,
-            f"Route {route.replace('/', ' ')}",
+            f"Route {route.key.replace('/', ' ')}",
             http_api=self.api,
-            route_key=apigw.HttpRouteKey.DEFAULT if route == DEFAULT_ROUTE else _key(route),
+            route_key=apigw.HttpRouteKey.DEFAULT if route.key == DEFAULT_ROUTE else _key(route.key),
             integration=integration,
-            authorizer=apigw.HttpNoneAuthorizer() if reason else self._authorizer,
+            authorizer=apigw.HttpNoneAuthorizer() if route.open_because else self._authorizer,
         )
-        if reason:
-            acknowledge(made, "AwsSolutions-APIG4", reason)
+        if route.open_because:
+            acknowledge(resource, "AwsSolutions-APIG4", route.open_because)
 
 
-def _key(route: str) -> apigw.HttpRouteKey:
-    method, path = route.split(" ")
+def _key(key: str) -> apigw.HttpRouteKey:
+    method, path = key.split(" ")
     return apigw.HttpRouteKey.with_(path, apigw.HttpMethod[method])

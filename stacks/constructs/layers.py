@@ -46,16 +46,16 @@ class Layers(Construct):
 
 
 BESIDE = {"machines": ("agent",)}
-"""Function -> folders that it needs besides its own: control planes fetch the agent from there."""
+"""The folders that a function needs besides its own: control planes download the agent from it."""
 
 
 def function_code(name: str) -> lambda_.Code:
-    """Only ``functions/<name>``, kept under that path so that the import path is the same as in the repository."""
+    """The asset with ``functions/<name>`` only. The path stays, so that imports are the same as in the repository."""
     folders = (f"functions/{name}", *BESIDE.get(name, ()))
     own = [
         "!functions",
         "!functions/__init__.py",
-        *(one for folder in folders for one in (f"!{folder}", f"!{folder}/**")),
+        *(pattern for folder in folders for pattern in (f"!{folder}", f"!{folder}/**")),
     ]
     exclude = ["**", ".*", *own, *CACHES]
     return lambda_.Code.from_asset(str(ROOT), exclude=exclude, ignore_mode=IgnoreMode.GLOB)

@@ -10,10 +10,10 @@ from stacks.config import StageConfig
 
 
 def log_group(scope: Construct, id: str, name: str, config: StageConfig) -> logs.LogGroup:
-    """A log group that goes with the stack and keeps lines for the stage's number of days."""
-    made = logs.LogGroup(scope, id, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
-    resource = made.node.default_child
+    """A log group that is deleted with the stack and has the stage's retention."""
+    group = logs.LogGroup(scope, id, log_group_name=name, removal_policy=RemovalPolicy.DESTROY)
+    resource = group.node.default_child
     if isinstance(resource, logs.CfnLogGroup):
         # The high-level property takes members of an enumeration only; the configuration has days.
         resource.retention_in_days = config.log_retention_days
-    return made
+    return group

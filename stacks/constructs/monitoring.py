@@ -9,14 +9,15 @@ from aws_cdk import aws_apigatewayv2 as apigw
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.config import StageConfig
-from stacks.names import DELETE, DELETE_NODE, OUTBOX_REFUSED, SWEEP_STOPPED, Names
+from stacks.names import DELETE, DELETE_NODE, Names
+from stockyard import metrics
+from stockyard.metrics import Metric
 
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 _BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
@@ -46,9 +47,18 @@ class Monitoring(Construct):
         for name, queue in failures.items():
             waiting = queue.metric_approximate_number_of_messages_visible(period=_FIVE, statistic="Maximum")
             self._alarm(f"{name}-failures", waiting, 0, f"{name}: the failure queue holds work that nobody did")
+        self._watch_sweep(functions)
+        self._watch_relay(functions)
+        self._watch_operations(workflows)
+        self._watch_scheduler()
+        self._alarm("api-errors", api.metric_server_error(period=_FIVE), 0, "The API answered 5xx")
+        self._dashboard(api, functions, failures, workflows)
+
+    def _watch_sweep(self, functions: Mapping[str, lambda_.Function]) -> None:
+        """The sweep stops by itself, or does not run."""
         self._alarm(
             "sweep-stopped",
-            self._lines(SWEEP_STOPPED, functions["reaper"].log_group),
+            self._own(metrics.SWEEP_STOPPED),
             0,
             "The sweep would remove more than it is allowed to, and stopped; a person must look",
         )
@@ -60,6 +70,9 @@ class Monitoring(Construct):
             comparison=_BELOW,
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
+
+    def _watch_relay(self, functions: Mapping[str, lambda_.Function]) -> None:
+        """The outbox is late, or refused."""
         self._alarm(
             "relay-late",
             functions["relay"].metric("IteratorAge", period=_FIVE, statistic="Maximum"),
@@ -68,10 +81,19 @@ class Monitoring(Construct):
         )
         self._alarm(
             "outbox-refused",
-            self._lines(OUTBOX_REFUSED, functions["relay"].log_group),
+            self._own(metrics.OUTBOX_REFUSED),
             0,
             "Items of the outbox are refused for good; they are tried again with growing pauses",
         )
+        self._alarm(
+            "outbox-late",
+            self._own(metrics.RELAY_LAG, statistic="Maximum"),
+            300,
+            "The relay sent something that had waited for more than five minutes",
+        )
+
+    def _watch_operations(self, workflows: Mapping[str, sfn.StateMachine]) -> None:
+        """Operations and deletions fail."""
         self._alarm(
             "delete-failed",
             workflows[DELETE].metric_failed(period=_FIVE),
@@ -84,12 +106,33 @@ class Monitoring(Construct):
             0,
             "A node could not be given back for now; its claim says what is left and why",
         )
-        self._alarm("api-errors", api.metric_server_error(period=_FIVE), 0, "The API answered 5xx")
-        self._dashboard(api, functions, failures, workflows)
+        self._alarm(
+            "operations-failed",
+            self._own(metrics.OPERATIONS_FAILED),
+            5,
+            "More than five operations failed within five minutes; something that many use may be broken",
+        )
+
+    def _watch_scheduler(self) -> None:
+        """Claims wait too long, or nobody looks at them."""
+        self._alarm(
+            "binding-slow",
+            self._own(metrics.TIME_TO_BIND, statistic="p50"),
+            300,
+            "Half of the claims that were bound had waited for more than five minutes",
+        )
+        self._alarm(
+            "scheduler-missing",
+            self._own(metrics.CLAIMS_WAITING, statistic="SampleCount", period=Duration.minutes(15)),
+            1,
+            "No pass of the scheduler's schedule ended for 15 minutes",
+            comparison=_BELOW,
+            missing=cloudwatch.TreatMissingData.BREACHING,
+        )
 
     def _alarm(
         self,
-        what: str,
+        name: str,
         metric: cloudwatch.IMetric,
         threshold: int,
         description: str,
@@ -99,8 +142,8 @@ class Monitoring(Construct):
     ) -> None:
         alarm = cloudwatch.Alarm(
             self,
-            "".join(part.capitalize() for part in what.replace("_", "-").split("-")),
-            alarm_name=self._names.alarm(what.replace("_", "-")),
+            "".join(part.capitalize() for part in name.replace("_", "-").split("-")),
+            alarm_name=self._names.alarm(name.replace("_", "-")),
             alarm_description=description,
             metric=metric,
             threshold=threshold,
@@ -111,18 +154,19 @@ class Monitoring(Construct):
         if self._action is not None:
             alarm.add_alarm_action(self._action)
 
-    def _lines(self, message: str, group: logs.ILogGroup) -> cloudwatch.Metric:
-        """How many lines of the log are this message."""
-        counted = logs.MetricFilter(
-            self,
-            f"{message}Lines",
-            log_group=group,
-            filter_pattern=logs.FilterPattern.string_value("$.message", "=", message),
-            metric_namespace=self._names.metrics,
-            metric_name=message,
-            metric_value="1",
+    def _own(self, metric: Metric, statistic: str = "Sum", period: Duration = _FIVE) -> cloudwatch.Metric:
+        """One of our own metrics, over all values of its dimensions."""
+        return cloudwatch.Metric(
+            namespace=self._names.metrics, metric_name=metric.name, statistic=statistic, period=period
         )
-        return counted.metric(period=_FIVE, statistic="Sum")
+
+    def _by_dimension(self, metric: Metric, statistic: str) -> cloudwatch.MathExpression:
+        """One of our own metrics, a line for each value of its dimensions."""
+        schema = ",".join((self._names.metrics, *metric.dimensions[-1]))
+        search = f'{{{schema}}} MetricName="{metric.name}"'
+        return cloudwatch.MathExpression(
+            expression=f"SEARCH('{search}', '{statistic}', 300)", label="", using_metrics={}, period=_FIVE
+        )
 
     def _dashboard(
         self,
@@ -131,8 +175,8 @@ class Monitoring(Construct):
         failures: Mapping[str, sqs.Queue],
         workflows: Mapping[str, sfn.StateMachine],
     ) -> None:
-        def graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
-            return cloudwatch.GraphWidget(title=title, left=list(metrics), width=12)
+        def graph(title: str, lines: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
+            return cloudwatch.GraphWidget(title=title, left=list(lines), width=12)
 
         per_function = list(functions.values())
         machines = list(workflows.values())
@@ -146,8 +190,25 @@ class Monitoring(Construct):
                     graph("API latency", [api.metric_latency(statistic="p50"), api.metric_latency(statistic="p99")]),
                 ],
                 [
-                    graph("Function errors", [one.metric_errors() for one in per_function]),
-                    graph("Function duration, p99", [one.metric_duration(statistic="p99") for one in per_function]),
+                    graph(
+                        "Seconds until a claim is bound",
+                        [self._own(metrics.TIME_TO_BIND, statistic) for statistic in ("p50", "p99")],
+                    ),
+                    graph("Claims waiting", [self._own(metrics.CLAIMS_WAITING, "Maximum")]),
+                ],
+                [
+                    graph("Seconds of a phase, p90", [self._by_dimension(metrics.PHASE_SECONDS, "p90")]),
+                    graph("Operations failed", [self._by_dimension(metrics.OPERATIONS_FAILED, "Sum")]),
+                ],
+                [
+                    graph("Relay lag, seconds", [self._own(metrics.RELAY_LAG, "Maximum")]),
+                    graph("Stopped", [self._own(metrics.OUTBOX_REFUSED), self._own(metrics.SWEEP_STOPPED)]),
+                ],
+                [
+                    graph("Function errors", [source.metric_errors() for source in per_function]),
+                    graph(
+                        "Function duration, p99", [source.metric_duration(statistic="p99") for source in per_function]
+                    ),
                 ],
                 [
                     graph(
@@ -156,7 +217,7 @@ class Monitoring(Construct):
                     ),
                     graph(
                         "Failure queues",
-                        [one.metric_approximate_number_of_messages_visible() for one in failures.values()],
+                        [source.metric_approximate_number_of_messages_visible() for source in failures.values()],
                     ),
                 ],
             ],

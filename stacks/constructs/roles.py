@@ -1,4 +1,4 @@
-"""Roles from the typed statements of ``permissions``, with the reason of every wildcard told to cdk-nag."""
+"""Roles from the typed statements of ``permissions``. The reason of every wildcard is acknowledged for cdk-nag."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ def role(
 
     What is built with it cannot add to it, so the statements are the whole truth.
     """
-    policy = iam.PolicyDocument(statements=[_statement(one, stream) for one in statements])
-    made = iam.Role(
+    policy = iam.PolicyDocument(statements=[_statement(statement, stream) for statement in statements])
+    role = iam.Role(
         scope,
         id,
         assumed_by=iam.ServicePrincipal(service),
         description=description,
         inline_policies={"Permissions": policy},
     )
-    for one in statements:
-        for resource in one.resources:
+    for statement in statements:
+        for resource in statement.resources:
             if "*" in resource or "?" in resource:
-                acknowledge(made, f"AwsSolutions-IAM5[Resource::{_as_found(scope, resource)}]", one.reason)
-    return made.without_policy_updates()
+                acknowledge(role, f"AwsSolutions-IAM5[Resource::{_as_found(scope, resource)}]", statement.reason)
+    return role.without_policy_updates()
 
 
 def acknowledge(scope: Construct, rule: str, reason: str) -> None:
-    """Accept one finding of one construct, for a reason."""
+    """Acknowledge one cdk-nag finding of one construct with a reason."""
     Validations.of(scope).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
-def _statement(one: Statement, stream: str) -> iam.PolicyStatement:
+def _statement(statement: Statement, stream: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(
-        sid=one.sid,
-        effect=iam.Effect.ALLOW if one.effect == "Allow" else iam.Effect.DENY,
-        actions=list(one.actions),
-        resources=[render(resource, stream) for resource in one.resources],
-        conditions={key: dict(value) for key, value in one.conditions.items()},
+        sid=statement.sid,
+        effect=iam.Effect.ALLOW if statement.effect == "Allow" else iam.Effect.DENY,
+        actions=list(statement.actions),
+        resources=[render(resource, stream) for resource in statement.resources],
+        conditions={key: dict(value) for key, value in statement.conditions.items()},
     )
 
 

@@ -1,4 +1,4 @@
-"""What starts functions without a caller: the table's stream, schedules, request events on our own bus."""
+"""Event sources of functions: the table's stream, schedules, and request events on our own bus."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALLOWED_TYPES = "tenant/allowed-node-types"
 
 
 class Triggers(Construct):
-    """Connects ``functions`` with what wakes them; ``failures`` take what could not be handed over."""
+    """Connects ``functions`` with their event sources. ``failures`` are the queues for undelivered events."""
 
     def __init__(
         self,

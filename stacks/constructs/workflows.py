@@ -1,10 +1,12 @@
-"""The state machines, made from the documents in ``stacks/workflows``."""
+"""The state machines, made from the documents of ``stacks.workflows``, which ``cdk.out/workflows`` shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
+from aws_cdk import Stage
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
@@ -14,8 +16,7 @@ from stacks.constructs.log_groups import log_group
 from stacks.constructs.roles import role
 from stacks.names import RUNNERS, Names
 from stacks.permissions import Permissions
-
-DOCUMENTS = Path(__file__).resolve().parents[1] / "workflows"
+from stacks.workflows import documents, text
 
 
 class Workflows(Construct):
@@ -33,15 +34,19 @@ class Workflows(Construct):
             description=f"Stockyard {config.stage}: workflows",
             statements=Permissions(config).of_workflows(),
         )
+        folder = Path(cast(Stage, Stage.of(self)).outdir) / "workflows"
+        folder.mkdir(parents=True, exist_ok=True)
         self.by_name: dict[str, sfn.StateMachine] = {}
-        for name, runner in RUNNERS.items():
+        for name, content in documents().items():
+            runner = RUNNERS[name]
             title = "".join(part.capitalize() for part in name.split("-"))
-            document = DOCUMENTS / f"{name.replace('-', '_')}.asl.json"
+            path = folder / f"{name}.asl.json"
+            path.write_text(text(content), encoding="utf-8")
             self.by_name[name] = sfn.StateMachine(
                 self,
                 title,
                 state_machine_name=names.workflow(name),
-                definition_body=sfn.DefinitionBody.from_file(str(document)),
+                definition_body=sfn.DefinitionBody.from_file(str(path)),
                 definition_substitutions={runner: functions[runner].function_arn},
                 role=shared,
                 tracing_enabled=True,

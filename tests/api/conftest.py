@@ -1,4 +1,4 @@
-"""The served API, tokens of every kind, and the operations of ``openapi.json``, from which the matrices are made."""
+"""The served API, tokens of every kind, and the operations of ``openapi.json`` over which the tests run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from local import openapi as generator
 from local.cloud import LocalCloud
-from local.gateway import Gateway
+from local.functions.gateway import Gateway
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "openapi.json"
-FUNCTIONS = ("clusters", "cloud_accounts", "node_providers", "node_claims", "apply", "records", "machines")
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform")
 UNKNOWN = "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
@@ -43,40 +42,48 @@ class Operation:
         return self.path.replace("{id}", value).replace("{name}", value)
 
 
+def inlined(part: Mapping[str, Any], document: Mapping[str, Any]) -> Any:
+    """A parameter or an answer of a document. A reference to the components is resolved."""
+    if "$ref" not in part:
+        return part
+    _, _, kind, name = part["$ref"].split("/")
+    return document["components"][kind][name]
+
+
 def operations() -> list[Operation]:
     """Every operation of the committed document."""
-    paths = json.loads(DOCUMENT.read_text(encoding="utf-8"))["paths"]
+    document = json.loads(DOCUMENT.read_text(encoding="utf-8"))
     return [
         Operation(
             method.upper(),
             path,
-            tuple(one["x-stockyard-roles"]),
-            one["x-stockyard-machine"],
-            one.get("security") == [],
-            one["x-stockyard-platform"],
-            tuple(parameter["name"] for parameter in one["parameters"]),
+            tuple(declaration["x-stockyard-roles"]),
+            declaration.get("x-stockyard-machine", False),
+            declaration.get("security") == [],
+            declaration.get("x-stockyard-platform", False),
+            tuple(inlined(parameter, document)["name"] for parameter in declaration["parameters"]),
         )
-        for path, methods in paths.items()
-        for method, one in methods.items()
+        for path, methods in document["paths"].items()
+        for method, declaration in methods.items()
     ]
 
 
 CHOICES: Mapping[str, Callable[[Operation], bool]] = {
-    "operation": lambda one: True,
-    "guarded": lambda one: not one.public,
-    "closed_to_platform": lambda one: not one.public and "stockyard-platform" not in one.roles,
-    "with_id": lambda one: "{id}" in one.path and not one.public,
-    "listing": lambda one: one.method == "GET" and "{" not in one.path and not one.public,
-    "paged": lambda one: "page_token" in one.parameters,
+    "operation": lambda operation: True,
+    "guarded": lambda operation: not operation.public,
+    "closed_to_platform": lambda operation: not operation.public and "stockyard-platform" not in operation.roles,
+    "with_id": lambda operation: "{id}" in operation.path and not operation.public,
+    "listing": lambda operation: operation.method == "GET" and "{" not in operation.path and not operation.public,
+    "paged": lambda operation: "page_token" in operation.parameters,
 }
-"""Names of arguments that run over all operations, or over some."""
+"""Arguments of tests by name, each with the operations that it runs over."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs a test over the operations that its argument's name stands for."""
-    for name, chosen in CHOICES.items():
+    """Runs a test once for each operation that the name of its argument stands for."""
+    for name, choice in CHOICES.items():
         if name in metafunc.fixturenames:
-            metafunc.parametrize(name, [one for one in operations() if chosen(one)], ids=str)
+            metafunc.parametrize(name, [operation for operation in operations() if choice(operation)], ids=str)
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class Api:
     def call(
         self, operation: Operation, token: str | None, *, at: str = UNKNOWN, query: str = "", tenant: str | None = None
     ) -> httpx.Response:
-        """One operation with the least that lets it come to its decision, changing nothing where it may not."""
+        """Calls one operation with the smallest valid request that reaches the decision about access."""
         headers = {"If-Match": '"1"'} if "If-Match" in operation.parameters else {}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -99,29 +106,29 @@ class Api:
         return self.send(operation.method, operation.at(at) + query, headers, body)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: Any = None) -> httpx.Response:
-        """A request as it is; ``body`` is a document, or the bytes themselves."""
-        given = {"content": body} if isinstance(body, bytes) else {"json": body}
-        return self.client.request(method, path, headers=headers, **given)
+        """Sends a request unchanged; ``body`` is a document, or the bytes themselves."""
+        content = {"content": body} if isinstance(body, bytes) else {"json": body}
+        return self.client.request(method, path, headers=headers, **content)
 
     def token(self, tenant: str = "acme", *roles: str, **more: Any) -> str:
         """A token of a person of ``tenant``."""
         return self.cloud.identity.token(tenant, roles, **more)
 
     def signed(self, claims: Mapping[str, Any]) -> str:
-        """A token of exactly these claims on top of a good one's; ``None`` removes one."""
+        """A signed token with the claims of a valid one, changed by ``claims``. The value ``None`` removes a claim."""
         good = self.claims(self.token("acme", *ROLES[:3]))
         merged = {**good, **claims}
         return self.cloud.identity.realm._key.sign({key: value for key, value in merged.items() if value is not None})
 
     def claims(self, token: str) -> dict[str, Any]:
-        """What a token of ours says."""
-        found = self.cloud.identity.realm._key.verified(token)
-        assert found is not None
-        return found
+        """The claims of a token that this identity server signed."""
+        claims = self.cloud.identity.realm._key.verified(token)
+        assert claims is not None
+        return claims
 
 
 KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
-"""The least that a machine's report may hold."""
+"""The smallest valid kubeconfig in a machine's report."""
 
 BODIES: Mapping[str, Any] = {
     "POST /v1/clusters/{id}/ready": {"kubeconfig": KUBECONFIG, "certificate_authority": "c"},
@@ -163,16 +170,16 @@ def served(home: Path) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """A local cloud for the tests of a file. Its threads end with them and disturb nobody else's."""
-    with served(tmp_path_factory.mktemp("cloud")) as made:
-        yield made
+    """A local cloud for the tests of one file. It is stopped after the file's last test."""
+    with served(tmp_path_factory.mktemp("cloud")) as served_api:
+        yield served_api
 
 
 @pytest.fixture(scope="module")
 def broken(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Api]]:
-    """Makes the same API with a deliberate fault: the real functions, before whose handlers ``fault`` runs.
+    """Makes the same API with a deliberate fault: the code ``fault`` runs in the real functions before their handlers.
 
-    ``authorizer`` takes the place of the gateway's.
+    ``authorizer`` replaces the authorizer of the gateway.
     """
     with ExitStack() as stack:
 
@@ -180,9 +187,9 @@ def broken(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
             folder, functions = tmp_path_factory.mktemp("broken"), api.cloud.functions
             routes = []
             for route in api.cloud.gateway._routes:
-                chosen = authorizer if authorizer and route.authorizer else route.authorizer
+                route_authorizer = authorizer if authorizer and route.authorizer else route.authorizer
                 name = f"{route.function}-{folder.name}" if fault else route.function
-                routes.append(replace(route, function=name, authorizer=chosen))
+                routes.append(replace(route, function=name, authorizer=route_authorizer))
                 if name not in functions.names():
                     real = functions.definition(route.function)
                     module, _, handler = real.handler.rpartition(".")
@@ -211,29 +218,31 @@ def all_operations() -> list[Operation]:
 
 
 @pytest.fixture(scope="session")
-def chosen(all_operations: list[Operation]) -> Mapping[str, list[Operation]]:
-    """What each argument's name stands for."""
-    return {name: [one for one in all_operations if choice(one)] for name, choice in CHOICES.items()}
+def operations_by_choice(all_operations: list[Operation]) -> Mapping[str, list[Operation]]:
+    """The operations that each name of an argument stands for."""
+    return {name: [operation for operation in all_operations if choice(operation)] for name, choice in CHOICES.items()}
 
 
 @pytest.fixture(scope="session")
-def whole() -> Callable[[Iterable[Operation]], None]:
-    """The check that operations are exactly what the functions declare: their routes, roles and doors for machines."""
+def check_all_declared() -> Callable[[Iterable[Operation]], None]:
+    """A check that operations are exactly what the functions declare: routes, roles, machine callers."""
     from stockyard.edge.identity import ROLE_NAMES
 
-    routes = [route for name in FUNCTIONS for route in import_module(f"functions.{name}.routes").door.routes]
     declared = {
         (
             route.name,
             tuple(name for name, role in ROLE_NAMES.items() if role & route.roles),
             route.machine,
-            not route.token,
+            bool(route.open_because),
         )
-        for route in routes
+        for function in generator.functions()
+        for route in function.routes
     }
 
-    def check(given: Iterable[Operation]) -> None:
-        assert {(str(one), one.roles, one.machine, one.public) for one in given} == declared
+    def check(checked: Iterable[Operation]) -> None:
+        assert {
+            (str(operation), operation.roles, operation.machine, operation.public) for operation in checked
+        } == declared
 
     return check
 

@@ -1,8 +1,8 @@
 """Generated requests against the served API: no 5xx, no undocumented status, no schema break.
 
-Twice: over the document as it is, and over the same document narrowed to what exists here, because most of what is
-generated from the first is refused before it comes to anything. ``STOCKYARD_SOAK`` raises the count to at least 5,000
-cases in all, ``STOCKYARD_SEED`` chooses the seed.
+They run twice: over the document itself, and over the same document narrowed to resources that exist here, because
+most requests that are generated from the first are refused before they reach a use case. ``STOCKYARD_SOAK`` raises the
+count to at least 5,000 cases in all, ``STOCKYARD_SEED`` chooses the seed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
-from local.aws import OWN_ACCOUNT
+from local.aws.server import OWN_ACCOUNT
 from stacks.names import Names
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import NodeEnvironment
 from stockyard.ports import Create
+from tests.api.conftest import inlined
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 PEOPLE = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
@@ -43,37 +45,39 @@ FEWER = """
 [phases.coverage.generation]
 mode = "positive"
 """
-"""Without the soak, what breaks the schemas comes from ``fuzzing`` alone: ``coverage`` breaks each in every way."""
+"""Without the soak, only ``fuzzing`` makes invalid requests: ``coverage`` would break each schema in every way."""
 
 
 @pytest.fixture(scope="module")
-def told():
-    """What the runs of this file did, by name."""
+def run_reports():
+    """What each run of this file did, by the name of the run."""
     return {}
 
 
 @pytest.fixture
-def run(api, seed, tmp_path, told):
+def run(api, seed, tmp_path, run_reports):
     """Runs schemathesis over a document; returns its report and the answers' statuses by operation."""
 
     def generate(name, document, examples, phases, *options, token, config=""):
-        source, report, stream = (tmp_path / one for one in ("openapi.json", "report.json", "events.ndjson"))
+        source, report, stream = (
+            tmp_path / name_of_file for name_of_file in ("openapi.json", "report.json", "events.ndjson")
+        )
         source.write_text(json.dumps(document), encoding="utf-8")
-        chosen = tmp_path / "schemathesis.toml"
-        chosen.write_text(CONFIG.read_text(encoding="utf-8") + config, encoding="utf-8")
-        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(chosen), "run", str(source)]
+        config_path = tmp_path / "schemathesis.toml"
+        config_path.write_text(CONFIG.read_text(encoding="utf-8") + config, encoding="utf-8")
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config_path), "run", str(source)]
         command += ["--url", api.cloud.url, "-H", f"Authorization: Bearer {token}", "--seed", str(seed), "--no-color"]
         command += ["--max-examples", str(examples), "--phases", phases, "--continue-on-failure", "--warnings", "off"]
         command += ["--report", "json,ndjson", "--report-json-path", str(report), "--report-ndjson-path", str(stream)]
         began = time.monotonic()
         done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert report.exists(), done.stdout + done.stderr
-        found = json.loads(report.read_text(encoding="utf-8"))
-        assert (done.returncode, found["failures"], found["errors"]) == (0, [], []), done.stdout
+        findings = json.loads(report.read_text(encoding="utf-8"))
+        assert (done.returncode, findings["failures"], findings["errors"]) == (0, [], []), done.stdout
         statuses = answered(stream)
-        told[name] = {
-            "cases": found["test_cases"]["generated"],
-            "operations": found["operations"]["tested"],
+        run_reports[name] = {
+            "cases": findings["test_cases"]["generated"],
+            "operations": findings["operations"]["tested"],
             "statuses": sum(statuses.values(), Counter()),
             "seconds": round(time.monotonic() - began, 1),
         }
@@ -97,30 +101,33 @@ def answered(stream: Path) -> dict[str, Counter[int]]:
             for below in value:
                 yield from calls(below, label)
 
-    found: dict[str, Counter[int]] = defaultdict(Counter)
+    statuses: dict[str, Counter[int]] = defaultdict(Counter)
     with stream.open(encoding="utf-8") as lines:
         for line in lines:
             for label, status in calls(json.loads(line), ""):
-                found[label][status] += 1
-    return found
+                statuses[label][status] += 1
+    return statuses
 
 
 def narrowed(document, ids, versions):
-    """The document of what exists here: these ids and versions, one key pair, one region, no header of the platform."""
+    """The document for these ids and versions, to one key pair and few regions, without the platform's header."""
     for path, methods in document["paths"].items():
         kind = path.split("/")[2]
-        for method, one in methods.items():
-            one["parameters"] = [given for given in one["parameters"] if given["name"] != "X-Stockyard-Tenant"]
-            for given in one["parameters"]:
-                if given["in"] == "path":
-                    given["schema"] = {"enum": [ids.get(f"{method} {kind}") or ids[kind]]}
-                elif given["name"] == "If-Match":
-                    # each success makes the next version
-                    given["schema"] = {"enum": [f'"{versions[kind] + later}"' for later in range(4)]}
-                elif given["name"] in ("page_token", "after"):
-                    # no text that could be generated is one of ours
-                    given["schema"]["enum"] = []
-            one["parameters"] = [given for given in one["parameters"] if given["schema"].get("enum") != []]
+        for method, operation in methods.items():
+            shared = (deepcopy(inlined(parameter, document)) for parameter in operation["parameters"])
+            operation["parameters"] = [parameter for parameter in shared if parameter["name"] != "X-Stockyard-Tenant"]
+            for parameter in operation["parameters"]:
+                if parameter["in"] == "path":
+                    parameter["schema"] = {"enum": [ids.get(f"{method} {kind}") or ids[kind]]}
+                elif parameter["name"] == "If-Match":
+                    # Each successful change makes the next version.
+                    parameter["schema"] = {"enum": [f'"{versions[kind] + later}"' for later in range(4)]}
+                elif parameter["name"] in ("page_token", "after"):
+                    # No generated text can be a token or an id of this cloud.
+                    parameter["schema"]["enum"] = []
+            operation["parameters"] = [
+                parameter for parameter in operation["parameters"] if parameter["schema"].get("enum") != []
+            ]
     schemas = document["components"]["schemas"]
     creation = schemas["ClusterCreate"]["properties"]
     creation["cloud_account_id"] = {"enum": [int(ids["cloud-accounts"])]}
@@ -141,7 +148,7 @@ def narrowed(document, ids, versions):
 
 
 def narrow_nodes(schemas):
-    """Providers, claims and manifests that can be: what they hold in detail, other tests vary."""
+    """Narrows providers, claims and manifests to valid ones. Other tests vary their details."""
     provider, claim = schemas["NodeProviderCreate"]["properties"], schemas["NodeClaimCreate"]["properties"]
     provider |= {
         "name": {"type": "string", "pattern": "^made-[a-z]{8}$"},
@@ -162,8 +169,8 @@ def narrow_nodes(schemas):
         claim[taints] = {"enum": [[], [{"key": "k", "effect": "NoSchedule"}]]}
     patch = schemas["NodeProviderPatch"]["properties"]
     patch |= {"properties": {"enum": [{}, {"team": "c"}, None]}, "spec": {"enum": [{}]}}
-    for one in (provider, claim, patch, schemas["NodeClaimPatch"]["properties"]):
-        one |= {"labels": {"enum": [{}, {"a": "b"}]}, "annotations": {"enum": [{}, {"a": "b c"}]}}
+    for properties in (provider, claim, patch, schemas["NodeClaimPatch"]["properties"]):
+        properties |= {"labels": {"enum": [{}, {"a": "b"}]}, "annotations": {"enum": [{}, {"a": "b c"}]}}
     schemas["Manifests"]["items"] = {"enum": [MANIFEST]}
     schemas["Manifests"]["maxItems"] = 1
     schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
@@ -182,18 +189,18 @@ MANIFEST = {
 
 
 class Existing:
-    """A cluster of acme that is being made, an account without any, and a token that may do everything."""
+    """A cluster of acme that is being created, an account that no cluster uses, and a token with every role."""
 
     def __init__(self, api) -> None:
         self._api = api
         self.token = api.token("acme", *PEOPLE, "stockyard-platform")
         self.headers = {"Authorization": f"Bearer {self.token}"}
-        # a few clusters are enough: each is really made, in the background
+        # A few clusters are enough: each is really created in the background.
         quota = api.send("PUT", "/v1/quotas/clusters", {**self.headers, "If-Match": '"0"'}, {"limit": 4})
         assert quota.status_code == 200, quota.text
         body = {"description": "", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "my-key"}}
-        made = api.send("POST", "/v1/clusters", self.headers, {"name": "existing", **body})
-        assert made.status_code == 202, made.text
+        created = api.send("POST", "/v1/clusters", self.headers, {"name": "existing", **body})
+        assert created.status_code == 202, created.text
         role = {"role_arn": "arn:aws:iam::222222222222:role/unused"}
         account = {"provider": "aws", "name": "unused", "attributes": role}
         self.unused = str(api.send("POST", "/v1/cloud-accounts", self.headers, account).json()["id"])
@@ -204,28 +211,28 @@ class Existing:
             assert few.status_code == 200, few.text
         self.environment = "nev_01ARZ3NDEKTSV4RRFFQ69G5FAV"
         table = api.cloud.aws.client("dynamodb", api.cloud.aws.keys(OWN_ACCOUNT))
-        made = NodeEnvironment(self.environment, "clu_1", self.provider, "lab", "t", "t")
-        DynamoRegistry(table, Names("dev").table).store("acme").commit(Create(made))
+        environment = NodeEnvironment(self.environment, "clu_1", self.provider, "lab", "t", "t")
+        DynamoRegistry(table, Names("dev").table).store("acme").commit(Create(environment))
 
     def version(self, path):
-        """The version that a resource stands at now."""
+        """The current version of a resource."""
         return self._api.send("GET", path, self.headers).json()["version"]
 
     def ready(self):
-        """The cluster, once it is ready."""
+        """Waits until the cluster is ready and returns it."""
         pause, end = threading.Event(), time.monotonic() + 120
         while time.monotonic() < end:
-            found = self._api.send("GET", "/v1/clusters/existing", self.headers).json()
-            if found["status"] != "preparing":
+            cluster = self._api.send("GET", "/v1/clusters/existing", self.headers).json()
+            if cluster["status"] != "preparing":
                 break
             pause.wait(0.5)
-        assert found["status"] == "ready", found
-        return found
+        assert cluster["status"] == "ready", cluster
+        return cluster
 
 
 @pytest.fixture(scope="module")
 def existing(api):
-    """Started before the first run, so that it is there for the second."""
+    """The existing resources. They are created before the first run, so that the cluster is ready for the second."""
     return Existing(api)
 
 
@@ -237,15 +244,17 @@ def document(document_path):
 
 @pytest.mark.timeout(3600)
 @pytest.mark.usefixtures("existing")
-def test_the_api_keeps_to_its_document(api, run, document, soaking, all_operations, told):
+def test_generated_requests_get_documented_answers(api, run, document, soaking, all_operations, run_reports):
     phases = "examples,fuzzing,stateful"
-    # a tenant that has nothing, so that following what was made leads to nothing of the other test
+    # A tenant that owns nothing, so that links between answers do not lead to resources of the other test.
     run("as it is", document, 110 if soaking else 3, phases, token=api.token("globex", *PEOPLE))
-    assert told["as it is"]["operations"] == len(all_operations)
+    assert run_reports["as it is"]["operations"] == len(all_operations)
 
 
 @pytest.mark.timeout(3600)
-def test_what_exists_keeps_to_its_document_too(api, run, document, soaking, all_operations, existing):
+def test_generated_requests_for_existing_resources_get_documented_answers(
+    api, run, document, soaking, all_operations, existing
+):
     cluster = existing.ready()
     own = api.token("acme", client_id=cluster["client_id"])
     statuses = run(
@@ -284,18 +293,18 @@ def test_what_exists_keeps_to_its_document_too(api, run, document, soaking, all_
         ),
     )
     succeeded = {label for label, counts in statuses.items() if any(200 <= status < 300 for status in counts)}
-    assert {str(one) for one in all_operations} - succeeded == set(NEVER)
+    assert {str(operation) for operation in all_operations} - succeeded == set(NEVER)
 
 
-def test_there_were_enough_cases(told, soaking, seed, record_property):
+def test_enough_cases_were_generated(run_reports, soaking, seed, record_property):
     cases, statuses = (
-        sum(one["cases"] for one in told.values()),
-        sum((one["statuses"] for one in told.values()), Counter()),
+        sum(report["cases"] for report in run_reports.values()),
+        sum((report["statuses"] for report in run_reports.values()), Counter()),
     )
     broken = sum(count for status, count in statuses.items() if status >= 500)
     assert (cases >= (5_000 if soaking else 400), broken) == (True, 0)
-    seconds = {name: one["seconds"] for name, one in told.items()}
-    operations = max(one["operations"] for one in told.values())
-    shown = {str(status): count for status, count in sorted(statuses.items())}
-    figure = {"cases": cases, "operations": operations, "seed": seed, "5xx": broken, "statuses": shown}
+    seconds = {name: report["seconds"] for name, report in run_reports.items()}
+    operations = max(report["operations"] for report in run_reports.values())
+    counts = {str(status): count for status, count in sorted(statuses.items())}
+    figure = {"cases": cases, "operations": operations, "seed": seed, "5xx": broken, "statuses": counts}
     record_property("figure:schemathesis", {**figure, "seconds": seconds})

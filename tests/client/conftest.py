@@ -64,18 +64,18 @@ class FakeApi:
         return self.answer(method, path, {**body, **more}, status=status, **headers)
 
     def bodies(self, method: str) -> list[Any]:
-        return [json.loads(one.content) for one in self.requests if one.method == method]
+        return [json.loads(request.content) for request in self.requests if request.method == method]
 
     def _handle(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
         waiting = self._answers.get((request.method, request.url.path))
         if not waiting:
             return httpx.Response(404, json={"error_type": "NotFound", "detail": "There is no such thing."})
-        found = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        if isinstance(found, BaseException):
-            raise found
+        answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        if isinstance(answer, BaseException):
+            raise answer
         # a response can be read once, so each request gets its own
-        return httpx.Response(found.status_code, content=found.content, headers=found.headers)
+        return httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
 
 
 def make_cluster(**changes: Any) -> dict[str, Any]:
@@ -100,11 +100,11 @@ def make_cluster(**changes: Any) -> dict[str, Any]:
 
 
 def make_operation(status: str = "running", *states: str, **changes: Any) -> dict[str, Any]:
-    given = [*states, *["pending"] * len(PHASES)]
-    phases = [{"name": n, "state": s, "attempt": 1, "message": ""} for n, s in zip(PHASES, given, strict=False)]
-    progress = 100 * given.count("succeeded") // len(PHASES)
-    known = {"id": "op_01", "kind": "create_cluster", "subject": "clu_01", "status": status, "phases": phases}
-    return {**known, "error": None, "progress": progress, "version": 1, **changes}
+    all_states = [*states, *["pending"] * len(PHASES)]
+    phases = [{"name": n, "state": s, "attempt": 1, "message": ""} for n, s in zip(PHASES, all_states, strict=False)]
+    progress = 100 * all_states.count("succeeded") // len(PHASES)
+    document = {"id": "op_01", "kind": "create_cluster", "subject": "clu_01", "status": status, "phases": phases}
+    return {**document, "error": None, "progress": progress, "version": 1, **changes}
 
 
 @dataclass
@@ -145,8 +145,8 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def client(api: FakeApi, clock: FakeClock) -> Iterator[Client]:
-    with Client(URL, TOKEN, transport=api.transport, sleep=clock.sleep, clock=clock) as made:
-        yield made
+    with Client(URL, TOKEN, transport=api.transport, sleep=clock.sleep, clock=clock) as client:
+        yield client
 
 
 @pytest.fixture

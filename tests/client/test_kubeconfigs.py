@@ -29,7 +29,7 @@ def config(name: str = "demo", server: str = "https://demo:6443", user: Any = No
 @pytest.mark.parametrize(
     "body", [config(), yaml.safe_dump(config()), {"kubeconfig": config()}, {"kubeconfig": yaml.safe_dump(config())}]
 )
-def test_every_form_of_the_answer_is_read(body):
+def test_kubeconfig_document_accepts_every_answer_form(body):
     assert kubeconfigs.document(body) == config()
 
 
@@ -46,13 +46,13 @@ def test_every_form_of_the_answer_is_read(body):
         {**config(), "users": 1},
     ],
 )
-def test_other_answers_are_refused(body):
+def test_kubeconfig_document_refuses_other_answers(body):
     with pytest.raises(UnexpectedAnswer):
         kubeconfigs.document(body)
 
 
 @pytest.mark.parametrize("user", [{}, {"token": "t"}, {"client-certificate-data": "Yw==", "client-key-data": "aw=="}])
-def test_static_credentials_are_data(user):
+def test_check_static_accepts_credentials_as_data(user):
     static = config()
     static["users"][0]["user"] = user
     static["clusters"][0]["cluster"] |= {"certificate-authority-data": "Y2E=", "tls-server-name": "demo"}
@@ -91,24 +91,24 @@ def test_merge_replaces_by_name_and_keeps_the_rest():
     old = {**config("other"), "preferences": {"colors": True}}
     once = kubeconfigs.merge(old, config())
     twice = kubeconfigs.merge(once, config(server="https://new:6443"))
-    assert [one["name"] for one in twice["clusters"]] == ["other", "demo"]
+    assert [entry["name"] for entry in twice["clusters"]] == ["other", "demo"]
     assert twice["clusters"][1]["cluster"]["server"] == "https://new:6443"
     assert twice["current-context"] == "demo"
     assert twice["preferences"] == {"colors": True}
 
 
-def test_static_names_are_replaced_by_the_cluster_s():
+def test_for_person_replaces_names_in_static_kubeconfig():
     adapted = kubeconfigs.for_person(config("kubernetes", user={"client-key-data": "k"}), "demo", "https://api.test")
     assert adapted == {**config("demo", user={"client-key-data": "k"}), "clusters": adapted["clusters"]}
     assert adapted["clusters"][0]["name"] == "demo"
 
 
-def test_exec_user_is_told_the_api():
+def test_for_person_gives_exec_user_the_api_url():
     adapted = kubeconfigs.for_person(config(), "demo", "https://api.test")
     assert adapted["users"][0]["user"]["exec"]["env"] == [{"name": "STOCKYARD_URL", "value": "https://api.test"}]
 
 
-def test_written_file_is_private(tmp_path):
+def test_written_kubeconfig_is_private(tmp_path):
     path = tmp_path / ".kube" / "config"
     kubeconfigs.write(path, config())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -116,7 +116,7 @@ def test_written_file_is_private(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["just a note", "a: [", "- 1\n"])
-def test_other_file_is_left_alone(tmp_path, content):
+def test_write_keeps_file_that_is_no_kubeconfig(tmp_path, content):
     path = tmp_path / "notes"
     path.write_text(content)
     with pytest.raises(StockyardClientError, match="left as it is"):
@@ -124,6 +124,6 @@ def test_other_file_is_left_alone(tmp_path, content):
     assert path.read_text() == content
 
 
-def test_default_path():
+def test_kubeconfig_default_path():
     assert kubeconfigs.default_path({"KUBECONFIG": "/a:/b", "HOME": "/h"}) == Path("/a")
     assert kubeconfigs.default_path({"HOME": "/h"}) == Path("/h/.kube/config")

@@ -12,8 +12,8 @@ def test_pages_are_followed_to_the_end(api, client, cluster_document):
     first = {"items": [cluster_document(name="a"), cluster_document(name="b")], "next_page_token": "p2"}
     api.answer("GET", "/v1/clusters", first)
     api.answer("GET", "/v1/clusters", {"items": [cluster_document(name="c")], "next_page_token": None})
-    assert [one.name for one in client.clusters.list(page_size=2)] == ["a", "b", "c"]
-    assert [dict(one.url.params) for one in api.requests] == [
+    assert [cluster.name for cluster in client.clusters.list(page_size=2)] == ["a", "b", "c"]
+    assert [dict(request.url.params) for request in api.requests] == [
         {"page_size": "2"},
         {"page_size": "2", "page_token": "p2"},
     ]
@@ -80,5 +80,5 @@ def test_accepted_without_an_operation_is_an_error(api, client):
 
 def test_events_of_a_subject_after_one(api, client):
     api.answer("GET", "/v1/events", {"items": [{"id": "evt_2", "subject": "clu_01", "sequence": 2}]})
-    assert [one.id for one in client.events.list(subject="clu_01", after="evt_1")] == ["evt_2"]
+    assert [event.id for event in client.events.list(subject="clu_01", after="evt_1")] == ["evt_2"]
     assert dict(api.requests[0].url.params) == {"subject": "clu_01", "after": "evt_1"}

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from stockyard_client.sessions import DeviceLogin, Invitation, LoginFailed, Session, SessionStore, refreshed
+from stockyard_client.sessions import DeviceAuthorization, DeviceLogin, LoginFailed, Session, SessionStore, refreshed
 
 ISSUER = "https://id.test/realms/stockyard"
 DISCOVERY = {
@@ -36,14 +36,14 @@ def issuer(api):
     return api
 
 
-def run(issuer: Any, clock: Any) -> tuple[Session, list[Invitation]]:
-    told: list[Invitation] = []
+def run(issuer: Any, clock: Any) -> tuple[Session, list[DeviceAuthorization]]:
+    prompts: list[DeviceAuthorization] = []
     flow = DeviceLogin(ISSUER, transport=issuer.transport, sleep=clock.sleep, now=clock)
-    return flow.run("https://api.test/", told.append), told
+    return flow.run("https://api.test/", prompts.append), prompts
 
 
 def session(**changes: Any) -> Session:
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "url": "https://api.test",
         "issuer": ISSUER,
         "client_id": "stockyard-cli",
@@ -52,17 +52,17 @@ def session(**changes: Any) -> Session:
         "refresh_token": "refresh-1",
         "expires_at": 1000.0,
     }
-    return Session(**{**known, **changes})
+    return Session(**{**fields, **changes})
 
 
 def test_device_flow_waits_slows_down_and_ends_with_a_session(issuer, clock):
     issuer.answer("POST", TOKENS, {"error": "authorization_pending"}, status=400)
     issuer.answer("POST", TOKENS, {"error": "slow_down"}, status=400)
     issuer.answer("POST", TOKENS, {"access_token": "a", "refresh_token": "r", "expires_in": 300})
-    found, told = run(issuer, clock)
-    assert (told[0].uri, told[0].user_code) == (f"{ISSUER}/confirm", "ABCD-EFGH")
+    session, prompts = run(issuer, clock)
+    assert (prompts[0].uri, prompts[0].user_code) == (f"{ISSUER}/confirm", "ABCD-EFGH")
     assert clock.slept == [5, 5, 10]
-    assert (found.url, found.access_token, found.expires_at) == ("https://api.test", "a", 320.0)
+    assert (session.url, session.access_token, session.expires_at) == ("https://api.test", "a", 320.0)
     form = parse_qs(issuer.requests[-1].content.decode())
     assert form["device_code"] == ["dev-secret"]
     assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:device_code"]
@@ -88,7 +88,7 @@ def test_document_of_another_issuer_is_refused(api, clock):
     assert len(api.requests) == 1
 
 
-def test_file_is_private_and_keeps_one_session_per_api(tmp_path):
+def test_session_store_is_private_and_keeps_one_session_per_api(tmp_path):
     store = SessionStore({"XDG_CONFIG_HOME": str(tmp_path)})
     store.save(session())
     store.save(session(url="https://other.test", access_token="access-2"))
@@ -97,7 +97,7 @@ def test_file_is_private_and_keeps_one_session_per_api(tmp_path):
     assert store.load("https://api.test/") == session()
     assert store.load("https://third.test") is None
     assert store.current_url() == "https://other.test"
-    assert [one.name for one in store.path.parent.iterdir()] == ["sessions.json"]
+    assert [path.name for path in store.path.parent.iterdir()] == ["sessions.json"]
 
 
 def test_renewed_session_leaves_the_current_api_as_it_is(tmp_path):
@@ -110,7 +110,7 @@ def test_renewed_session_leaves_the_current_api_as_it_is(tmp_path):
     assert store.load("https://api.test") == session(access_token="access-2")
 
 
-def test_broken_file_is_no_session(tmp_path):
+def test_session_store_ignores_broken_file(tmp_path):
     store = SessionStore({"XDG_CONFIG_HOME": str(tmp_path)})
     store.path.parent.mkdir()
     for text in ("{", "[]", json.dumps({"sessions": {"https://api.test": {"url": 1}}})):
@@ -118,7 +118,7 @@ def test_broken_file_is_no_session(tmp_path):
         assert store.load("https://api.test") is None
 
 
-def test_living_session_is_not_refreshed(api):
+def test_unexpired_session_is_not_refreshed(api):
     assert refreshed(session(), 969.0, api.transport) == session()
     assert api.requests == []
 

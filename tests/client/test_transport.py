@@ -25,9 +25,9 @@ def test_sends_token_and_agent(api, client):
 def test_names_the_tenant_only_when_it_is_given_one(api, client):
     api.answer("GET", "/v1/health", {})
     client.health()
-    with Client("https://api.test/", "t", tenant="globex", transport=api.transport) as other:
-        other.health()
-    assert [one.headers.get("X-Stockyard-Tenant") for one in api.requests] == [None, "globex"]
+    with Client("https://api.test/", "t", tenant="globex", transport=api.transport) as tenant_client:
+        tenant_client.health()
+    assert [request.headers.get("X-Stockyard-Tenant") for request in api.requests] == [None, "globex"]
 
 
 def test_token_function_is_asked_for_every_call(api):
@@ -36,7 +36,7 @@ def test_token_function_is_asked_for_every_call(api):
     with Client("https://api.test/", lambda: next(tokens), transport=api.transport) as client:
         client.health()
         client.health()
-    assert [one.headers["Authorization"] for one in api.requests] == ["Bearer one", "Bearer two"]
+    assert [request.headers["Authorization"] for request in api.requests] == ["Bearer one", "Bearer two"]
 
 
 def test_problem_document_becomes_api_error(api, client):
@@ -71,30 +71,30 @@ def test_unreadable_refusal_still_has_its_status(api, client):
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_get_is_repeated_on_passing_faults(api, client, status, cluster_document):
+def test_get_is_retried_on_transient_errors(api, client, status, cluster_document):
     api.answer("GET", "/v1/clusters/demo", {"message": "later"}, status=status)
     api.answer("GET", "/v1/clusters/demo", cluster_document())
     assert client.clusters.get("demo").name == "demo"
     assert len(api.requests) == 2
 
 
-def test_post_is_repeated_with_one_key(api, client, cluster_document):
+def test_post_is_retried_with_same_idempotency_key(api, client, cluster_document):
     api.fault("POST", "/v1/clusters", httpx.ReadTimeout("slow"))
     api.problem("POST", "/v1/clusters", 409, "RequestInProgress", retryable=True, retry_after=1)
     api.answer("POST", "/v1/clusters", cluster_document(), status=202)
     client.clusters.create(BODY)
-    keys = [one.headers["Idempotency-Key"] for one in api.requests]
+    keys = [request.headers["Idempotency-Key"] for request in api.requests]
     assert len(keys) == 3
     assert len(set(keys)) == 1
     assert len(keys[0]) >= 32
 
 
-def test_two_posts_have_two_keys_and_a_given_key_is_used(api, client, cluster_document):
+def test_posts_have_different_idempotency_keys_unless_one_is_given(api, client, cluster_document):
     api.answer("POST", "/v1/clusters", cluster_document(), status=202)
     client.clusters.create(BODY)
     client.clusters.create(BODY)
     client.clusters.create(BODY, idempotency_key="mine")
-    first, second, third = [one.headers["Idempotency-Key"] for one in api.requests]
+    first, second, third = [request.headers["Idempotency-Key"] for request in api.requests]
     assert first != second
     assert third == "mine"
 
@@ -103,7 +103,7 @@ def test_delete_is_repeated(api, client):
     api.fault("DELETE", "/v1/cloud-accounts/1", httpx.ConnectError("gone"))
     api.answer("DELETE", "/v1/cloud-accounts/1", status=204)
     client.accounts.delete(1)
-    assert [one.method for one in api.requests] == ["DELETE", "DELETE"]
+    assert [request.method for request in api.requests] == ["DELETE", "DELETE"]
 
 
 def test_patch_is_never_repeated(api, client, cluster_document):
@@ -111,18 +111,18 @@ def test_patch_is_never_repeated(api, client, cluster_document):
     api.answer("PATCH", "/v1/clusters/clu_01", {"message": "later"}, status=503)
     with pytest.raises(ApiError):
         client.clusters.update("demo", {"description": "new"})
-    assert [one.method for one in api.requests] == ["GET", "PATCH"]
+    assert [request.method for request in api.requests] == ["GET", "PATCH"]
 
 
 @pytest.mark.parametrize(("status", "error_type"), [(500, "Internal"), (409, "ClusterNameInUse"), (404, "NotFound")])
-def test_what_is_not_retryable_is_sent_once(api, client, status, error_type):
+def test_error_that_is_not_retryable_is_sent_once(api, client, status, error_type):
     api.problem("GET", "/v1/clusters/demo", status, error_type, retryable=False)
     with pytest.raises(ApiError):
         client.clusters.get("demo")
     assert len(api.requests) == 1
 
 
-def test_no_answer_is_connection_failed_after_all_attempts(api, client):
+def test_missing_answer_raises_connection_failed_after_all_attempts(api, client):
     api.fault("GET", "/v1/clusters/demo", httpx.ConnectError("refused"))
     with pytest.raises(ConnectionFailed, match=r"https://api\.test: refused"):
         client.clusters.get("demo")
@@ -152,11 +152,11 @@ def test_retries_log_neither_body_nor_token(api, client, caplog, cluster_documen
     ],
 )
 def test_pause_is_what_the_api_asks_for_within_bounds(error, expected):
-    found = backoff(error)
-    assert (type(found), found) == (type(expected), expected)
+    pause = backoff(error)
+    assert (type(pause), pause) == (type(expected), expected)
 
 
-def test_web_page_instead_of_an_api_is_said(api, client):
+def test_web_page_instead_of_api_raises_unexpected_answer(api, client):
     api.answer("GET", "/v1/clusters/demo", "<html>Welcome</html>")
     with pytest.raises(UnexpectedAnswer, match="is the URL"):
         client.clusters.get("demo")

@@ -14,10 +14,10 @@ def test_waits_until_it_has_succeeded(api, client, clock, operation_document):
         operation_document("succeeded", "succeeded", "succeeded", "succeeded"),
     ):
         api.answer("GET", "/v1/operations/op_01", document)
-    seen = []
-    found = client.wait_operation("op_01", on_change=lambda one: seen.append(one.status))
-    assert found.status == "succeeded"
-    assert seen == ["running", "succeeded"]
+    statuses = []
+    operation = client.wait_operation("op_01", on_change=lambda operation: statuses.append(operation.status))
+    assert operation.status == "succeeded"
+    assert statuses == ["running", "succeeded"]
     assert clock.slept == [1.0, 1.5]
 
 
@@ -30,7 +30,7 @@ def test_pause_grows_to_five_seconds_and_never_beyond_the_time_left(api, client,
     assert clock.time == 30
 
 
-def test_end_at_the_last_moment_counts(api, client, clock, operation_document):
+def test_operation_that_ends_at_timeout_counts_as_ended(api, client, clock, operation_document):
     api.answer("GET", "/v1/operations/op_01", operation_document())
     api.answer("GET", "/v1/operations/op_01", operation_document("succeeded"))
     assert client.wait_operation("op_01", timeout=1).status == "succeeded"
@@ -45,7 +45,7 @@ def test_failure_is_raised_with_its_operation(api, client, operation_document):
     assert caught.value.operation.error.hint == "ask"
 
 
-def test_zero_seconds_look_once(api, client, clock, operation_document):
+def test_wait_with_zero_timeout_reads_once(api, client, clock, operation_document):
     api.answer("GET", "/v1/operations/op_01", operation_document())
     with pytest.raises(WaitTimedOut):
         client.wait_operation("op_01", timeout=0)

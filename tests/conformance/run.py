@@ -41,41 +41,41 @@ class Outcome:
     skipped: str | None = None
 
 
-def known(what: str, given: Mapping[str, Json], fields: frozenset[str]) -> None:
+def check_fields(subject: str, document: Mapping[str, Json], fields: frozenset[str]) -> None:
     """Raises ``Unreadable`` when ``given`` has a field that is not known."""
-    extra = sorted(set(given) - fields)
+    extra = sorted(set(document) - fields)
     if extra:
-        raise Unreadable(f"{what}: unknown field {', '.join(extra)}")
+        raise Unreadable(f"{subject}: unknown field {', '.join(extra)}")
 
 
-def requirement(given: Json) -> Requirement:
+def requirement(entries: Json) -> Requirement:
     """One requirement, or several that all hold."""
-    found = Requirement(complement=True)
-    for entry in given if isinstance(given, list) else [given]:
-        known("requirement", entry, _ENTRY)
-        found = found.intersection(Requirements.of([{KEY: KEY, **entry}])[entry.get(KEY, KEY)])
-    return found
+    combined = Requirement(complement=True)
+    for entry in entries if isinstance(entries, list) else [entries]:
+        check_fields("requirement", entry, _ENTRY)
+        combined = combined.intersection(Requirements.of([{KEY: KEY, **entry}])[entry.get(KEY, KEY)])
+    return combined
 
 
-def as_document(found: Requirement) -> dict[str, Json]:
+def as_document(requirement_object: Requirement) -> dict[str, Json]:
     """A set of values in the words of the files."""
     return {
-        "set": "complement" if found.complement else "finite",
-        "values": sorted(found.values),
-        "gte": found.gte,
-        "lte": found.lte,
-        "minValues": found.min_values,
-        "operator": found.operator,
+        "set": "complement" if requirement_object.complement else "finite",
+        "values": sorted(requirement_object.values),
+        "gte": requirement_object.gte,
+        "lte": requirement_object.lte,
+        "minValues": requirement_object.min_values,
+        "operator": requirement_object.operator,
     }
 
 
 def intersection(case: Mapping[str, Json]) -> tuple[Json, Json]:
     expected = dict(case["expected"])
-    known("expected", expected, _SET)
-    found = as_document(requirement(case["a"]).intersection(requirement(case["b"])))
+    check_fields("expected", expected, _SET)
+    actual = as_document(requirement(case["a"]).intersection(requirement(case["b"])))
     if isinstance(expected.get("values"), list):
         expected["values"] = sorted(expected["values"])
-    return {"minValues": None, "gte": None, "lte": None, **expected}, found
+    return {"minValues": None, "gte": None, "lte": None, **expected}, actual
 
 
 def has(case: Mapping[str, Json]) -> tuple[Json, Json]:
@@ -87,12 +87,12 @@ def operator(case: Mapping[str, Json]) -> tuple[Json, Json]:
 
 
 def serialize(case: Mapping[str, Json]) -> tuple[Json, Json]:
-    given = case["requirement"]
-    key = (given[0] if isinstance(given, list) else given).get(KEY)
-    entries = requirement(given).entries(key or KEY)
+    entries_given = case["requirement"]
+    key = (entries_given[0] if isinstance(entries_given, list) else entries_given).get(KEY)
+    entries = requirement(entries_given).entries(key or KEY)
     expected = case["expected"] if isinstance(case["expected"], list) else [case["expected"]]
     for entry in expected:
-        known("expected", entry, _ENTRY)
+        check_fields("expected", entry, _ENTRY)
     if key is None:
         entries = [{name: value for name, value in entry.items() if name != KEY} for entry in entries]
     return _ordered(expected), _ordered(entries)
@@ -105,7 +105,7 @@ def _ordered(entries: Sequence[Mapping[str, Json]]) -> list[Json]:
 
 def compatible(case: Mapping[str, Json]) -> tuple[Json, Json]:
     for entry in (*case["existing"], *case["incoming"]):
-        known("requirement", entry, _ENTRY)
+        check_fields("requirement", entry, _ENTRY)
     allowed = WELL_KNOWN if case["allow_undefined_well_known"] else frozenset[str]()
     existing, incoming = Requirements.of(case["existing"]), Requirements.of(case["incoming"])
     return case["expected"], existing.compatible(incoming, allowed)
@@ -132,14 +132,14 @@ def run_case(case: Mapping[str, Json], kind: str | None) -> Outcome:
         if kind is None or kind not in KINDS:
             raise Unreadable(f"unknown kind {kind!r}")
         fields, answer = KINDS[kind]
-        known("case", {field: None for field in case if field not in NO_INPUT}, fields)
-        expected, found = answer(case)
+        check_fields("case", {field: None for field in case if field not in NO_INPUT}, fields)
+        expected, actual = answer(case)
     except Unreadable as wrong:
         return Outcome(name, f"cannot be run: {wrong}")
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:
         return Outcome(name, f"cannot be run: {type(wrong).__name__}: {wrong}")
-    same = type(expected) is type(found) and expected == found
-    return Outcome(name, None if same else f"expected {json.dumps(expected)}, came {json.dumps(found)}")
+    equal = type(expected) is type(actual) and expected == actual
+    return Outcome(name, None if equal else f"expected {json.dumps(expected)}, came {json.dumps(actual)}")
 
 
 def run_file(path: Path) -> list[Outcome]:

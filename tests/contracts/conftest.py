@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.identity import IdentityServer
+from local.identity.server import IdentityServer
 from stockyard.adapters.keycloak import Keycloak
 
 
@@ -65,8 +65,8 @@ class Door:
     def claims(token: str) -> dict[str, Any]:
         """The payload of a JWT, unchecked."""
         part = token.split(".")[1]
-        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        return found
+        payload: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        return payload
 
 
 @pytest.fixture(scope="session")

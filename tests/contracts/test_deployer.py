@@ -9,9 +9,9 @@ import httpx
 import pytest
 import stamina
 
-from local.memory import MemoryDeployer
 from stockyard.adapters.vdeployer import VDeployer
 from stockyard.errors import VendorError, VendorRefused, VendorThrottled, VendorTimeout, VendorUnavailable
+from tests.harness.memory import MemoryDeployer
 
 TEMPLATE = "https://{client_id}.clusters.example.com/vdeployer"
 SETTINGS = {"provider": "aws", "cluster_name": "my-k8s", "keycloak_client_secret": "canary-secret-value-0001"}
@@ -43,7 +43,7 @@ def deployer(wire: Callable[[httpx.Request], httpx.Response]) -> VDeployer:
     return VDeployer(TEMPLATE, transport=httpx.MockTransport(wire))
 
 
-def test_the_request_is_as_published():
+def test_deploy_request_has_published_form():
     wire = Wire(200)
     deployer(wire).deploy("my-k8s-0123", SETTINGS, "token")
     (request,) = wire.requests
@@ -56,7 +56,7 @@ def test_the_request_is_as_published():
 
 
 @pytest.mark.parametrize("status", [200, 409])
-def test_done_and_already_running_are_done(status: int):
+def test_deploy_succeeds_when_done_or_already_running(status: int):
     wire = Wire(status)
     deployer(wire).deploy("c", SETTINGS, "token")
     assert len(wire.requests) == 1
@@ -74,7 +74,7 @@ def test_done_and_already_running_are_done(status: int):
         (httpx.ConnectTimeout("slow"), VendorTimeout),
     ],
 )
-def test_what_may_pass_is_tried_three_times_then_retryable(answer: int | Exception, error: type[VendorError]):
+def test_transient_errors_are_tried_three_times_then_retryable(answer: int | Exception, error: type[VendorError]):
     wire = Wire(answer)
     with pytest.raises(error) as caught:
         deployer(wire).deploy("c", SETTINGS, "token")
@@ -83,14 +83,14 @@ def test_what_may_pass_is_tried_three_times_then_retryable(answer: int | Excepti
     assert "canary" not in str(caught.value)
 
 
-def test_a_second_try_may_succeed():
+def test_deploy_succeeds_at_second_try():
     wire = Wire(503, 409)
     deployer(wire).deploy("c", SETTINGS, "token")
     assert len(wire.requests) == 2
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 403, 404, 422])
-def test_any_other_answer_is_refused_at_once(status: int):
+def test_other_answers_are_refused_at_once(status: int):
     wire = Wire(status)
     with pytest.raises(VendorRefused) as caught:
         deployer(wire).deploy("c", SETTINGS, "token")
@@ -100,12 +100,12 @@ def test_any_other_answer_is_refused_at_once(status: int):
     assert len(wire.requests) == 1
 
 
-def test_without_a_template_it_is_not_configured():
+def test_deployer_without_url_template_is_not_configured():
     assert VDeployer("").configured is False
     assert VDeployer(TEMPLATE).configured is True
 
 
-def test_memory_keeps_calls_and_plays_faults():
+def test_memory_deployer_keeps_calls_and_raises_faults():
     deployer = MemoryDeployer()
     deployer.faults.before("deploy", VendorTimeout("slow"))
     deployer.faults.after("deploy", VendorTimeout("lost"))

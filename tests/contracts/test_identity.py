@@ -7,10 +7,10 @@ import uuid
 
 import pytest
 
-from local.memory import MemoryIdentity
 from stockyard.adapters.keycloak import Keycloak
 from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound
 from stockyard.ports import Identity
+from tests.harness.memory import MemoryIdentity
 
 SECRET = "s" * 24
 
@@ -35,16 +35,16 @@ def fresh() -> str:
 # --- the port --------------------------------------------------------------------------------------------------------
 
 
-def test_a_created_client_is_found_with_its_owner_and_secret(identity: Identity):
+def test_created_client_has_owner_and_secret(identity: Identity):
     name = fresh()
-    made = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
-    assert made.client_id == name
-    assert made.owner == "clu_1"
-    assert identity.find_client(name) == made
+    client = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    assert client.client_id == name
+    assert client.owner == "clu_1"
+    assert identity.find_client(name) == client
     assert identity.client_secret(name) == SECRET
 
 
-def test_creating_again_for_the_same_owner_adopts_and_sets_the_secret(identity: Identity):
+def test_create_client_again_for_same_owner_adopts_and_resets_secret(identity: Identity):
     name = fresh()
     first = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     second = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret="t" * 32)
@@ -53,7 +53,7 @@ def test_creating_again_for_the_same_owner_adopts_and_sets_the_secret(identity: 
     assert identity.find_client(name) == first
 
 
-def test_a_client_of_another_owner_is_a_conflict_and_stays_as_it_is(identity: Identity):
+def test_create_client_of_another_owner_conflicts(identity: Identity):
     name = fresh()
     first = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     with pytest.raises(VendorConflict):
@@ -62,7 +62,7 @@ def test_a_client_of_another_owner_is_a_conflict_and_stays_as_it_is(identity: Id
     assert identity.client_secret(name) == SECRET
 
 
-def test_only_the_owner_deletes(identity: Identity):
+def test_delete_client_requires_owner(identity: Identity):
     name = fresh()
     identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     assert identity.delete_client(client_id=name, owner="clu_2") is False
@@ -73,23 +73,23 @@ def test_only_the_owner_deletes(identity: Identity):
     assert identity.delete_client(client_id=name, owner="clu_1") is False
 
 
-def test_another_installations_client_is_someone_elses(identity: Identity, neighbour: Identity):
+def test_client_of_another_installation_is_foreign(identity: Identity, neighbour: Identity):
     name = fresh()
-    theirs = neighbour.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
-    assert neighbour.find_client(name) == theirs
-    assert name not in {one.client_id for one in identity.owned_clients()}
-    found = identity.find_client(name)
-    assert found is not None
-    assert (found.uuid, found.owner) == (theirs.uuid, "")
+    neighbours_client = neighbour.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    assert neighbour.find_client(name) == neighbours_client
+    assert name not in {client.client_id for client in identity.owned_clients()}
+    client = identity.find_client(name)
+    assert client is not None
+    assert (client.uuid, client.owner) == (neighbours_client.uuid, "")
     with pytest.raises(VendorConflict):
         identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret="t" * 32)
     assert identity.delete_client(client_id=name, owner="clu_1") is False
-    assert identity.delete_client(client_id=name, owner="clu_1", uuid=theirs.uuid) is False
+    assert identity.delete_client(client_id=name, owner="clu_1", uuid=neighbours_client.uuid) is False
     assert neighbour.client_secret(name) == SECRET
-    assert name in {one.client_id for one in neighbour.owned_clients()}
+    assert name in {client.client_id for client in neighbour.owned_clients()}
 
 
-def test_only_the_very_client_is_deleted_when_it_is_named(identity: Identity):
+def test_delete_client_with_uuid_deletes_only_that_client(identity: Identity):
     name = fresh()
     first = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     assert identity.delete_client(client_id=name, owner="clu_1", uuid=first.uuid) is True
@@ -98,46 +98,46 @@ def test_only_the_very_client_is_deleted_when_it_is_named(identity: Identity):
     assert identity.find_client(name) == second
 
 
-def test_an_unknown_client_is_none_and_its_secret_not_found(identity: Identity):
+def test_unknown_client_is_none_and_its_secret_not_found(identity: Identity):
     name = fresh()
     assert identity.find_client(name) is None
     with pytest.raises(VendorNotFound):
         identity.client_secret(name)
 
 
-def test_a_name_is_matched_whole(identity: Identity):
+def test_client_id_is_matched_exactly(identity: Identity):
     name = fresh()
     identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     assert identity.find_client(name[:-1]) is None
     assert identity.find_client(name.upper()) is None
 
 
-def test_owned_clients_lists_ours_only(identity: Identity):
+def test_owned_clients_excludes_foreign_clients(identity: Identity):
     owner = f"clu_{uuid.uuid4().hex}"
     names = {fresh() for _ in range(3)}
     for name in names:
         identity.create_client(client_id=name, owner=owner, tenant="acme", secret=SECRET)
     identity.service_token()
-    found = identity.owned_clients()
-    assert {one.client_id for one in found if one.owner == owner} == names
-    assert all(one.owner.startswith("clu_") for one in found)
+    clients = identity.owned_clients()
+    assert {client.client_id for client in clients if client.owner == owner} == names
+    assert all(client.owner.startswith("clu_") for client in clients)
 
 
 # --- the adapter -----------------------------------------------------------------------------------------------------
 
 
-def test_listing_reads_every_page(door, monkeypatch: pytest.MonkeyPatch):
+def test_owned_clients_reads_every_page(door, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("stockyard.adapters.keycloak._PAGE", 2)
     identity = door.adapter()
     names = {fresh() for _ in range(5)}
     for name in names:
         identity.create_client(client_id=name, owner="clu_page", tenant="acme", secret=SECRET)
-    found = [one.client_id for one in identity.owned_clients()]
-    assert names <= set(found)
-    assert len(found) == len(set(found))
+    client_ids = [client.client_id for client in identity.owned_clients()]
+    assert names <= set(client_ids)
+    assert len(client_ids) == len(set(client_ids))
 
 
-def test_a_foreign_client_is_neither_adopted_nor_deleted_nor_listed(door):
+def test_foreign_client_is_neither_adopted_deleted_nor_listed(door):
     identity = door.adapter()
     name = fresh()
     door.admin("POST", "", {"clientId": name, "secret": SECRET})
@@ -145,36 +145,36 @@ def test_a_foreign_client_is_neither_adopted_nor_deleted_nor_listed(door):
         identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret="t" * 32)
     assert identity.delete_client(client_id=name, owner="clu_1") is False
     assert identity.client_secret(name) == SECRET
-    assert name not in {one.client_id for one in identity.owned_clients()}
+    assert name not in {client.client_id for client in identity.owned_clients()}
 
 
-def test_a_clusters_token_names_its_tenant_and_is_for_us(door):
+def test_cluster_token_has_tenant_and_our_audience(door):
     name = fresh()
     door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
-    found = door.claims(door.token(name, SECRET).json()["access_token"])
-    assert found["organization"] == {"acme": {}}
-    assert found["aud"] == "stockyard"
-    assert found["azp"] == found["client_id"] == name
-    assert found["iss"] == door.server.issuer
-    assert found["preferred_username"] == f"service-account-{name}"
-    assert "realm_access" not in found
-    assert "resource_access" not in found
+    token_claims = door.claims(door.token(name, SECRET).json()["access_token"])
+    assert token_claims["organization"] == {"acme": {}}
+    assert token_claims["aud"] == "stockyard"
+    assert token_claims["azp"] == token_claims["client_id"] == name
+    assert token_claims["iss"] == door.server.issuer
+    assert token_claims["preferred_username"] == f"service-account-{name}"
+    assert "realm_access" not in token_claims
+    assert "resource_access" not in token_claims
 
 
-def test_adoption_keeps_the_mappers(door):
+def test_adopted_client_keeps_mappers(door):
     name = fresh()
     for secret in (SECRET, "t" * 32):
         door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=secret)
     assert door.token(name, SECRET).status_code == 401
-    found = door.claims(door.token(name, "t" * 32).json()["access_token"])
-    assert (found["organization"], found["aud"]) == ({"acme": {}}, "stockyard")
+    token_claims = door.claims(door.token(name, "t" * 32).json()["access_token"])
+    assert (token_claims["organization"], token_claims["aud"]) == ({"acme": {}}, "stockyard")
 
 
-def test_the_client_is_confidential_with_a_service_account_only(door):
+def test_client_is_confidential_with_service_account_only(door):
     name = fresh()
-    made = door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
-    found = door.admin("GET", f"/{made.uuid}").json()
-    wanted = {
+    client = door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    representation = door.admin("GET", f"/{client.uuid}").json()
+    expected = {
         "publicClient": False,
         "serviceAccountsEnabled": True,
         "standardFlowEnabled": False,
@@ -183,32 +183,32 @@ def test_the_client_is_confidential_with_a_service_account_only(door):
         "fullScopeAllowed": False,
         "clientAuthenticatorType": "client-secret",
     }
-    assert {key: found[key] for key in wanted} == wanted
-    assert found["attributes"]["stockyard.cluster_id"] == "clu_1"
-    assert found["attributes"]["stockyard.installation"] == "inst-1"
+    assert {key: representation[key] for key in expected} == expected
+    assert representation["attributes"]["stockyard.cluster_id"] == "clu_1"
+    assert representation["attributes"]["stockyard.installation"] == "inst-1"
 
 
-def test_the_service_token_has_no_role_no_tenant_and_is_not_for_us(door):
+def test_service_token_has_no_role_tenant_or_our_audience(door):
     identity = door.adapter()
     token = identity.service_token()
-    found = door.claims(token)
-    assert found["azp"] == "stockyard-service"
-    assert "realm_access" not in found
-    assert "resource_access" not in found
-    assert "organization" not in found
-    assert "stockyard" not in found.get("aud", "")
+    token_claims = door.claims(token)
+    assert token_claims["azp"] == "stockyard-service"
+    assert "realm_access" not in token_claims
+    assert "resource_access" not in token_claims
+    assert "organization" not in token_claims
+    assert "stockyard" not in token_claims.get("aud", "")
     assert identity.service_token() == token
-    assert door.claims(door.adapter().service_token())["sub"] == found["sub"]
+    assert door.claims(door.adapter().service_token())["sub"] == token_claims["sub"]
 
 
-def test_a_configured_service_client_is_used(door):
+def test_configured_service_client_is_used(door):
     name = fresh()
     door.admin("POST", "", {"clientId": name, "secret": SECRET, "serviceAccountsEnabled": True})
     identity = door.adapter(service_client_id=name, service_client_secret=SECRET)
     assert door.claims(identity.service_token())["azp"] == name
 
 
-def test_a_wrong_admin_secret_is_denied_with_a_hint(door):
+def test_wrong_admin_secret_is_denied_with_hint(door):
     secret = json.dumps({"client_id": door.server.admin_client_id, "client_secret": "wrong"})
     identity = Keycloak(
         door.server.issuer, "stockyard", installation="inst-1", read_secret=lambda _: secret, admin_secret="admin"
@@ -219,7 +219,7 @@ def test_a_wrong_admin_secret_is_denied_with_a_hint(door):
     assert "wrong" not in str(caught.value)
 
 
-def test_an_admin_client_without_the_role_is_denied(door):
+def test_admin_client_without_role_is_denied(door):
     name = fresh()
     door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     weak = json.dumps({"client_id": name, "client_secret": SECRET})
@@ -230,7 +230,7 @@ def test_an_admin_client_without_the_role_is_denied(door):
         identity.create_client(client_id=fresh(), owner="clu_2", tenant="acme", secret=SECRET)
 
 
-def test_a_realm_that_does_not_exist_is_not_found(door):
+def test_missing_realm_raises_not_found(door):
     with pytest.raises(VendorNotFound):
         Keycloak(
             door.server.issuer.replace("/stockyard", "/nowhere"),

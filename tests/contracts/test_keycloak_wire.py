@@ -9,7 +9,7 @@ import uuid
 import httpx
 import pytest
 
-from local.identity import IdentityServer
+from local.identity.server import IdentityServer
 
 SECRET = "s" * 24
 
@@ -18,7 +18,7 @@ def fresh() -> str:
     return f"my-k8s-{uuid.uuid4().hex[:12]}"
 
 
-def test_token_answer(door):
+def test_token_response_has_keycloak_form(door):
     answer = door.token(door.server.admin_client_id, door.server.admin_client_secret)
     assert answer.status_code == 200
     body = answer.json()
@@ -27,12 +27,12 @@ def test_token_answer(door):
     # a second may begin between the making of a token and its answer
     assert body.pop("expires_in") in (299, 300)
     assert body == {"refresh_expires_in": 0, "token_type": "Bearer", "not-before-policy": 0}
-    asked = door.token(door.server.admin_client_id, door.server.admin_client_secret, scope="openid").json()
-    assert set(asked["scope"].split()) == {"openid", "email", "profile"}
-    assert set(door.claims(asked["access_token"])["scope"].split()) == {"openid", "email", "profile"}
+    response = door.token(door.server.admin_client_id, door.server.admin_client_secret, scope="openid").json()
+    assert set(response["scope"].split()) == {"openid", "email", "profile"}
+    assert set(door.claims(response["access_token"])["scope"].split()) == {"openid", "email", "profile"}
 
 
-def test_a_scope_that_is_not_known_is_refused(door):
+def test_unknown_scope_is_refused(door):
     answer = door.token(door.server.admin_client_id, door.server.admin_client_secret, scope="nonsense")
     assert (answer.status_code, answer.json()) == (
         400,
@@ -53,17 +53,17 @@ def test_a_scope_that_is_not_known_is_refused(door):
 )
 def test_token_refusals(door, form: dict[str, str], status: int, error: str, description: str):
     form = dict(form)  # the parameters are shared with the other implementation
-    wanted = {"client_id": door.server.admin_client_id, "secret": door.server.admin_client_secret}
+    credentials = {"client_id": door.server.admin_client_id, "secret": door.server.admin_client_secret}
     if "client_id" in form:
-        wanted["client_id"] = form.pop("client_id")
+        credentials["client_id"] = form.pop("client_id")
     if "client_secret" in form:
-        wanted["secret"] = form.pop("client_secret")
-    answer = door.token(**wanted, **form)
+        credentials["secret"] = form.pop("client_secret")
+    answer = door.token(**credentials, **form)
     assert answer.status_code == status
     assert answer.json() == {"error": error, "error_description": description}
 
 
-def test_a_client_without_a_service_account_gets_no_token(door):
+def test_client_without_service_account_gets_no_token(door):
     name = fresh()
     door.admin("POST", "", {"clientId": name, "secret": SECRET})
     answer = door.token(name, SECRET)
@@ -73,31 +73,31 @@ def test_a_client_without_a_service_account_gets_no_token(door):
 
 def test_create_find_update_delete_answers(door):
     name = fresh()
-    made = door.admin("POST", "", {"clientId": name, "secret": SECRET, "attributes": {"stockyard.a": "1"}})
-    assert (made.status_code, made.content) == (201, b"")
-    key = made.headers["Location"].rsplit("/", 1)[1]
-    assert made.headers["Location"] == f"{door.clients}/{key}"
+    response = door.admin("POST", "", {"clientId": name, "secret": SECRET, "attributes": {"stockyard.a": "1"}})
+    assert (response.status_code, response.content) == (201, b"")
+    key = response.headers["Location"].rsplit("/", 1)[1]
+    assert response.headers["Location"] == f"{door.clients}/{key}"
     again = door.admin("POST", "", {"clientId": name})
     assert (again.status_code, again.json()) == (409, {"errorMessage": f"Client {name} already exists"})
-    found = door.admin("GET", f"?clientId={name}").json()
-    assert [(one["id"], one["clientId"], one["secret"]) for one in found] == [(key, name, SECRET)]
+    clients = door.admin("GET", f"?clientId={name}").json()
+    assert [(client["id"], client["clientId"], client["secret"]) for client in clients] == [(key, name, SECRET)]
     assert door.admin("GET", f"/{key}/client-secret").json() == {"type": "secret", "value": SECRET}
     updated = door.admin("PUT", f"/{key}", {"clientId": name, "secret": "t" * 24})
     assert (updated.status_code, updated.content) == (204, b"")
-    kept = door.admin("GET", f"/{key}").json()
-    assert (kept["secret"], kept["attributes"]["stockyard.a"]) == ("t" * 24, "1")
+    client = door.admin("GET", f"/{key}").json()
+    assert (client["secret"], client["attributes"]["stockyard.a"]) == ("t" * 24, "1")
     renewed = door.admin("POST", f"/{key}/client-secret").json()
     assert renewed["type"] == "secret"
     assert len(renewed["value"]) == 32
     assert door.admin("DELETE", f"/{key}").status_code == 204
-    gone = door.admin("DELETE", f"/{key}")
-    assert (gone.status_code, gone.json()) == (404, {"error": "Could not find client"})
+    response = door.admin("DELETE", f"/{key}")
+    assert (response.status_code, response.json()) == (404, {"error": "Could not find client"})
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", ""), ("PUT", ""), ("GET", "/client-secret"), ("GET", "/service-account-user")]
 )
-def test_a_missing_client_is_404(door, method: str, path: str):
+def test_missing_client_is_404(door, method: str, path: str):
     body = {"clientId": "x"} if method == "PUT" else None
     answer = door.admin(method, f"/00000000-0000-0000-0000-000000000000{path}", body)
     assert (answer.status_code, answer.json()) == (404, {"error": "Could not find client"})
@@ -105,13 +105,13 @@ def test_a_missing_client_is_404(door, method: str, path: str):
 
 def test_service_account_user(door):
     name = fresh()
-    made = door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
-    user = door.admin("GET", f"/{made.uuid}/service-account-user").json()
+    client = door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    user = door.admin("GET", f"/{client.uuid}/service-account-user").json()
     assert user["username"] == f"service-account-{name}"
     assert door.claims(door.token(name, SECRET).json()["access_token"])["sub"] == user["id"]
 
 
-def test_the_admin_api_wants_a_token_with_the_role(door):
+def test_admin_api_requires_token_with_role(door):
     name = fresh()
     door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
     weak = door.token(name, SECRET).json()["access_token"]
@@ -124,7 +124,7 @@ def test_the_admin_api_wants_a_token_with_the_role(door):
         assert (answer.status_code, answer.json()) == (status, {"error": error})
 
 
-def test_a_body_that_is_not_json(door):
+def test_malformed_json_body_is_refused(door):
     token = door.token(door.server.admin_client_id, door.server.admin_client_secret).json()["access_token"]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     answer = httpx.post(door.clients, content=b"{", headers=headers, timeout=30)
@@ -158,7 +158,7 @@ def _verified(token: str, key: dict[str, str]) -> bool:
     return True
 
 
-def test_unknown_realms_and_paths(door):
+def test_unknown_realms_and_paths_are_404(door):
     base = door.server.issuer.removesuffix("/realms/stockyard")
     realm = httpx.get(f"{base}/realms/nowhere/.well-known/openid-configuration", timeout=30)
     assert (realm.status_code, realm.json()) == (404, {"error": "Realm does not exist"})

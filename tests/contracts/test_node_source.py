@@ -1,4 +1,4 @@
-"""The contract of ``ports.nodes.NodeSource``, with the real ledger. A new source adds a row to ``SOURCES``."""
+"""The contract of ``ports.nodes.NodeSource``, with the real ledger, for every source of the registry."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from local.corrections.compute import instant_fleets
-from local.memory import FixedClock
-from local.memory_store import MemoryStore, MemoryTable
+from local.aws.corrections.compute import instant_fleets
 from stockyard.domain.ids import client_id
 from stockyard.domain.node_types import ANY
 from stockyard.domain.offers import InstanceOffer, RegionOffers
@@ -26,18 +24,24 @@ from stockyard.domain.records import (
     NodeEnvironment,
     NodeProvider,
     Placement,
+    PlacementOption,
     Resource,
-    SimulatedMachine,
 )
 from stockyard.domain.times import to_text
 from stockyard.errors import Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
-from stockyard.operations.ledger import Owner, StoreLedger, lines_of
+from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
-from stockyard.ports.nodes import EnvironmentWork, Machine, NodeSource, NodeWork
-from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
+from stockyard.ports.nodes import TOKEN, Attests, EnvironmentWork, LaunchesTogether, Machine, NodeSource, NodeWork
+from stockyard.providers import registry
+from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
+from stockyard.providers.descriptors import SourceTools
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
-from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+from tests.harness.direct_aws import direct_aws
+from tests.harness.memory import FixedClock
+from tests.harness.memory_store import MemoryStore, MemoryTable
+from tests.harness.stage import Stage
 
 CLUSTER, CLAIM, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" for kind in ("clu", "ncl", "npr", "nev"))
 MOMENT = "2026-01-31T12:00:00.000Z"
@@ -56,22 +60,32 @@ class Case:
     machines: Callable[[], list[str]]
     full: set[str] = field(default_factory=set)
     """Types of which there is none."""
-    cluster_provider: Ec2ClusterProvider | None = None
+    cluster_driver: Ec2ClusterDriver | None = None
+    cloud: AwsCloud | None = None
+
+
+def described(kind: str, store: MemoryStore, stack: ExitStack) -> Case:
+    """A source that needs nothing but its registry line: its provider declares types and has no account.
+
+    What runs out is played by the source's ``refuses``, as the simulated source has it.
+    """
+    full: set[str] = set()
+    source: Any = registry.node_sources()[kind](SourceTools(Stage(), lambda _tenant: store, lambda _region: None))
+    source.refuses = lambda _provider, name, _zone: name in full
+    block = {"nodeTypes": [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}} for name in (FIRST, SECOND)]}
+    provider = NodeProvider(PROVIDER, "yard", kind, {kind: block}, MOMENT, MOMENT)
+
+    def machines() -> list[str]:
+        return [thing.vendor_id for thing in source.tagged(provider, "inst", "acme")]
+
+    return Case(source, provider.spec, "global", machines, full)
 
 
 def simulated(store: MemoryStore, stack: ExitStack) -> Case:
-    full: set[str] = set()
-    block = {
-        "launchSeconds": 5,
-        "joinSeconds": 5,
-        "nodeTypes": [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}} for name in (FIRST, SECOND)],
-    }
-
-    def machines() -> list[str]:
-        return [one.id for one in store.list(SimulatedMachine).items]
-
-    source = SimulatedNodes(lambda _tenant: store, lambda _provider, name, _zone: name in full)
-    return Case(source, {"simulated": block}, "global", machines, full)
+    """As ``described``, and it takes its time."""
+    case = described("simulated", store, stack)
+    case.spec["simulated"] |= {"launchSeconds": 5, "joinSeconds": 5}
+    return case
 
 
 class _Limits(dict[str, int]):
@@ -91,6 +105,7 @@ class _Limits(dict[str, int]):
 def ec2(store: MemoryStore, stack: ExitStack) -> Case:
     full: set[str] = set()
     stack.enter_context(mock_aws())
+    stack.enter_context(direct_aws())
     stack.enter_context(instant_fleets(_Limits(full)))
     keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
     tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
@@ -105,14 +120,16 @@ def ec2(store: MemoryStore, stack: ExitStack) -> Case:
         return [i["InstanceId"] for r in listed for i in r["Instances"] if i["State"]["Name"] != "terminated"]
 
     nodes = Ec2Nodes(Ec2NodesConfig("vantage", "1.34", url, 60), boto3.Session, {"us-east-1": offers}.get)
-    clusters = Ec2ClusterProvider(
+    clusters = Ec2ClusterDriver(
         Ec2Config("vantage", "1.34", url, "https://id.example.test", "stockyard", 60), boto3.Session
     )
     block = {"cloudAccount": 1, "region": "us-east-1", "capacityTypes": ["on-demand"], "instanceTypes": ["*"]}
-    return Case(nodes, {"ec2": block}, ANY, machines, full, clusters)
+    return Case(nodes, {"ec2": block}, ANY, machines, full, clusters, AwsCloud(Stage(), boto3.Session))
 
 
-SOURCES: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {"ec2": ec2, "simulated": simulated}
+WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {"ec2": ec2, "simulated": simulated}
+SOURCES = {kind: WITH_NEEDS.get(kind, partial(described, kind)) for kind in registry.node_sources()}
+"""Every source in the registry; those that need a cloud to be tried are made by a function of their own."""
 
 
 class World:
@@ -121,8 +138,8 @@ class World:
     def __init__(self, name: str, stack: ExitStack) -> None:
         self.clock, self.store = FixedClock(), MemoryStore(MemoryTable(), "acme")
         self.case = SOURCES[name](self.store, stack)
-        wanted = SimpleNamespace(store=self.store, clock=self.clock, now=lambda: to_text(self.clock.now()))
-        self.services = cast(Services, wanted)
+        services = SimpleNamespace(store=self.store, clock=self.clock, now=lambda: to_text(self.clock.now()))
+        self.services = cast(Services, services)
         self.account = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
         self.provider = NodeProvider(PROVIDER, "yard", name, self.case.spec, MOMENT, MOMENT)
         self.cluster = Cluster(
@@ -133,36 +150,29 @@ class World:
         self.claim = NodeClaim(CLAIM, "workers-1", MOMENT, MOMENT, cluster_id=CLUSTER, operation_id="op_1")
         self.claim = replace(self.claim, placement=self.placement(FIRST, SECOND))
         self.store.commit(Create(self.cluster), Create(self.environment), Create(self.claim))
-        if self.case.cluster_provider is not None:
+        if self.case.cluster_driver is not None:
             for phase in ("network", "security", "identity"):
                 self.until_done(partial(self._cluster_phase, phase))
 
     def placement(self, *names: str) -> Placement:
         options = tuple(
-            {
-                "type": f"yard.{name}",
-                "capacity_type": "on-demand",
-                "zones": [self.case.zone],
-                "usd_hour": 0.1,
-                "cost": 1,
-            }
-            for name in names
+            PlacementOption(f"yard.{name}", "on-demand", (self.case.zone,), usd_hour=0.1, cost=1) for name in names
         )
         return Placement(PROVIDER, f"yard.{names[0]}", "on-demand", (self.case.zone,), 1.0, MOMENT, options=options)
 
     def _cluster_phase(self, phase: str) -> Outcome:
-        assert self.case.cluster_provider is not None
+        assert self.case.cluster_driver is not None
         ledger = StoreLedger(self.services, Owner.of_cluster(self.cluster, "op_0", 1), phase)
         work = CloudWork("acme", "inst", self.cluster, self.account, ledger, self.clock.now(), "op_0")
-        return self.case.cluster_provider.ensure(phase, work)
+        return self.case.cluster_driver.ensure(phase, work)
 
     def work(self, operation: str = "op_1", **changes: Any) -> NodeWork:
         owner = Owner.of_claim(self.claim, operation, self.claim.attempt, "us-east-1", 1)
-        made = NodeWork(
+        work = NodeWork(
             "acme", "inst", self.claim, self.provider, StoreLedger(self.services, owner, "launch"), self.clock.now(),
             operation, self.cluster, self.account, self.environment,
         )  # fmt: skip
-        return replace(made, **changes)
+        return replace(work, **changes)
 
     def environment_work(self) -> EnvironmentWork:
         ledger = StoreLedger(self.services, Owner.of_environment(self.environment, "us-east-1", 1), "environment")
@@ -204,11 +214,11 @@ class World:
 
     def running(self) -> Machine:
         for _ in range(20):
-            seen = self.look()
-            if seen.state == "running":
-                return seen
-            self.clock.advance(seen.refresh or 15)
-        raise AssertionError(f"it does not run: {seen}")
+            observed = self.look()
+            if observed.state == "running":
+                return observed
+            self.clock.advance(observed.refresh or 15)
+        raise AssertionError(f"it does not run: {observed}")
 
     def next_attempt(self) -> None:
         self.claim = replace(self.claim, attempt=self.claim.attempt + 1, version=self.claim.version + 1)
@@ -228,20 +238,20 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         yield World(request.param, stack)
 
 
-def test_kinds_are_of_the_provider_and_can_be_had(world: World) -> None:
-    kinds = world.case.source.kinds(world.provider, world.account)
-    assert [kind.bare for kind in kinds] == [FIRST, SECOND]
-    for kind in kinds:
-        assert kind.provider == "yard"
-        assert kind.available
-        assert kind.offerings
-        assert all(amount > 0 for amount in kind.allocatable.values())
-        assert all(kind.allocatable[name] <= amount for name, amount in kind.capacity.items())
+def test_node_types_belong_to_provider_and_are_available(world: World) -> None:
+    node_types = world.case.source.node_types(world.provider, world.account)
+    assert [node_type.bare for node_type in node_types] == [FIRST, SECOND]
+    for node_type in node_types:
+        assert node_type.provider == "yard"
+        assert node_type.available
+        assert node_type.offerings
+        assert all(amount > 0 for amount in node_type.allocatable.values())
+        assert all(node_type.allocatable[name] <= amount for name, amount in node_type.capacity.items())
     assert world.case.source.inspect(world.provider, world.account) in ([], ())
     assert "/" in world.case.source.scope(world.provider, world.account)
 
 
-def test_a_launch_says_what_it_became_and_a_second_one_finds_it(world: World) -> None:
+def test_launch_is_idempotent_and_returns_machine(world: World) -> None:
     world.prepare()
     first = world.launch()
     assert set(first.facts) >= {"machine_id", "type", "capacity_type", "zone"}
@@ -253,21 +263,33 @@ def test_a_launch_says_what_it_became_and_a_second_one_finds_it(world: World) ->
     assert len(world.case.machines()) == 1
 
 
-def test_the_machine_runs_after_a_while(world: World) -> None:
+def test_a_machine_token_is_told_to_one_machine_and_kept_in_no_record(world: World) -> None:
+    source = world.case.source
+    if not isinstance(source, Attests) or source.attestation(world.provider) != TOKEN:
+        pytest.skip("its machines sign a request: there is no token")
+    assert not isinstance(source, LaunchesTogether), "machines of one call have the same user data"
+    world.prepare()
+    token = "0123456789abcdef" * 4
+    outcome = source.launch(world.work(machine_token=token))
+    assert token not in repr((outcome, world.work(machine_token=token), world.lines()))
+    assert token not in repr(list(world.store._table.items()))
+
+
+def test_launched_machine_runs_after_a_while(world: World) -> None:
     world.prepare()
     assert world.look().state == "absent"
     facts = world.launch().facts
-    seen = world.running()
-    assert (seen.machine_id, seen.zone) == (facts["machine_id"], facts["zone"])
+    observed = world.running()
+    assert (observed.machine_id, observed.zone) == (facts["machine_id"], facts["zone"])
 
 
-def test_the_next_option_is_taken_when_the_first_is_full(world: World) -> None:
+def test_launch_uses_next_option_when_first_is_full(world: World) -> None:
     world.case.full.add(FIRST)
     world.prepare()
     assert world.launch().facts["type"] == f"yard.{SECOND}"
 
 
-def test_what_is_refused_is_named_and_nothing_is_left(world: World) -> None:
+def test_refused_launch_names_offerings_and_leaves_nothing(world: World) -> None:
     world.case.full.update({FIRST, SECOND})
     world.prepare()
     with pytest.raises(InsufficientCapacity) as caught:
@@ -283,14 +305,14 @@ def test_what_is_refused_is_named_and_nothing_is_left(world: World) -> None:
     assert len(world.case.machines()) == 1
 
 
-def test_a_stale_operation_launches_nothing(world: World) -> None:
+def test_stale_operation_launches_nothing(world: World) -> None:
     world.prepare()
     with pytest.raises(Fenced):
         world.case.source.launch(world.work("op_stale"))
     assert world.case.machines() == []
 
 
-def test_a_claim_that_is_not_placed_is_told_so(world: World) -> None:
+def test_launch_of_unscheduled_claim_is_refused(world: World) -> None:
     world.prepare()
     with pytest.raises(NodeCouldNotBeProvisioned):
         world.case.source.launch(world.work(claim=replace(world.claim, placement=None)))
@@ -300,21 +322,21 @@ def switch(world: World, state: str) -> Outcome:
     return world.case.source.power(world.work(), state)
 
 
-def test_power(world: World) -> None:
+def test_power_states_are_switched(world: World) -> None:
     world.prepare()
     with pytest.raises(NodeCouldNotBeProvisioned):
         world.case.source.power(world.work(), "Off")
     world.launch()
     world.running()
-    for state, seen in (("Off", "stopped"), ("On", "running"), ("Reboot", "running")):
+    for state, expected in (("Off", "stopped"), ("On", "running"), ("Reboot", "running")):
         outcome = world.until_done(partial(switch, world, state))
         assert outcome.facts["power"] == ("Off" if state == "Off" else "On")
-        assert world.look().state == seen
+        assert world.look().state == expected
 
 
 @pytest.mark.parametrize("launched", [False, True])
 @pytest.mark.parametrize("seconds", [0, 3600])
-def test_the_end_leaves_nothing(world: World, launched: bool, seconds: int) -> None:
+def test_termination_leaves_nothing(world: World, launched: bool, seconds: int) -> None:
     world.prepare()
     if launched:
         world.launch()
@@ -325,7 +347,7 @@ def test_the_end_leaves_nothing(world: World, launched: bool, seconds: int) -> N
     assert world.look().state in ("absent", "gone")
 
 
-def test_an_environment_is_prepared_twice_and_cleared_twice(world: World) -> None:
+def test_environment_preparation_and_removal_are_idempotent(world: World) -> None:
     first = world.prepare()
     lines = lines_of(world.services, ENVIRONMENT)
     world.clock.advance(3600)
@@ -338,22 +360,20 @@ def test_an_environment_is_prepared_twice_and_cleared_twice(world: World) -> Non
     assert lines_of(world.services, ENVIRONMENT) == []
 
 
-def test_orphans_are_seen_by_the_source_or_by_the_accounts_sweep_and_discarded(world: World) -> None:
+def test_orphans_are_listed_and_discarded(world: World) -> None:
     world.prepare()
     machine = world.launch().facts["machine_id"]
-    source, clusters = world.case.source, world.case.cluster_provider
-    if clusters is None:
-        seen = [*source.tagged(world.provider, "inst", "acme")]
+    source, cloud = world.case.source, world.case.cloud
+    if cloud is None:
+        resources = [*source.tagged(world.provider, "inst", "acme")]
         assert list(source.tagged(world.provider, "another", "acme")) == []
     else:
-        seen = [*clusters.tagged(world.account, "inst", "acme", ["us-east-1"])]
+        resources = [*cloud.tagged(world.account, "inst", "acme", ["us-east-1"])]
         assert list(source.tagged(world.provider, "inst", "acme")) == []
-    (thing,) = [one for one in seen if one.vendor_id == machine]
+    (thing,) = [resource for resource in resources if resource.vendor_id == machine]
     assert (thing.resource_id, thing.tenant, thing.generation) == (CLAIM, "acme", "1")
-    gone = (
-        source.discard(world.provider, thing, "acme")
-        if clusters is None
-        else clusters.discard(world.account, thing, "acme")
+    is_gone = (
+        source.discard(world.provider, thing, "acme") if cloud is None else cloud.discard(world.account, thing, "acme")
     )
-    assert gone
+    assert is_gone
     assert world.case.machines() == []

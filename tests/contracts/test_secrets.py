@@ -10,10 +10,10 @@ from botocore.stub import Stubber
 from moto import mock_aws
 from mypy_boto3_secretsmanager import SecretsManagerClient
 
-from local.memory import MemorySecrets
 from stockyard.adapters.secrets import SecretsManagerSecrets
 from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound, VendorThrottled
 from stockyard.ports import Secrets
+from tests.harness.memory import MemorySecrets
 
 NAME = "acme/clu_1/kubeconfig"
 
@@ -42,7 +42,7 @@ def test_put_creates_and_overwrites(secrets: Secrets):
     assert secrets.get(NAME) == "two"
 
 
-def test_delete_is_at_once_and_a_missing_one_is_no_error(secrets: Secrets):
+def test_delete_is_immediate_and_idempotent(secrets: Secrets):
     secrets.put(NAME, "one")
     secrets.delete(NAME)
     assert secrets.get(NAME) is None
@@ -52,7 +52,7 @@ def test_delete_is_at_once_and_a_missing_one_is_no_error(secrets: Secrets):
     assert secrets.get(NAME) == "again"
 
 
-def test_names_are_those_below_a_prefix(secrets: Secrets):
+def test_names_filters_by_prefix(secrets: Secrets):
     for name in (NAME, "acme/clu_1/ca", "acme/clu_2/ca", "globex/clu_3/ca", "Acme/clu_4/ca"):
         secrets.put(name, "x")
     assert list(secrets.names("acme/clu_1/")) == ["acme/clu_1/ca", NAME]
@@ -60,14 +60,14 @@ def test_names_are_those_below_a_prefix(secrets: Secrets):
     assert list(secrets.names("nobody/")) == []
 
 
-def test_names_are_read_page_by_page(secrets: Secrets):
-    wanted = [f"acme/clu_{number:03d}/ca" for number in range(120)]
-    for name in wanted:
+def test_names_reads_every_page(secrets: Secrets):
+    names = [f"acme/clu_{number:03d}/ca" for number in range(120)]
+    for name in names:
         secrets.put(name, "x")
-    assert list(secrets.names("acme/")) == wanted
+    assert list(secrets.names("acme/")) == names
 
 
-def test_names_and_tags_in_the_account(client):
+def test_secret_has_stage_prefix_and_tags(client):
     SecretsManagerSecrets(client, "stockyard/test", tags={"stockyard:installation": "i-1"}).put(NAME, "one")
     described = client.describe_secret(SecretId=f"stockyard/test/clusters/{NAME}")
     assert {tag["Key"]: tag["Value"] for tag in described["Tags"]} == {
@@ -77,7 +77,7 @@ def test_names_and_tags_in_the_account(client):
     }
 
 
-def test_the_stages_own_secrets_are_kept_five_minutes(client):
+def test_own_secret_is_cached_for_five_minutes(client):
     now = [0.0]
     secrets = SecretsManagerSecrets(client, "stockyard/test", clock=lambda: now[0])
     with pytest.raises(VendorNotFound):
@@ -91,7 +91,7 @@ def test_the_stages_own_secrets_are_kept_five_minutes(client):
     assert secrets.own("stockyard/test/page-key") == "two"
 
 
-def test_a_secret_marked_for_deletion_is_gone(client):
+def test_secret_marked_for_deletion_is_missing(client):
     secrets = SecretsManagerSecrets(client, "stockyard/test")
     secrets.put(NAME, "one")
     client.delete_secret(SecretId=f"stockyard/test/clusters/{NAME}", RecoveryWindowInDays=7)
@@ -106,7 +106,7 @@ def test_a_secret_marked_for_deletion_is_gone(client):
         [("create_secret", "ResourceExistsException"), ("put_secret_value", "ResourceNotFoundException")],
     ],
 )
-def test_a_name_whose_deletion_settles_can_be_tried_again(client, refusals: list[tuple[str, str]]):
+def test_put_during_deletion_is_retryable(client, refusals: list[tuple[str, str]]):
     with Stubber(client) as stub:
         for operation, code in refusals:
             stub.add_client_error(operation, code, "scheduled for deletion", 400)
@@ -119,7 +119,7 @@ def test_a_name_whose_deletion_settles_can_be_tried_again(client, refusals: list
     ("code", "status", "error"),
     [("ThrottlingException", 400, VendorThrottled), ("AccessDeniedException", 400, PermissionDenied)],
 )
-def test_refusals_come_out_as_ours(client, code: str, status: int, error: type[Exception]):
+def test_errors_of_secrets_manager_become_vendor_errors(client, code: str, status: int, error: type[Exception]):
     with Stubber(client) as stub:
         stub.add_client_error("get_secret_value", code, "no", status)
         with pytest.raises(error):

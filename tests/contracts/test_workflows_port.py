@@ -10,11 +10,11 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from local.memory import MemoryBus, MemoryWorkflows
 from stockyard.adapters.bus import EventBridgeBus
 from stockyard.adapters.workflows import StepFunctionsWorkflows, execution_arn
 from stockyard.errors import VendorNotFound, VendorRefused, VendorThrottled, VendorUnavailable
 from stockyard.ports import Workflows
+from tests.harness.memory import MemoryBus, MemoryWorkflows
 
 ACCOUNT = "123456789012"
 WORKFLOW = f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:stockyard-test-provision-cluster"
@@ -47,7 +47,7 @@ def workflows(request: pytest.FixtureRequest) -> Workflows:
     return StepFunctionsWorkflows(request.getfixturevalue("client"))
 
 
-def test_a_started_execution_runs_until_it_is_stopped(workflows: Workflows):
+def test_execution_runs_until_stopped(workflows: Workflows):
     assert workflows.running(WORKFLOW, "op_1") is False
     workflows.start(WORKFLOW, "op_1", {"cluster_id": "clu_1"})
     assert workflows.running(WORKFLOW, "op_1") is True
@@ -56,7 +56,7 @@ def test_a_started_execution_runs_until_it_is_stopped(workflows: Workflows):
     assert workflows.running(WORKFLOW, "op_1") is False
 
 
-def test_starting_a_name_again_is_success_running_or_not(workflows: Workflows):
+def test_starting_an_existing_execution_succeeds(workflows: Workflows):
     workflows.start(WORKFLOW, "op_1", {"n": 1})
     workflows.start(WORKFLOW, "op_1", {"n": 1})
     workflows.start(WORKFLOW, "op_1", {"n": 2})
@@ -65,7 +65,7 @@ def test_starting_a_name_again_is_success_running_or_not(workflows: Workflows):
     assert workflows.running(WORKFLOW, "op_1") is False
 
 
-def test_stopping_what_does_not_run_is_no_error(workflows: Workflows):
+def test_stopping_missing_execution_succeeds(workflows: Workflows):
     workflows.stop(WORKFLOW, "never")
     workflows.start(WORKFLOW, "op_1", {})
     workflows.stop(WORKFLOW, "op_1")
@@ -73,16 +73,16 @@ def test_stopping_what_does_not_run_is_no_error(workflows: Workflows):
     assert workflows.running(WORKFLOW, "op_1") is False
 
 
-def test_there_is_one_execution_with_the_first_payload(client):
+def test_repeated_start_keeps_first_payload(client):
     workflows = StepFunctionsWorkflows(client)
     workflows.start(WORKFLOW, "op_1", {"n": 1})
     workflows.start(WORKFLOW, "op_1", {"n": 2})
-    found = client.list_executions(stateMachineArn=WORKFLOW)["executions"]
-    assert [one["executionArn"] for one in found] == [execution_arn(WORKFLOW, "op_1")]
-    assert json.loads(client.describe_execution(executionArn=found[0]["executionArn"])["input"]) == {"n": 1}
+    executions = client.list_executions(stateMachineArn=WORKFLOW)["executions"]
+    assert [execution["executionArn"] for execution in executions] == [execution_arn(WORKFLOW, "op_1")]
+    assert json.loads(client.describe_execution(executionArn=executions[0]["executionArn"])["input"]) == {"n": 1}
 
 
-def test_workflows_go_by_the_names_that_operations_use(client):
+def test_workflows_are_started_by_name(client):
     workflows = StepFunctionsWorkflows(client, {"provision": WORKFLOW})
     workflows.start("provision", "op_1", {})
     assert client.describe_execution(executionArn=execution_arn(WORKFLOW, "op_1"))["status"] == "RUNNING"
@@ -91,33 +91,33 @@ def test_workflows_go_by_the_names_that_operations_use(client):
     assert workflows.running("provision", "op_1") is False
 
 
-def test_an_unknown_workflow_is_not_found(client):
+def test_unknown_workflow_raises_not_found(client):
     with pytest.raises(VendorNotFound):
         StepFunctionsWorkflows(client).start(WORKFLOW + "-nope", "op_1", {})
 
 
 @pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
-def test_a_task_token_that_is_gone_is_false(client, code: str):
+def test_wake_returns_false_for_missing_task_token(client, code: str):
     with Stubber(client) as stub:
         stub.add_client_error("send_task_success", code, "gone", 400)
         assert StepFunctionsWorkflows(client).succeed("token", {}) is False
 
 
-def test_a_task_token_that_waits_gets_the_output(client):
+def test_wake_sends_output_to_waiting_task(client):
     with Stubber(client) as stub:
         stub.add_response("send_task_success", {}, {"taskToken": "token", "output": '{"ready": true}'})
         assert StepFunctionsWorkflows(client).succeed("token", {"ready": True}) is True
         stub.assert_no_pending_responses()
 
 
-def test_other_refusals_of_a_task_token_are_raised(client):
+def test_wake_raises_other_errors(client):
     with Stubber(client) as stub:
         stub.add_client_error("send_task_success", "ThrottlingException", "slow", 400)
         with pytest.raises(VendorThrottled):
             StepFunctionsWorkflows(client).succeed("token", {})
 
 
-def test_memory_answers_a_token_once():
+def test_memory_workflows_accept_task_token_once():
     workflows = MemoryWorkflows()
     workflows.waiting.add("token")
     assert workflows.succeed("token", {"a": 1}) is True
@@ -128,7 +128,7 @@ def test_memory_answers_a_token_once():
 # --- the bus ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_event_reaches_the_bus(cloud: None):
+def test_published_event_reaches_bus(cloud: None):
     events = boto3.client("events", region_name="us-east-1")
     queues = boto3.client("sqs", region_name="us-east-1")
     events.create_event_bus(Name="stockyard-test")
@@ -138,9 +138,9 @@ def test_an_event_reaches_the_bus(cloud: None):
     events.put_rule(Name="all", EventBusName="stockyard-test", EventPattern=pattern)
     events.put_targets(Rule="all", EventBusName="stockyard-test", Targets=[{"Id": "q", "Arn": arn}])
     EventBridgeBus(events, "stockyard-test").publish("Cluster", {"subject": "clu_1", "sequence": 3})
-    seen = json.loads(queues.receive_message(QueueUrl=url)["Messages"][0]["Body"])
-    assert seen["detail"] == {"subject": "clu_1", "sequence": 3}
-    assert (seen["source"], seen["detail-type"]) == ("stockyard", "Cluster")
+    message = json.loads(queues.receive_message(QueueUrl=url)["Messages"][0]["Body"])
+    assert message["detail"] == {"subject": "clu_1", "sequence": 3}
+    assert (message["source"], message["detail-type"]) == ("stockyard", "Cluster")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_an_event_reaches_the_bus(cloud: None):
         ("MalformedDetail", VendorRefused),
     ],
 )
-def test_a_refused_entry_is_raised(cloud: None, code: str, error: type[Exception]):
+def test_refused_event_entry_is_raised(cloud: None, code: str, error: type[Exception]):
     events = boto3.client("events", region_name="us-east-1")
     with Stubber(events) as stub:
         entries = [{"ErrorCode": code, "ErrorMessage": "no"}]
@@ -160,14 +160,14 @@ def test_a_refused_entry_is_raised(cloud: None, code: str, error: type[Exception
             EventBridgeBus(events, "stockyard-test").publish("Cluster", {})
 
 
-def test_memory_keeps_what_was_published():
+def test_memory_bus_keeps_published_events():
     bus, detail = MemoryBus(), {"subject": "clu_1"}
     bus.publish("Cluster", detail)
     detail["subject"] = "changed"
     assert bus.published == [("Cluster", {"subject": "clu_1"})]
 
 
-def test_many_events_take_one_call(cloud: None):
+def test_many_events_are_published_in_one_call(cloud: None):
     events = boto3.client("events", region_name="us-east-1")
     sent = []
     with Stubber(events) as stub:

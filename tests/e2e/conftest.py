@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: bodies of requests and a cluster's life by HTTP."""
+"""What the end-to-end tests share: request bodies, and how a cluster is deleted by HTTP."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
 
 
 @pytest.fixture(scope="session")
 def body() -> Callable[..., dict[str, Any]]:
-    """The example's request with other values of its top level."""
+    """Makes the example's request body, with other values for some of its top-level fields."""
 
     def make(**changes: Any) -> dict[str, Any]:
         return {**json.loads(EXAMPLE.read_text(encoding="utf-8")), **changes}
@@ -27,11 +27,11 @@ def body() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def remove(served: Served) -> Callable[[str], dict[str, Any]]:
-    """Delete a cluster and wait for the end of its deletion."""
+    """Deletes a cluster, waits until the deletion has ended, and returns the operation."""
 
-    def gone(cluster_id: str) -> dict[str, Any]:
+    def delete_and_wait(cluster_id: str) -> dict[str, Any]:
         answer = served.call("DELETE", f"/v1/clusters/{cluster_id}")
         assert answer.status == 202, answer.text
         return served.operation(answer.body["id"])
 
-    return gone
+    return delete_and_wait

@@ -1,4 +1,4 @@
-"""Secrets go in and never come out: canaries in every secret input are looked for wherever they could have leaked."""
+"""Secrets go in and never come out: every secret input gets a canary, and every place is searched for it."""
 
 from __future__ import annotations
 
@@ -15,54 +15,58 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from local import places
-from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
-from local.canaries import MARKS, Place, canary, forms, hits
+from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stockyard_client import Client
 from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
+from tests.harness import places
+from tests.harness.canaries import MARKS, Place, canary, forms, hits
 
 if TYPE_CHECKING:
-    from local.serving import Answer, Served
+    from tests.harness.serving import Answer, Served
 
 pytestmark = pytest.mark.timeout(1200)
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.json"
 BUS = "stockyard-dev"
-SECRET_INPUTS = {"ClusterCreate.secret": "given client secret", "ReadyReport.kubeconfig": "kubeconfig"}
-"""What the API's document marks as secret -> the canary that goes in there."""
+SECRET_INPUTS = {
+    "ClusterCreate.secret": "given client secret",
+    "ReadyReport.kubeconfig": "kubeconfig",
+    "JoinProof.token": "refused token of a machine",
+}
+"""Field that the API's document marks as secret -> name of the canary that is sent in it."""
 
 
 @dataclass
-class Sown:
-    """The canaries, and everything that came back and is not there to show one of them."""
+class CanaryRun:
+    """The canaries, and all outputs of the product that must not contain one of them."""
 
     canaries: dict[str, str] = field(default_factory=dict)
     outputs: list[Place] = field(default_factory=list)
 
-    def put(self, name: str) -> str:
+    def new_canary(self, name: str) -> str:
         """A new canary."""
         self.canaries[name] = canary()
         return self.canaries[name]
 
 
 @pytest.fixture(scope="module")
-def heard(served: Served) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """What Stockyard has sent to its tenants so far, caught by a rule and a queue on its bus."""
+def bus_events(served: Served) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """Reads the events that Stockyard has sent to its tenants so far, by a rule and a queue on its bus."""
     queue, events = served.aws("sqs"), served.aws("events")
     url = queue.create_queue(QueueName="canary-bus")["QueueUrl"]
     events.put_rule(Name="canary", EventBusName=BUS, EventPattern=json.dumps({"source": ["stockyard"]}))
     target = {"Id": "queue", "Arn": f"arn:aws:sqs:{REGION}:{OWN_ACCOUNT}:canary-bus"}
     assert events.put_targets(Rule="canary", EventBusName=BUS, Targets=[target])["FailedEntryCount"] == 0
 
-    events_heard: list[dict[str, Any]] = []
+    received: list[dict[str, Any]] = []
 
     def look() -> list[dict[str, Any]]:
-        while found := queue.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
-            for message in found:
-                events_heard.append(json.loads(message["Body"]))
+        while messages := queue.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+            for message in messages:
+                received.append(json.loads(message["Body"]))
                 queue.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        return events_heard
+        return received
 
     yield look
     events.remove_targets(Rule="canary", EventBusName=BUS, Ids=["queue"])
@@ -71,71 +75,73 @@ def heard(served: Served) -> Iterator[Callable[[], list[dict[str, Any]]]]:
 
 
 @pytest.fixture(scope="module")
-def sown(
+def canary_run(
     served: Served,
     body: Callable[..., dict[str, Any]],
     remove: Callable[[str], dict[str, Any]],
-    heard: Callable[[], list[dict[str, Any]]],
+    bus_events: Callable[[], list[dict[str, Any]]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Sown:
-    """A cluster's life and another's early end, a canary in each secret input, and refusals of requests with one."""
-    sown = Sown()
-    given = sown.put("given client secret")
+) -> CanaryRun:
+    """Creates and deletes two clusters with a canary in each secret input, and sends requests that are refused."""
+    canary_run = CanaryRun()
+    given_secret = canary_run.new_canary("given client secret")
 
     def call(method: str, path: str, document: Any = None, **more: Any) -> Answer:
         answer = served.call(method, path, document, **more)
-        sown.outputs.append(Place("answer", f"of {method} {path}", f"{dict(answer.headers)}\n{answer.text}"))
+        canary_run.outputs.append(Place("answer", f"of {method} {path}", f"{dict(answer.headers)}\n{answer.text}"))
         return answer
 
     key = {"Idempotency-Key": "canary"}
-    first = call("POST", "/v1/clusters", body(name="canary", secret=given), headers=key)
-    again = call("POST", "/v1/clusters", body(name="canary", secret=given), headers=key)
+    first = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
+    again = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
     assert (again.status, again.body) == (202, first.body)
-    sown.outputs.append(Place("replay", "of POST /v1/clusters", f"{dict(again.headers)}\n{again.text}"))
-    assert call("POST", "/v1/clusters?dry_run=true", body(name="canary-dry", secret=given)).status == 200
-    second = _command_line(served, sown, body, tmp_path_factory.mktemp("canary"))
-    _refusals(call, sown, body, first.body["id"])
-    _event(served, body, sown.put("secret in an event"))
+    canary_run.outputs.append(Place("replay", "of POST /v1/clusters", f"{dict(again.headers)}\n{again.text}"))
+    assert call("POST", "/v1/clusters?dry_run=true", body(name="canary-dry", secret=given_secret)).status == 200
+    second = _command_line(served, canary_run, body, tmp_path_factory.mktemp("canary"))
+    _refusals(call, canary_run, body, first.body["id"])
+    _event(served, body, canary_run.new_canary("secret in an event"))
     assert served.operation(first.body["operation_id"])["status"] == "succeeded"
-    sown.canaries["made client secret"] = _secret_of(served, second["id"])
+    canary_run.canaries["made client secret"] = _secret_of(served, second["id"])
     assert remove(second["id"])["status"] == "succeeded"
-    assert _secret_of(served, first.body["id"]) == given
-    token = served.client_token(first.body["client_id"], given)
-    sown.canaries["kubeconfig"] = _reported(served, sown, first.body["id"], token)
+    assert _secret_of(served, first.body["id"]) == given_secret
+    token = served.client_token(first.body["client_id"], given_secret)
+    canary_run.canaries["kubeconfig"] = _reported(served, canary_run, first.body["id"], token)
     for path in _readable(first.body["id"]):
         assert call("GET", path).status == 200, path
-    sown.canaries |= _standing(served) | {"machine's token": token.rsplit(".", 1)[1]}
+    canary_run.canaries |= _installation_secrets(served) | {"machine's token": token.rsplit(".", 1)[1]}
     living = list(places.machines(served))
     assert living
-    assert hits(sown.canaries, living) == []  # before the machines are forgotten
+    assert hits(canary_run.canaries, living) == []  # Before the machines disappear.
     assert remove(first.body["id"])["status"] == "succeeded"
-    ended = {first.body["id"], second["id"]}
-    served.wait("the last messages on the bus", lambda: ended <= _gone(heard()))
-    sown.outputs += [Place("message", f"on the bus {event['id']}", json.dumps(event)) for event in heard()]
-    return sown
+    deleted_ids = {first.body["id"], second["id"]}
+    served.wait("the last messages on the bus", lambda: deleted_ids <= _deleted_clusters(bus_events()))
+    canary_run.outputs += [Place("message", f"on the bus {event['id']}", json.dumps(event)) for event in bus_events()]
+    return canary_run
 
 
-def _reported(served: Served, sown: Sown, cluster_id: str, token: str) -> str:
-    """The token in the kubeconfig that the machine has sent. A report that comes after it changes nothing."""
-    one = f"/v1/clusters/{cluster_id}"
-    before = served.call("GET", f"{one}/kubeconfig?static=true").body["kubeconfig"]
+def _reported(served: Served, canary_run: CanaryRun, cluster_id: str, token: str) -> str:
+    """The token in the kubeconfig that the machine has reported. Checks that later reports change nothing."""
+    cluster_path = f"/v1/clusters/{cluster_id}"
+    before = served.call("GET", f"{cluster_path}/kubeconfig?static=true").body["kubeconfig"]
     config = yaml.safe_load(before)
-    found = str(config["users"][0]["user"]["token"])
+    reported_token = str(config["users"][0]["user"]["token"])
     for user, status in (
-        ({"token": sown.put("late kubeconfig")}, 202),
-        ({"exec": sown.put("refused kubeconfig")}, 422),
+        ({"token": canary_run.new_canary("late kubeconfig")}, 202),
+        ({"exec": canary_run.new_canary("refused kubeconfig")}, 422),
     ):
         config["users"][0]["user"] = user
         report = {"kubeconfig": yaml.safe_dump(config), "certificate_authority": "none"}
-        answer = served.call("POST", f"{one}/ready", report, token=token)
+        answer = served.call("POST", f"{cluster_path}/ready", report, token=token)
         assert answer.status == status
-        sown.outputs.append(Place("answer", f"of POST {one}/ready", f"{dict(answer.headers)}\n{answer.text}"))
-    assert served.call("GET", f"{one}/kubeconfig?static=true").body["kubeconfig"] == before
-    return found
+        canary_run.outputs.append(
+            Place("answer", f"of POST {cluster_path}/ready", f"{dict(answer.headers)}\n{answer.text}")
+        )
+    assert served.call("GET", f"{cluster_path}/kubeconfig?static=true").body["kubeconfig"] == before
+    return reported_token
 
 
-def _gone(events: list[dict[str, Any]]) -> set[str]:
-    """The clusters of which the bus has said that they are gone."""
+def _deleted_clusters(events: list[dict[str, Any]]) -> set[str]:
+    """The clusters whose deletion was announced on the bus."""
     phase = {"before": "deleting", "after": None}
     return {event["detail"]["subject"] for event in events if event["detail"].get("phase") == phase}
 
@@ -144,8 +150,8 @@ def _secret_of(served: Served, cluster_id: str) -> str:
     return str(served.call("GET", f"/v1/clusters/{cluster_id}/client-secret").body["client_secret"])
 
 
-def _standing(served: Served) -> dict[str, str]:
-    """The installation's own secrets, and the keys of those who call it."""
+def _installation_secrets(served: Served) -> dict[str, str]:
+    """The installation's own secrets, and the keys of its callers."""
     own = served.aws("secretsmanager")
 
     def stored(name: str) -> str:
@@ -159,27 +165,31 @@ def _standing(served: Served) -> dict[str, str]:
     }
 
 
-def _refusals(call: Callable[..., Answer], sown: Sown, body: Callable[..., dict[str, Any]], cluster_id: str) -> None:
-    refused, one = sown.put("refused secret"), f"/v1/clusters/{cluster_id}"
+def _refusals(
+    call: Callable[..., Answer], canary_run: CanaryRun, body: Callable[..., dict[str, Any]], cluster_id: str
+) -> None:
+    refused, cluster_path = canary_run.new_canary("refused secret"), f"/v1/clusters/{cluster_id}"
     assert call("POST", "/v1/clusters", body(name="canary-long", secret=refused * 2)).status == 422
     assert call("POST", "/v1/clusters", body(name="canary-list", secret=[refused])).status == 422
     assert call("POST", "/v1/clusters", body(name="canary-extra", secrets=refused)).status == 422
     assert call("POST", "/v1/clusters", body(name="canary", secret=refused)).status == 409
-    other = call("POST", "/v1/clusters", body(name="canary", secret=refused), headers={"Idempotency-Key": "canary"})
-    assert other.status == 422
-    patch = call("PATCH", one, {"secret": refused}, headers={"If-Match": '"1"'})
+    conflict = call("POST", "/v1/clusters", body(name="canary", secret=refused), headers={"Idempotency-Key": "canary"})
+    assert conflict.status == 422
+    patch = call("PATCH", cluster_path, {"secret": refused}, headers={"If-Match": '"1"'})
     assert patch.status == 422
     report = {"kubeconfig": [refused], "certificate_authority": refused}
-    assert call("POST", f"{one}/ready", report).status in (403, 404, 422)
-    assert call("GET", one, token=sown.put("refused token")).status == 401
-    signature = sown.put("refused proof")
+    assert call("POST", f"{cluster_path}/ready", report).status in (403, 404, 422)
+    assert call("GET", cluster_path, token=canary_run.new_canary("refused token")).status == 401
+    signature = canary_run.new_canary("refused proof")
     url = f"https://sts.{REGION}.amazonaws.com/?Action=GetCallerIdentity&X-Amz-Signature={signature[: -len(MARKS)]}"
     proof = {"method": "GET", "url": url, "headers": {"X-Amz-Security-Token": signature}}
-    assert call("POST", f"{one}/bootstrap", proof).status in (401, 403, 404, 422)
+    assert call("POST", f"{cluster_path}/bootstrap", proof).status in (401, 403, 404, 422)
+    join = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a machine")}
+    assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/join", join).status == 401
 
 
 def _event(served: Served, body: Callable[..., dict[str, Any]], secret: str) -> None:
-    """The other way in: there a secret is refused."""
+    """Sends a request with a secret as an event. It is refused."""
     entry = {
         "Source": "stockyard.request",
         "DetailType": "CreateCluster",
@@ -190,12 +200,12 @@ def _event(served: Served, body: Callable[..., dict[str, Any]], secret: str) -> 
 
 
 def _readable(cluster_id: str) -> list[str]:
-    one = f"/v1/clusters/{cluster_id}"
+    cluster_path = f"/v1/clusters/{cluster_id}"
     lists = ("clusters", "cloud-accounts", "operations", "events", "audit")
     return [
-        one,
-        f"{one}/tree",
-        f"{one}/kubeconfig",
+        cluster_path,
+        f"{cluster_path}/tree",
+        f"{cluster_path}/kubeconfig",
         "/v1/cloud-accounts/1",
         "/v1/cloud-accounts/1/template",
         "/v1/quotas",
@@ -206,8 +216,8 @@ def _readable(cluster_id: str) -> list[str]:
 # --- the SDK and the command line ------------------------------------------------------------------------------------
 
 
-class _Everything(logging.Handler):
-    """Keeps all that any library logs."""
+class _AllLogs(logging.Handler):
+    """Keeps every log line of every library."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -217,40 +227,47 @@ class _Everything(logging.Handler):
         self.lines.append(f"{record.name} {record.getMessage()} {record.exc_info or ''}")
 
 
-def _command_line(served: Served, sown: Sown, body: Callable[..., dict[str, Any]], folder: Path) -> dict[str, Any]:
-    """Make a cluster by it, whose secret is made for it, and let it say all it says; the cluster."""
-    log, root = _Everything(), logging.getLogger()
+def _command_line(
+    served: Served, canary_run: CanaryRun, body: Callable[..., dict[str, Any]], folder: Path
+) -> dict[str, Any]:
+    """Creates a cluster with a generated secret by the command line, keeps output and logs, returns the cluster."""
+    log, root = _AllLogs(), logging.getLogger()
     level = root.level
     root.addHandler(log)
     root.setLevel(logging.DEBUG)
     try:
-        cluster = _commands(served, sown, body, folder)
-        _sdk(served, sown, body)
+        cluster = _commands(served, canary_run, body, folder)
+        _sdk(served, canary_run, body)
     finally:
         root.removeHandler(log)
         root.setLevel(level)
-    assert log.lines, "nothing was logged, so nothing was looked at"
-    sown.outputs.append(Place("client's log", "at the level DEBUG", "\n".join(log.lines)))
+    assert log.lines, "nothing was logged, so nothing was searched"
+    canary_run.outputs.append(Place("client's log", "at the level DEBUG", "\n".join(log.lines)))
     return cluster
 
 
-def _commands(served: Served, sown: Sown, body: Callable[..., dict[str, Any]], folder: Path) -> dict[str, Any]:
-    secret, token = sown.put("secret in a refused file"), sown.put("refused token of a command")
+def _commands(
+    served: Served, canary_run: CanaryRun, body: Callable[..., dict[str, Any]], folder: Path
+) -> dict[str, Any]:
+    secret, token = (
+        canary_run.new_canary("secret in a refused file"),
+        canary_run.new_canary("refused token of a command"),
+    )
 
     def stockyard(*arguments: str, code: int = 0, document: Any = None, **environment: str) -> str:
-        given = {"STOCKYARD_URL": served.environment["STOCKYARD_URL"], "HOME": str(folder), **environment}
-        given.setdefault("STOCKYARD_TOKEN", served.environment["STOCKYARD_TOKEN"])
+        variables = {"STOCKYARD_URL": served.environment["STOCKYARD_URL"], "HOME": str(folder), **environment}
+        variables.setdefault("STOCKYARD_TOKEN", served.environment["STOCKYARD_TOKEN"])
         text = document if isinstance(document, str) else json.dumps(document)
-        result = CliRunner().invoke(app, ["-v", *arguments], input=text, obj=Context(environment=given))
+        result = CliRunner().invoke(app, ["-v", *arguments], input=text, obj=Context(environment=variables))
         assert result.exit_code == code, result.output
-        said = f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
-        sown.outputs.append(Place("command line", " ".join(arguments), said))
+        output = f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
+        canary_run.outputs.append(Place("command line", " ".join(arguments), output))
         return result.stdout
 
     create = ("cluster", "create", "-f", "-", "-o", "json")
     cluster: dict[str, Any] = json.loads(stockyard(*create, document=body(name="canary-made")))
-    given = body(name="canary-file", secret=sown.canaries["given client secret"])
-    stockyard(*create, "--dry-run", document=given)
+    with_secret = body(name="canary-file", secret=canary_run.canaries["given client secret"])
+    stockyard(*create, "--dry-run", document=with_secret)
     stockyard(*create, document=body(name="canary-made", secret=secret), code=5)
     stockyard(*create, document=body(name="canary-file", secret=secret * 2), code=2)
     stockyard(*create, document=f"{{name: x, secret: [{secret}", code=2)
@@ -268,15 +285,15 @@ def _commands(served: Served, sown: Sown, body: Callable[..., dict[str, Any]], f
     return cluster
 
 
-def _sdk(served: Served, sown: Sown, body: Callable[..., dict[str, Any]]) -> None:
-    """Its objects and errors, as a traceback or a debugger shows them."""
-    secret = sown.canaries["secret in a refused file"]
+def _sdk(served: Served, canary_run: CanaryRun, body: Callable[..., dict[str, Any]]) -> None:
+    """Keeps the SDK's objects and errors as a traceback or a debugger would print them."""
+    secret = canary_run.canaries["secret in a refused file"]
     with Client(served.environment["STOCKYARD_URL"], served.environment["STOCKYARD_TOKEN"]) as client:
         with pytest.raises(Exception, match="canary-made") as caught:
             client.clusters.create(body(name="canary-made", secret=secret))
-        shown = [client, client.clusters, *client.clusters.list(), *client.accounts.list()]
-        text = "\n".join(f"{one!r} {one}" for one in [*shown, caught.value, vars(caught.value)])
-        sown.outputs.append(Place("SDK", "objects and errors", text))
+        objects = [client, client.clusters, *client.clusters.list(), *client.accounts.list()]
+        text = "\n".join(f"{printed!r} {printed}" for printed in [*objects, caught.value, vars(caught.value)])
+        canary_run.outputs.append(Place("SDK", "objects and errors", text))
 
 
 # --- the tests -------------------------------------------------------------------------------------------------------
@@ -287,23 +304,23 @@ KINDS = (
 )
 
 
-def test_no_canary_is_found_anywhere(
-    served: Served, sown: Sown, record_property: Callable[[str, object], None]
+def test_no_canary_leaks_anywhere(
+    served: Served, canary_run: CanaryRun, record_property: Callable[[str, object], None]
 ) -> None:
-    looked = [*places.everywhere(served), *sown.outputs]
-    found = hits(sown.canaries, looked)
-    counts = Counter(place.kind for place in looked)
+    searched = [*places.everywhere(served), *canary_run.outputs]
+    leaks = hits(canary_run.canaries, searched)
+    counts = Counter(place.kind for place in searched)
     figure = {
-        "canaries": len(sown.canaries),
-        "forms": sum(len(forms(value)) for value in sown.canaries.values()),
+        "canaries": len(canary_run.canaries),
+        "forms": sum(len(forms(value)) for value in canary_run.canaries.values()),
         "places": dict(sorted(counts.items())),
-        "characters": sum(len(place.text) for place in looked),
-        "hits": len(found),
+        "characters": sum(len(place.text) for place in searched),
+        "hits": len(leaks),
     }
     record_property("figure:canary", figure)
-    assert found == []
-    assert set(counts) == set(KINDS), "something was not looked at"
-    names = " ".join(place.name for place in looked)
+    assert leaks == []
+    assert set(counts) == set(KINDS), "a kind of place was not searched"
+    names = " ".join(place.name for place in searched)
     for name in (
         "stockyard-dev-clusters.log",
         "T#acme#Idempotency",
@@ -311,19 +328,22 @@ def test_no_canary_is_found_anywhere(
         "T#acme#AuditRecord",
         "on the bus",
     ):
-        assert name in names, f"not looked at: {name}"
+        assert name in names, f"not searched: {name}"
 
 
-def test_every_secret_input_has_a_canary(sown: Sown) -> None:
+def test_every_secret_input_has_a_canary(canary_run: CanaryRun) -> None:
     schemas = json.loads(OPENAPI.read_text(encoding="utf-8"))["components"]["schemas"]
-    marked = {
+    secret_fields = {
         f"{schema}.{name}"
         for schema, body in schemas.items()
-        for name, one in body.get("properties", {}).items()
-        if any(part.get("writeOnly") or part.get("format") == "password" for part in (one, *one.get("anyOf", ())))
+        for name, schema_of_field in body.get("properties", {}).items()
+        if any(
+            part.get("writeOnly") or part.get("format") == "password"
+            for part in (schema_of_field, *schema_of_field.get("anyOf", ()))
+        )
     }
-    assert marked == set(SECRET_INPUTS)
-    assert set(SECRET_INPUTS.values()) <= set(sown.canaries)
+    assert secret_fields == set(SECRET_INPUTS)
+    assert set(SECRET_INPUTS.values()) <= set(canary_run.canaries)
 
 
 FIXED = f"abcdefghijKLMNOPQRST{MARKS}"
@@ -346,8 +366,8 @@ def test_a_secret_inside_an_encoded_document_is_recognised(before: str) -> None:
 
 
 @pytest.fixture
-def planted(served: Served) -> Iterator[str]:
-    """A secret that was leaked on purpose wherever something is written."""
+def leaked_canary(served: Served) -> Iterator[str]:
+    """A canary that is leaked on purpose into every kind of place."""
     leak = canary()
     log = served.home / "logs" / "planted.log"
     log.write_text(json.dumps({"message": f"secret is {leak}"}), encoding="utf-8")
@@ -376,17 +396,17 @@ def planted(served: Served) -> Iterator[str]:
     log.unlink()
 
 
-def test_a_deliberate_leak_is_caught(served: Served, sown: Sown, planted: str) -> None:
-    places_of_leak = {line.removeprefix("it in ") for line in hits({"it": planted}, places.everywhere(served))}
-    for wanted in (
+def test_a_deliberate_leak_is_detected(served: Served, canary_run: CanaryRun, leaked_canary: str) -> None:
+    places_of_leak = {line.removeprefix("it in ") for line in hits({"it": leaked_canary}, places.everywhere(served))}
+    for prefix in (
         "log planted.log",
         "record T#nobody#Planted 1",
         "stream ",
         "message canary-bus ",
         "execution planted",
     ):
-        assert any(place.startswith(wanted) for place in places_of_leak), wanted
-    for wanted in ("history planted", "description of secret planted", "user data i-"):
-        assert any(place.startswith(wanted) for place in places_of_leak), wanted
-    leak = [Place("answer", "of GET /v1/clusters", json.dumps({"secret": sown.canaries["given client secret"]}))]
-    assert hits(sown.canaries, leak) == ["given client secret in answer of GET /v1/clusters"]
+        assert any(place.startswith(prefix) for place in places_of_leak), prefix
+    for prefix in ("history planted", "description of secret planted", "user data i-"):
+        assert any(place.startswith(prefix) for place in places_of_leak), prefix
+    leak = [Place("answer", "of GET /v1/clusters", json.dumps({"secret": canary_run.canaries["given client secret"]}))]
+    assert hits(canary_run.canaries, leak) == ["given client secret in answer of GET /v1/clusters"]

@@ -1,4 +1,4 @@
-"""Claims by HTTP on the local cloud: where they land, how long they take, and many schedulers at once."""
+"""Claims by HTTP on the local cloud: their node types, their times, and many schedulers at once."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.node_claims import CLIENTS, Claims, raise_quota
-from local.serving import http
+from tests.harness.serving import http
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
 pytestmark = pytest.mark.timeout(3600)
 
 SCHEDULERS = 16
 UNANSWERED = "StoreUnavailable"
-"""How a scheduler ends when the table did not answer it in time."""
+"""The error of a scheduler when the table did not answer in time."""
 BATCH = 10
-"""Rounds whose claims are made together."""
+"""The number of rounds whose claims are created together."""
 
 Record = Callable[[str, object], None]
 
@@ -39,12 +39,12 @@ def _type(name: str, usd: float, limit: int | None = None) -> dict[str, Any]:
 def cluster(
     served: Served, body: Callable[..., dict[str, Any]], remove: Callable[[str], dict[str, Any]]
 ) -> Iterator[str]:
-    """A ready cluster. Deleting it takes what is left of its claims along."""
+    """The name of a ready cluster. Deleting it deletes its remaining claims too."""
     raise_quota(served)
-    made = served.call("POST", "/v1/clusters", body(name="with-nodes")).body
-    assert served.operation(made["operation_id"])["status"] == "succeeded"
+    created = served.call("POST", "/v1/clusters", body(name="with-nodes")).body
+    assert served.operation(created["operation_id"])["status"] == "succeeded"
     yield "with-nodes"
-    assert remove(made["id"])["status"] == "succeeded"
+    assert remove(created["id"])["status"] == "succeeded"
 
 
 @pytest.fixture(scope="module")
@@ -53,25 +53,27 @@ def claims(served: Served, cluster: str) -> Claims:
     return Claims(served, cluster)
 
 
-def test_the_cheapest_of_all_is_taken_then_the_next(served: Served, claims: Claims) -> None:
+def test_claims_get_the_cheapest_type_then_the_next(served: Served, claims: Claims) -> None:
     claims.provider("next-cheapest", _type("n", 0.02))
     claims.provider("cheapest", _type("c", 0.01, 2))
-    made = [claims.make(f"land-{i}") for i in range(3)]
-    for claim in made:
+    created = [claims.make(f"land-{i}") for i in range(3)]
+    for claim in created:
         assert served.operation(claim["operation_id"])["status"] == "succeeded"
-    shown = {claim["name"]: claim for claim in claims.named("land-")}
-    assert [shown[f"land-{i}"]["type"] for i in range(3)] == ["cheapest.c", "cheapest.c", "next-cheapest.n"]
-    told = served.call("GET", "/v1/node-claims/land-2/explanation").body
-    found = {one["type"]: (one["usd_hour"], one["rule"]) for one in told["candidates"]}
-    assert (found["cheapest.c"], found["next-cheapest.n"]) == ((0.01, "Full"), (0.02, None))
+    claims_by_name = {claim["name"]: claim for claim in claims.named("land-")}
+    assert [claims_by_name[f"land-{i}"]["type"] for i in range(3)] == ["cheapest.c", "cheapest.c", "next-cheapest.n"]
+    explanation = served.call("GET", "/v1/node-claims/land-2/explanation").body
+    candidates = {
+        candidate["type"]: (candidate["usd_hour"], candidate["rule"]) for candidate in explanation["candidates"]
+    }
+    assert (candidates["cheapest.c"], candidates["next-cheapest.n"]) == ((0.01, "Full"), (0.02, None))
     capacity = served.call("GET", "/v1/node-types/cheapest.c").body["capacity"]
     assert (capacity["total"], capacity["claimed"], capacity["available"]) == (2, 2, 0)
     claims.remove("land-")
     assert served.call("GET", "/v1/node-types/cheapest.c").body["capacity"]["claimed"] == 0
 
 
-def test_a_cluster_s_agent_is_heard(served: Served, cluster: str) -> None:
-    """By its own client alone; also what comes compressed."""
+def test_observations_are_accepted_from_the_clusters_own_client(served: Served, cluster: str) -> None:
+    """Compressed observations are accepted too; other callers are refused."""
     secret = served.call("GET", f"/v1/clusters/{cluster}/client-secret").body
     own = served.client_token(secret["client_id"], secret["client_secret"])
     post = {
@@ -88,19 +90,22 @@ def test_a_cluster_s_agent_is_heard(served: Served, cluster: str) -> None:
     assert (answer.status, answer.body["commands"]) == (200, [])
     assert answer.body["interval_seconds"] >= 1
     url = served.environment["STOCKYARD_URL"] + path
-    for how in ({"Content-Type": "application/json", "Content-Encoding": "gzip"}, {"Content-Type": "application/gzip"}):
-        packed = {"Authorization": f"Bearer {own}", **how}
-        assert http("POST", url, gzip.compress(json.dumps(post).encode()), packed).status == 200
-        assert http("POST", url, b"not gzip", packed).status == 400
+    for content in (
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+        {"Content-Type": "application/gzip"},
+    ):
+        headers = {"Authorization": f"Bearer {own}", **content}
+        assert http("POST", url, gzip.compress(json.dumps(post).encode()), headers).status == 200
+        assert http("POST", url, b"not gzip", headers).status == 400
     assert served.call("POST", path, post).status == 403
     assert served.call("POST", path, {**post, "sequence": -1}, token=own).status == 422
 
 
 @pytest.mark.timeout(10800)
-def test_from_the_request_to_the_node(
+def test_all_measured_claims_get_a_node(
     claims: Claims, soaking: bool, alone: Callable[[], AbstractContextManager[None]], record_property: Record
 ) -> None:
-    """None is lost on the way. The times are figures: ``benchmarks/node_claims.py`` fails when they are too long."""
+    """No claim is lost. The times are only recorded: ``benchmarks/node_claims.py`` fails when they are too long."""
     count, burst = (1000, 100) if soaking else (16, 8)
     with alone():
         figures = claims.measured(count, burst)
@@ -108,11 +113,13 @@ def test_from_the_request_to_the_node(
         record_property(f"figure:{name}", figure)
 
 
-def test_many_schedulers_at_once(served: Served, claims: Claims, soaking: bool, record_property: Record) -> None:
-    """Each round: some places come free, more claims wait for them, and sixteen schedulers start together.
+def test_many_schedulers_at_once_bind_each_claim_once(
+    served: Served, claims: Claims, soaking: bool, record_property: Record
+) -> None:
+    """In each round some slots become free, more claims wait for them, and up to sixteen schedulers start together.
 
-    In every round: as many claims are bound as there are places, none is lost, and the place counter says so. At the
-    end: no claim was ever bound twice.
+    In every round as many claims are bound as there are slots, no claim is lost, and the slot counter agrees. At the
+    end no claim was ever bound twice.
     """
     rounds, batch, places, schedulers = (200, BATCH, 3, SCHEDULERS) if soaking else (2, 2, 3, 4)
     claims.provider("contested", _type("c", 0.0001, 0))
@@ -122,18 +129,20 @@ def test_many_schedulers_at_once(served: Served, claims: Claims, soaking: bool, 
         prefix = f"round-{first}-"
         with ThreadPoolExecutor(CLIENTS) as pool:
             names = [f"{prefix}{index}" for index in range(batch * (places + 1))]
-            made = set(pool.map(lambda n: str(claims.make(n, provider="contested")["id"]), names))
+            claim_ids = set(pool.map(lambda n: str(claims.make(n, provider="contested")["id"]), names))
         for number in range(1, batch + 1):
             _places(served, number * places)
             _pass(served, schedulers)
-            bound_now = _placed(claims, prefix, made, number * places)
+            bound_now = _placed(claims, prefix, claim_ids, number * places)
         bound += bound_now
         _places(served, 0)
         claims.remove(prefix)
         assert served.call("GET", "/v1/node-types/contested.c").body["capacity"]["claimed"] == 0
     assert len(set(bound)) == len(bound) == rounds * places
     scheduled = Counter(subject for subject, reason in _events_after(served, last) if reason == "Scheduled")
-    assert {one: scheduled[one] for one in bound if scheduled[one] != 1} == {}, "a claim was bound twice"
+    assert {claim_id: scheduled[claim_id] for claim_id in bound if scheduled[claim_id] != 1} == {}, (
+        "a claim was bound twice"
+    )
     record_property(
         "figure:schedulers_local_cloud",
         {
@@ -147,25 +156,25 @@ def test_many_schedulers_at_once(served: Served, claims: Claims, soaking: bool, 
 
 
 def _places(served: Served, count: int) -> None:
-    """Let the contested type have that many nodes. A binding that comes in between changes nothing of the provider."""
-    shown = served.call("GET", "/v1/node-providers/contested").body
+    """Sets the capacity of the contested type. A binding at the same time does not change the provider's version."""
+    provider = served.call("GET", "/v1/node-providers/contested").body
     answer = served.call(
         "PATCH",
         "/v1/node-providers/contested",
         {"spec": {"nodeTypes": [_type("c", 0.0001, count)]}},
-        headers={"If-Match": f'"{shown["version"]}"'},
+        headers={"If-Match": f'"{provider["version"]}"'},
     )
     assert answer.status == 200, answer.text
 
 
 def _pass(served: Served, schedulers: int) -> None:
-    """That many passes of the scheduler, each in a process of its own, started together."""
+    """Runs this many schedulers, each in a process of its own, started together."""
     gate, client = threading.Barrier(schedulers), served.aws("lambda")
 
     def once(_: int) -> dict[str, Any]:
         gate.wait(60)
         report: dict[str, Any] = {"errorType": UNANSWERED}
-        for _again in range(3):  # as the next minute would
+        for _again in range(3):  # The next minute's schedule would run it again too.
             if report.get("errorType") == UNANSWERED:
                 answer = client.invoke(FunctionName="stockyard-dev-scheduler", Payload=b"{}")
                 report = json.loads(answer["Payload"].read())
@@ -176,14 +185,14 @@ def _pass(served: Served, schedulers: int) -> None:
     assert all("errorType" not in report for report in reports), reports
 
 
-def _placed(claims: Claims, prefix: str, made: set[str], places: int) -> list[str]:
-    """The claims that have a place: as many as there are; the others wait, and none is gone."""
-    found = claims.named(prefix)
-    assert {one["id"] for one in found} == made
-    placed = [one["id"] for one in found if one["type"] == "contested.c"]
-    told = [(one["name"], one["type"], one["reason"]) for one in found]
-    assert len(placed) == places, told
-    assert all(one["reason"] == "NoCapacity" for one in found if not one["type"]), told
+def _placed(claims: Claims, prefix: str, claim_ids: set[str], places: int) -> list[str]:
+    """The bound claims. Checks that they are as many as there are slots, and that all others still wait."""
+    listed = claims.named(prefix)
+    assert {claim["id"] for claim in listed} == claim_ids
+    placed = [claim["id"] for claim in listed if claim["type"] == "contested.c"]
+    summary = [(claim["name"], claim["type"], claim["reason"]) for claim in listed]
+    assert len(placed) == places, summary
+    assert all(claim["reason"] == "NoCapacity" for claim in listed if not claim["type"]), summary
     assert claims.served.call("GET", "/v1/node-types/contested.c").body["capacity"]["claimed"] == places
     return placed
 
@@ -194,7 +203,7 @@ def _last_event(served: Served) -> str:
 
 
 def _events_after(served: Served, after: str) -> list[tuple[str, str]]:
-    """(subject, reason) of every event that is newer."""
+    """(subject, reason) of every event after ``after``."""
     return [(subject, reason) for event_id, subject, reason in _events(served, "") if event_id > after]
 
 
@@ -202,7 +211,7 @@ def _events(served: Served, query: str) -> Iterator[tuple[str, str, str]]:
     token = ""
     while True:
         page = served.call("GET", f"/v1/events?page_size=200{query}{token}").body
-        yield from ((one["id"], one["subject"], one["reason"]) for one in page["items"])
+        yield from ((event["id"], event["subject"], event["reason"]) for event in page["items"])
         if not page["next_page_token"]:
             return
-        token = f"&page_token={page['next_page_token']}"  # good for the same query only
+        token = f"&page_token={page['next_page_token']}"  # A token is valid for the same query only.

@@ -1,4 +1,4 @@
-"""Nodes of EC2 by HTTP on the local cloud: the cheapest of two clouds, what the tenant sees, switching, and the end."""
+"""Nodes of EC2 by HTTP on the local cloud: the cheapest of two clouds, the tenant's view, power, and deletion."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.aws import ACME_ACCOUNT, REGION
+from local.aws.server import ACME_ACCOUNT, REGION
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
 pytestmark = pytest.mark.timeout(1200)
 
 POOL = "workers"
 MARK = {"team": "ec2-nodes"}
-"""A property of this module's providers alone: other modules leave cheaper ones behind."""
+"""A property of this module's providers only, because other modules leave cheaper providers behind."""
 
 
 def _good(served: Served, method: str, path: str, body: Any = None) -> Any:
@@ -25,49 +25,51 @@ def _good(served: Served, method: str, path: str, body: Any = None) -> Any:
     return answer.body
 
 
-def _ended(served: Served, operation: str) -> dict[str, Any]:
-    found = served.operation(operation)
-    assert found["status"] == "succeeded", found["error"]
-    return found
+def _succeeded(served: Served, operation: str) -> dict[str, Any]:
+    ended_operation = served.operation(operation)
+    assert ended_operation["status"] == "succeeded", ended_operation["error"]
+    return ended_operation
 
 
 def _machines(served: Served, cluster: dict[str, Any], *names: str) -> list[dict[str, Any]]:
-    """The cluster's workers as the tenant sees them, of these states, or all that have not ended."""
-    wanted = [{"Name": "tag:vantage-cluster", "Values": [cluster["client_id"]]}]
-    found = served.aws("ec2", ACME_ACCOUNT).describe_instances(Filters=wanted)["Reservations"]
+    """The cluster's workers as the tenant sees them: those in the states ``names``, or all that are not terminated."""
+    filters = [{"Name": "tag:vantage-cluster", "Values": [cluster["client_id"]]}]
+    reservations = served.aws("ec2", ACME_ACCOUNT).describe_instances(Filters=filters)["Reservations"]
     alive = names or ("pending", "running", "stopping", "stopped")
-    machines = [one for group in found for one in group["Instances"] if one["State"]["Name"] in alive]
-    return [one for one in machines if not _tags(one)["Name"].endswith("-control-plane")]
+    machines = [
+        instance for group in reservations for instance in group["Instances"] if instance["State"]["Name"] in alive
+    ]
+    return [machine for machine in machines if not _tags(machine)["Name"].endswith("-control-plane")]
 
 
 def _templates(served: Served) -> dict[str, dict[str, str]]:
     """Name -> tags of every launch template in the tenant's account."""
-    found = served.aws("ec2", ACME_ACCOUNT).describe_launch_templates()["LaunchTemplates"]
-    return {one["LaunchTemplateName"]: _tags(one) for one in found}
+    templates = served.aws("ec2", ACME_ACCOUNT).describe_launch_templates()["LaunchTemplates"]
+    return {template["LaunchTemplateName"]: _tags(template) for template in templates}
 
 
 def _tags(thing: dict[str, Any]) -> dict[str, str]:
-    return {one["Key"]: one["Value"] for one in thing["Tags"]}
+    return {tag["Key"]: tag["Value"] for tag in thing["Tags"]}
 
 
 @pytest.fixture(scope="module")
 def cluster(
     served: Served, body: Callable[..., dict[str, Any]], remove: Callable[[str], dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """A ready cluster; afterwards nothing of its nodes is left in the tenant's account."""
+    """A ready cluster. After its deletion nothing of its nodes may be left in the tenant's account."""
     before = _templates(served)
-    made = _good(served, "POST", "clusters", body(name="ec2-nodes"))
-    _ended(served, made["operation_id"])
-    yield made
-    operation = remove(made["id"])
+    created = _good(served, "POST", "clusters", body(name="ec2-nodes"))
+    _succeeded(served, created["operation_id"])
+    yield created
+    operation = remove(created["id"])
     assert operation["status"] == "succeeded", operation["error"]
-    assert _machines(served, made) == []
+    assert _machines(served, created) == []
     assert _templates(served) == before
 
 
 @pytest.fixture(scope="module")
 def claims(served: Served, cluster: dict[str, Any]) -> list[dict[str, Any]]:
-    """Three of a pool without a provider. EC2 is the cheaper one of two, and takes one."""
+    """Three claims of a pool, for any provider. EC2 is the cheaper of two providers and has capacity for one claim."""
     block = {
         "cloudAccount": 1,
         "region": REGION,
@@ -76,34 +78,37 @@ def claims(served: Served, cluster: dict[str, Any]) -> list[dict[str, Any]]:
     }
     small = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.05}
     _good(served, "POST", "node-providers", {"name": "amazon", "kind": "ec2", "spec": block, "properties": MARK})
-    other = {"name": "next", "kind": "simulated", "spec": {"nodeTypes": [small]}, "properties": MARK}
-    _good(served, "POST", "node-providers", other)
+    simulated = {"name": "next", "kind": "simulated", "spec": {"nodeTypes": [small]}, "properties": MARK}
+    _good(served, "POST", "node-providers", simulated)
     requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in MARK.items()]
     wish = {"cluster": cluster["id"], "requirements": requirements, "labels": {"stockyard.dev/pool": POOL}}
-    made = [_good(served, "POST", "node-claims", {"name": f"ec2-{number}", **wish}) for number in range(3)]
-    for claim in made:
-        _ended(served, claim["operation_id"])
-    return [_good(served, "GET", f"node-claims/{claim['id']}") for claim in made]
+    created = [_good(served, "POST", "node-claims", {"name": f"ec2-{number}", **wish}) for number in range(3)]
+    for claim in created:
+        _succeeded(served, claim["operation_id"])
+    return [_good(served, "GET", f"node-claims/{claim['id']}") for claim in created]
 
 
-def test_claims_land_on_the_cheaper_cloud_and_then_on_the_next(served: Served, claims: list[dict[str, Any]]) -> None:
+def test_claims_get_the_cheaper_cloud_and_then_the_next(served: Served, claims: list[dict[str, Any]]) -> None:
     assert sorted(claim["type"] for claim in claims) == ["amazon.t3.medium", "next.small", "next.small"]
     elsewhere = next(claim for claim in claims if claim["type"] == "next.small")
-    told = _good(served, "GET", f"node-claims/{elsewhere['id']}/explanation")
-    found = {one["type"]: (one["usd_hour"], one["rule"], one["message"]) for one in told["candidates"]}
-    assert found["next.small"] == (0.05, None, "the cheapest that fits")
-    assert found["amazon.t3.medium"] == (0.0416, "Full", "all its nodes are taken")
-    assert (told["chosen"]["type"], told["chosen"]["usd_hour"]) == ("next.small", 0.05)
+    explanation = _good(served, "GET", f"node-claims/{elsewhere['id']}/explanation")
+    candidates = {
+        candidate["type"]: (candidate["usd_hour"], candidate["rule"], candidate["message"])
+        for candidate in explanation["candidates"]
+    }
+    assert candidates["next.small"] == (0.05, None, "the cheapest that fits")
+    assert candidates["amazon.t3.medium"] == (0.0416, "Full", "all its nodes are taken")
+    assert (explanation["chosen"]["type"], explanation["chosen"]["usd_hour"]) == ("next.small", 0.05)
     capacity = _good(served, "GET", "node-types/amazon.t3.medium")["capacity"]
     assert (capacity["total"], capacity["claimed"], capacity["available"]) == (1, 1, 0)
 
 
-def test_the_tenant_sees_template_and_instance_by_the_naming_table(
+def test_template_and_instance_follow_the_naming_table(
     served: Served, cluster: dict[str, Any], claims: list[dict[str, Any]]
 ) -> None:
-    (claim,) = [one for one in claims if one["type"] == "amazon.t3.medium"]
+    (claim,) = [claim for claim in claims if claim["type"] == "amazon.t3.medium"]
     assert (claim["phase"], claim["node_name"]) == ("Available", claim["name"])
-    assert {one["type"]: one["status"] for one in claim["conditions"]}["Joined"] == "True"
+    assert {condition["type"]: condition["status"] for condition in claim["conditions"]}["Joined"] == "True"
     client = cluster["client_id"]
     tags = _templates(served)[f"vantage-{client}-{POOL}"]
     assert (tags["vantage-cluster"], tags["Name"]) == (client, f"vantage-{client}-{POOL}")
@@ -117,41 +122,41 @@ def test_the_tenant_sees_template_and_instance_by_the_naming_table(
     assert {"stockyard:installation", "stockyard:tenant", "stockyard:resource"} <= set(tags)
 
 
-def test_a_machine_is_switched_off_and_on_and_rebooted(
+def test_power_stops_starts_and_reboots_a_machine(
     served: Served, cluster: dict[str, Any], claims: list[dict[str, Any]]
 ) -> None:
-    (claim,) = [one for one in claims if one["type"] == "amazon.t3.medium"]
+    (claim,) = [claim for claim in claims if claim["type"] == "amazon.t3.medium"]
     path = f"node-claims/{claim['id']}"
     for state, instance, observed in (("Off", "stopped", "Off"), ("On", "running", "On"), ("Reboot", "running", "On")):
         switched = _good(served, "POST", f"{path}/power", {"state": state})
-        _ended(served, switched["operation_id"])
-        assert [one["InstanceId"] for one in _machines(served, cluster, instance)] == [claim["machine_id"]]
-        shown = _good(served, "GET", path)
-        assert (shown["phase"], shown["power_observed"]) == ("Available", observed)
-    calls = [one["operation"] for one in served.calls if one["side"] == "tenant"]
+        _succeeded(served, switched["operation_id"])
+        assert [machine["InstanceId"] for machine in _machines(served, cluster, instance)] == [claim["machine_id"]]
+        claim_view = _good(served, "GET", path)
+        assert (claim_view["phase"], claim_view["power_observed"]) == ("Available", observed)
+    calls = [call["operation"] for call in served.calls if call["side"] == "tenant"]
     assert {"StopInstances", "StartInstances", "RebootInstances"} <= set(calls)
 
 
-def test_a_machine_that_the_tenant_ends_is_missed(served: Served, claims: list[dict[str, Any]]) -> None:
-    (claim,) = [one for one in claims if one["type"] == "amazon.t3.medium"]
+def test_a_machine_that_the_tenant_terminates_fails_its_claim(served: Served, claims: list[dict[str, Any]]) -> None:
+    (claim,) = [claim for claim in claims if claim["type"] == "amazon.t3.medium"]
     served.aws("ec2", ACME_ACCOUNT).terminate_instances(InstanceIds=[claim["machine_id"]])
     path = f"node-claims/{claim['id']}"
 
-    def said() -> bool:
+    def failed() -> bool:
         served.aws("lambda").invoke(FunctionName="stockyard-dev-reaper", Payload=b"{}")
         return bool(_good(served, "GET", path)["phase"] == "Failed")
 
-    served.wait("the sweep", said)
+    served.wait("the sweep", failed)
     assert _good(served, "GET", path)["reason"] == "MachineGone"
     assert _good(served, "GET", "node-types/amazon.t3.medium")["capacity"]["claimed"] == 0
 
 
-def test_after_the_deletion_no_machine_is_left(
+def test_deletion_of_claims_leaves_no_machine(
     served: Served, cluster: dict[str, Any], claims: list[dict[str, Any]]
 ) -> None:
     operations = [_good(served, "DELETE", f"node-claims/{claim['id']}")["id"] for claim in claims]
     for operation in operations:
-        _ended(served, operation)
+        _succeeded(served, operation)
     assert _machines(served, cluster) == []
     assert _good(served, "GET", "node-types/amazon.t3.medium")["capacity"]["claimed"] == 0
     for claim in claims:

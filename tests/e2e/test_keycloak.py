@@ -1,4 +1,4 @@
-"""The whole product with a real Keycloak in place of the stand-in: tokens, roles, tenants, a cluster's client."""
+"""The whole product with a real Keycloak instead of the local identity server: tokens, roles, tenants, clients."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pytest
 from stockyard_client.sessions import DEFAULT_CLIENT
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
 pytestmark = [pytest.mark.keycloak, pytest.mark.timeout(1200)]
 
 
 def test_tokens_of_a_real_realm_carry_roles_and_tenant(real: Served, body: Callable[..., dict[str, Any]]) -> None:
-    assert [one["id"] for one in real.call("GET", "/v1/cloud-accounts").body["items"]] == [1]
+    assert [account["id"] for account in real.call("GET", "/v1/cloud-accounts").body["items"]] == [1]
     assert real.call("GET", "/v1/cloud-accounts", token="STOCKYARD_TOKEN_OTHER").body["items"] == []
     assert real.call("POST", "/v1/clusters", body(), token="STOCKYARD_TOKEN_VIEWER").status == 403
     assert real.call("GET", "/v1/clusters", token="garbage").status == 401
 
 
-def test_what_people_show_to_clusters_is_no_token_of_the_api(real: Served) -> None:
-    """Of a real realm: the ID token is for the client that people log in with, and the access token is not."""
+def test_the_api_refuses_tokens_that_people_use_for_clusters(real: Served) -> None:
+    """In a real realm the ID token is for the client that people log in with, and the access token is not."""
     own, access = (claims(real.environment[name]) for name in ("STOCKYARD_CLUSTER_TOKEN", "STOCKYARD_TOKEN"))
     assert (own["aud"], own["typ"]) == (DEFAULT_CLIENT, "ID")
     audiences = access["aud"] if isinstance(access["aud"], list) else [access["aud"]]
@@ -36,17 +36,19 @@ def test_what_people_show_to_clusters_is_no_token_of_the_api(real: Served) -> No
 
 
 def claims(token: str) -> dict[str, Any]:
-    """What a token says, unchecked."""
+    """The claims of a token. The signature is not checked."""
     part = token.split(".")[1]
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    return found
+    claims_of_token: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return claims_of_token
 
 
-def test_a_cluster_lives_and_its_client_goes_with_it(real: Served, body: Callable[..., dict[str, Any]]) -> None:
-    made = real.call("POST", "/v1/clusters", body(name="real")).body
-    assert real.operation(made["operation_id"])["status"] == "succeeded"
-    assert len(real.identity_clients(made["client_id"])) == 1
+def test_the_client_of_a_cluster_is_created_and_deleted_with_it(
+    real: Served, body: Callable[..., dict[str, Any]]
+) -> None:
+    created = real.call("POST", "/v1/clusters", body(name="real")).body
+    assert real.operation(created["operation_id"])["status"] == "succeeded"
+    assert len(real.identity_clients(created["client_id"])) == 1
     assert real.call("POST", "/v1/clusters", body(name="real")).body["error_type"] == "ClusterNameInUse"
-    gone = real.call("DELETE", f"/v1/clusters/{made['id']}").body
-    assert real.operation(gone["id"])["status"] == "succeeded"
-    assert real.identity_clients(made["client_id"]) == []
+    deletion = real.call("DELETE", f"/v1/clusters/{created['id']}").body
+    assert real.operation(deletion["id"])["status"] == "succeeded"
+    assert real.identity_clients(created["client_id"]) == []

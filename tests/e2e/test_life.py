@@ -1,4 +1,4 @@
-"""A cluster's life by HTTP against the local cloud: what is answered, what is made, what is left."""
+"""A cluster's life by HTTP on the local cloud: the answers, the resources in the account, and what deletion leaves."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from local.aws import ACME_ACCOUNT
+from local.aws.server import ACME_ACCOUNT
 from stockyard.adapters.dynamodb import keys
 from stockyard.domain.records import Fact
-from stockyard.operations.observe_cluster import OBSERVED
+from stockyard.operations.machines.observe import OBSERVED
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
 PHASES = ["account", "network", "security", "identity", "endpoint", "control_plane", "report", "deploy", "complete"]
 INSTALLATION = "stockyard:installation"
 
 
-def things(served: Served) -> dict[str, list[str]]:
-    """What the tenant sees in its account with its own keys; what AWS makes by itself is left out."""
+def resources(served: Served) -> dict[str, list[str]]:
+    """What the tenant sees in its account with its own keys, without the resources that AWS makes by itself."""
     ec2, elb, iam = (served.aws(service, ACME_ACCOUNT) for service in ("ec2", "elbv2", "iam"))
     reservations = ec2.describe_instances()["Reservations"]
     instances = [i for r in reservations for i in r["Instances"] if i["State"]["Name"] != "terminated"]
@@ -54,7 +54,7 @@ def things(served: Served) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def before(served: Served) -> dict[str, list[str]]:
-    return things(served)
+    return resources(served)
 
 
 @pytest.fixture(scope="module")
@@ -71,18 +71,18 @@ def cluster(served: Served, before: dict[str, list[str]], body: Callable[..., di
     return dict(served.call("GET", f"/v1/clusters/{answer.body['id']}").body)
 
 
-def test_the_cluster_is_ready_and_says_so(cluster: dict[str, Any]) -> None:
+def test_a_created_cluster_is_ready(cluster: dict[str, Any]) -> None:
     assert (cluster["status"], cluster["phase"]) == ("ready", None)
-    assert {one["type"]: one["status"] for one in cluster["conditions"]}["Ready"] == "True"
+    assert {condition["type"]: condition["status"] for condition in cluster["conditions"]}["Ready"] == "True"
     assert "secret" not in json.dumps(cluster).lower()
 
 
 def test_the_kubeconfig_names_the_load_balancer_and_its_certificate(served: Served, cluster: dict[str, Any]) -> None:
     config = json.loads(served.call("GET", f"/v1/clusters/{cluster['id']}/kubeconfig").body["kubeconfig"])
-    at = config["clusters"][0]["cluster"]
+    address = config["clusters"][0]["cluster"]
     name = served.aws("elbv2", ACME_ACCOUNT).describe_load_balancers()["LoadBalancers"][0]["DNSName"]
-    assert at["server"] == f"https://{name}:6443"
-    assert at["certificate-authority-data"]
+    assert address["server"] == f"https://{name}:6443"
+    assert address["certificate-authority-data"]
     assert config["users"][0]["user"]["exec"]["command"] == "stockyard"
 
 
@@ -92,7 +92,7 @@ def test_the_stored_kubeconfig_is_for_admins(served: Served, cluster: dict[str, 
     assert served.call("GET", path, token="STOCKYARD_TOKEN_VIEWER").status == 403
 
 
-def test_the_tree_names_what_the_tenant_sees(
+def test_the_tree_has_every_resource_in_the_account(
     served: Served, cluster: dict[str, Any], before: dict[str, list[str]]
 ) -> None:
     def below(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -102,20 +102,20 @@ def test_the_tree_names_what_the_tenant_sees(
 
     tree = served.call("GET", f"/v1/clusters/{cluster['id']}/tree").body
     assert (tree["kind"], tree["id"]) == ("cluster", cluster["id"])
-    shown = " ".join(str(node["id"]) + " " + str(node["name"]) for node in below(tree))
-    now = things(served)
-    for kind, found in now.items():
-        new = set(found) - set(before[kind])
+    identifiers_and_names = " ".join(str(node["id"]) + " " + str(node["name"]) for node in below(tree))
+    now = resources(served)
+    for kind, identifiers in now.items():
+        new = set(identifiers) - set(before[kind])
         if kind in ("volume", "interface"):
-            continue  # they come and go with instance and gateway
+            continue  # They are created and deleted with the instance and the gateway.
         assert new, f"no {kind} was made"
-        missing = [one for one in new if one not in shown]
+        missing = [identifier for identifier in new if identifier not in identifiers_and_names]
         assert not missing, f"{kind} {missing} is not in the tree"
 
 
-def test_the_names_are_the_references(served: Served, cluster: dict[str, Any]) -> None:
+def test_names_and_tags_follow_the_naming_table(served: Served, cluster: dict[str, Any]) -> None:
     client = cluster["client_id"]
-    now = things(served)
+    now = resources(served)
     assert f"vantage-{client}-node-role" in now["role"]
     assert f"vantage-{client}-instance-profile" in now["profile"]
     reservations = served.aws("ec2", ACME_ACCOUNT).describe_instances()["Reservations"]
@@ -128,20 +128,20 @@ def test_the_names_are_the_references(served: Served, cluster: dict[str, Any]) -
     assert machine["MetadataOptions"]["HttpTokens"] == "required"
 
 
-def test_events_are_in_order_and_audit_names_the_deeds(served: Served, cluster: dict[str, Any]) -> None:
+def test_events_are_in_order_and_audit_has_each_command_once(served: Served, cluster: dict[str, Any]) -> None:
     events = served.call("GET", f"/v1/events?subject={cluster['id']}&page_size=200").body["items"]
     numbers = [event["sequence"] for event in events]
     assert numbers == list(range(1, len(numbers) + 1))
     assert events[0]["phase"] == {"before": None, "after": "preparing"}
     assert "ready" in {event["phase"]["after"] for event in events}
     audit = served.call("GET", f"/v1/audit?subject={cluster['id']}&page_size=200").body["items"]
-    deeds = [record["action"] for record in audit]
-    for deed in ("CreateCluster", "BootstrapMachine", "ReportReady"):
-        assert deeds.count(deed) == 1, deeds
+    commands = [record["action"] for record in audit]
+    for command in ("CreateCluster", "BootstrapMachine", "ReportReady"):
+        assert commands.count(command) == 1, commands
 
 
 def observed(served: Served, cluster: str) -> dict[str, Any] | None:
-    """What the table keeps of the agent's last post."""
+    """What the table keeps of the agent's last observation."""
     table, name = served.aws("dynamodb"), f"{cluster}/{OBSERVED}"
     key = {"pk": {"S": keys.partition("acme", Fact, name)}, "sk": {"S": name}}
     item = table.get_item(TableName=table.list_tables()["TableNames"][0], Key=key).get("Item")
@@ -149,33 +149,33 @@ def observed(served: Served, cluster: str) -> dict[str, Any] | None:
 
 
 def agents(cluster: str) -> list[int]:
-    """The processes of a cluster's agent on this machine."""
-    told = f"STOCKYARD_CLUSTER_ID={cluster}".encode()
-    found = []
+    """The process ids of a cluster's agent on this machine."""
+    variable = f"STOCKYARD_CLUSTER_ID={cluster}".encode()
+    process_ids = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if told in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
+            if variable in path.read_bytes().split(b"\0"):
+                process_ids.append(int(path.parent.name))
         except OSError:
-            continue  # it has ended, or is another user's
-    return found
+            continue  # The process has ended, or it belongs to another user.
+    return process_ids
 
 
-def test_the_agent_s_manifest_is_for_the_cluster_s_own_client(served: Served, cluster: dict[str, Any]) -> None:
+def test_the_manifest_of_the_agent_is_given_to_the_clusters_own_client(served: Served, cluster: dict[str, Any]) -> None:
     path = f"/v1/clusters/{cluster['id']}/agent"
     secret = served.call("GET", f"/v1/clusters/{cluster['id']}/client-secret").body
     own = served.client_token(secret["client_id"], secret["client_secret"])
     answer = served.call("GET", path, token=own)
     assert (answer.status, answer.body["apiVersion"], answer.body["kind"]) == (200, "v1", "List")
-    assert [one["kind"] for one in answer.body["items"]][:1] == ["Namespace"]
-    assert "Secret" not in {one["kind"] for one in answer.body["items"]}
+    assert [manifest["kind"] for manifest in answer.body["items"]][:1] == ["Namespace"]
+    assert "Secret" not in {manifest["kind"] for manifest in answer.body["items"]}
     assert secret["client_secret"] not in answer.text
-    deployment = next(one for one in answer.body["items"] if one["kind"] == "Deployment")
+    deployment = next(manifest for manifest in answer.body["items"] if manifest["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    told = {one["name"]: one.get("value") for one in container["env"]}
-    assert told["STOCKYARD_API_URL"] == served.environment["STOCKYARD_URL"]
-    assert told["STOCKYARD_CLUSTER_ID"] == cluster["id"]
-    assert told["STOCKYARD_TOKEN_URL"] == f"{served.issuer}/protocol/openid-connect/token"
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
+    assert environment["STOCKYARD_API_URL"] == served.environment["STOCKYARD_URL"]
+    assert environment["STOCKYARD_CLUSTER_ID"] == cluster["id"]
+    assert environment["STOCKYARD_TOKEN_URL"] == f"{served.issuer}/protocol/openid-connect/token"
     assert served.call("GET", f"/v1/clusters/{cluster['name']}/agent", token=own).body == answer.body
     for person in ("STOCKYARD_TOKEN", "STOCKYARD_TOKEN_OTHER", "STOCKYARD_TOKEN_PLATFORM"):
         assert served.call("GET", path, token=person).status == 403
@@ -205,14 +205,14 @@ def test_another_tenant_sees_nothing(served: Served, cluster: dict[str, Any]) ->
         assert answer.status == 404, path
 
 
-def test_the_name_is_taken_while_it_lives(
+def test_the_name_of_a_living_cluster_is_refused(
     served: Served, cluster: dict[str, Any], body: Callable[..., dict[str, Any]]
 ) -> None:
     answer = served.call("POST", "/v1/clusters", body(name="life"))
     assert (answer.status, answer.body["error_type"]) == (409, "ClusterNameInUse")
 
 
-def test_delete_leaves_nothing_and_frees_the_name(
+def test_deletion_leaves_nothing_and_frees_the_name(
     served: Served,
     cluster: dict[str, Any],
     before: dict[str, list[str]],
@@ -224,20 +224,20 @@ def test_delete_leaves_nothing_and_frees_the_name(
     assert operation["status"] == "succeeded", operation["error"]
     assert served.call("GET", f"/v1/clusters/{cluster['id']}").status == 404
     assert served.call("DELETE", f"/v1/clusters/{cluster['id']}").status == 404
-    assert things(served) == before
+    assert resources(served) == before
     assert served.identity_clients(cluster["client_id"]) == []
     served.wait("the agent's end", lambda: not agents(cluster["id"]), 30)
     assert observed(served, cluster["id"]) is None
     listed = served.aws("secretsmanager").list_secrets()["SecretList"]
-    assert [one["Name"] for one in listed if cluster["id"] in one["Name"]] == []
+    assert [secret["Name"] for secret in listed if cluster["id"] in secret["Name"]] == []
     assert served.call("POST", "/v1/clusters?dry_run=true", body(name="life")).status == 200
 
 
-def test_a_missing_key_pair_is_refused_where_it_stands(served: Served, body: Callable[..., dict[str, Any]]) -> None:
+def test_a_missing_key_pair_is_refused_at_its_pointer(served: Served, body: Callable[..., dict[str, Any]]) -> None:
     wrong = body(name="no-key")
     wrong["settings"]["key_pair"] = "nobody-made-this"
     answer = served.call("POST", "/v1/clusters", wrong)
     assert (answer.status, answer.body["error_type"]) == (422, "InvalidInput")
     assert [fault["pointer"] for fault in answer.body["errors"]] == ["/settings/key_pair"]
-    names = [one["name"] for one in served.call("GET", "/v1/clusters").body["items"]]
+    names = [cluster["name"] for cluster in served.call("GET", "/v1/clusters").body["items"]]
     assert "no-key" not in names

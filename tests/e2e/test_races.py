@@ -1,4 +1,4 @@
-"""Many callers at once: one key, one name, one record."""
+"""Many callers at once: with one idempotency key, for one name, on one record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from local.serving import Answer, Served
+    from tests.harness.serving import Answer, Served
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -24,7 +24,7 @@ Record = Callable[[str, object], None]
 
 @pytest.fixture(scope="module")
 def racers(soaking: bool) -> int:
-    """How many callers start at once."""
+    """The number of callers that start at once."""
     return 50 if soaking else 16
 
 
@@ -32,17 +32,17 @@ def at_once(count: int, work: Callable[[int], Answer]) -> list[Answer]:
     """The answers of ``count`` callers that start together."""
     gate = threading.Barrier(count)
 
-    def one(number: int) -> Answer:
+    def wait_and_work(number: int) -> Answer:
         gate.wait(120)
         return work(number)
 
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(one, range(count)))
+        return list(pool.map(wait_and_work, range(count)))
 
 
 def named(served: Served, name: str) -> list[dict[str, Any]]:
     items = served.call("GET", "/v1/clusters?page_size=200").body["items"]
-    return [one for one in items if one["name"] == name]
+    return [cluster for cluster in items if cluster["name"] == name]
 
 
 KEY = {"Idempotency-Key": "race-one-key"}
@@ -52,98 +52,98 @@ KEY = {"Idempotency-Key": "race-one-key"}
 def by_one_key(
     served: Served, body: Callable[..., dict[str, Any]], remove: Callable[[str], dict[str, Any]], racers: int
 ) -> Iterator[list[Answer]]:
-    """The answers to creations with one key; what they made is removed in the end."""
-    wanted = body(name="one-key")
-    yield at_once(racers, lambda _: served.call("POST", "/v1/clusters", wanted, headers=KEY))
-    for one in named(served, "one-key"):
-        assert remove(one["id"])["status"] == "succeeded"
+    """The answers to creations with one idempotency key. The created cluster is deleted at the end."""
+    request = body(name="one-key")
+    yield at_once(racers, lambda _: served.call("POST", "/v1/clusters", request, headers=KEY))
+    for cluster in named(served, "one-key"):
+        assert remove(cluster["id"])["status"] == "succeeded"
 
 
-def test_one_key_makes_one_cluster(
+def test_one_idempotency_key_creates_one_cluster(
     served: Served,
     body: Callable[..., dict[str, Any]],
     by_one_key: list[Answer],
     racers: int,
     record_property: Record,
 ) -> None:
-    clusters = {one["id"] for one in named(served, "one-key")}
+    clusters = {cluster["id"] for cluster in named(served, "one-key")}
     statuses = Counter(str(answer.status) for answer in by_one_key)
     record_property("figure:races_key", {"callers": racers, "clusters": len(clusters), "statuses": dict(statuses)})
-    made = [answer for answer in by_one_key if answer.status == 202]
-    others = [answer for answer in by_one_key if answer.status != 202]
-    assert made
-    assert {answer.body["id"] for answer in made} == clusters
+    accepted = [answer for answer in by_one_key if answer.status == 202]
+    refused = [answer for answer in by_one_key if answer.status != 202]
+    assert accepted
+    assert {answer.body["id"] for answer in accepted} == clusters
     assert len(clusters) == 1
-    assert all(answer.body == made[0].body for answer in made)
-    assert {(a.status, a.body["error_type"]) for a in others} <= {(409, "RequestInProgress")}
-    assert all(int(answer.headers["retry-after"]) >= 1 for answer in others)
+    assert all(answer.body == accepted[0].body for answer in accepted)
+    assert {(a.status, a.body["error_type"]) for a in refused} <= {(409, "RequestInProgress")}
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
     again = served.call("POST", "/v1/clusters", body(name="one-key"), headers=KEY)
-    assert (again.status, again.body) == (202, made[0].body)
-    other = served.call("POST", "/v1/clusters", body(name="another"), headers=KEY)
-    assert (other.status, other.body["error_type"]) == (422, "IdempotencyConflict")
+    assert (again.status, again.body) == (202, accepted[0].body)
+    conflict = served.call("POST", "/v1/clusters", body(name="another"), headers=KEY)
+    assert (conflict.status, conflict.body["error_type"]) == (422, "IdempotencyConflict")
 
 
-def test_one_name_makes_one_cluster(
+def test_one_name_creates_one_cluster(
     served: Served,
     body: Callable[..., dict[str, Any]],
     remove: Callable[[str], dict[str, Any]],
     racers: int,
     record_property: Record,
 ) -> None:
-    wanted = body(name="one-name")
-    answers = at_once(racers, lambda _: served.call("POST", "/v1/clusters", wanted))
-    clusters = [one["id"] for one in named(served, "one-name")]
+    request = body(name="one-name")
+    answers = at_once(racers, lambda _: served.call("POST", "/v1/clusters", request))
+    clusters = [cluster["id"] for cluster in named(served, "one-name")]
     statuses = Counter(str(answer.status) for answer in answers)
     record_property("figure:races_name", {"callers": racers, "clusters": len(clusters), "statuses": dict(statuses)})
     outcomes = Counter((answer.status, answer.body.get("error_type")) for answer in answers)
     assert outcomes == {(202, None): 1, (409, "ClusterNameInUse"): racers - 1}
-    (made,) = [answer.body["id"] for answer in answers if answer.status == 202]
-    assert clusters == [made]
-    assert remove(made)["status"] == "succeeded"
+    (cluster_id,) = [answer.body["id"] for answer in answers if answer.status == 202]
+    assert clusters == [cluster_id]
+    assert remove(cluster_id)["status"] == "succeeded"
 
 
 KINDS = (("description",), ("tags",), ("description", "tags"))
-"""What a change may change; the history names it."""
+"""The fields that one change sets. The event of the change names them."""
 
 
 @dataclass
 class Changes:
-    """What the clients did: statuses of their answers, and by version what was accepted."""
+    """The results of the clients: the statuses of all answers, and the accepted changes by version."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     accepted: dict[int, dict[str, Any]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, wanted: dict[str, Any], answer: Answer) -> None:
-        """One answer to a change to ``wanted``."""
+    def note(self, values: dict[str, Any], answer: Answer) -> None:
+        """Records the answer to a change to ``values``."""
         with self.lock:
             self.statuses[answer.status] += 1
             if answer.status == 200:
-                assert {name: answer.body[name] for name in wanted} == wanted
+                assert {name: answer.body[name] for name in values} == values
                 assert answer.body["version"] not in self.accepted, "two changes got one version"
-                self.accepted[answer.body["version"]] = wanted
+                self.accepted[answer.body["version"]] = values
 
 
 def change_at_once(served: Served, path: str, tag: str, total: int, seed: int) -> Changes:
-    """``total`` PATCHes by all clients together, each with the ETag that it has read last."""
+    """Sends ``total`` PATCH requests from all clients together, each with the ETag that its client read last."""
     changes, turns = Changes(), iter(range(total))
 
     def client(number: int) -> None:
-        chance, known = random.Random(f"{seed}-{number}"), tag
+        chance, etag = random.Random(f"{seed}-{number}"), tag
         while True:
             with changes.lock:
                 turn = next(turns, None)
             if turn is None:
                 return
             values: dict[str, Any] = {"description": f"change {turn}", "tags": {"change": str(turn)}}
-            wanted = {name: values[name] for name in chance.choice(KINDS)}
-            answer = served.call("PATCH", path, wanted, headers={"If-Match": known})
-            changes.note(wanted, answer)
-            # A caller that was refused reads again; one that was not has read its own answer.
+            change = {name: values[name] for name in chance.choice(KINDS)}
+            answer = served.call("PATCH", path, change, headers={"If-Match": etag})
+            changes.note(change, answer)
+            # A refused client reads again. An accepted client has the version in its answer, and reads only sometimes.
             if answer.status == 200 and chance.random() < 0.5:
-                known = answer.headers["etag"]
+                etag = answer.headers["etag"]
             else:
-                known = served.call("GET", path).headers["etag"]
+                etag = served.call("GET", path).headers["etag"]
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client, number) for number in range(CLIENTS)]:
@@ -152,15 +152,15 @@ def change_at_once(served: Served, path: str, tag: str, total: int, seed: int) -
 
 
 def listed(served: Served, kind: str, subject: str) -> list[dict[str, Any]]:
-    """All events or audit records of a thing, page by page."""
-    found: list[dict[str, Any]] = []
+    """All events or audit records of a subject, read page by page."""
+    items: list[dict[str, Any]] = []
     token: str | None = ""
     while token is not None:
         more = f"&page_token={token}" if token else ""
         page = served.call("GET", f"/v1/{kind}?subject={subject}&page_size=200{more}").body
-        found += page["items"]
+        items += page["items"]
         token = page["next_page_token"]
-    return found
+    return items
 
 
 def test_no_change_is_lost(
@@ -175,8 +175,8 @@ def test_no_change_is_lost(
     changes = change_at_once(served, path, first.headers["etag"], total, seed)
     last = served.call("GET", path).body
     history = listed(served, "events", created["id"])[before:]
-    audit = [one for one in listed(served, "audit", created["id"]) if one["action"] == "ChangeCluster"]
-    done = [one for one in audit if one["outcome"] == "done"]
+    audit = [record for record in listed(served, "audit", created["id"]) if record["action"] == "ChangeCluster"]
+    done = [record for record in audit if record["outcome"] == "done"]
     rise, accepted = last["version"] - first.body["version"], changes.accepted
     figure = {
         "clients": CLIENTS,

@@ -12,24 +12,17 @@ from typing import Any
 
 import pytest
 
-from local.memory import (
-    FixedClock,
-    MemoryDeployer,
-    MemoryIdentity,
-    MemoryProver,
-    MemorySecrets,
-    MemoryWorkflows,
-)
-from local.memory_store import MemoryRegistry
 from stockyard.domain.manifests import claim_manifest, provider_manifest
 from stockyard.domain.node_types import formula_cost, read_resources
 from stockyard.edge.yaml_body import parse
-from stockyard.operations.apply_manifests import apply_manifests, plan_manifests
-from stockyard.operations.claims import find_claim
-from stockyard.operations.manifest_wishes import read_wishes
-from stockyard.operations.node_types import list_types
+from stockyard.operations.engine.find import find_claim
+from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
+from stockyard.operations.manifests.desired import read_desired
+from stockyard.operations.node_providers.types import list_types
+from stockyard.operations.node_providers.visible import find_provider
 from stockyard.operations.services import Services
-from stockyard.operations.visible_providers import find_provider
+from tests.harness.memory_store import MemoryRegistry
+from tests.harness.ports import memory_services
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "examples" / "vcluster"
 FILES = sorted(path for pattern in ("nodeprovider-*.yaml", "nodeclaim-*.yaml") for path in FOLDER.glob(pattern))
@@ -40,71 +33,61 @@ pytestmark = pytest.mark.skipif(not FILES, reason="the published examples are no
 @pytest.fixture
 def services() -> Services:
     """A tenant that has nothing."""
-    return Services(
-        store=MemoryRegistry().store("fresh"),
-        clock=FixedClock(),
-        identity=MemoryIdentity(),
-        secrets=MemorySecrets(),
-        workflows=MemoryWorkflows(),
-        deployer=MemoryDeployer(),
-        prover=MemoryProver(),
-        providers={},
-        verifiers={},
-        prices=None,  # type: ignore[arg-type] # nothing here has a price
-        installation="i",
-    )
+    return memory_services(MemoryRegistry())
 
 
 def normal(document: dict[str, Any]) -> dict[str, Any]:
     """The normalizations of docs/objects.md, written down once more."""
-    found = copy.deepcopy(document)
-    found.pop("status", None)
-    spec = found["spec"]
-    if found["kind"] == "NodeClaim":
+    manifest = copy.deepcopy(document)
+    manifest.pop("status", None)
+    spec = manifest["spec"]
+    if manifest["kind"] == "NodeClaim":
         spec.setdefault("controlPlane", False)
-        return found
+        return manifest
     if "kubeVirt" in spec:
         spec["kubeVirt"].setdefault("namespaceStrategy", "Provider")
     if "terraform" in spec:
         block = spec["terraform"]
-        for template in (one.get("nodeTemplate") for one in (block, *block.get("nodeTypes", ()))):
+        for template in (part.get("nodeTemplate") for part in (block, *block.get("nodeTypes", ()))):
             if template is not None:
                 template.setdefault("timeout", "60m")
                 if "git" in template:
                     template["git"].setdefault("fetchInterval", "5m")
-    return found
+    return manifest
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_an_example_applies_and_is_shown_as_it_came(services: Services, path: Path) -> None:
     documents = parse(path.read_bytes(), 32)
 
-    def wishes() -> Any:
-        return read_wishes(services, documents, "user:ann", admin=True)
+    def desired() -> Any:
+        return read_desired(services, documents, "user:ann", admin=True)
 
-    assert len(plan_manifests(services, wishes())["creates"]) == len(documents) == 1
-    (result,) = apply_manifests(services, wishes(), "user:ann", "req-1")
+    assert len(plan_manifests(services, desired())["creates"]) == len(documents) == 1
+    (result,) = apply_manifests(services, desired(), "user:ann", "req-1")
     assert result["action"] == "created"
     if result["kind"] == "NodeProvider":
         provider = find_provider(services, documents[0]["metadata"]["name"])
-        shown = provider_manifest(provider)
+        manifest_shown = provider_manifest(provider)
         declared = documents[0]["spec"][provider.kind].get("nodeTypes", [])
         listed, _ = list_types(services, limit=200)
-        assert sorted(one["type"] for one in listed) == sorted(one["name"] for one in declared)
-        assert {(one["phase"], one["reason"]) for one in listed} <= {("Pending", "ProviderNotAvailable")}
+        assert sorted(type_view["type"] for type_view in listed) == sorted(type_view["name"] for type_view in declared)
+        assert {(type_view["phase"], type_view["reason"]) for type_view in listed} <= {
+            ("Pending", "ProviderNotAvailable")
+        }
         assert bool(result["warnings"]) == (not declared)
     else:
         claim = find_claim(services, documents[0]["metadata"]["name"])
-        shown = claim_manifest(claim)
+        manifest_shown = claim_manifest(claim)
         assert claim.phase == "Pending"
-    assert shown == normal(documents[0])
-    (again,) = apply_manifests(services, wishes(), "user:ann", "req-2")
+    assert manifest_shown == normal(documents[0])
+    (again,) = apply_manifests(services, desired(), "user:ann", "req-2")
     assert again["action"] == "unchanged"
 
 
 def test_there_are_examples_of_each_kind() -> None:
-    given = {name for path in FILES for name in parse(path.read_bytes(), 32)[0]["spec"]}
-    assert {"terraform", "kubeVirt", "bcm", "metal3", "vClusterRef"} <= given
+    fields_used = {name for path in FILES for name in parse(path.read_bytes(), 32)[0]["spec"]}
+    assert {"terraform", "kubeVirt", "bcm", "metal3", "vClusterRef"} <= fields_used
 
 
 def test_the_published_costs() -> None:

@@ -1,4 +1,4 @@
-"""The local cloud as a whole: what is in ``env``, a cluster's life, events of the tenant, and that nothing is left."""
+"""The local cloud as a whole: the ``env`` file, a cluster's life, events of the tenant, and a clean end."""
 
 from __future__ import annotations
 
@@ -9,63 +9,67 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.cloud import ROOT, LocalCloud, StartError
-from local.kube_store import Key
-from local.machine_programs import MACHINE_CONFIG, cloud_init_files
+from local.kubernetes.store import Key
+from local.machines.programs import MACHINE_CONFIG, cloud_init_files
+from local.warden import started_at
 
 EXAMPLE = json.loads((ROOT / "examples" / "aws-cluster.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    with LocalCloud(home=tmp_path_factory.mktemp("local"), schedules=False) as found:
-        yield found
+    with LocalCloud(home=tmp_path_factory.mktemp("local"), schedules=False) as local_cloud:
+        yield local_cloud
 
 
-def until(look: Callable[[], Any], seconds: float = 90) -> Any:
-    """What ``look`` returns as soon as it is true."""
+def wait_until(look: Callable[[], Any], seconds: float = 90) -> Any:
+    """Repeats ``look`` until its result is true, and returns the result."""
     end, pause = time.monotonic() + seconds, threading.Event()
     while time.monotonic() < end:
-        if found := look():
-            return found
+        if value := look():
+            return value
         pause.wait(0.1)
-    raise AssertionError("it did not come about in time")
+    raise AssertionError("the condition did not become true in time")
 
 
-def ended(cloud: LocalCloud, operation: str) -> dict[str, Any]:
+def ended_operation(cloud: LocalCloud, operation: str) -> dict[str, Any]:
     def look() -> Any:
-        found = cloud.call("GET", f"/v1/operations/{operation}")
-        return found if found["status"] != "running" else None
+        operation_view = cloud.call("GET", f"/v1/operations/{operation}")
+        return operation_view if operation_view["status"] != "running" else None
 
-    found: dict[str, Any] = until(look)
-    return found
+    operation_at_end: dict[str, Any] = wait_until(look)
+    return operation_at_end
 
 
-def left_in_the_tenants_account(cloud: LocalCloud) -> list[str]:
+def leftovers_in_the_tenants_account(cloud: LocalCloud) -> list[str]:
     ec2, iam, elb = (cloud.aws.client(name, cloud.environment) for name in ("ec2", "iam", "elbv2"))
-    ours = [{"Name": "tag-key", "Values": ["stockyard:resource"]}]
-    found = [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
-    found += [one["InternetGatewayId"] for one in ec2.describe_internet_gateways(Filters=ours)["InternetGateways"]]
-    found += [one["AllocationId"] for one in ec2.describe_addresses()["Addresses"]]
-    found += [one["NetworkInterfaceId"] for one in ec2.describe_network_interfaces()["NetworkInterfaces"]]
-    found += [g["NatGatewayId"] for g in ec2.describe_nat_gateways()["NatGateways"] if g["State"] != "deleted"]
-    found += [
+    our_tags = [{"Name": "tag-key", "Values": ["stockyard:resource"]}]
+    names = [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
+    names += [
+        gateway["InternetGatewayId"] for gateway in ec2.describe_internet_gateways(Filters=our_tags)["InternetGateways"]
+    ]
+    names += [address["AllocationId"] for address in ec2.describe_addresses()["Addresses"]]
+    names += [interface["NetworkInterfaceId"] for interface in ec2.describe_network_interfaces()["NetworkInterfaces"]]
+    names += [g["NatGatewayId"] for g in ec2.describe_nat_gateways()["NatGateways"] if g["State"] != "deleted"]
+    names += [
         instance["InstanceId"]
         for group in ec2.describe_instances()["Reservations"]
         for instance in group["Instances"]
         if instance["State"]["Name"] != "terminated"
     ]
-    found += [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith("vantage-")]
-    found += [profile["InstanceProfileName"] for profile in iam.list_instance_profiles()["InstanceProfiles"]]
-    found += [one["LoadBalancerName"] for one in elb.describe_load_balancers()["LoadBalancers"]]
-    return found + [one["TargetGroupName"] for one in elb.describe_target_groups()["TargetGroups"]]
+    names += [role["RoleName"] for role in iam.list_roles()["Roles"] if role["RoleName"].startswith("vantage-")]
+    names += [profile["InstanceProfileName"] for profile in iam.list_instance_profiles()["InstanceProfiles"]]
+    names += [balancer["LoadBalancerName"] for balancer in elb.describe_load_balancers()["LoadBalancers"]]
+    return names + [target_group["TargetGroupName"] for target_group in elb.describe_target_groups()["TargetGroups"]]
 
 
 def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) -> None:
@@ -95,39 +99,42 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
         cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_CLUSTER_TOKEN"])
 
 
-def test_a_cluster_comes_up_and_goes_without_a_trace(cloud: LocalCloud) -> None:
+def test_a_cluster_is_created_and_deleted_without_leftovers(cloud: LocalCloud) -> None:
     cluster = cloud.call("POST", "/v1/clusters", {**EXAMPLE, "name": "life"})
-    operation = ended(cloud, cluster["operation_id"])
+    operation = ended_operation(cloud, cluster["operation_id"])
     assert (operation["status"], operation["error"]) == ("succeeded", None)
     assert cloud.call("GET", f"/v1/clusters/{cluster['id']}")["status"] == "ready"
     ec2 = cloud.aws.client("ec2", cloud.environment)
     names = [{"Name": "tag:Name", "Values": [f"vantage-{cluster['client_id']}-control-plane"]}]
     (reservation,) = ec2.describe_instances(Filters=names)["Reservations"]
     machine = reservation["Instances"][0]["InstanceId"]
-    given = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
-    assert json.loads(cloud_init_files(given)[MACHINE_CONFIG])["creator"] == "local-user"
+    user_data = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
+    assert json.loads(cloud_init_files(user_data)[MACHINE_CONFIG])["creator"] == "local-user"
     assert cluster["client_id"] in {client for client, _ in cloud.vdeployer.deployed}
-    assert left_in_the_tenants_account(cloud)
+    assert leftovers_in_the_tenants_account(cloud)
 
-    (agent,) = until(lambda: cloud.clusters.processes)
-    a_machine_joins_and_goes(cloud, cluster["client_id"])
-    gone = cloud.call("DELETE", f"/v1/clusters/{cluster['id']}")
-    assert ended(cloud, gone["operation_id"] if "operation_id" in gone else gone["id"])["status"] == "succeeded"
+    (agent,) = wait_until(lambda: cloud.clusters.processes)
+    check_life_of_a_node(cloud, cluster["client_id"])
+    deletion = cloud.call("DELETE", f"/v1/clusters/{cluster['id']}")
+    assert (
+        ended_operation(cloud, deletion["operation_id"] if "operation_id" in deletion else deletion["id"])["status"]
+        == "succeeded"
+    )
     with pytest.raises(StartError, match=": 404 "):
         cloud.call("GET", f"/v1/clusters/{cluster['id']}")
-    assert left_in_the_tenants_account(cloud) == []
-    until(lambda: cloud.clusters.processes == [])
+    assert leftovers_in_the_tenants_account(cloud) == []
+    wait_until(lambda: cloud.clusters.processes == [])
     with pytest.raises(ProcessLookupError):
         os.kill(agent, 0)
 
 
-def a_machine_joins_and_goes(cloud: LocalCloud, client_id: str) -> None:
-    """A claim's instance joins by its own program; off it is silent; given back, its node is deleted by the agent."""
+def check_life_of_a_node(cloud: LocalCloud, client_id: str) -> None:
+    """A claim's instance joins by its own program, is not ready while stopped, and its node is deleted by the agent."""
     (balancer,) = cloud.aws.client("elbv2", cloud.environment).describe_load_balancers()["LoadBalancers"]
     nodes = cloud.clusters.at(f"{balancer['DNSName']}:6443").api
 
     def node() -> Any:
-        with nodes.held() as store:
+        with nodes.locked_store() as store:
             return store.objects.get(Key("", "nodes", "", "joins"))
 
     def is_ready(status: str) -> Callable[[], bool]:
@@ -137,22 +144,22 @@ def a_machine_joins_and_goes(cloud: LocalCloud, client_id: str) -> None:
     cloud.call("POST", "/v1/node-providers", {"name": "aws", "kind": "ec2", "spec": block})
     wish = {"name": "joins", "cluster": "life", "provider": "aws"}
     claim = cloud.call("POST", "/v1/node-claims", wish)
-    assert ended(cloud, claim["operation_id"])["status"] == "succeeded"
+    assert ended_operation(cloud, claim["operation_id"])["status"] == "succeeded"
     machine = cloud.call("GET", f"/v1/node-claims/{claim['id']}")["machine_id"]
     assert node()["spec"]["providerID"].endswith(f"/{machine}")
     assert node()["metadata"]["labels"]["stockyard.dev/claim"] == claim["id"]
     assert node()["status"]["capacity"] == {"cpu": "2", "memory": "4096Mi", "pods": "110"}
     ec2 = cloud.aws.client("ec2", cloud.environment)
     ec2.stop_instances(InstanceIds=[machine])
-    until(is_ready("Unknown"))
+    wait_until(is_ready("Unknown"))
     ec2.start_instances(InstanceIds=[machine])
-    until(is_ready("True"))
-    gone = cloud.call("DELETE", f"/v1/node-claims/{claim['id']}")
-    assert ended(cloud, gone["id"])["status"] == "succeeded"
+    wait_until(is_ready("True"))
+    deletion = cloud.call("DELETE", f"/v1/node-claims/{claim['id']}")
+    assert ended_operation(cloud, deletion["id"])["status"] == "succeeded"
     assert node() is None
 
 
-def test_an_event_of_the_tenants_account_asks_for_a_cluster(cloud: LocalCloud) -> None:
+def test_an_event_of_the_tenants_account_creates_a_cluster(cloud: LocalCloud) -> None:
     events = cloud.aws.client("events", cloud.environment)
     entry = {
         "EventBusName": f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/stockyard-dev",
@@ -165,15 +172,15 @@ def test_an_event_of_the_tenants_account_asks_for_a_cluster(cloud: LocalCloud) -
     def look() -> Any:
         return [item for item in cloud.call("GET", "/v1/clusters")["items"] if item["name"] == "evented"]
 
-    cluster = until(look)[0]
-    assert ended(cloud, cluster["operation_id"])["status"] == "succeeded"
+    cluster = wait_until(look)[0]
+    assert ended_operation(cloud, cluster["operation_id"])["status"] == "succeeded"
 
 
-def processes_below(parent: int) -> list[int]:
-    """Children of a process, by the process table of Linux; elsewhere by ``ps``."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
-    return [pid for pid, owner in pairs if owner == parent]
+def processes_below(parent: int) -> dict[int, str]:
+    """The children of a process with their command lines, from ``ps``."""
+    listed = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    return {int(pid): command for pid, owner, command in rows if int(owner) == parent}
 
 
 def test_a_home_has_one_local_cloud(cloud: LocalCloud) -> None:
@@ -182,31 +189,58 @@ def test_a_home_has_one_local_cloud(cloud: LocalCloud) -> None:
     assert (cloud.home / "env").exists(), "the one that runs keeps its file"
 
 
-def test_a_home_that_cannot_be_is_told(tmp_path: Path) -> None:
+def test_an_impossible_home_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StartError, match="cannot be used: Not a directory"):
         LocalCloud(home=tmp_path / "file" / "home", schedules=False).__enter__()
 
 
-def test_sigint_ends_everything(tmp_path: Path) -> None:
+@contextmanager
+def running(home: Path, command: str) -> Iterator[subprocess.Popen[str]]:
+    """The local cloud in a process of its own."""
     path = os.pathsep.join(map(str, (ROOT, ROOT / "layers" / "common" / "python")))
     process = subprocess.Popen(
-        [sys.executable, "-m", "local", "serve", "--home", str(tmp_path)],
+        [sys.executable, "-m", "local", command, "--home", str(home)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,
     )
     try:
-        until(lambda: (tmp_path / "env").exists() or process.poll() is not None)
+        wait_until(lambda: (home / "env").exists() or process.poll() is not None)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def alive(children: Iterable[int]) -> list[int]:
+    """The processes that still run."""
+    return [child for child in children if started_at(child) is not None]
+
+
+def test_sigint_ends_every_process(tmp_path: Path) -> None:
+    with running(tmp_path, "serve") as process:
         children = processes_below(process.pid)
         assert children
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.communicate()
     assert not (tmp_path / "env").exists()
-    for child in children:
-        with pytest.raises(ProcessLookupError):
-            os.kill(child, 0)
+    assert alive(children) == []
+
+
+def test_a_kill_ends_every_process_and_the_next_start_removes_files(tmp_path: Path) -> None:
+    def agents() -> list[str]:
+        return [command for command in processes_below(process.pid).values() if "stockyard_agent" in command]
+
+    with running(tmp_path, "run") as process:
+        wait_until(agents)
+        children = processes_below(process.pid)
+        assert len(children) > 3
+        process.kill()
+        wait_until(lambda: alive(children) == [], seconds=10)
+    assert (tmp_path / "env").exists()
+    assert list((tmp_path / "machines").iterdir())
+    (tmp_path / "env").unlink()
+    with running(tmp_path, "serve"):
+        assert list((tmp_path / "machines").glob("*")) == []

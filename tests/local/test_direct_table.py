@@ -1,4 +1,4 @@
-"""The short way to moto's table gives the answers and errors of the long one."""
+"""Direct calls to moto's table give the same answers and errors as calls over HTTP."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local import direct_table
-from local.corrections.tables import atomic_tables
-from local.inprocess import OWN_ACCOUNT, credentials
+from local.aws.corrections.tables import atomic_tables
+from tests.harness import direct_table
+from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 TABLE = "records"
 Ask = Callable[..., Any]
@@ -23,8 +23,8 @@ Ask = Callable[..., Any]
 @pytest.fixture
 def client() -> Iterator[Any]:
     with mock_aws(), atomic_tables(), credentials(OWN_ACCOUNT):
-        made: Any = boto3.client("dynamodb")
-        made.create_table(
+        dynamodb: Any = boto3.client("dynamodb")
+        dynamodb.create_table(
             TableName=TABLE,
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
@@ -41,7 +41,7 @@ def client() -> Iterator[Any]:
             ],
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
         )
-        yield made
+        yield dynamodb
 
 
 def item(sk: str, n: int = 1, **more: Any) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def directly(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
     return direct_table.answer(client, operation, parameters, OWN_ACCOUNT)
 
 
-def told(client: Any, ask: Ask, operation: str, parameters: dict[str, Any]) -> Any:
+def outcome_of(client: Any, ask: Ask, operation: str, parameters: dict[str, Any]) -> Any:
     try:
         answer = ask(client, operation, copy.deepcopy(parameters))
     except ClientError as refused:
@@ -147,15 +147,17 @@ def told(client: Any, ask: Ask, operation: str, parameters: dict[str, Any]) -> A
 
 
 @pytest.mark.parametrize("lean", [False, True], ids=["as it is", "lean"])
-def test_the_short_way_answers_as_the_long_one(client: Any, lean: bool) -> None:
+def test_direct_calls_give_the_same_answers_as_http(client: Any, lean: bool) -> None:
     with ExitStack() as stack:
         if lean:
             stack.enter_context(direct_table.lean())
-        short = [told(client, directly, *step) for step in STEPS]
+        short = [outcome_of(client, directly, *step) for step in STEPS]
     for sk in ("a", "b", "c"):
         client.delete_item(TableName=TABLE, Key=key(sk))
     long = [
-        told(client, over_http, operation, {**parameters, **({"ClientRequestToken": "two"} if number == 9 else {})})
+        outcome_of(
+            client, over_http, operation, {**parameters, **({"ClientRequestToken": "two"} if number == 9 else {})}
+        )
         for number, (operation, parameters) in enumerate(STEPS)
     ]
     assert short == long
@@ -170,28 +172,28 @@ def test_the_short_way_answers_as_the_long_one(client: Any, lean: bool) -> None:
     assert any("LastEvaluatedKey" in answer for answer in long if isinstance(answer, dict))
 
 
-def test_what_is_done_to_an_answer_does_not_change_the_table(client: Any) -> None:
+def test_changing_an_answer_does_not_change_the_table(client: Any) -> None:
     with direct_table.lean():
-        given = item("a", 1, deep={"M": {"x": {"L": [{"S": "y"}]}}})
-        directly(client, "PutItem", {"TableName": TABLE, "Item": given})
-        given["deep"]["M"]["x"]["L"][0]["S"] = "changed"
+        original = item("a", 1, deep={"M": {"x": {"L": [{"S": "y"}]}}})
+        directly(client, "PutItem", {"TableName": TABLE, "Item": original})
+        original["deep"]["M"]["x"]["L"][0]["S"] = "changed"
         query = {
             "TableName": TABLE,
             "KeyConditionExpression": "pk = :p",
             "ExpressionAttributeValues": {":p": {"S": "p"}},
         }
         for _ in range(2):
-            for found in (
+            for read_item in (
                 directly(client, "GetItem", {"TableName": TABLE, "Key": key("a")})["Item"],
                 directly(client, "Query", query)["Items"][0],
             ):
-                assert found["deep"] == {"M": {"x": {"L": [{"S": "y"}]}}}
-                found["deep"]["M"]["x"]["L"].append({"S": "more"})
-                found["n"]["N"] = "7"
+                assert read_item["deep"] == {"M": {"x": {"L": [{"S": "y"}]}}}
+                read_item["deep"]["M"]["x"]["L"].append({"S": "more"})
+                read_item["n"]["N"] = "7"
         assert directly(client, "GetItem", {"TableName": TABLE, "Key": key("a")})["Item"]["n"] == {"N": "1"}
 
 
-def test_a_refused_transaction_leaves_lean_tables_as_they_were(client: Any) -> None:
+def test_a_refused_transaction_does_not_change_lean_tables(client: Any) -> None:
     with direct_table.lean():
         directly(client, "PutItem", {"TableName": TABLE, "Item": item("a", 1)})
         add = {
@@ -206,8 +208,8 @@ def test_a_refused_transaction_leaves_lean_tables_as_they_were(client: Any) -> N
         assert directly(client, "GetItem", {"TableName": TABLE, "Key": key("a")})["Item"] == item("a", 1)
 
 
-def test_an_item_of_any_size_is_taken_only_by_the_lean_way(client: Any) -> None:
-    """When this fails, moto counts differently and ``lean`` may go."""
+def test_only_lean_tables_accept_items_of_any_size(client: Any) -> None:
+    """When this test fails, moto counts sizes differently and ``lean`` can be removed."""
     large = {"TableName": TABLE, "Item": item("a", text={"S": "x" * 500_000})}
     with pytest.raises(ClientError):
         directly(client, "PutItem", large)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from local.events import Asynchronous, Rule, Rules, StreamMapping, StreamReader
-from local.invocation import Invocation, failure
-from local.patterns import matches
+from local.functions.events import Asynchronous, Rule, Rules, StreamMapping, StreamReader
+from local.functions.invocation import Invocation, failure
+from local.functions.patterns import matches
 
 OUTBOX = json.dumps({"eventName": ["INSERT"], "dynamodb": {"NewImage": {"kind": {"S": ["Outbox"]}}}})
 
@@ -21,7 +21,7 @@ def record(number: int, kind: str = "Outbox", name: str = "INSERT") -> dict[str,
 
 
 class Scripted:
-    """Remembers the sequence numbers of each call and answers with ``script`` (called with them)."""
+    """Remembers the sequence numbers of each call, and answers with ``script(numbers)``."""
 
     def __init__(self, script: Callable[[list[str]], Invocation]) -> None:
         self.calls: list[list[str]] = []
@@ -60,7 +60,7 @@ def test_records_come_in_order_filtered_and_in_batches() -> None:
     assert calls == [["1", "4", "5"], ["6"]]
 
 
-def test_a_partial_failure_is_tried_again_from_the_first_failure() -> None:
+def test_a_partial_failure_is_retried_from_the_first_failure() -> None:
     failures = iter(["2", "3"])
 
     def script(numbers: list[str]) -> Invocation:
@@ -72,7 +72,7 @@ def test_a_partial_failure_is_tried_again_from_the_first_failure() -> None:
     assert sent == []
 
 
-def test_a_batch_that_always_fails_ends_on_the_failure_queue_and_the_stream_goes_on() -> None:
+def test_a_batch_that_always_fails_goes_to_the_failure_queue_and_the_stream_continues() -> None:
     def script(numbers: list[str]) -> Invocation:
         return failure("Crash", "x") if "1" in numbers else fine(numbers)
 
@@ -81,7 +81,7 @@ def test_a_batch_that_always_fails_ends_on_the_failure_queue_and_the_stream_goes
     assert [(queue, body["DDBStreamBatchInfo"]["startSequenceNumber"]) for queue, body in sent] == [("queue", "1")]
 
 
-def test_what_fails_for_too_long_ends_on_the_failure_queue_however_often_it_may_be_tried() -> None:
+def test_a_record_that_fails_beyond_its_age_goes_to_the_failure_queue_despite_retries() -> None:
     def script(numbers: list[str]) -> Invocation:
         return failure("Crash", "x") if "1" in numbers else fine(numbers)
 
@@ -123,7 +123,7 @@ def rule(**properties: Any) -> Rule:
     return Rule.from_properties("arn:aws:events:us-east-1:111111111111:rule/r", {"Targets": [target], **properties})
 
 
-def test_rules_hear_their_bus_and_pattern_only() -> None:
+def test_rules_receive_only_events_of_their_bus_and_pattern() -> None:
     submitted: list[tuple[str, str]] = []
     pattern = {"source": ["stockyard.request"], "detail-type": ["CreateCluster"]}
     rules = Rules(
@@ -139,7 +139,7 @@ def test_rules_hear_their_bus_and_pattern_only() -> None:
     assert submitted == [("requests", "1")]
 
 
-def test_a_schedule_fires_again_and_again() -> None:
+def test_a_schedule_fires_repeatedly() -> None:
     stop, fired = threading.Event(), []
 
     def submit(function: str, event: Any) -> None:
@@ -167,5 +167,5 @@ def test_a_schedule_fires_again_and_again() -> None:
         ({"a": ["x"]}, {"a": ["w", "x"]}, True),
     ],
 )
-def test_patterns(pattern: dict[str, Any], event: dict[str, Any], expected: bool) -> None:
+def test_patterns_match_events(pattern: dict[str, Any], event: dict[str, Any], expected: bool) -> None:
     assert matches(pattern, event) is expected

@@ -1,4 +1,4 @@
-"""A plan of faults: read with clear errors, and a local cloud that follows it."""
+"""A fault plan is read with clear errors, and the local cloud follows it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_example_plan_is_read() -> None:
         ('{"machines": {"boot_seconds": [2, 1]}}', "the shortest comes first"),
     ],
 )
-def test_a_bad_plan_names_its_part(tmp_path: Path, text: str, named: str) -> None:
+def test_the_error_of_a_bad_plan_names_the_part(tmp_path: Path, text: str, named: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(PlanError, match=named):
@@ -43,27 +43,27 @@ def test_a_bad_plan_names_its_part(tmp_path: Path, text: str, named: str) -> Non
         fault_plan.read(tmp_path / "missing.json")
 
 
-def ended(cloud: LocalCloud, operation: str) -> dict[str, Any]:
-    """The operation once it has ended."""
+def wait_for_end(cloud: LocalCloud, operation: str) -> dict[str, Any]:
+    """Waits until the operation has ended, and returns it."""
     pause = threading.Event()
     for _ in range(1200):
-        found: dict[str, Any] = cloud.call("GET", f"/v1/operations/{operation}")
-        if found["status"] != "running":
-            return found
+        document: dict[str, Any] = cloud.call("GET", f"/v1/operations/{operation}")
+        if document["status"] != "running":
+            return document
         pause.wait(0.1)
     raise AssertionError("it did not end in time")
 
 
-def test_a_cloud_without_capacity_fails_the_cluster_with_a_reason_and_takes_it_back(tmp_path: Path) -> None:
-    """Throttled calls pass unnoticed; a type that is not to be had fails the cluster; deletion leaves nothing."""
+def test_missing_capacity_fails_a_cluster_with_a_reason_and_removes_its_resources(tmp_path: Path) -> None:
+    """Throttled calls are retried; a node type without capacity fails the cluster; deletion leaves nothing."""
     plan = FaultPlan(
         throttled={"ec2:CreateVpc": 4, "iam:CreateRole": 4},
         capacity={"t3.xlarge": 0},
         machines=MachinePlan(boot_seconds=(0.0, 0.1)),
     )
     with LocalCloud(home=tmp_path, schedules=False, plan=plan) as cloud:
-        made = cloud.call("POST", "/v1/clusters", EXAMPLE)
-        operation = ended(cloud, made["operation_id"])
+        cluster = cloud.call("POST", "/v1/clusters", EXAMPLE)
+        operation = wait_for_end(cloud, cluster["operation_id"])
         assert operation["status"] == "failed"
         error = operation["error"]
         assert (error["error_type"], error["phase"]) == ("ClusterCouldNotBeDeployed", "control_plane")
@@ -71,7 +71,7 @@ def test_a_cloud_without_capacity_fails_the_cluster_with_a_reason_and_takes_it_b
         assert "instance type" in error["hint"]
         states = {phase["name"]: phase["state"] for phase in operation["phases"]}
         assert (states["network"], states["identity"], states["control_plane"]) == ("succeeded", "succeeded", "failed")
-        gone = cloud.call("DELETE", f"/v1/clusters/{made['id']}")
-        assert ended(cloud, gone["id"])["status"] == "succeeded"
+        deletion = cloud.call("DELETE", f"/v1/clusters/{cluster['id']}")
+        assert wait_for_end(cloud, deletion["id"])["status"] == "succeeded"
         ec2 = cloud.aws.client("ec2", cloud.environment)
         assert [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]] == []

@@ -1,4 +1,4 @@
-"""Calls are numbered where they happen, and a fault strikes the one it is meant for."""
+"""Calls are numbered by place and name, and a fault hits exactly its call."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from moto import mock_aws
 
-from local.faults import PORT_ERRORS, Call, Crash, Fault, Mode, Tap, Tapped, tapped_clients
-from local.inprocess import OWN_ACCOUNT, credentials
 from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
+from tests.harness.faults import PORT_ERRORS, Call, Crash, Fault, Mode, Tap, Tapped, tapped_clients
+from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 MAKE = "cloud.make"
 RECORD = "dynamodb.PutItem"
 
 
 class Bench:
-    """One place with calls that leave a trace when they are carried out."""
+    """A place with calls that are recorded when they are done."""
 
     def __init__(self, mode: Mode, name: str = MAKE, number: int = 1) -> None:
         self.place = "here"
@@ -60,7 +60,7 @@ def test_calls_are_numbered_by_place_and_name() -> None:
         (Mode.REFUSED, PermissionDenied, 0),
     ],
 )
-def test_a_fault_strikes_its_call(mode: Mode, error: type[BaseException], done: int) -> None:
+def test_a_fault_hits_its_call(mode: Mode, error: type[BaseException], done: int) -> None:
     bench = Bench(mode, number=2)
     bench.call()
     before = bench.fault.fired
@@ -71,32 +71,32 @@ def test_a_fault_strikes_its_call(mode: Mode, error: type[BaseException], done: 
 
 
 def outcomes(bench: Bench, *calls: Callable[[], None]) -> str:
-    """A letter a call: ``o`` for carried out, ``x`` for an error."""
-    found = ""
+    """One letter for each call: ``o`` when it was done, ``x`` for an error."""
+    outcome = ""
     for call in calls:
         try:
             call()
-            found += "o"
+            outcome += "o"
         except (Crash, VendorThrottled, PermissionDenied):
-            found += "x"
-    return found
+            outcome += "x"
+    return outcome
 
 
 def test_a_crash_happens_once_throttling_twice_and_a_refusal_until_it_is_lifted() -> None:
-    for mode, wanted in ((Mode.BEFORE, "xooo"), (Mode.THROTTLED, "xxoo"), (Mode.REFUSED, "xxxx")):
+    for mode, expected in ((Mode.BEFORE, "xooo"), (Mode.THROTTLED, "xxoo"), (Mode.REFUSED, "xxxx")):
         bench = Bench(mode)
-        assert outcomes(bench, *[bench.call] * 4) == wanted
+        assert outcomes(bench, *[bench.call] * 4) == expected
         bench.tap.lift()
         assert outcomes(bench, bench.call) == "o"
 
 
-def test_lifting_leaves_a_fault_that_has_not_come() -> None:
+def test_lift_keeps_a_fault_that_has_not_happened() -> None:
     bench = Bench(Mode.REFUSED, number=2)
     bench.tap.lift()
     assert outcomes(bench, bench.call, bench.call) == "ox"
 
 
-def test_a_vendor_is_refused_everywhere_and_our_table_in_one_place() -> None:
+def test_a_refusal_hits_a_vendor_everywhere_and_our_table_at_one_place() -> None:
     for name, elsewhere in ((MAKE, "x"), (RECORD, "o")):
         bench = Bench(Mode.REFUSED, name)
         assert outcomes(bench, partial(bench.call, name)) == "x"
@@ -104,7 +104,7 @@ def test_a_vendor_is_refused_everywhere_and_our_table_in_one_place() -> None:
         assert outcomes(bench, partial(bench.call, name)) == elsewhere
 
 
-def test_after_the_record_is_after_the_next_write_of_our_table() -> None:
+def test_recorded_crashes_after_the_next_write_of_our_table() -> None:
     bench = Bench(Mode.RECORDED)
     bench.call()
     before = bench.fault.fired
@@ -116,13 +116,13 @@ def test_after_the_record_is_after_the_next_write_of_our_table() -> None:
 
 
 @pytest.mark.parametrize(("mode", "error"), [(Mode.AFTER, Crash), (Mode.TIMEOUT, VendorTimeout)])
-def test_a_refusal_by_the_vendor_is_lost_too(mode: Mode, error: type[BaseException]) -> None:
+def test_an_error_of_the_vendor_is_lost_with_the_answer(mode: Mode, error: type[BaseException]) -> None:
     bench = Bench(mode)
     with pytest.raises(error):
         bench.tap.around(MAKE, refused, PORT_ERRORS)
 
 
-def test_the_record_of_a_refusal_is_a_record() -> None:
+def test_recorded_crashes_after_the_record_of_a_refusal() -> None:
     bench = Bench(Mode.RECORDED)
     with pytest.raises(ZeroDivisionError):
         bench.tap.around(MAKE, refused, PORT_ERRORS)
@@ -134,15 +134,15 @@ def refused() -> None:
     raise ZeroDivisionError
 
 
-def test_whoever_listens_is_told_once_that_a_fault_strikes() -> None:
+def test_on_fault_is_called_once() -> None:
     bench = Bench(Mode.REFUSED)
-    told: list[Fault] = []
-    bench.tap.struck = told.append
+    struck_faults: list[Fault] = []
+    bench.tap.on_fault = struck_faults.append
     outcomes(bench, bench.call, bench.call)
-    assert told == [bench.fault]
+    assert struck_faults == [bench.fault]
 
 
-def test_only_the_named_methods_of_a_port_are_tapped() -> None:
+def test_only_named_methods_of_a_port_pass_the_tap() -> None:
     class Port:
         size = 3
 
@@ -158,7 +158,7 @@ def test_only_the_named_methods_of_a_port_are_tapped() -> None:
     assert tap.calls == [Call("here", "cloud.make", 1)]
 
 
-def test_a_client_gets_what_botocore_gives_up_with() -> None:
+def test_a_client_gets_the_errors_that_botocore_raises_after_retries() -> None:
     errors: list[str] = []
     with mock_aws(), credentials(OWN_ACCOUNT):
         tap = Tap(lambda: "here")
@@ -173,10 +173,10 @@ def test_a_client_gets_what_botocore_gives_up_with() -> None:
                 except ClientError as refused:
                     errors.append(refused.response["Error"]["Code"])
             assert boto3.client("sts").get_caller_identity()["Account"] == "intercepted"
-        made = [vpc["CidrBlock"] for vpc in ec2.describe_vpcs()["Vpcs"]]
+        cidrs = [vpc["CidrBlock"] for vpc in ec2.describe_vpcs()["Vpcs"]]
     assert errors == ["ReadTimeoutError", "RequestLimitExceeded", "UnauthorizedOperation"]
-    assert "10.0.0.0/16" in made  # carried out; only the answer was lost
-    assert not {"10.1.0.0/16", "10.2.0.0/16"} & set(made)
+    assert "10.0.0.0/16" in cidrs  # carried out; only the answer was lost
+    assert not {"10.1.0.0/16", "10.2.0.0/16"} & set(cidrs)
 
 
 @pytest.mark.parametrize(
@@ -190,5 +190,5 @@ def test_a_client_gets_what_botocore_gives_up_with() -> None:
         ("dynamodb.Query", False),
     ],
 )
-def test_what_changes_something_is_known_by_its_name(name: str, mutating: bool) -> None:
+def test_mutating_calls_are_recognized_by_name(name: str, mutating: bool) -> None:
     assert Call("here", name, 1).mutating is mutating

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-import local.functions
-from local.functions import Definition, Functions
-
-DOCUMENTS = Path(__file__).parents[2] / "stacks" / "workflows"
+from local.functions import processes
+from local.functions.processes import Definition, Functions
+from stacks.workflows import documents
 
 SAMPLE = """
 import os, time, threading
@@ -48,14 +47,14 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Funct
     monkeypatch.setenv("OF_THE_PARENT", "secret")
     (tmp_path / "sample.py").write_text(SAMPLE)
     (tmp_path / "broken.py").write_text("import no_such_module")
-    found = Functions(tmp_path, tmp_path / "logs", {"PYTHONPATH": str(tmp_path)})
+    lambda_processes = Functions(tmp_path, tmp_path / "logs", {"PYTHONPATH": str(tmp_path)})
     for name in ("echo", "raises", "crashes", "meets"):
         arn = f"arn:aws:lambda:us-east-1:111111111111:function:{name}"
-        found.define(Definition(name, f"sample.{name}", arn, {"COLOUR": "blue"}, timeout=20, concurrency=3))
-    found.define(Definition("hangs", "sample.hangs", "arn", timeout=0.3))
-    found.define(Definition("broken", "broken.handler", "arn"))
-    yield found
-    found.close()
+        lambda_processes.define(Definition(name, f"sample.{name}", arn, {"COLOUR": "blue"}, timeout=20, concurrency=3))
+    lambda_processes.define(Definition("hangs", "sample.hangs", "arn", timeout=0.3))
+    lambda_processes.define(Definition("broken", "broken.handler", "arn"))
+    yield lambda_processes
+    lambda_processes.close()
 
 
 def call(functions: Functions, name: str, event: Any = None) -> tuple[str | None, Any]:
@@ -63,7 +62,7 @@ def call(functions: Functions, name: str, event: Any = None) -> tuple[str | None
     return answer.error, answer.value()
 
 
-def test_a_worker_is_kept_and_has_the_environment_of_the_template_only(functions: Functions) -> None:
+def test_a_worker_is_kept_and_has_only_the_environment_of_the_template(functions: Functions) -> None:
     error, first = call(functions, "echo", {"a": ["ü", 1]})
     _, second = call(functions, "echo", {})
     assert error is None
@@ -75,7 +74,7 @@ def test_a_worker_is_kept_and_has_the_environment_of_the_template_only(functions
     assert (len(functions.stats.cold), len(functions.stats.warm)) == (1, 1)
 
 
-def test_an_exception_is_the_answer_and_the_worker_lives_on(functions: Functions) -> None:
+def test_an_exception_is_answered_and_the_worker_is_kept(functions: Functions) -> None:
     error, body = call(functions, "raises")
     assert error == "Unhandled"
     assert (body["errorType"], body["errorMessage"]) == ("NotYet", "later")
@@ -96,7 +95,7 @@ def test_the_time_limit_is_enforced(functions: Functions) -> None:
     assert "0.30 seconds" in body["errorMessage"]
 
 
-def test_a_handler_that_cannot_be_loaded_says_so(functions: Functions) -> None:
+def test_a_handler_that_cannot_be_loaded_is_an_error(functions: Functions) -> None:
     error, body = call(functions, "broken")
     assert (error, body["errorType"]) == ("Unhandled", "Runtime.ImportModuleError")
     assert "no_such_module" in body["errorMessage"]
@@ -111,10 +110,10 @@ def test_as_many_workers_as_needed_run_at_once(functions: Functions, tmp_path: P
         assert len({answer.result()[1] for answer in answers}) == 3
 
 
-def test_a_function_that_stays_busy_refuses_as_lambda_does(
+def test_a_busy_function_refuses_like_lambda(
     functions: Functions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local.functions, "PATIENCE", 0.05)
+    monkeypatch.setattr(processes, "PATIENCE", 0.05)
     functions.define(Definition("alone", "sample.meets", "arn", timeout=20, concurrency=1))
     folder = tmp_path / "met"
     folder.mkdir()
@@ -128,11 +127,11 @@ def test_a_function_that_stays_busy_refuses_as_lambda_does(
         assert first.result()[0] is None
 
 
-def test_a_refusal_comes_before_any_task_gives_up() -> None:
-    documents = [json.loads(path.read_text()) for path in DOCUMENTS.glob("*.asl.json")]
-    limits = [state["TimeoutSeconds"] for one in documents for state in one["States"].values() if "Retry" in state]
-    assert len(documents) == 5
-    assert min(limits) > local.functions.PATIENCE
+def test_a_busy_function_refuses_before_any_task_times_out() -> None:
+    states = [state for document in documents().values() for state in document["States"].values()]
+    limits = [state["TimeoutSeconds"] for state in states if "Retry" in state]
+    assert len(documents()) == 5
+    assert min(limits) > processes.PATIENCE
 
 
 def test_an_unknown_function_is_a_key_error(functions: Functions) -> None:

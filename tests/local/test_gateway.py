@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from local.authorizer import JwtAuthorizer, flattened
-from local.gateway import BODY_LIMIT, Bucket, Gateway, Route
-from local.identity import IdentityServer
-from local.invocation import Invocation, failure
+from local.functions.authorizer import JwtAuthorizer, flattened
+from local.functions.gateway import BODY_LIMIT, Bucket, Gateway, Route
+from local.functions.invocation import Invocation, failure
+from local.identity.server import IdentityServer
 
 
 class Echo:
-    """Answers with the event, or with what a test put in ``answer``."""
+    """Answers with the event, or with the ``answer`` that a test has set."""
 
     def __init__(self) -> None:
         self.answer: Invocation | None = None
@@ -45,9 +45,9 @@ def echo() -> Echo:
 
 @pytest.fixture
 def gateway(identity: IdentityServer, echo: Echo) -> Iterator[Gateway]:
-    found = Gateway(echo)
+    started = Gateway(echo)
     authorizer = JwtAuthorizer(identity.issuer, ("stockyard",))
-    found.serve(
+    started.serve(
         [
             Route("$default", "other"),
             Route("GET /v1/things/{id}", "things", authorizer),
@@ -56,8 +56,8 @@ def gateway(identity: IdentityServer, echo: Echo) -> Iterator[Gateway]:
             Route("ANY /files/{path+}", "files"),
         ]
     )
-    yield found
-    found.close()
+    yield started
+    started.close()
 
 
 def call(
@@ -66,16 +66,16 @@ def call(
     connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
     connection.request(method, target, body or None, headers or {})
     answer = connection.getresponse()
-    found = answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read()
+    response = answer.status, {name.lower(): text for name, text in answer.getheaders()}, answer.read()
     connection.close()
-    return found
+    return response
 
 
 def event(gateway: Gateway, method: str, target: str, body: bytes = b"", **headers: str) -> tuple[str, dict[str, Any]]:
     status, _, text = call(gateway, method, target, body, {k.replace("_", "-"): v for k, v in headers.items()})
     assert status == 200
-    found = json.loads(text)
-    return found["function"], found["event"]
+    document = json.loads(text)
+    return document["function"], document["event"]
 
 
 def test_the_most_specific_route_answers(gateway: Gateway, identity: IdentityServer) -> None:
@@ -84,40 +84,40 @@ def test_the_most_specific_route_answers(gateway: Gateway, identity: IdentitySer
     assert event(gateway, "GET", "/v1/things/a%20b", Authorization=bearer)[1]["pathParameters"] == {"id": "a b"}
     assert event(gateway, "PUT", "/files/a/b")[1]["pathParameters"] == {"path": "a/b"}
     for method, target in (("GET", "/v1/things/a/b"), ("DELETE", "/v1/things/a"), ("GET", "/v1/thingsX")):
-        function, found = event(gateway, method, target)
-        assert (function, found["routeKey"]) == ("other", "$default")
-        assert "pathParameters" not in found
+        function, event_sent = event(gateway, method, target)
+        assert (function, event_sent["routeKey"]) == ("other", "$default")
+        assert "pathParameters" not in event_sent
 
 
 def test_the_event_has_payload_format_2(gateway: Gateway) -> None:
-    _, found = event(
+    _, event_sent = event(
         gateway, "POST", "/v1/things?a=1&a=2&b=", b'{"x": 1}', Content_Type="application/json", Cookie="a=1; b=2"
     )
-    assert found["version"] == "2.0"
-    assert found["rawPath"] == "/v1/things"
-    assert found["rawQueryString"] == "a=1&a=2&b="
-    assert found["queryStringParameters"] == {"a": "1,2", "b": ""}
-    assert (found["body"], found["isBase64Encoded"]) == ('{"x": 1}', False)
-    assert found["cookies"] == ["a=1", "b=2"]
-    assert found["headers"]["content-type"] == "application/json"
-    assert found["requestContext"]["http"]["method"] == "POST"
-    assert "authorizer" not in found["requestContext"]
+    assert event_sent["version"] == "2.0"
+    assert event_sent["rawPath"] == "/v1/things"
+    assert event_sent["rawQueryString"] == "a=1&a=2&b="
+    assert event_sent["queryStringParameters"] == {"a": "1,2", "b": ""}
+    assert (event_sent["body"], event_sent["isBase64Encoded"]) == ('{"x": 1}', False)
+    assert event_sent["cookies"] == ["a=1", "b=2"]
+    assert event_sent["headers"]["content-type"] == "application/json"
+    assert event_sent["requestContext"]["http"]["method"] == "POST"
+    assert "authorizer" not in event_sent["requestContext"]
 
 
-def test_what_is_not_text_comes_in_base_64(gateway: Gateway) -> None:
+def test_binary_bodies_are_passed_in_base_64(gateway: Gateway) -> None:
     for kind, body in (("application/octet-stream", b"abc"), ("application/json", b"\xff\xfe")):
-        _, found = event(gateway, "POST", "/v1/things", body, Content_Type=kind)
-        assert found["isBase64Encoded"] is True
-        assert base64.b64decode(found["body"]) == body
+        _, event_sent = event(gateway, "POST", "/v1/things", body, Content_Type=kind)
+        assert event_sent["isBase64Encoded"] is True
+        assert base64.b64decode(event_sent["body"]) == body
 
 
-def test_only_good_tokens_pass(gateway: Gateway, identity: IdentityServer) -> None:
+def test_only_valid_tokens_pass(gateway: Gateway, identity: IdentityServer) -> None:
     good = identity.token("acme", ["stockyard-viewer"])
     head, body, signature = good.split(".")
-    other = IdentityServer()
-    other.start()
-    stranger = other.token("acme", ["stockyard-viewer"])
-    other.stop()
+    other_server = IdentityServer()
+    other_server.start()
+    stranger = other_server.token("acme", ["stockyard-viewer"])
+    other_server.stop()
     none = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
     bad = {
         "": "missing",
@@ -153,7 +153,7 @@ def test_nested_claims_become_text() -> None:
     }
 
 
-def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
+def test_a_body_over_the_limit_is_answered_413(gateway: Gateway) -> None:
     connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
     connection.putrequest("POST", "/v1/things")
     connection.putheader("Content-Length", str(BODY_LIMIT + 1))
@@ -178,11 +178,11 @@ def test_answers_of_functions_are_mapped(
     gateway: Gateway, echo: Echo, answer: Invocation, status: int, body: bytes
 ) -> None:
     echo.answer = answer
-    found = call(gateway, "GET", "/anything")
-    assert (found[0], found[2]) == (status, body)
+    response = call(gateway, "GET", "/anything")
+    assert (response[0], response[2]) == (status, body)
 
 
-def test_more_requests_than_the_stage_allows_are_429(gateway: Gateway) -> None:
+def test_requests_over_the_stages_limit_are_answered_429(gateway: Gateway) -> None:
     moment = [0.0]
     gateway.serve([Route("GET /v1/things/special", "special")], Bucket(2, 3, lambda: moment[0]))
 
@@ -196,7 +196,7 @@ def test_more_requests_than_the_stage_allows_are_429(gateway: Gateway) -> None:
     assert statuses(4) == [200, 200, 200, 429]
 
 
-def test_before_the_routes_are_known_it_answers_503(echo: Echo) -> None:
+def test_requests_before_the_routes_are_set_are_answered_503(echo: Echo) -> None:
     gateway = Gateway(echo)
     assert call(gateway, "GET", "/v1/health")[0] == 503
     gateway.close()

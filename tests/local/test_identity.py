@@ -1,4 +1,4 @@
-"""What only the Keycloak stand-in has: tokens on demand, approval without a browser, refresh, a clean stop."""
+"""Features that only the Keycloak stand-in has: tokens on demand, approval without a browser, refresh, a clean stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.identity import IdentityServer
+from local.identity.server import IdentityServer
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -27,25 +27,25 @@ def server() -> Iterator[IdentityServer]:
 
 def claims(token: str) -> dict[str, Any]:
     part = token.split(".")[1]
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    return found
+    payload: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return payload
 
 
 def post(server: IdentityServer, path: str, **form: str) -> httpx.Response:
     return httpx.post(f"{server.issuer}/protocol/openid-connect/{path}", data=form)
 
 
-def test_a_token_on_demand(server: IdentityServer):
+def test_token_has_requested_claims(server: IdentityServer):
     before = int(time.time())
-    found = claims(server.token("globex", ["stockyard-viewer"], subject="eve", ttl=60))
-    assert found["organization"] == {"globex": {}}
-    assert found["realm_access"] == {"roles": ["stockyard-viewer"]}
-    assert (found["aud"], found["azp"], found["sub"]) == ("stockyard", "stockyard-cli", "eve")
-    assert found["iss"] == server.issuer
-    assert before + 60 <= found["exp"] <= time.time() + 60
+    token_claims = claims(server.token("globex", ["stockyard-viewer"], subject="eve", ttl=60))
+    assert token_claims["organization"] == {"globex": {}}
+    assert token_claims["realm_access"] == {"roles": ["stockyard-viewer"]}
+    assert (token_claims["aud"], token_claims["azp"], token_claims["sub"]) == ("stockyard", "stockyard-cli", "eve")
+    assert token_claims["iss"] == server.issuer
+    assert before + 60 <= token_claims["exp"] <= time.time() + 60
 
 
-def test_the_command_line_logs_in_without_a_browser_and_refreshes(server: IdentityServer):
+def test_command_line_logs_in_without_browser_and_refreshes(server: IdentityServer):
     codes = post(server, "auth/device", client_id="stockyard-cli").json()
     form = {"grant_type": GRANT, "client_id": "stockyard-cli", "device_code": codes["device_code"]}
     answer = post(server, "token", **form).json()
@@ -58,14 +58,14 @@ def test_the_command_line_logs_in_without_a_browser_and_refreshes(server: Identi
     assert again["access_token"] != answer["access_token"]
 
 
-def test_an_id_token_is_for_the_client_and_comes_with_the_scope_openid(server: IdentityServer):
+def test_id_token_has_client_audience_and_requires_openid_scope(server: IdentityServer):
     codes = post(server, "auth/device", client_id="stockyard-cli", scope="openid organization").json()
     form = {"grant_type": GRANT, "client_id": "stockyard-cli", "device_code": codes["device_code"]}
     answer = post(server, "token", **form).json()
-    found, access = claims(answer["id_token"]), claims(answer["access_token"])
-    assert (found["aud"], found["typ"]) == ("stockyard-cli", "ID")
-    assert found["preferred_username"] == access["preferred_username"]
-    assert "realm_access" not in found
+    id_claims, access = claims(answer["id_token"]), claims(answer["access_token"])
+    assert (id_claims["aud"], id_claims["typ"]) == ("stockyard-cli", "ID")
+    assert id_claims["preferred_username"] == access["preferred_username"]
+    assert "realm_access" not in id_claims
     refresh = {"grant_type": "refresh_token", "client_id": "stockyard-cli", "refresh_token": answer["refresh_token"]}
     assert claims(post(server, "token", **refresh).json()["id_token"])["aud"] == "stockyard-cli"
     codes = post(server, "auth/device", client_id="stockyard-cli").json()
@@ -74,7 +74,7 @@ def test_an_id_token_is_for_the_client_and_comes_with_the_scope_openid(server: I
     assert refused.json()["error"] == "invalid_scope"
 
 
-def test_without_auto_approval_the_page_approves():
+def test_device_login_is_approved_on_page():
     server = IdentityServer(auto_approve=False)
     server.start()
     try:
@@ -90,22 +90,22 @@ def test_without_auto_approval_the_page_approves():
         server.stop()
 
 
-def test_an_expired_or_changed_admin_token_is_refused(server: IdentityServer):
+def test_admin_api_refuses_expired_or_changed_token(server: IdentityServer):
     url = server.issuer.replace("/realms/", "/admin/realms/") + "/clients"
     form = {"client_id": server.admin_client_id, "client_secret": server.admin_client_secret}
     good = post(server, "token", grant_type="client_credentials", **form).json()["access_token"]
-    other = IdentityServer()
-    other.start()
+    other_server = IdentityServer()
+    other_server.start()
     try:
         foreign = post(
-            other,
+            other_server,
             "token",
             grant_type="client_credentials",
-            client_id=other.admin_client_id,
-            client_secret=other.admin_client_secret,
+            client_id=other_server.admin_client_id,
+            client_secret=other_server.admin_client_secret,
         ).json()["access_token"]
     finally:
-        other.stop()
+        other_server.stop()
     for token, status in (
         (good, 200),
         (foreign, 401),
@@ -115,7 +115,7 @@ def test_an_expired_or_changed_admin_token_is_refused(server: IdentityServer):
         assert httpx.get(url, headers={"Authorization": f"Bearer {token}"}).status_code == status
 
 
-def test_basic_credentials_are_taken(server: IdentityServer):
+def test_token_endpoint_accepts_basic_credentials(server: IdentityServer):
     answer = httpx.post(
         f"{server.issuer}/protocol/openid-connect/token",
         data={"grant_type": "client_credentials"},
@@ -124,7 +124,7 @@ def test_basic_credentials_are_taken(server: IdentityServer):
     assert answer.status_code == 200
 
 
-def test_stop_frees_the_port_and_may_be_called_twice():
+def test_stop_frees_port_and_is_idempotent():
     server = IdentityServer()
     port = int(server.start().rsplit(":", 1)[1])
     server.stop()

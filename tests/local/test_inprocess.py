@@ -10,15 +10,15 @@ from typing import Any
 import boto3
 import pytest
 
-from local.inprocess import workflow_world
+from tests.harness.inprocess import workflow_world
 
 
 class NotYet(Exception):
-    """Named in the document's Retry."""
+    """An error that the document's Retry names."""
 
 
 class Broken(Exception):
-    """Named in the document's Catch."""
+    """An error that the document's Catch names."""
 
 
 def task(payload: dict[str, Any], *, token: bool = False, **more: Any) -> dict[str, Any]:
@@ -89,20 +89,20 @@ def test_a_document_with_retry_wait_token_choice_and_catch_runs_to_its_end() -> 
         assert world.start(machine, "one", {"name": "x"}) == execution
         assert waiting.wait(20)
         world.sfn.send_task_success(taskToken=token[0], output=json.dumps({"ok": True}))
-        ended = world.wait(execution)
-        assert ended.status == "SUCCEEDED"
-        assert ended.output["error"]["Error"] == "Broken"
-        assert json.loads(ended.output["error"]["Cause"])["errorMessage"] == "for good"
+        result = world.wait(execution)
+        assert result.status == "SUCCEEDED"
+        assert result.output["error"]["Error"] == "Broken"
+        assert json.loads(result.output["error"]["Cause"])["errorMessage"] == "for good"
         assert world.states(execution) == ["Flaky", "Pause", "Report", "Choose", "Break", "Compensated"]
     assert calls == ["flaky", "flaky", "flaky", "report", "break"]
     assert time.monotonic() - started < 20
 
 
-def test_a_token_that_never_comes_times_out_by_the_scaled_clock() -> None:
+def test_a_missing_token_times_out_by_the_scaled_clock() -> None:
     with workflow_world({"phases": lambda event, context: {"done": True}}, timeouts=0.0001) as world:
         machine = world.create("provision", DOCUMENT, {"phases": "phases"})
-        ended = world.wait(world.start(machine, "two", {"name": "x"}))
-        assert (ended.status, ended.error) == ("FAILED", "TooLate")
+        result = world.wait(world.start(machine, "two", {"name": "x"}))
+        assert (result.status, result.error) == ("FAILED", "TooLate")
 
 
 def test_a_running_execution_is_stopped_at_the_end_and_named_when_waited_for() -> None:
@@ -116,9 +116,9 @@ def test_a_running_execution_is_stopped_at_the_end_and_named_when_waited_for() -
 def test_an_unknown_function_is_an_error_of_the_task() -> None:
     with workflow_world({}) as world:
         machine = world.create("provision", DOCUMENT, {"phases": "phases"})
-        ended = world.wait(world.start(machine, "four", {"name": "x"}))
-        assert ended.status == "FAILED"
-        assert ended.error == "Lambda.ResourceNotFoundException"
+        result = world.wait(world.start(machine, "four", {"name": "x"}))
+        assert result.status == "FAILED"
+        assert result.error == "Lambda.ResourceNotFoundException"
 
 
 def test_the_keys_in_the_environment_are_of_our_own_account() -> None:

@@ -1,4 +1,4 @@
-"""Simulated clusters: who may join, what becomes of nodes whose machine is off, and Deployments as real processes."""
+"""Simulated clusters: who may join, nodes whose machine is off, and Deployments as real processes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent.authority import pin
-from local import kube_pods
-from local.kube_store import Key, Object
-from local.kubernetes import CONTROL_PLANE, Cluster, Clusters, Kubelet, NotJoined
+from local.kubernetes import pods as kube_pods
+from local.kubernetes.clusters import CONTROL_PLANE, Cluster, Clusters, JoinFailed, Kubelet
+from local.kubernetes.store import Key, Object
 from tests.unit.agent.rig import CLUSTER, SECRET, HttpPlatform, Platform
 
 ENDPOINT = "nlb.example.test:6443"
@@ -29,22 +29,22 @@ KUBELET = Kubelet("aws:///us-east-1a/i-1", 2, 8192)
 
 def until(look: Callable[[], Any], seconds: float = 60) -> Any:
     end, pause = time.monotonic() + seconds, threading.Event()
-    while not (found := look()):
+    while not (value := look()):
         assert time.monotonic() < end, "it did not come about in time"
         pause.wait(0.05)
-    return found
+    return value
 
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Iterator[Clusters]:
-    found = Clusters(tmp_path / "agents.log")
-    yield found
-    found.close()
+    started_clusters = Clusters(tmp_path / "agents.log")
+    yield started_clusters
+    started_clusters.close()
 
 
 @pytest.fixture
 def cluster(clusters: Clusters, tmp_path: Path) -> Cluster:
-    made = clusters.make(ENDPOINT, "1.34", tmp_path / "cluster")
+    cluster = clusters.make(ENDPOINT, "1.34", tmp_path / "cluster")
     expires = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
     token = {
         "apiVersion": "v1",
@@ -60,8 +60,8 @@ def cluster(clusters: Clusters, tmp_path: Path) -> Cluster:
             "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
         },
     }
-    made.api.install([token])
-    return made
+    cluster.api.install([token])
+    return cluster
 
 
 def configuration(cluster: Cluster, **changes: Any) -> dict[str, Any]:
@@ -83,15 +83,15 @@ def ready(cluster: Cluster, name: str = "worker") -> str:
     return str(condition["status"])
 
 
-def test_a_machine_joins_as_its_configuration_says(cluster: Cluster) -> None:
+def test_machine_joins_with_its_configuration(cluster: Cluster) -> None:
     assert cluster.join(configuration(cluster), KUBELET) == "worker"
-    made = node_of(cluster)
-    assert made["spec"]["providerID"] == "aws:///us-east-1a/i-1"
-    assert made["spec"]["taints"] == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-    labels = made["metadata"]["labels"]
+    document = node_of(cluster)
+    assert document["spec"]["providerID"] == "aws:///us-east-1a/i-1"
+    assert document["spec"]["taints"] == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    labels = document["metadata"]["labels"]
     assert (labels["stockyard.dev/claim"], labels["team"]) == ("ncl_1", "blue")
     assert (labels["kubernetes.io/hostname"], labels["kubernetes.io/arch"]) == ("worker", "amd64")
-    assert made["status"]["allocatable"] == {"cpu": "2", "memory": "8192Mi", "pods": "110"}
+    assert document["status"]["allocatable"] == {"cpu": "2", "memory": "8192Mi", "pods": "110"}
     assert ready(cluster) == "True"
 
 
@@ -103,22 +103,22 @@ def test_a_machine_joins_as_its_configuration_says(cluster: Cluster) -> None:
         ({"token": "zzzzzz.0123456789abcdef"}, "401"),
     ],
 )
-def test_nobody_joins_without_the_right_token_and_authority(cluster: Cluster, changes: Any, why: str) -> None:
-    with pytest.raises(NotJoined, match=why):
+def test_join_requires_valid_token_and_ca_hash(cluster: Cluster, changes: Any, why: str) -> None:
+    with pytest.raises(JoinFailed, match=why):
         cluster.join(configuration(cluster, **changes), KUBELET)
     assert [key for key in cluster.api.store.objects if key.resource == "nodes"] == []
 
 
-def test_a_cluster_is_found_by_its_endpoint_while_it_is_there(clusters: Clusters, cluster: Cluster) -> None:
+def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, cluster: Cluster) -> None:
     assert clusters.at(ENDPOINT) is cluster
-    with pytest.raises(NotJoined, match=r"nothing answers at other\.test:6443"):
+    with pytest.raises(JoinFailed, match=r"nothing answers at other\.test:6443"):
         clusters.at("other.test:6443")
     clusters.remove(cluster)
-    with pytest.raises(NotJoined):
+    with pytest.raises(JoinFailed):
         clusters.at(ENDPOINT)
 
 
-def test_a_silent_node_stays_and_its_pods_do_not_end(cluster: Cluster) -> None:
+def test_silent_node_stays_and_its_pods_do_not_end(cluster: Cluster) -> None:
     cluster.join(configuration(cluster), KUBELET)
     cluster.start()
     cluster.api.install([{**kube_pods.pod("web", "worker"), "apiVersion": "v1", "kind": "Pod"}])
@@ -134,7 +134,7 @@ def test_a_silent_node_stays_and_its_pods_do_not_end(cluster: Cluster) -> None:
     assert key not in cluster.api.store.objects
 
 
-def test_a_node_that_was_deleted_does_not_come_back(cluster: Cluster) -> None:
+def test_deleted_node_is_not_registered_again(cluster: Cluster) -> None:
     cluster.join(configuration(cluster), KUBELET)
     cluster.api.store.remove(Key("", "nodes", "", "worker"), {})
     cluster.power("worker", on=False)
@@ -142,11 +142,11 @@ def test_a_node_that_was_deleted_does_not_come_back(cluster: Cluster) -> None:
     assert Key("", "nodes", "", "worker") not in cluster.api.store.objects
 
 
-def test_the_control_planes_own_node_is_ready_and_takes_no_ordinary_pods(cluster: Cluster) -> None:
+def test_control_plane_node_is_ready_and_tainted(cluster: Cluster) -> None:
     cluster.register("ip-10-0-0-5", KUBELET)
-    made = node_of(cluster, "ip-10-0-0-5")
-    assert CONTROL_PLANE in made["metadata"]["labels"]
-    assert made["spec"]["taints"] == [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
+    document = node_of(cluster, "ip-10-0-0-5")
+    assert CONTROL_PLANE in document["metadata"]["labels"]
+    assert document["spec"]["taints"] == [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
     assert ready(cluster, "ip-10-0-0-5") == "True"
 
 
@@ -160,9 +160,9 @@ def heard() -> Platform:
 
 @pytest.fixture
 def platform(heard: Platform) -> Iterator[HttpPlatform]:
-    found = HttpPlatform(heard)
-    yield found
-    found.close()
+    server = HttpPlatform(heard)
+    yield server
+    server.close()
 
 
 def applied(cluster: Cluster, url: str) -> None:
@@ -179,7 +179,7 @@ def applied(cluster: Cluster, url: str) -> None:
     cluster.api.install([documents[0], secret, *documents[1:]])
 
 
-def gone(process: int) -> bool:
+def is_gone(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -187,7 +187,7 @@ def gone(process: int) -> bool:
     return False
 
 
-def test_the_agent_runs_from_what_was_applied_and_ends_with_its_cluster(
+def test_agent_runs_from_applied_manifest_until_cluster_stops(
     clusters: Clusters, cluster: Cluster, platform: HttpPlatform, heard: Platform, tmp_path: Path
 ) -> None:
     clusters.start()
@@ -197,50 +197,50 @@ def test_the_agent_runs_from_what_was_applied_and_ends_with_its_cluster(
     applied(cluster, platform.url)
     (first,) = until(lambda: clusters.processes)
     post = until(lambda: heard.posts)[0]
-    assert [one["name"] for one in post["nodes"]] == ["ip-10-0-0-5"]
+    assert [item["name"] for item in post["nodes"]] == ["ip-10-0-0-5"]
     assert post["ca_hash"] == cluster.authority.pin == pin(cluster.authority.pem)
     assert post["kubernetes_version"] == "v1.34.0"
     os.kill(first, 9)
-    (second,) = until(lambda: [one for one in clusters.processes if one != first])
+    (second,) = until(lambda: [pid for pid in clusters.processes if pid != first])
     cluster.stop()
-    assert gone(second)
+    assert is_gone(second)
     cluster.start()
     (third,) = until(lambda: clusters.processes)
-    seen = len(heard.posts)
-    until(lambda: len(heard.posts) > seen)
+    posts_before = len(heard.posts)
+    until(lambda: len(heard.posts) > posts_before)
     clusters.remove(cluster)
-    assert gone(third)
+    assert is_gone(third)
     assert clusters.processes == []
     assert SECRET not in (tmp_path / "agents.log").read_text()
 
 
-def test_a_changed_deployment_is_started_anew(clusters: Clusters, cluster: Cluster, platform: HttpPlatform) -> None:
+def test_changed_deployment_restarts_its_pod(clusters: Clusters, cluster: Cluster, platform: HttpPlatform) -> None:
     clusters.start()
     cluster.start()
     applied(cluster, platform.url)
     (first,) = until(lambda: clusters.processes)
     key = Key("apps", "deployments", NAMESPACE, NAME)
-    with cluster.api.held() as store:
+    with cluster.api.locked_store() as store:
         changed = json.loads(json.dumps(store.get(key)))
         changed["spec"]["template"]["metadata"]["annotations"] = {"stockyard.dev/code": "other"}
         store.replace(key, changed)
     until(lambda: clusters.processes and first not in clusters.processes)
-    assert gone(first)
-    with cluster.api.held() as store:
+    assert is_gone(first)
+    with cluster.api.locked_store() as store:
         store.remove(key, {})
     until(lambda: not clusters.processes)
 
 
-def test_without_its_secret_a_pod_waits(clusters: Clusters, cluster: Cluster, platform: HttpPlatform) -> None:
+def test_pod_waits_for_missing_secret(clusters: Clusters, cluster: Cluster, platform: HttpPlatform) -> None:
     cluster.start()
     applied(cluster, platform.url)
     secret = Key("", "secrets", NAMESPACE, manifest.SECRET)
-    with cluster.api.held() as store:
-        kept = store.get(secret)
+    with cluster.api.locked_store() as store:
+        stored = store.get(secret)
         store.remove(secret, {})
     cluster.work()
     assert clusters.processes == []
-    cluster.api.install([{name: kept[name] for name in ("apiVersion", "kind", "data")} | {"metadata": {
+    cluster.api.install([{name: stored[name] for name in ("apiVersion", "kind", "data")} | {"metadata": {
         "name": manifest.SECRET, "namespace": NAMESPACE}}])  # fmt: skip
     cluster.work()
     assert len(clusters.processes) == 1

@@ -1,4 +1,4 @@
-"""What the local machines read from user data and serve as instance metadata."""
+"""The local machines read files from user data and serve instance metadata."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 from moto.ec2.models import ec2_backends
 
-from local.corrections.roles import AccessDenied
-from local.kubernetes import Clusters
-from local.machine_programs import cloud_init_files
-from local.machines import TAG, Machine, Machines
-from local.metadata import Metadata, Told
+from local.aws.corrections.roles import AccessDenied
+from local.kubernetes.clusters import Clusters
+from local.machines.instances import TAG, Machine, Machines
+from local.machines.metadata import InstanceData, Metadata
+from local.machines.programs import cloud_init_files
 
 DOCUMENT = "#cloud-config\nwrite_files:\n  - path: /etc/a\n    content: |\n      line\n"
 
@@ -30,9 +30,9 @@ def test_files_are_read_from_text_and_base_64() -> None:
 
 @pytest.fixture
 def metadata() -> Iterator[Metadata]:
-    found = Metadata()
-    yield found
-    found.close()
+    served_metadata = Metadata()
+    yield served_metadata
+    served_metadata.close()
 
 
 def get(url: str, method: str = "GET", token: str | None = None) -> tuple[int, str]:
@@ -47,7 +47,7 @@ def get(url: str, method: str = "GET", token: str | None = None) -> tuple[int, s
 
 
 def test_metadata_needs_a_token_and_gives_the_roles_keys(metadata: Metadata) -> None:
-    metadata.add("i-1", Told("us-east-1", lambda: ("node-role", {"AccessKeyId": "ASIA"})))
+    metadata.add("i-1", InstanceData("us-east-1", lambda: ("node-role", {"AccessKeyId": "ASIA"})))
     root = f"{metadata.url}/i-1/latest"
     assert get(f"{root}/meta-data/placement/region")[0] == 401
     _, token = get(f"{root}/api/token", "PUT")
@@ -58,9 +58,9 @@ def test_metadata_needs_a_token_and_gives_the_roles_keys(metadata: Metadata) -> 
     assert get(f"{metadata.url}/i-2/latest/meta-data/placement/region", token=token)[0] == 404
 
 
-def test_tags_are_told_to_an_instance_that_may_see_them(metadata: Metadata) -> None:
-    metadata.add("i-1", Told("us-east-1", dict, lambda: {"stockyard:resource": "ncl_1"}))  # type: ignore[arg-type]
-    metadata.add("i-2", Told("us-east-1", dict))  # type: ignore[arg-type]
+def test_tags_are_served_only_to_instances_with_tags_enabled(metadata: Metadata) -> None:
+    metadata.add("i-1", InstanceData("us-east-1", dict, lambda: {"stockyard:resource": "ncl_1"}))  # type: ignore[arg-type]
+    metadata.add("i-2", InstanceData("us-east-1", dict))  # type: ignore[arg-type]
     _, token = get(f"{metadata.url}/i-1/latest/api/token", "PUT")
     path = "latest/meta-data/tags/instance"
     for name in ("stockyard:resource", "stockyard%3Aresource"):
@@ -75,13 +75,13 @@ def test_an_instance_without_a_role_has_no_keys(metadata: Metadata) -> None:
     def refuse() -> tuple[str, dict[str, str]]:
         raise AccessDenied("i-1", "none")
 
-    metadata.add("i-1", Told("us-east-1", refuse))
+    metadata.add("i-1", InstanceData("us-east-1", refuse))
     _, token = get(f"{metadata.url}/i-1/latest/api/token", "PUT")
     assert get(f"{metadata.url}/i-1/latest/meta-data/iam/security-credentials/", token=token)[0] == 404
 
 
 class Script:
-    """A program that says what it is told, and fails as often as planned."""
+    """A program that records its calls, and fails as often as planned."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -109,7 +109,7 @@ def booted(script: Script, boot_seconds: tuple[float, float] = (0.0, 0.0)) -> Ma
     return machine
 
 
-def test_a_machine_begins_once_and_is_switched_off_and_on() -> None:
+def test_a_machine_begins_its_program_once_and_follows_power() -> None:
     script = Script()
     machine = booted(script)
     script.next("on", "begun")
@@ -125,8 +125,8 @@ def test_a_machine_begins_once_and_is_switched_off_and_on() -> None:
     assert script.said.empty()
 
 
-def test_a_machine_tries_again_until_its_program_has_succeeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.machines.RETRY_SECONDS", 0.0)
+def test_a_machine_repeats_its_program_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.machines.instances.RETRY_SECONDS", 0.0)
     script = Script(failures=2)
     machine = booted(script)
     script.next("on", "failed", "failed", "begun")
@@ -135,7 +135,7 @@ def test_a_machine_tries_again_until_its_program_has_succeeded(monkeypatch: pyte
     machine.join(30)
 
 
-def test_a_machine_that_ends_while_it_boots_or_pauses_does_nothing_more() -> None:
+def test_a_machine_that_is_terminated_while_booting_or_waiting_does_nothing_more() -> None:
     slow, failing = Script(), Script(failures=1)
     booting, pausing = booted(slow, (600.0, 600.0)), booted(failing)
     failing.next("on", "failed")
@@ -146,31 +146,29 @@ def test_a_machine_that_ends_while_it_boots_or_pauses_does_nothing_more() -> Non
     failing.next("off", "ended", "gone")
 
 
-def test_an_instance_that_shows_before_its_tags_boots_once_it_has_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_instance_boots_once_its_tags_are_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     account, region = "999999999901", "us-east-1"
     backend = ec2_backends[account][region]
     instance = SimpleNamespace(id="i-early", state="running", user_data=DOCUMENT, ec2_backend=backend)
     monkeypatch.setitem(backend.reservations, "r-1", SimpleNamespace(instances=[instance]))
     booted = queue.Queue[str]()
-    looked = queue.Queue[str]()
-    machines = Machines((account,), region, tmp_path / "log", Clusters(tmp_path / "kubernetes"))
-    monkeypatch.setattr(machines, "_boot", lambda _, one: booted.put(one.id))
+    looks = queue.Queue[str]()
+    machines = Machines((account,), region, tmp_path / "log", tmp_path / "machines", Clusters(tmp_path / "kubernetes"))
+    monkeypatch.setattr(machines, "_boot", lambda _, instance: booted.put(instance.id))
     look = machines._look
 
-    def noted(account: str, one: SimpleNamespace) -> None:
-        look(account, one)
-        looked.put(one.id)
+    def noted(account: str, instance: SimpleNamespace) -> None:
+        look(account, instance)
+        looks.put(instance.id)
 
     monkeypatch.setattr(machines, "_look", noted)
     machines.start()
     try:
-        assert looked.get(timeout=30) == looked.get(timeout=30) == "i-early"
+        assert looks.get(timeout=30) == looks.get(timeout=30) == "i-early"
         assert booted.empty()
         backend.create_tags(["i-early"], {TAG: "ncl_1"})
         assert booted.get(timeout=30) == "i-early"
-        assert looked.get(timeout=30) == looked.get(timeout=30) == "i-early"
+        assert looks.get(timeout=30) == looks.get(timeout=30) == "i-early"
         assert booted.empty()
     finally:
         machines.close()

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from local.state_values import holds, put, read, render
+from tests.harness.state_values import holds, read, render, with_result
 
 DATA: dict[str, Any] = {"a": {"b": 7, "none": None}, "text": "x", "yes": True, "number": 2.5, "list": [1]}
 CONTEXT = {"Task": {"Token": "t-1"}}
 
 
-def test_a_path_leads_into_the_data_or_the_context() -> None:
+def test_a_path_selects_from_the_data_or_the_context() -> None:
     assert read("$", DATA, CONTEXT) == DATA
     assert read("$.a.b", DATA, CONTEXT) == 7
     assert read("$.a.none", DATA, CONTEXT) is None
@@ -21,7 +21,7 @@ def test_a_path_leads_into_the_data_or_the_context() -> None:
 
 
 @pytest.mark.parametrize("path", ["$.nothing", "$.text.deeper", "$.a.b.c", "$$.Task.Name"])
-def test_a_path_that_leads_nowhere_is_an_error(path: str) -> None:
+def test_a_path_to_a_missing_value_is_an_error(path: str) -> None:
     with pytest.raises(KeyError):
         read(path, DATA, CONTEXT)
 
@@ -37,19 +37,19 @@ def test_a_template_is_filled_at_every_depth() -> None:
     assert render(template, DATA, CONTEXT) == {"plain": "$.text", "n": 7, "deep": [{"t": "t-1"}, 3]}
 
 
-def test_a_result_is_put_into_a_copy() -> None:
+def test_a_result_is_set_in_a_copy() -> None:
     before = copy.deepcopy(DATA)
-    assert put("$.a.c.d", DATA, 1)["a"] == {"b": 7, "none": None, "c": {"d": 1}}
+    assert with_result("$.a.c.d", DATA, 1)["a"] == {"b": 7, "none": None, "c": {"d": 1}}
     assert before == DATA
-    assert put("$", DATA, 1) == 1
-    assert put(None, DATA, 1) == DATA
+    assert with_result("$", DATA, 1) == 1
+    assert with_result(None, DATA, 1) == DATA
     for path in ("a", "$x"):
         with pytest.raises(ValueError, match="not supported"):
-            put(path, DATA, 1)
+            with_result(path, DATA, 1)
 
 
 @pytest.mark.parametrize(
-    ("rule", "wanted"),
+    ("rule", "expected"),
     [
         ({"Variable": "$.text", "StringEquals": "x"}, True),
         ({"Variable": "$.text", "StringEquals": "y"}, False),
@@ -69,11 +69,11 @@ def test_a_result_is_put_into_a_copy() -> None:
         ({"Or": [{"Variable": "$.yes", "BooleanEquals": False}, {"Variable": "$.text", "StringEquals": "x"}]}, True),
     ],
 )
-def test_a_condition(rule: dict[str, Any], wanted: bool) -> None:
-    assert holds({**rule, "Next": "there"}, DATA, CONTEXT) is wanted
+def test_a_condition_is_evaluated(rule: dict[str, Any], expected: bool) -> None:
+    assert holds({**rule, "Next": "there"}, DATA, CONTEXT) is expected
 
 
-def test_a_condition_on_nothing_is_an_error_and_another_operator_is_refused() -> None:
+def test_a_missing_variable_and_an_unknown_operator_are_errors() -> None:
     with pytest.raises(KeyError):
         holds({"Variable": "$.nothing", "StringEquals": "x", "Next": "there"}, DATA, CONTEXT)
     with pytest.raises(ValueError, match="StringMatches"):

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local.inprocess import workflow_world
-from local.invocation import Invocation, failure
-from local.memory import FixedClock
-from local.states import CALLBACK, SYNC, Execution, ExecutionAlreadyExists, States
+from local.functions.invocation import Invocation, failure
+from stacks import workflows
+from tests.harness.inprocess import workflow_world
+from tests.harness.memory import FixedClock
+from tests.harness.states import CALLBACK, SYNC, Execution, ExecutionAlreadyExists, States
 
-DOCUMENTS = Path(__file__).parents[2] / "stacks" / "workflows"
 Work = Callable[[dict[str, Any]], Any]
 
 
@@ -67,12 +66,12 @@ def retry(*errors: str, **more: Any) -> dict[str, Any]:
 def test_a_retry_waits_longer_each_time_up_to_its_most_and_then_gives_up() -> None:
     rule = retry("Busy", IntervalSeconds=10, BackoffRate=2, MaxDelaySeconds=30, MaxAttempts=4)
     bench = Bench(document(a=task(Retry=[rule])), "Busy")
-    ended = bench.start()
-    assert (ended.status, ended.error) == ("FAILED", "Busy")
-    assert bench.states.failed() == [ended]
+    result = bench.start()
+    assert (result.status, result.error) == ("FAILED", "Busy")
+    assert bench.states.failed() == [result]
     assert [moment for moment, _ in bench.asked] == [0, 10, 30, 60, 90]
-    assert json.loads(ended.cause or "") == {"errorType": "Busy", "errorMessage": "because"}
-    assert ended.trail == ["a"]
+    assert json.loads(result.cause or "") == {"errorType": "Busy", "errorMessage": "because"}
+    assert result.trail == ["a"]
 
 
 def test_each_rule_of_a_retry_counts_for_itself_and_the_first_that_names_the_error_decides() -> None:
@@ -90,10 +89,10 @@ def test_full_jitter_is_drawn_from_the_seed_and_within_the_interval() -> None:
         assert bench.start().status == "SUCCEEDED"
         return bench.passed()
 
-    found = [waited(seed) for seed in range(8)]
-    assert found == [waited(seed) for seed in range(8)]
-    assert len(set(found)) == 8
-    assert all(0 <= seconds <= 100 for seconds in found)
+    waits = [waited(seed) for seed in range(8)]
+    assert waits == [waited(seed) for seed in range(8)]
+    assert len(set(waits)) == 8
+    assert all(0 <= seconds <= 100 for seconds in waits)
 
 
 def test_retries_are_counted_anew_when_a_state_is_entered_again() -> None:
@@ -119,10 +118,10 @@ def test_the_first_catch_that_names_the_error_decides_and_says_what_it_caught() 
     ]
     text = document(a=task(Catch=rules), quiet={"Type": "Succeed"}, told={"Type": "Succeed"})
     assert Bench(text, "Fenced").start().output == {"n": 1}
-    told = Bench(text, "Broken").start()
-    assert told.trail == ["a", "told"]
-    assert told.output["error"]["Error"] == "Broken"
-    assert json.loads(told.output["error"]["Cause"])["errorMessage"] == "because"
+    result = Bench(text, "Broken").start()
+    assert result.trail == ["a", "told"]
+    assert result.output["error"]["Error"] == "Broken"
+    assert json.loads(result.output["error"]["Cause"])["errorMessage"] == "because"
     assert Bench(text, "States.Timeout").start().trail == ["a", "quiet"]
 
 
@@ -155,9 +154,9 @@ def test_wait_pass_and_fail() -> None:
         d={"Type": "Fail", "Error": "Sorry", "Cause": "so it is"},
     )
     bench = Bench(text, {})
-    ended = bench.start({"n": 7})
-    assert (ended.status, ended.error, ended.cause) == ("FAILED", "Sorry", "so it is")
-    assert ended.data == {"n": 7, "made": {"x": 1}}
+    result = bench.start({"n": 7})
+    assert (result.status, result.error, result.cause) == ("FAILED", "Sorry", "so it is")
+    assert result.data == {"n": 7, "made": {"x": 1}}
     assert bench.passed() == 57
 
 
@@ -280,14 +279,14 @@ SCRIPTS: dict[str, dict[str, list[Any]]] = {
 
 def worker(answers: dict[str, list[Any]], wake: Callable[[str], object]) -> Work:
     """A function that answers by a script; whoever waits for a token is woken at once."""
-    left = {name: list(values) for name, values in answers.items()}
+    answers_left = {name: list(values) for name, values in answers.items()}
 
     def work(event: dict[str, Any]) -> Any:
         name = event.get("phase", event["action"])
         if "task_token" in event:
             wake(event["task_token"])
             return None
-        values = left.get(name, [DONE])
+        values = answers_left.get(name, [DONE])
         answer = values.pop(0) if len(values) > 1 else values[0]
         if isinstance(answer, str):
             raise type(answer, (Scripted,), {})("so says the script")
@@ -309,13 +308,13 @@ def by_moto(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
     work = worker(SCRIPTS[name], wake)
     with workflow_world({"work": lambda event, _: work(event)}) as world:
         execution = world.start(world.create("machine", text, {"cluster_phases": "work"}), "one", value)
-        ended = world.wait(execution)
-        return outcome(ended.status, ended.output, ended.error, ended.cause, world.states(execution))
+        result = world.wait(execution)
+        return outcome(result.status, result.output, result.error, result.cause, world.states(execution))
 
 
 def by_states(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
     clock = FixedClock()
-    begun = clock.now()
+    started_at = clock.now()
 
     def invoke(function: str, payload: Any) -> Invocation:
         try:
@@ -326,10 +325,10 @@ def by_states(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
     states = States(clock, invoke)
     work: Work = worker(SCRIPTS[name], lambda token: states.succeed(token, {"done": True}))
     states.create("machine", text.replace("${cluster_phases}", "work"))
-    ended = states.start("machine", "one", value)
+    result = states.start("machine", "one", value)
     states.run()
-    assert clock.now() - begun < timedelta(hours=1)
-    return outcome(ended.status, ended.output, ended.error, ended.cause, ended.trail)
+    assert clock.now() - started_at < timedelta(hours=1)
+    return outcome(result.status, result.output, result.error, result.cause, result.trail)
 
 
 @pytest.mark.parametrize(
@@ -345,8 +344,8 @@ def by_states(text: str, name: str, value: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_our_documents_end_as_in_motos_executor(name: str, from_phase: str, last: str) -> None:
-    text = (DOCUMENTS / f"{name.partition(',')[0]}_cluster.asl.json").read_text(encoding="utf-8")
+    text = workflows.text(workflows.documents()[f"{name.partition(',')[0]}-cluster"])
     value = {**INPUT, "from_phase": from_phase}
-    ours = by_states(text, name, value)
-    assert ours["trail"][-1] == last
-    assert ours == by_moto(text, name, value)
+    result = by_states(text, name, value)
+    assert result["trail"][-1] == last
+    assert result == by_moto(text, name, value)

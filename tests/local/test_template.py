@@ -1,4 +1,4 @@
-"""Intrinsic functions are resolved and resources made in the order of their references; unknown ones are errors."""
+"""Intrinsic functions are resolved and resources created in the order of their references; unknown ones are errors."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 
 from local.deployment import NO_LOCAL_MEANING, Maker
-from local.template import Made, Stack, TemplateError, load
+from local.template import CreatedResource, Stack, TemplateError, load
 
 PSEUDO = {"AWS::AccountId": "111111111111", "AWS::Region": "us-east-1", "AWS::Partition": "aws"}
 
 
 def stack(resources: Mapping[str, Any], imports: Mapping[str, str] | None = None, **more: Any) -> tuple[Any, Any]:
-    made: dict[str, Mapping[str, Any]] = {}
+    properties_by_id: dict[str, Mapping[str, Any]] = {}
 
-    def make(kind: str, logical: str, properties: Mapping[str, Any]) -> Made:
-        made[logical] = properties
-        return Made(f"ref-{logical}", {"Arn": f"arn-{logical}"})
+    def make(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        properties_by_id[logical] = properties
+        return CreatedResource(f"ref-{logical}", {"Arn": f"arn-{logical}"})
 
-    return Stack({"Resources": resources, **more}, PSEUDO, imports or {}, make), made
+    return Stack({"Resources": resources, **more}, PSEUDO, imports or {}, make), properties_by_id
 
 
-def test_references_are_made_first_and_resolved() -> None:
-    found, made = stack(
+def test_referenced_resources_are_created_first() -> None:
+    created_stack, properties_by_id = stack(
         {
             "B": {
                 "Type": "T",
@@ -45,9 +45,9 @@ def test_references_are_made_first_and_resolved() -> None:
         {"theirs": "value"},
         Outputs={"O": {"Value": {"Ref": "B"}, "Export": {"Name": "mine"}}, "P": {"Value": 1}},
     )
-    assert found.create() == {"mine": "ref-B"}
-    assert list(made) == ["A", "B"]
-    assert made["B"] == {
+    assert created_stack.create() == {"mine": "ref-B"}
+    assert list(properties_by_id) == ["A", "B"]
+    assert properties_by_id["B"] == {
         "a": "ref-A",
         "arn": "arn-A",
         "joined": "arn:aws:arn-A",
@@ -68,7 +68,7 @@ def test_references_are_made_first_and_resolved() -> None:
         ({"A": {"Type": "T"}, "B": {"Type": "T", "Properties": {"x": {"Fn::GetAtt": ["A", "Url"]}}}}, "attribute Url"),
     ],
 )
-def test_what_is_not_known_is_an_error(resources: Mapping[str, Any], message: str) -> None:
+def test_unknown_references_and_functions_are_errors(resources: Mapping[str, Any], message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         stack(resources)[0].create()
 
@@ -84,8 +84,8 @@ def test_an_unknown_type_is_an_error_and_a_skipped_one_has_a_reason() -> None:
 def test_templates_are_loaded_exporters_first_with_replacements(tmp_path: Path) -> None:
     (tmp_path / "a.template.json").write_text(json.dumps({"x": {"Fn::ImportValue": "y"}, "issuer": "https://old"}))
     (tmp_path / "b.template.json").write_text(json.dumps({"exports": True}))
-    found = load(tmp_path, {"https://old": "http://new"})
-    assert found[0] == {"exports": True}
-    assert found[1]["issuer"] == "http://new"
+    templates = load(tmp_path, {"https://old": "http://new"})
+    assert templates[0] == {"exports": True}
+    assert templates[1]["issuer"] == "http://new"
     with pytest.raises(TemplateError, match="no template"):
         load(tmp_path / "none")

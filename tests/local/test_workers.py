@@ -1,4 +1,4 @@
-"""Workers are handed over in turn; who waits too long is refused, and disturbs nobody afterwards."""
+"""Callers get workers in turn; a caller that waits too long is refused and gets no worker later."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from local.workers import Busy, Closed, Workers
+from local.functions.workers import Busy, Closed, Workers
 
 WAIT = 30.0
-"""Seconds after which a wait is a failure."""
+"""Seconds after which a wait fails the test."""
 
 
 class Hand:
-    """A worker that can be told to die."""
+    """A worker that a test can let die."""
 
     def __init__(self) -> None:
         self.alive = True
@@ -25,9 +25,9 @@ class Hand:
         self.alive = False
 
 
-def _until(what: Callable[[], bool]) -> None:
+def _until(condition: Callable[[], bool]) -> None:
     ends = time.monotonic() + WAIT
-    while not what():
+    while not condition():
         assert time.monotonic() < ends
         time.sleep(0.001)
 
@@ -36,69 +36,69 @@ def _waiting(workers: Workers[Hand], count: int) -> None:
     _until(lambda: len(workers._waiting) == count)
 
 
-def test_who_waits_longest_comes_first() -> None:
+def test_the_longest_waiting_caller_gets_the_next_worker() -> None:
     workers = Workers(Hand, 1, WAIT)
-    mine = workers.take()
+    hand = workers.take()
     with ThreadPoolExecutor(3) as pool:
         turns: list[Future[Hand]] = []
         for count in range(1, 4):
             turns.append(pool.submit(workers.take))
             _waiting(workers, count)
         for turn in turns:
-            workers.give_back(mine)
-            assert turn.result(WAIT) is mine
-    workers.give_back(mine)
-    assert workers.take() is mine, "it is kept"
+            workers.give_back(hand)
+            assert turn.result(WAIT) is hand
+    workers.give_back(hand)
+    assert workers.take() is hand, "it is kept"
 
 
-def test_there_are_as_many_as_may_be() -> None:
+def test_the_number_of_workers_never_exceeds_the_limit() -> None:
     workers = Workers(Hand, 3, 0.01)
     assert len({id(workers.take()) for _ in range(3)}) == 3
     with pytest.raises(Busy):
         workers.take()
 
 
-def test_who_was_refused_is_handed_nothing() -> None:
+def test_a_refused_caller_gets_no_worker_later() -> None:
     workers = Workers(Hand, 1, 0.01)
-    mine = workers.take()
+    hand = workers.take()
     with pytest.raises(Busy):
         workers.take()
-    workers.give_back(mine)
-    assert workers.take() is mine
+    workers.give_back(hand)
+    assert workers.take() is hand
 
 
-def test_a_worker_that_died_is_replaced_for_who_waits() -> None:
+def test_a_dead_worker_is_replaced_for_a_waiting_caller() -> None:
     workers = Workers(Hand, 1, WAIT)
-    mine = workers.take()
+    hand = workers.take()
     with ThreadPoolExecutor(1) as pool:
         turn = pool.submit(workers.take)
         _waiting(workers, 1)
-        mine.kill()
-        workers.give_back(mine)
-        other = turn.result(WAIT)
-    assert other is not mine
-    workers.give_back(other)
-    other.kill()
-    assert workers.take() is not other, "also one that died while it was idle"
+        hand.kill()
+        workers.give_back(hand)
+        next_hand = turn.result(WAIT)
+    assert next_hand is not hand
+    workers.give_back(next_hand)
+    next_hand.kill()
+    assert workers.take() is not next_hand, "also one that died while it was idle"
 
 
-def test_at_the_end_all_are_ended_and_who_waits_is_told() -> None:
+def test_close_ends_all_workers_and_refuses_waiting_callers() -> None:
     workers = Workers(Hand, 2, WAIT)
     busy, idle = workers.take(), workers.take()
     workers.give_back(idle)
     again = workers.take()
-    told = threading.Event()
+    waiter_ended = threading.Event()
 
     def wait() -> None:
         with pytest.raises(Closed):
             workers.take()
-        told.set()
+        waiter_ended.set()
 
     thread = threading.Thread(target=wait)
     thread.start()
     _waiting(workers, 1)
     workers.close()
-    assert told.wait(WAIT)
+    assert waiter_ended.wait(WAIT)
     thread.join(WAIT)
     assert not busy.alive
     assert not again.alive
@@ -107,7 +107,7 @@ def test_at_the_end_all_are_ended_and_who_waits_is_told() -> None:
     workers.give_back(busy)
 
 
-def test_who_gives_up_in_the_moment_of_the_end_is_told_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_times_out_during_close_gets_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = Workers(Hand, 1, WAIT)
     workers.take()
 

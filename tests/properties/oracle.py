@@ -82,7 +82,7 @@ def entries(claim: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 def number(value: str) -> int | None:
     digits = value[1:] if value[:1] in ("+", "-") else value
-    return int(value) if digits and all(one in "0123456789" for one in digits) else None
+    return int(value) if digits and all(letter in "0123456789" for letter in digits) else None
 
 
 def in_range(entry: dict[str, Any], value: str) -> bool:
@@ -90,10 +90,10 @@ def in_range(entry: dict[str, Any], value: str) -> bool:
     operator = entry.get("operator", "In")
     if operator not in ("Gt", "Gte", "Lt", "Lte"):
         return True
-    found, bound = number(value), int(entry["values"][0])
-    if found is None:
+    integer, bound = number(value), int(entry["values"][0])
+    if integer is None:
         return False
-    return {"Gt": found > bound, "Gte": found >= bound, "Lt": found < bound, "Lte": found <= bound}[operator]
+    return {"Gt": integer > bound, "Gte": integer >= bound, "Lt": integer < bound, "Lte": integer <= bound}[operator]
 
 
 def accepts(entry: dict[str, Any], value: str) -> bool:
@@ -107,19 +107,19 @@ def accepts(entry: dict[str, Any], value: str) -> bool:
     return in_range(entry, value)
 
 
-def listed(asked: list[dict[str, Any]], operator: str) -> list[str]:
-    return [value for entry in asked if entry.get("operator", "In") == operator for value in entry["values"]]
+def listed(claim_entries: list[dict[str, Any]], operator: str) -> list[str]:
+    return [value for entry in claim_entries if entry.get("operator", "In") == operator for value in entry["values"]]
 
 
-def nothing(asked: list[dict[str, Any]]) -> bool:
+def nothing(claim_entries: list[dict[str, Any]]) -> bool:
     """Whether no value at all is left: then the key must be absent."""
-    operators = [entry.get("operator", "In") for entry in asked]
+    operators = [entry.get("operator", "In") for entry in claim_entries]
     if "In" in operators:
-        return not any(all(accepts(entry, value) for entry in asked) for value in listed(asked, "In"))
+        return not any(all(accepts(entry, value) for entry in claim_entries) for value in listed(claim_entries, "In"))
     if "DoesNotExist" in operators or "NotExists" in operators:
         return True
     low, high = -(2**63), LARGEST
-    for entry in asked:
+    for entry in claim_entries:
         if entry["operator"] in ("Gt", "Gte"):
             low = max(low, int(entry["values"][0]) + (entry["operator"] == "Gt"))
         if entry["operator"] in ("Lt", "Lte"):
@@ -127,40 +127,46 @@ def nothing(asked: list[dict[str, Any]]) -> bool:
     return low > high
 
 
-def excluded(asked: list[dict[str, Any]]) -> list[str]:
+def excluded(claim_entries: list[dict[str, Any]]) -> list[str]:
     """Values that are excluded though the bounds would let them pass."""
-    return [value for value in listed(asked, "NotIn") if all(in_range(entry, value) for entry in asked)]
+    return [value for value in listed(claim_entries, "NotIn") if all(in_range(entry, value) for entry in claim_entries)]
 
 
-def meets(asked: list[dict[str, Any]], values: list[str]) -> bool:
+def meets(claim_entries: list[dict[str, Any]], values: list[str]) -> bool:
     """Whether something with these values of a key (none: without the key) can satisfy all entries."""
-    if not asked:
+    if not claim_entries:
         return True
     if not values:
-        return nothing(asked) or ("In" not in {e.get("operator", "In") for e in asked} and bool(excluded(asked)))
+        return nothing(claim_entries) or (
+            "In" not in {e.get("operator", "In") for e in claim_entries} and bool(excluded(claim_entries))
+        )
     if values == ["*"]:
-        return not nothing(asked)
-    return any(all(accepts(entry, value) for entry in asked) for value in values)
+        return not nothing(claim_entries)
+    return any(all(accepts(entry, value) for entry in claim_entries) for value in values)
 
 
 def named(problem: dict[str, Any], claim: dict[str, Any], key: str, kind: dict[str, Any]) -> bool:
     """The keys that name kinds: what a value names, among the kinds of the claim's provider or all."""
-    asked = entries(claim, key)
-    scope = [one for one in problem["kinds"] if claim["provider"] in (None, one["provider"])]
+    claim_entries = entries(claim, key)
+    scope = [other_kind for other_kind in problem["kinds"] if claim["provider"] in (None, other_kind["provider"])]
 
     def names(value: str) -> bool:
-        if any(one["name"] == value for one in scope):
+        if any(other_kind["name"] == value for other_kind in scope):
             return bool(kind["name"] == value)
         label = "node.kubernetes.io/instance-type"
-        if key == label and any(value in one["properties"].get(label, []) for one in scope):
+        if key == label and any(value in other_kind["properties"].get(label, []) for other_kind in scope):
             return bool(value in kind["properties"].get(label, []))
-        return bool(kind["bare"] == value) and sum(one["bare"] == value for one in scope) == 1
+        return bool(kind["bare"] == value) and sum(other_kind["bare"] == value for other_kind in scope) == 1
 
-    if "In" in {entry.get("operator", "In") for entry in asked}:
-        return any(names(value) for value in listed(asked, "In") if all(accepts(entry, value) for entry in asked))
-    if nothing(asked) or any(entry["operator"] in ("Gt", "Gte", "Lt", "Lte") for entry in asked):
+    if "In" in {entry.get("operator", "In") for entry in claim_entries}:
+        return any(
+            names(value)
+            for value in listed(claim_entries, "In")
+            if all(accepts(entry, value) for entry in claim_entries)
+        )
+    if nothing(claim_entries) or any(entry["operator"] in ("Gt", "Gte", "Lt", "Lte") for entry in claim_entries):
         return False  # no kind is without a name, and no name is a number
-    return not any(names(value) for value in excluded(asked))
+    return not any(names(value) for value in excluded(claim_entries))
 
 
 def refused(problem: dict[str, Any], name: str, capacity: str, zone: str) -> bool:
@@ -182,15 +188,17 @@ def price(claim: dict[str, Any], kind: dict[str, Any], offering: dict[str, Any])
 def various(problem: dict[str, Any], claim: dict[str, Any], ways: list[tuple[Any, ...]]) -> bool:
     kinds = {kind["name"]: kind for kind in problem["kinds"]}
     for key in {entry["key"] for entry in claim["requirements"]}:
-        asked = entries(claim, key)
-        least = max((entry["minValues"] for entry in asked if "minValues" in entry), default=0)
-        found: set[str] = set()
+        claim_entries = entries(claim, key)
+        least = max((entry["minValues"] for entry in claim_entries if "minValues" in entry), default=0)
+        key_values: set[str] = set()
         for _, name, capacity, _, zones in ways:
             if key in NAME_KEYS:
-                found.add(name)
+                key_values.add(name)
                 continue
             values = {ZONE: list(zones), CAPACITY: [capacity]}.get(key, kinds[name]["properties"].get(key, []))
-            found |= {value for value in values if value != "*" and all(accepts(entry, value) for entry in asked)}
-        if len(found) < least:
+            key_values |= {
+                value for value in values if value != "*" and all(accepts(entry, value) for entry in claim_entries)
+            }
+        if len(key_values) < least:
             return False
     return True

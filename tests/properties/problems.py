@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from stockyard.domain.node_types import NodeKind, Offering
-from stockyard.scheduling.match import State, Wanted
+from stockyard.domain.node_types import NodeType, Offering
+from stockyard.scheduling.match import Availability, SchedulingRequest
 from stockyard.scheduling.reading import Reader
 
 NODE_TYPE, INSTANCE_TYPE = "vcluster.com/node-type", "node.kubernetes.io/instance-type"
@@ -25,22 +25,22 @@ def problem(chance: Random) -> dict[str, Any]:
     """One catalogue, some claims, and what is scarce."""
     names = [(provider, bare) for provider in PROVIDERS for bare in BARE if chance.random() < 0.8]
     chance.shuffle(names)
-    kinds = [kind(chance, provider, bare) for provider, bare in names]
+    node_types = [node_type(chance, provider, bare) for provider, bare in names]
     refused = [
-        [one["name"], way["capacity_type"], chance.choice((*ZONES, "*", "*"))]
-        for one in kinds
-        for way in one["offerings"]
+        [node_type["name"], way["capacity_type"], chance.choice((*ZONES, "*", "*"))]
+        for node_type in node_types
+        for way in node_type["offerings"]
         if chance.random() < 0.3
     ]
     return {
-        "kinds": kinds,
+        "kinds": node_types,
         "claims": [claim(chance) for _ in range(chance.randint(1, 5))],
-        "free": {one["name"]: chance.randint(-1, 2) for one in kinds if chance.random() < 0.8},
+        "free": {node_type["name"]: chance.randint(-1, 2) for node_type in node_types if chance.random() < 0.8},
         "refused": refused,
     }
 
 
-def kind(chance: Random, provider: str, bare: str) -> dict[str, Any]:
+def node_type(chance: Random, provider: str, bare: str) -> dict[str, Any]:
     properties: dict[str, list[str]] = {}
     for key in (*TEXT_KEYS, *NUMBER_KEYS):
         draw = chance.random()
@@ -113,55 +113,55 @@ def requirement(chance: Random) -> dict[str, Any]:
     if key in NUMBER_KEYS or chance.random() < 0.05:
         operators += ["Gt", "Lt", "Gte", "Lte"] * 2
     operator = chance.choice(operators)
-    made: dict[str, Any] = {"key": key, "operator": operator}
+    entry: dict[str, Any] = {"key": key, "operator": operator}
     if operator in ("In", "NotIn"):
-        made["values"] = chance.sample(values, chance.randint(1, min(3, len(values))))
+        entry["values"] = chance.sample(values, chance.randint(1, min(3, len(values))))
         if operator == "In" and chance.random() < 0.3:
-            del made["operator"]
+            del entry["operator"]
     elif operator in ("Gt", "Lt", "Gte", "Lte"):
-        made["values"] = [chance.choice(NUMBERS)]
+        entry["values"] = [chance.choice(NUMBERS)]
     if chance.random() < 0.15:
-        made["minValues"] = chance.randint(1, 3)
-    return made
+        entry["minValues"] = chance.randint(1, 3)
+    return entry
 
 
-def kinds_of(data: dict[str, Any]) -> list[NodeKind]:
+def node_types_of(data: dict[str, Any]) -> list[NodeType]:
     """The catalogue as the core takes it."""
     return [
-        NodeKind(
-            name=one["name"],
-            provider=one["provider"],
-            properties={key: tuple(values) for key, values in one["properties"].items()},
-            allocatable=one["allocatable"],
-            capacity=one["capacity"],
-            cost=one["cost"],
+        NodeType(
+            name=node_type["name"],
+            provider=node_type["provider"],
+            properties={key: tuple(values) for key, values in node_type["properties"].items()},
+            allocatable=node_type["allocatable"],
+            capacity=node_type["capacity"],
+            cost=node_type["cost"],
             offerings=tuple(
-                Offering(way["capacity_type"], tuple(way["zones"]), way["usd_hour"]) for way in one["offerings"]
+                Offering(way["capacity_type"], tuple(way["zones"]), way["usd_hour"]) for way in node_type["offerings"]
             ),
-            limited=one["limited"],
-            available=one["available"],
-            cost_given=one["cost_given"],
-            unit_price=one["unit_price"],
+            limited=node_type["limited"],
+            available=node_type["available"],
+            cost_given=node_type["cost_given"],
+            unit_price=node_type["unit_price"],
         )
-        for one in data["kinds"]
+        for node_type in data["kinds"]
     ]
 
 
-def wanted_of(data: dict[str, Any]) -> list[Wanted]:
+def requests_of(data: dict[str, Any]) -> list[SchedulingRequest]:
     """The claims as the core takes them."""
     reader = Reader()
     return [
-        reader.wanted(
-            one["requirements"],
-            {name: f"{amount}m" for name, amount in one["resources"].items()},
-            one["provider"],
-            one["allowed"],
-            frozenset(one["out_of_reach"]),
+        reader.request(
+            claim["requirements"],
+            {name: f"{amount}m" for name, amount in claim["resources"].items()},
+            claim["provider"],
+            claim["allowed"],
+            frozenset(claim["out_of_reach"]),
         )
-        for one in data["claims"]
+        for claim in data["claims"]
     ]
 
 
-def state_of(data: dict[str, Any]) -> State:
+def availability_of(data: dict[str, Any]) -> Availability:
     """What is scarce, as the core takes it."""
-    return State(data["free"], frozenset((name, capacity, zone) for name, capacity, zone in data["refused"]))
+    return Availability(data["free"], frozenset((name, capacity, zone) for name, capacity, zone in data["refused"]))

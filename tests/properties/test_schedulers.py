@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from local.memory_store import MemoryStore
 from stockyard.domain.records import Counter, Event, NodeClaim, NodeProvider, Operation, Outbox
-from stockyard.operations.every import every
-from stockyard.operations.wake_scheduler import Scheduler
+from stockyard.operations.listing import every
+from stockyard.operations.scheduler.wake import Scheduler
 from stockyard.ports import Replace, Write
+from tests.harness.memory_store import MemoryStore
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -41,12 +41,12 @@ class Between:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
-    def list(self, kind: Any, **given: Any) -> Any:
-        found = self.store.list(kind, **given)
+    def list(self, kind: Any, **options: Any) -> Any:
+        page = self.store.list(kind, **options)
         if kind is Counter:
             # What is free was read; until it is used, others may take it.
             self.first()
-        return found
+        return page
 
     def commit(self, *writes: Write) -> None:
         self.first()
@@ -73,7 +73,7 @@ class Schedulers(RuleBasedStateMachine):
             for (name, cpu, memory, price), limit in zip(TYPES, limits, strict=True)
         ]
         self.provider = self.nodes.provider("lab", *types)
-        self.totals = {one["name"]: one["maxCapacity"] for one in types}
+        self.totals = {type_["name"]: type_["maxCapacity"] for type_ in types}
         if free:
             self.nodes.provider("open", {"name": "any", "resources": {"cpu": "64", "memory": "1Ti"}, "usdPerHour": 9})
 
@@ -83,9 +83,9 @@ class Schedulers(RuleBasedStateMachine):
 
     def _claims(self, cpu: int, count: int, priority: int) -> None:
         for _ in range(count):
-            made = self.nodes.claim(resources={"cpu": str(cpu)}, priority=priority)
-            self.made.add(made.id)
-            self.known.append(made)
+            claim = self.nodes.claim(resources={"cpu": str(cpu)}, priority=priority)
+            self.made.add(claim.id)
+            self.known.append(claim)
 
     @rule(seed=strategies.integers(0, 2**32), depth=strategies.integers(1, 3), every_claim=strategies.booleans())
     def schedule(self, seed: int, depth: int, every_claim: bool) -> None:
@@ -102,7 +102,8 @@ class Schedulers(RuleBasedStateMachine):
 
         _counts["passes"] += 1
         store = Between(self.nodes.registry.store("acme"), first)  # type: ignore[arg-type]
-        services = replace(self.nodes.services, store=store, catalogs={})  # type: ignore[arg-type]
+        factories = replace(self.nodes.services.factories, catalogs={})
+        services = replace(self.nodes.services, store=store, factories=factories)  # type: ignore[arg-type]
         scheduler = Scheduler(self.nodes.registry, lambda _: services)
         now = self.nodes.clock.advance(0.001)
         if every_claim:
@@ -140,21 +141,21 @@ class Schedulers(RuleBasedStateMachine):
     def delete(self, index: int) -> None:
         claims = list(every(self.nodes.services.store, NodeClaim))
         if claims:
-            chosen = claims[index % len(claims)]
-            self.nodes.delete(chosen)
-            self.deleted.add(chosen.id)
+            claim = claims[index % len(claims)]
+            self.nodes.delete(claim)
+            self.deleted.add(claim.id)
 
-    @rule(name=strategies.sampled_from([one[0] for one in TYPES]))
+    @rule(name=strategies.sampled_from([type_[0] for type_ in TYPES]))
     def run_out(self, name: str) -> None:
         self.nodes.refused ^= {("lab", name, "global")}
 
-    @rule(name=strategies.sampled_from([one[0] for one in TYPES]))
+    @rule(name=strategies.sampled_from([type_[0] for type_ in TYPES]))
     def grow(self, name: str) -> None:
         """A type gets another place: the catalogue has a new version."""
         provider = self.nodes.services.store.get(NodeProvider, self.provider.id)
         assert provider is not None
         types = provider.spec["simulated"]["nodeTypes"]
-        grown = [{**one, "maxCapacity": one["maxCapacity"] + (one["name"] == name)} for one in types]
+        grown = [{**type_, "maxCapacity": type_["maxCapacity"] + (type_["name"] == name)} for type_ in types]
         changed = replace(provider, spec={"simulated": {"nodeTypes": grown}}, version=provider.version + 1)
         self.nodes.services.store.commit(Replace(changed))
         self.totals[name] += 1
@@ -205,12 +206,12 @@ class Schedulers(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(14400)
-def test_any_number_of_schedulers_agree(
+def test_concurrent_schedulers_never_overcommit(
     soaking: bool, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     _counts.clear()
-    examples, wanted = (400, 10_000) if soaking else (30, 20)
-    chosen = settings(
+    examples, claims_needed = (400, 10_000) if soaking else (30, 20)
+    options = settings(
         max_examples=examples,
         stateful_step_count=12,
         deadline=None,
@@ -220,10 +221,10 @@ def test_any_number_of_schedulers_agree(
         phases=[Phase.generate, Phase.shrink] if soaking else [Phase.generate],
     )
     runs = 0
-    while _counts["interleavings"] < wanted:
+    while _counts["interleavings"] < claims_needed:
         # how many passes meet is left to chance, so that no number of examples promises a number of meetings
         runs += 1
         hypothesis.seed(1000 * seed + runs)(Schedulers)
-        run_state_machine_as_test(Schedulers, settings=chosen)  # type: ignore[no-untyped-call]
-        assert _counts["interleavings"] > wanted / 20 * runs, "passes hardly ever meet"
+        run_state_machine_as_test(Schedulers, settings=options)  # type: ignore[no-untyped-call]
+        assert _counts["interleavings"] > claims_needed / 20 * runs, "passes hardly ever meet"
     record_property("figure:schedulers", {**_counts, "examples": examples * runs, "seed": seed})

@@ -11,7 +11,7 @@ import pytest
 
 from stockyard.scheduling.explain import explain
 from stockyard.scheduling.index import Index
-from stockyard.scheduling.match import Choice, State, choose, choose_all
+from stockyard.scheduling.match import Availability, SelectedOffering, choose, choose_all
 from tests.properties import oracle, problems
 
 FULL_COUNT, FEW = 20_000, 400
@@ -20,22 +20,26 @@ MANY = 1000
 
 
 def way(choice: Any) -> oracle.Way:
-    return choice.kind.name, choice.capacity_type, choice.zones
+    return choice.node_type.name, choice.capacity_type, choice.zones
 
 
-def ways(choice: Choice | None) -> list[oracle.Way]:
-    return [] if choice is None else [way(choice), *(way(one) for one in choice.alternatives)]
+def ways(choice: SelectedOffering | None) -> list[oracle.Way]:
+    return [] if choice is None else [way(choice), *(way(alternative) for alternative in choice.alternatives)]
 
 
 def mismatch(data: dict[str, Any]) -> str | None:
     """What the core answers otherwise than the oracle; None when nothing."""
-    index, wanted, state = Index.build(problems.kinds_of(data)), problems.wanted_of(data), problems.state_of(data)
+    index, request, availability = (
+        Index.build(problems.node_types_of(data)),
+        problems.requests_of(data),
+        problems.availability_of(data),
+    )
     expected = oracle.solve(data)
-    chosen = choose_all(index, wanted, state, candidates=MANY)
-    for number, (choice, right) in enumerate(zip(chosen, expected, strict=True)):
+    choices = choose_all(index, request, availability, candidates=MANY)
+    for number, (choice, right) in enumerate(zip(choices, expected, strict=True)):
         if ways(choice) != right:
             return f"claim {number}: {ways(choice)}, the oracle says {right}"
-    plain = [None if choice is None else way(choice) for choice in choose_all(index, wanted, state)]
+    plain = [None if choice is None else way(choice) for choice in choose_all(index, request, availability)]
     if plain != [right[0] if right else None for right in expected]:
         return f"without alternatives: {plain}"
     return None
@@ -43,43 +47,53 @@ def mismatch(data: dict[str, Any]) -> str | None:
 
 def explained(data: dict[str, Any]) -> str | None:
     """Where ``explain`` and ``choose`` differ; None when nowhere."""
-    index, state = Index.build(problems.kinds_of(data)), problems.state_of(data)
-    for number, wanted in enumerate(problems.wanted_of(data)):
-        first = choose(index, wanted, state)
-        every = choose(index, wanted, state, candidates=MANY)
-        verdicts = explain(index, wanted, state)
-        fitting = [(one.kind.name, one.capacity_type, one.zones) for one in verdicts if one.rule is None]
-        if len(verdicts) != len(data["kinds"]) or [one.chosen for one in verdicts].count(True) != bool(fitting):
-            return f"claim {number}: {len(verdicts)} verdicts"
+    index, availability = Index.build(problems.node_types_of(data)), problems.availability_of(data)
+    for number, request in enumerate(problems.requests_of(data)):
+        first = choose(index, request, availability)
+        every = choose(index, request, availability, candidates=MANY)
+        evaluations = explain(index, request, availability)
+        fitting = [
+            (evaluation.node_type.name, evaluation.capacity_type, evaluation.zones)
+            for evaluation in evaluations
+            if evaluation.rule is None
+        ]
+        if len(evaluations) != len(data["kinds"]) or [evaluation.selected for evaluation in evaluations].count(
+            True
+        ) != bool(fitting):
+            return f"claim {number}: {len(evaluations)} evaluations"
         if fitting[:1] != ways(first):
             return f"claim {number}: explain says {fitting[:1]}, choose {ways(first)}"
         cheapest: dict[str, oracle.Way] = {}
-        for one in ways(every):
-            cheapest.setdefault(one[0], one)
+        for way_found in ways(every):
+            cheapest.setdefault(way_found[0], way_found)
         if fitting != list(cheapest.values()):
             return f"claim {number}: explain lists {fitting}, choose {ways(every)}"
     return None
 
 
-def test_every_choice_is_the_oracles(soaking, seed, record_property):
+def test_choices_equal_oracle(soaking, seed, record_property):
     chance, count, claims, placed = Random(seed), FULL_COUNT if soaking else FEW, 0, 0
     for number in range(count):
         data = problems.problem(chance)
-        found = mismatch(data) or explained(data)
-        assert found is None, f"problem {number} of seed {seed}: {found}\n{data}"
+        difference = mismatch(data) or explained(data)
+        assert difference is None, f"problem {number} of seed {seed}: {difference}\n{data}"
         claims += len(data["claims"])
-        placed += sum(bool(one) for one in oracle.solve(data))
+        placed += sum(bool(choice) for choice in oracle.solve(data))
     assert placed > claims // 10, "the problems must not be hopeless"
     record_property("figure:scheduling_oracle", {"problems": count, "claims": claims, "placed": placed})
 
 
-def test_every_rule_is_met_by_the_problems(seed):
-    """The problems are worth something: each rule is the first one against some kind."""
+def test_generated_problems_trigger_every_rule(seed):
+    """The problems are worth something: each rule is the first one against some node type."""
     chance, rules = Random(seed), Counter[str | None]()
     for _ in range(FEW):
         data = problems.problem(chance)
-        index, state = Index.build(problems.kinds_of(data)), problems.state_of(data)
-        rules.update(one.rule for wanted in problems.wanted_of(data) for one in explain(index, wanted, state))
+        index, availability = Index.build(problems.node_types_of(data)), problems.availability_of(data)
+        rules.update(
+            evaluation.rule
+            for request in problems.requests_of(data)
+            for evaluation in explain(index, request, availability)
+        )
     few = {rule: rules[rule] for rule in (None, *_rules()) if rules[rule] < 10}
     assert not few
 
@@ -90,36 +104,40 @@ def _rules() -> tuple[str, ...]:
     return RULES
 
 
-def test_what_is_taken_is_never_more_than_is_free(seed):
+def test_choose_all_never_uses_more_than_free_nodes(seed):
     chance = Random(seed)
     for _ in range(FEW):
         data = problems.problem(chance)
         data["claims"] *= 4
-        limited = {kind["name"] for kind in data["kinds"] if kind["limited"]}
-        state = problems.state_of(data)
-        chosen = choose_all(Index.build(problems.kinds_of(data)), problems.wanted_of(data), state)
-        taken = Counter(one.kind.name for one in chosen if one is not None)
-        assert all(count <= state.free.get(name, 0) for name, count in taken.items() if name in limited)
+        limited = {node_type["name"] for node_type in data["kinds"] if node_type["limited"]}
+        availability = problems.availability_of(data)
+        choices = choose_all(Index.build(problems.node_types_of(data)), problems.requests_of(data), availability)
+        used = Counter(choice.node_type.name for choice in choices if choice is not None)
+        assert all(count <= availability.free.get(name, 0) for name, count in used.items() if name in limited)
 
 
-def test_the_order_of_the_catalogue_does_not_matter(seed):
+def test_choice_is_independent_of_catalogue_order(seed):
     chance = Random(seed)
     for _ in range(FEW):
         data = problems.problem(chance)
-        kinds, wanted, state = problems.kinds_of(data), problems.wanted_of(data), problems.state_of(data)
-        before = choose_all(Index.build(kinds), wanted, state)
-        chance.shuffle(kinds)
-        assert choose_all(Index.build(kinds), wanted, state) == before
+        node_types, request, availability = (
+            problems.node_types_of(data),
+            problems.requests_of(data),
+            problems.availability_of(data),
+        )
+        before = choose_all(Index.build(node_types), request, availability)
+        chance.shuffle(node_types)
+        assert choose_all(Index.build(node_types), request, availability) == before
 
 
 @pytest.mark.parametrize("provider", [None, "p"])
-def test_nothing_is_kept_between_calls(seed, provider):
+def test_choice_is_independent_of_earlier_calls(seed, provider):
     """One index for many calls answers as a fresh one does."""
     chance = Random(seed)
     data = problems.problem(chance)
-    kinds = problems.kinds_of(data)
-    index = Index.build(kinds, [provider])
+    node_types = problems.node_types_of(data)
+    index = Index.build(node_types, [provider])
     for _ in range(50):
-        state = State({kind.name: chance.randint(0, 2) for kind in kinds})
-        wanted = [replace(problems.wanted_of({"claims": [problems.claim(chance)]})[0], provider=provider)]
-        assert choose_all(index, wanted, state) == choose_all(Index.build(kinds), wanted, state)
+        availability = Availability({node_type.name: chance.randint(0, 2) for node_type in node_types})
+        request = [replace(problems.requests_of({"claims": [problems.claim(chance)]})[0], provider=provider)]
+        assert choose_all(index, request, availability) == choose_all(Index.build(node_types), request, availability)

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from stockyard.domain.node_types import NodeKind
+from stockyard.domain.node_types import NodeType
 from stockyard.domain.requirements import CAPACITY_TYPE, Requirement
 from stockyard.scheduling import match, order, rules
 from stockyard.scheduling.index import Index
@@ -21,7 +21,7 @@ MOST = 20_000
 Patch = pytest.MonkeyPatch
 
 
-def gone(name: str) -> Callable[[Patch], None]:
+def without_rule(name: str) -> Callable[[Patch], None]:
     """The rule leaves every row."""
     return lambda patch: patch.setattr(rules, name, lambda table, *_: table.every)
 
@@ -34,14 +34,18 @@ def without_provider(patch: Patch) -> None:
 def without_capacity_type(patch: Patch) -> None:
     rule = rules.requirement
     patch.setattr(
-        rules, "requirement", lambda table, key, asked: table.every if key == CAPACITY_TYPE else rule(table, key, asked)
+        rules,
+        "requirement",
+        lambda table, key, requirement: table.every if key == CAPACITY_TYPE else rule(table, key, requirement),
     )
 
 
 def requirements_without_the_others(patch: Patch) -> None:
     rule = rules.requirement
     patch.setattr(
-        rules, "requirement", lambda table, key, asked: rule(table, key, asked) if key == CAPACITY_TYPE else table.every
+        rules,
+        "requirement",
+        lambda table, key, requirement: rule(table, key, requirement) if key == CAPACITY_TYPE else table.every,
     )
 
 
@@ -50,7 +54,9 @@ def undefined_is_fine(patch: Patch) -> None:
     patch.setattr(
         rules,
         "requirement",
-        lambda table, key, asked: rule(table, key, asked) | (table.columns[key].absent if key in table.columns else 0),
+        lambda table, key, requirement: (
+            rule(table, key, requirement) | (table.columns[key].absent if key in table.columns else 0)
+        ),
     )
 
 
@@ -59,19 +65,19 @@ def unknown_key_is_fine(patch: Patch) -> None:
     patch.setattr(
         rules,
         "requirement",
-        lambda table, key, asked: rule(table, key, asked) if key in table.columns else table.every,
+        lambda table, key, requirement: rule(table, key, requirement) if key in table.columns else table.every,
     )
 
 
 def absence_never_fits(patch: Patch) -> None:
     patch.setattr(Requirement, "absence_fits", property(lambda self: False))
     allowing = Column.allowing
-    patch.setattr(Column, "allowing", lambda self, asked: allowing(self, asked) & ~self.absent)
+    patch.setattr(Column, "allowing", lambda self, requirement: allowing(self, requirement) & ~self.absent)
 
 
 def no_bounds(patch: Patch) -> None:
     patch.setattr(Requirement, "within", lambda self, value: True)
-    patch.setattr(Column, "_between", lambda self, asked: self._every & ~self.absent)
+    patch.setattr(Column, "_between", lambda self, requirement: self._every & ~self.absent)
 
 
 def exclusive_lower_bound(patch: Patch) -> None:
@@ -79,16 +85,16 @@ def exclusive_lower_bound(patch: Patch) -> None:
 
 
 def several_entries_the_last_wins(patch: Patch) -> None:
-    patch.setattr(Requirement, "intersection", lambda self, other: other)
+    patch.setattr(Requirement, "intersection", lambda self, second: second)
 
 
 def least_min_values(patch: Patch) -> None:
     joined = Requirement.intersection
 
-    def smaller(self: Requirement, other: Requirement) -> Requirement:
-        both = joined(self, other)
-        known = [one for one in (self.min_values, other.min_values) if one is not None]
-        return Requirement(both.complement, both.values, both.gte, both.lte, min(known, default=None))
+    def smaller(self: Requirement, second: Requirement) -> Requirement:
+        both = joined(self, second)
+        minimums = [minimum for minimum in (self.min_values, second.min_values) if minimum is not None]
+        return Requirement(both.complement, both.values, both.gte, both.lte, min(minimums, default=None))
 
     patch.setattr(Requirement, "intersection", smaller)
 
@@ -98,35 +104,37 @@ def only_canonical_names(patch: Patch) -> None:
     patch.setattr(
         rules,
         "named",
-        lambda table, key, asked: rule(
-            replace(table, spellings=dict.fromkeys(table.spellings, table.kinds)), key, asked
+        lambda table, key, requirement: rule(
+            replace(table, spellings=dict.fromkeys(table.spellings, table.node_types)), key, requirement
         ),
     )
 
 
 def refusals_forgotten(patch: Patch) -> None:
-    patch.setattr(rules, "unrefused", lambda table, refused: dict(table.zones))
+    patch.setattr(rules, "not_refused", lambda table, refused: dict(table.zones))
 
 
 def refusal_of_every_zone_forgotten(patch: Patch) -> None:
-    rule = rules.unrefused
-    patch.setattr(rules, "unrefused", lambda table, refused: rule(table, [one for one in refused if one[2] != "*"]))
+    rule = rules.not_refused
+    patch.setattr(
+        rules, "not_refused", lambda table, refused: rule(table, [refusal for refusal in refused if refusal[2] != "*"])
+    )
 
 
 def zones_not_asked(patch: Patch) -> None:
-    patch.setattr(rules, "zones_of", lambda zones, asked: frozenset(zones))
+    patch.setattr(rules, "zones_of", lambda zones, requirement: frozenset(zones))
 
 
 def offering_not_asked(patch: Patch) -> None:
-    patch.setattr(rules, "offered", lambda zones, asked: -1)
+    patch.setattr(rules, "offered", lambda zones, requested_zones: -1)
 
 
 def variety_not_asked(patch: Patch) -> None:
-    patch.setattr(rules, "various", lambda *_: True)
+    patch.setattr(rules, "satisfies_min_values", lambda *_: True)
 
 
 def kinds_counted_by_row(patch: Patch) -> None:
-    patch.setattr(rules, "_kinds", lambda table, left, enough: left.bit_count())
+    patch.setattr(rules, "_count_types", lambda table, rows, enough: rows.bit_count())
 
 
 def nothing_is_taken(patch: Patch) -> None:
@@ -136,8 +144,8 @@ def nothing_is_taken(patch: Patch) -> None:
 def only_one_is_ever_taken(patch: Patch) -> None:
     def take(self, name):
         self._free[name] = 0
-        for one in self._passes.values():
-            one.close(name)
+        for matcher in self._matchers.values():
+            matcher.close(name)
 
     patch.setattr(match._Batch, "take", take)
 
@@ -157,12 +165,12 @@ def priceless_is_not_last(patch: Patch) -> None:
 
 def explicit_cost_is_ignored(patch: Patch) -> None:
     patch.setattr(
-        NodeKind, "rank", lambda self, offering: self.cost if offering.usd_hour is None else offering.usd_hour
+        NodeType, "rank", lambda self, offering: self.cost if offering.usd_hour is None else offering.usd_hour
     )
 
 
 def unit_price_is_ignored(patch: Patch) -> None:
-    patch.setattr(NodeKind, "money", lambda self, offering: offering.usd_hour)
+    patch.setattr(NodeType, "money", lambda self, offering: offering.usd_hour)
 
 
 def ties_by_place(patch: Patch) -> None:
@@ -173,15 +181,15 @@ def ties_by_place(patch: Patch) -> None:
 
 
 def one_amount_short(patch: Patch) -> None:
-    patch.setattr(Amounts, "at_least", lambda self, asked: AT_LEAST(self, asked - 500))
+    patch.setattr(Amounts, "at_least", lambda self, amount: AT_LEAST(self, amount - 500))
 
 
 AT_LEAST = Amounts.at_least
 MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Provider": without_provider,
-    "OutOfReach": gone("in_reach"),
-    "NotAllowed": gone("allowed"),
-    "Unavailable": gone("available"),
+    "OutOfReach": without_rule("in_reach"),
+    "NotAllowed": without_rule("allowed"),
+    "Unavailable": without_rule("available"),
     "Requirement": requirements_without_the_others,
     "Requirement: a key that is not there": undefined_is_fine,
     "Requirement: a key that no kind has": unknown_key_is_fine,
@@ -190,14 +198,14 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Requirement: inclusive bound": exclusive_lower_bound,
     "Requirement: several entries": several_entries_the_last_wins,
     "Requirement: names": only_canonical_names,
-    "ExtendedResource": gone("extended"),
-    "Resource": gone("resource"),
+    "ExtendedResource": without_rule("extended"),
+    "Resource": without_rule("resource"),
     "Resource: amount": one_amount_short,
-    "Resource: overhead": gone("sound"),
+    "Resource: overhead": without_rule("sound"),
     "Offering": offering_not_asked,
     "Offering: zone": zones_not_asked,
     "Offering: capacity type": without_capacity_type,
-    "Full": gone("with_room"),
+    "Full": without_rule("with_free_nodes"),
     "Full: taken in the call": nothing_is_taken,
     "Full: as many as there are": only_one_is_ever_taken,
     "RefusedRecently": refusals_forgotten,
@@ -228,7 +236,7 @@ def noticed(seed: int) -> int | None:
 
 
 @pytest.mark.parametrize("rule", MUTANTS)
-def test_removing_a_rule_is_caught(monkeypatch, seed, rule):
+def test_oracle_detects_every_mutant(monkeypatch, seed, rule):
     MUTANTS[rule](monkeypatch)
     assert noticed(seed) is not None, f"nobody noticed that the rule {rule} is gone"
 
@@ -242,7 +250,9 @@ def test_every_rule_of_explain_has_a_mutant():
 def test_every_mask_function_has_a_mutant(seed):
     """A new rule cannot come without a mutant: each public function of ``rules`` is changed by one."""
     functions = {
-        name for name, one in vars(rules).items() if callable(one) and getattr(one, "__module__", "") == rules.__name__
+        name
+        for name, rule in vars(rules).items()
+        if callable(rule) and getattr(rule, "__module__", "") == rules.__name__
     }
     touched = set()
     for mutate in MUTANTS.values():

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from moto import mock_aws
 
-from local.corrections.tables import atomic_tables
-from local.memory_store import MemoryRegistry
+from local.aws.corrections.tables import atomic_tables
 from stockyard import errors
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import Counter, Fact, Quota
 from stockyard.ports import Add, Check, Create, Put, Registry, Remove, Replace, Write
+from tests.harness.memory_store import MemoryRegistry
 
 SOAK = bool(os.environ.get("STOCKYARD_SOAK"))
 TIME = "2026-01-31T12:00:00.000Z"
@@ -100,10 +100,10 @@ class MemoryStoreMachine(RuleBasedStateMachine):
         )
         try:
             self.store.commit(*batch)
-            found = None
+            error = None
         except errors.Conflict as fault:
-            found = (type(fault), fault.index)
-        assert found == expected
+            error = (type(fault), fault.index)
+        assert error == expected
         if expected is None:
             self.model = after
 
@@ -120,25 +120,25 @@ class MemoryStoreMachine(RuleBasedStateMachine):
         limit_is=st.none() | values,
     )
     def walk(self, prefix: str, newest_first: bool, limit: int, limit_is: int | None) -> None:
-        where = None if limit_is is None else {"limit": limit_is}
+        filters = None if limit_is is None else {"limit": limit_is}
         expected = [
             record
             for (kind, name), record in self.model.items()
             if kind is Quota and name.startswith(prefix) and (limit_is is None or record.limit == limit_is)
         ]
         expected.sort(key=lambda record: str(record.id), reverse=newest_first)
-        found: list[Quota] = []
+        quotas: list[Quota] = []
         after: str | None = None
         while True:
             page = self.store.list(
-                Quota, prefix=prefix, after=after, limit=limit, newest_first=newest_first, where=where
+                Quota, prefix=prefix, after=after, limit=limit, newest_first=newest_first, where=filters
             )
-            found += page.items
+            quotas += page.items
             after = page.next_id
             if after is None:
                 break
             assert len(page.items) == limit
-        assert found == expected
+        assert quotas == expected
 
     @invariant()
     def both_hold_the_same(self) -> None:

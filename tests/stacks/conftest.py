@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from stacks.synth import synthesize
+from local.cloud import ROOT
+from local.template import synthesized
 
 
 @dataclass(frozen=True)
@@ -22,22 +23,22 @@ class Assembly:
 
     def of_type(self, type_: str) -> dict[str, dict[str, Any]]:
         """Logical id -> resource, of the service stack."""
-        return {name: one for name, one in self.service["Resources"].items() if one["Type"] == type_}
+        return {name: resource for name, resource in self.service["Resources"].items() if resource["Type"] == type_}
 
     def function(self, name: str) -> tuple[str, dict[str, Any]]:
         """Logical id and properties of one of our functions."""
-        for logical_id, one in self.of_type("AWS::Lambda::Function").items():
-            if one["Properties"]["Handler"] == f"functions.{name}.handler.lambda_handler":
-                return logical_id, one["Properties"]
+        for logical_id, resource in self.of_type("AWS::Lambda::Function").items():
+            if resource["Properties"]["Handler"] == f"functions.{name}.handler.lambda_handler":
+                return logical_id, resource["Properties"]
         raise KeyError(name)
 
 
 @pytest.fixture(scope="session")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    folder = synthesize("dev", tmp_path_factory.mktemp("assembly"), bundled=False)
+def assembly() -> Assembly:
+    folder = synthesized(ROOT, ROOT / ".local" / "cache")
 
     def template(name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((folder / f"{name}.template.json").read_text())
-        return found
+        document: dict[str, Any] = json.loads((folder / f"{name}.template.json").read_text())
+        return document
 
     return Assembly(folder, template("Stockyard-dev-Data"), template("Stockyard-dev"))

@@ -29,17 +29,19 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("relay", "Table dynamodb:PutItem"): "puts off what was refused; the relay's tests do it, here nothing is",
 }
 """(function, granted action that this run need not use) -> when it is used."""
-LEFT = "removes what the cluster's own controllers made; here no cluster really runs, the provider's tests do it"
+CONTROLLER_MADE = (
+    "removes what the cluster's own controllers made; here no cluster really runs, the provider's tests do it"
+)
 UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeOurs ec2:DeleteVolume": "a volume outlives its instance when the call to end it was cut off",
-    "ChangeOurs ec2:RevokeSecurityGroupIngress": LEFT,
-    "RemoveLeftoversBalancers ec2:DeleteSecurityGroup": LEFT,
-    "RemoveLeftoversBalancers elasticloadbalancing:DeleteLoadBalancer": LEFT,
-    "RemoveLeftoversBalancers elasticloadbalancing:DeleteTargetGroup": LEFT,
-    "RemoveLeftoversEbs ec2:DeleteVolume": LEFT,
-    "RemoveLeftoversServices ec2:DeleteSecurityGroup": LEFT,
-    "RemoveLeftoversServices elasticloadbalancing:DeleteLoadBalancer": LEFT,
-    "RemoveLeftoversServices elasticloadbalancing:DeleteTargetGroup": LEFT,
+    "ChangeOurs ec2:RevokeSecurityGroupIngress": CONTROLLER_MADE,
+    "RemoveLeftoversBalancers ec2:DeleteSecurityGroup": CONTROLLER_MADE,
+    "RemoveLeftoversBalancers elasticloadbalancing:DeleteLoadBalancer": CONTROLLER_MADE,
+    "RemoveLeftoversBalancers elasticloadbalancing:DeleteTargetGroup": CONTROLLER_MADE,
+    "RemoveLeftoversEbs ec2:DeleteVolume": CONTROLLER_MADE,
+    "RemoveLeftoversServices ec2:DeleteSecurityGroup": CONTROLLER_MADE,
+    "RemoveLeftoversServices elasticloadbalancing:DeleteLoadBalancer": CONTROLLER_MADE,
+    "RemoveLeftoversServices elasticloadbalancing:DeleteTargetGroup": CONTROLLER_MADE,
     "Roles iam:DetachRolePolicy": "a person or a tool of the tenant has attached a policy to the node role",
 }
 """Granted action of the tenant's role that this run need not use -> when it is used."""
@@ -70,7 +72,7 @@ def resolved(value: Any) -> Any:
     if isinstance(value, dict):
         return resolved(value["Fn::Sub"]) if "Fn::Sub" in value else {k: resolved(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [resolved(one) for one in value]
+        return [resolved(item) for item in value]
     return value.replace("${AWS::Partition}", "aws") if isinstance(value, str) else value
 
 
@@ -80,14 +82,17 @@ def listed(statements: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     def many(value: Any) -> list[Any]:
         return value if isinstance(value, list) else [value]
 
-    return [{**one, "Action": many(one["Action"]), "Resource": many(one["Resource"])} for one in statements]
+    return [
+        {**statement, "Action": many(statement["Action"]), "Resource": many(statement["Resource"])}
+        for statement in statements
+    ]
 
 
 def grants(statements: Iterable[Mapping[str, Any]]) -> set[str]:
     """``statement action`` of each that is allowed to our own code."""
     return {
-        f"{one['Sid']} {action}"
-        for one in statements
-        if one["Effect"] == "Allow" and one["Sid"] not in BY_THE_PLATFORM
-        for action in one["Action"]
+        f"{statement['Sid']} {action}"
+        for statement in statements
+        if statement["Effect"] == "Allow" and statement["Sid"] not in BY_THE_PLATFORM
+        for action in statement["Action"]
     }

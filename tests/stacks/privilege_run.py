@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stacks.names import Names
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
 
@@ -22,12 +22,12 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     first = served.call("POST", "/v1/clusters", {**body, "name": "privilege"})
     assert first.status == 202, first.text
     assert served.operation(first.body["operation_id"])["status"] == "succeeded"
-    one = f"/v1/clusters/{first.body['id']}"
+    cluster_path = f"/v1/clusters/{first.body['id']}"
     second = _second_account(served)
-    etag = {"If-Match": served.call("GET", one).headers["etag"]}
-    assert served.call("PATCH", one, {"description": "changed"}, headers=etag).status == 200
+    etag = {"If-Match": served.call("GET", cluster_path).headers["etag"]}
+    assert served.call("PATCH", cluster_path, {"description": "changed"}, headers=etag).status == 200
     for path in ("", "/tree", "/kubeconfig", "/kubeconfig?static=true", "/client-secret"):
-        assert served.call("GET", one + path).status == 200, path
+        assert served.call("GET", cluster_path + path).status == 200, path
     for path in ("operations", "events", "audit", "quotas", "prices", "clusters", "cloud-accounts"):
         answer = served.call("GET", f"/v1/{path}?page_size=1")
         assert answer.status == 200, path
@@ -36,13 +36,13 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
             assert served.call("GET", more).status == 200, path
     assert served.call("POST", "/v1/cloud-accounts/1/verify").status == 200
     assert served.call("DELETE", second).status in (202, 204)
-    _quota_and_report(served, one)
+    _quota_and_report(served, cluster_path)
     _nodes(served, "privilege")
     _instances(served, "privilege")
     _events(served, body)
     for function in ("relay", "reaper"):
         _invoke(served, function)
-    deletion = served.call("DELETE", one)
+    deletion = served.call("DELETE", cluster_path)
     assert served.operation(deletion.body["id"])["status"] == "succeeded"
     return served.calls
 
@@ -65,20 +65,20 @@ class Good:
         assert answer.status in (200, 201, 202), (path, answer.text)
         return answer.body
 
-    def ended(self, operation: str) -> None:
+    def wait_for_success(self, operation_id: str) -> None:
         """Wait until the operation has succeeded."""
-        found = self._served.operation(operation)
-        assert found["status"] == "succeeded", found["error"]
+        operation = self._served.operation(operation_id)
+        assert operation["status"] == "succeeded", operation["error"]
 
 
 def _second_account(served: Served) -> str:
     """Registered and changed; its path."""
     role = f"arn:aws:iam::{ACME_ACCOUNT}:role/nobody"
     document = {"provider": "aws", "name": "second", "attributes": {"role_arn": role}}
-    made = served.call("POST", "/v1/cloud-accounts", document)
-    assert made.status == 201, made.text
-    path = f"/v1/cloud-accounts/{made.body['id']}"
-    etag = {"If-Match": made.headers["etag"]}
+    account = served.call("POST", "/v1/cloud-accounts", document)
+    assert account.status == 201, account.text
+    path = f"/v1/cloud-accounts/{account.body['id']}"
+    etag = {"If-Match": account.headers["etag"]}
     assert served.call("PATCH", path, {"description": "changed"}, headers=etag).status == 200
     return str(path)
 
@@ -125,17 +125,17 @@ def _instances(served: Served, cluster: str) -> None:
     good = Good(served)
     block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"], "capacityTypes": ["on-demand", "spot"]}
     good("POST", "node-providers", {"name": "aws", "kind": "ec2", "spec": block})
-    made = []
-    for name, wanted in (("instance", "on-demand"), ("spot", "spot")):
-        asked = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [wanted]}]
-        wish = {"name": name, "cluster": cluster, "provider": "aws", "requirements": asked}
-        made.append(good("POST", "node-claims", wish))
-    for claim in made:
-        good.ended(claim["operation_id"])
+    claims = []
+    for name, capacity_type in (("instance", "on-demand"), ("spot", "spot")):
+        requirements = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity_type]}]
+        wish = {"name": name, "cluster": cluster, "provider": "aws", "requirements": requirements}
+        claims.append(good("POST", "node-claims", wish))
+    for claim in claims:
+        good.wait_for_success(claim["operation_id"])
     for state in ("Off", "On", "Reboot"):
-        good.ended(good("POST", "node-claims/instance/power", {"state": state})["operation_id"])
-    for claim in made:
-        good.ended(good("DELETE", f"node-claims/{claim['id']}")["id"])
+        good.wait_for_success(good("POST", "node-claims/instance/power", {"state": state})["operation_id"])
+    for claim in claims:
+        good.wait_for_success(good("DELETE", f"node-claims/{claim['id']}")["id"])
 
 
 def _quota_and_report(served: Served, cluster: str) -> None:
@@ -163,9 +163,9 @@ def _events(served: Served, body: dict[str, Any]) -> None:
 
     def named() -> dict[str, Any] | None:
         items = served.call("GET", "/v1/clusters").body["items"]
-        return next((one for one in items if one["name"] == "by-event"), None)
+        return next((item for item in items if item["name"] == "by-event"), None)
 
     send("CreateCluster", {"body": {**body, "name": "by-event"}})
-    made = served.wait("the cluster of the event", named)
-    send("DeleteCluster", {"cluster": made["id"]})
+    cluster = served.wait("the cluster of the event", named)
+    send("DeleteCluster", {"cluster": cluster["id"]})
     served.wait("its deletion", lambda: named() is None)

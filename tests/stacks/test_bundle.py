@@ -18,10 +18,10 @@ def pins(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    made: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def run(arguments: list[str]) -> None:
-        made.append(arguments)
+        commands.append(arguments)
         if "--target" in arguments:
             target = Path(arguments[arguments.index("--target") + 1])
             (target / "bin").mkdir(parents=True)
@@ -30,10 +30,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(bundle, "_run", run)
     monkeypatch.setattr(bundle, "compiler", lambda: None)
-    return made
+    return commands
 
 
-def test_only_hashed_wheels_for_arm_and_python_3_13(tmp_path: Path) -> None:
+def test_bundle_installs_hashed_wheels_for_arm_and_python_3_13_only(tmp_path: Path) -> None:
     text = " ".join(bundle.command(tmp_path))
     assert f"--target {tmp_path} --python-platform aarch64-manylinux2014 --python-version 3.13" in text
     assert "--only-binary :all:" in text
@@ -41,7 +41,7 @@ def test_only_hashed_wheels_for_arm_and_python_3_13(tmp_path: Path) -> None:
     assert text.endswith("requirements/runtime.txt")
 
 
-def test_it_is_built_once_for_the_same_pins(tmp_path: Path, pins: Path, calls: list[list[str]]) -> None:
+def test_bundle_is_built_once_for_same_pins(tmp_path: Path, pins: Path, calls: list[list[str]]) -> None:
     first = bundle.bundle(tmp_path / "build", pins)
     assert bundle.bundle(tmp_path / "build", pins) == first
     assert len(calls) == 1
@@ -52,14 +52,14 @@ def test_it_is_built_once_for_the_same_pins(tmp_path: Path, pins: Path, calls: l
     ]
 
 
-def test_other_pins_are_another_build(tmp_path: Path, pins: Path, calls: list[list[str]]) -> None:
+def test_bundle_is_rebuilt_for_other_pins(tmp_path: Path, pins: Path, calls: list[list[str]]) -> None:
     first = bundle.bundle(tmp_path / "build", pins)
     pins.write_text("one==2 --hash=sha256:01\n")
     assert bundle.bundle(tmp_path / "build", pins) != first
     assert len(calls) == 2
 
 
-def test_bytecode_is_written_by_the_deployed_version_only(
+def test_bundle_compiles_bytecode_with_deployed_python_version_only(
     tmp_path: Path, pins: Path, calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundle, "compiler", lambda: "/opt/python3.13")
@@ -67,7 +67,7 @@ def test_bytecode_is_written_by_the_deployed_version_only(
     assert calls[1][:3] == ["/opt/python3.13", "-m", "compileall"]
 
 
-def test_a_layer_that_is_too_large_is_refused(
+def test_bundle_refuses_layer_above_size_limit(
     tmp_path: Path, pins: Path, calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundle, "MOST_BYTES", -1)
@@ -76,7 +76,7 @@ def test_a_layer_that_is_too_large_is_refused(
     assert list((tmp_path / "build").iterdir()) == []
 
 
-def test_a_failure_tells_what_uv_said_and_leaves_nothing(tmp_path: Path, pins: Path) -> None:
+def test_bundle_failure_shows_output_of_uv_and_leaves_no_files(tmp_path: Path, pins: Path) -> None:
     pins.write_text("this is no requirement\n")
     with pytest.raises(bundle.BundleError, match=r"(?s)uv failed:.+"):
         bundle.bundle(tmp_path / "build", pins)

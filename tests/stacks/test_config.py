@@ -14,29 +14,29 @@ from stacks.errors import ConfigError
 ISSUER = "https://id.example.com/realms/stockyard"
 
 
-def test_only_an_issuer_is_needed() -> None:
+def test_stage_config_requires_issuer_only() -> None:
     config = load("dev", {"dev": {"issuer": ISSUER}})
     assert config == StageConfig(stage="dev", issuer=ISSUER)
     assert (config.name_prefix, config.tenant_role_pattern, config.allow_own_account) == ("vantage", "*", False)
 
 
-def test_it_is_frozen() -> None:
+def test_stage_config_is_frozen() -> None:
     config = load("dev", {"dev": {"issuer": ISSUER}})
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.stage = "prod"  # type: ignore[misc]
 
 
-def test_each_setting_has_a_check_and_no_check_is_left_over() -> None:
+def test_stage_config_has_exactly_one_check_per_setting() -> None:
     assert set(CHECKS) == {field.name for field in dataclasses.fields(StageConfig)} - {"stage"}
 
 
-def test_overrides_win_and_come_as_text() -> None:
+def test_stage_config_overrides_win_and_are_text() -> None:
     stages = {"dev": {"issuer": ISSUER, "rate_limit": 5}}
     config = load("dev", stages, {"rate_limit": "7", "report_only": "true", "log_retention_days": "90"})
     assert (config.rate_limit, config.report_only, config.log_retention_days) == (7, True, 90)
 
 
-def test_a_network() -> None:
+def test_stage_config_reads_network() -> None:
     network = {"subnet_ids": ["subnet-0a1b"], "security_group_ids": ["sg-0a1b"]}
     assert load("dev", {"dev": {"issuer": ISSUER, "network": network}}).network == Network(
         ("subnet-0a1b",), ("sg-0a1b",)
@@ -78,34 +78,34 @@ def test_a_network() -> None:
         ("nat_gateways", 1),
     ],
 )
-def test_a_mistake_names_its_key(key: str, value: object) -> None:
+def test_stage_config_error_names_key(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"^stages\.dev\.{key}[:.]"):
         load("dev", {"dev": {"issuer": ISSUER, key: value}})
 
 
-def test_a_missing_issuer_is_named() -> None:
+def test_stage_config_error_names_missing_issuer() -> None:
     with pytest.raises(ConfigError, match=r"^stages\.dev\.issuer: missing"):
         load("dev", {"dev": {}})
 
 
-def test_an_unknown_stage_names_the_known_ones() -> None:
+def test_unknown_stage_error_lists_known_stages() -> None:
     with pytest.raises(ConfigError, match=r"^stage: 'test' is not one of dev, prod"):
         load("test", {"prod": {}, "dev": {}})
 
 
 @pytest.mark.parametrize("stage", ["a-b", "Dev", "averylongstage", "1st"])
-def test_a_stage_name_cannot_be_the_prefix_of_another_with_a_hyphen(stage: str) -> None:
+def test_stage_name_refuses_hyphen(stage: str) -> None:
     with pytest.raises(ConfigError, match=r"^stage: "):
         load(stage, {stage: {"issuer": ISSUER}})
 
 
 @pytest.mark.parametrize("stages", [None, {}, "dev"])
-def test_missing_stages(stages: object) -> None:
+def test_missing_stages_object_is_refused(stages: object) -> None:
     with pytest.raises(ConfigError, match=r"^stages: "):
         load("dev", stages)
 
 
-def test_the_stages_of_the_project_are_valid() -> None:
+def test_stages_of_cdk_json_are_valid() -> None:
     stages = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]["stages"]
     assert sorted(stages) == ["dev", "prod"]
     assert load("dev", stages).stage == "dev"

@@ -11,7 +11,7 @@ from benchmarks import cost, rates
 from stacks.functions import FUNCTIONS, SCHEDULES
 
 
-def test_an_alarm_more_is_ten_cents_more(assembly: Any) -> None:
+def test_cost_of_one_more_alarm_is_ten_cents(assembly: Any) -> None:
     before = cost.idle(assembly.service)
     template = json.loads(json.dumps(assembly.service))
     template["Resources"]["OneMore"] = {"Type": "AWS::CloudWatch::Alarm"}
@@ -20,25 +20,25 @@ def test_an_alarm_more_is_ten_cents_more(assembly: Any) -> None:
     assert {key for key in after if after[key] != before[key]} == {"alarms"}
 
 
-def test_an_idle_stage_costs_less_than_the_goal(assembly: Any) -> None:
+def test_idle_stage_costs_less_than_goal(assembly: Any) -> None:
     assert 0 < sum(cost.idle_with_free_tier(assembly.service).values()) < cost.GOAL
 
 
-def test_the_free_tier_never_makes_an_item_negative_or_dearer(assembly: Any) -> None:
+def test_free_tier_never_makes_item_negative_or_more_expensive(assembly: Any) -> None:
     listed, paid = cost.idle(assembly.service), cost.idle_with_free_tier(assembly.service)
     assert listed.keys() == paid.keys()
     assert all(0 <= paid[key] <= listed[key] for key in listed)
 
 
-def test_schedules_trace_nothing(assembly: Any) -> None:
+def test_scheduled_functions_are_not_traced(assembly: Any) -> None:
     assert cost.traced(assembly.service) == {spec.name for spec in FUNCTIONS if not spec.asynchronous}
 
 
-def test_every_schedule_is_counted() -> None:
+def test_cost_counts_every_schedule() -> None:
     assert set(cost.RUNS) == set(SCHEDULES)
 
 
-def test_the_last_line_is_json_and_agrees_with_the_items(
+def test_cost_last_line_is_json_and_equals_items(
     assembly: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cost, "synthesize", lambda stage, out, bundled: assembly.folder)

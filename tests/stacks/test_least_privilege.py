@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local.aws import ACME_ACCOUNT, OWN_ACCOUNT, REGION
-from local.calls import Account, has_no_resource
-from local.own_calls import own_asks, workflow_asks
-from local.policies import Ask, Asks, Policies, allowed_by, refused, used, without
-from local.template import Made, Stack
+from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.template import CreatedResource, Stack
 from stacks.functions import FUNCTIONS
 from stacks.names import PROVISION, RUNNERS, Names
 from stacks.permissions import WIDE
-from stockyard.providers.clusters.ec2 import iam_kinds
+from stockyard.providers.clouds.aws import iam_kinds
 from stockyard.providers.clusters.ec2.identity import node_policy
+from tests.harness.calls import Account, has_no_resource
+from tests.harness.own_calls import own_asks, workflow_asks
+from tests.harness.policies import Ask, Asks, Policies, allowed_by, refused, used, without
 from tests.stacks.privilege import (
     UNUSED,
     UNUSED_BY_TENANT,
@@ -31,7 +31,7 @@ from tests.stacks.privilege import (
 from tests.stacks.privilege_run import everything_once
 
 if TYPE_CHECKING:
-    from local.serving import Served
+    from tests.harness.serving import Served
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -56,15 +56,17 @@ def own_policies(assembly: Any) -> Policies:
     owners: dict[str, str] = {}
     roles: dict[str, list[dict[str, Any]]] = {}
 
-    def make(type_: str, logical: str, given: Mapping[str, Any]) -> Made:
+    def make(type_: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         if type_ == "AWS::IAM::Role":
-            assert "ManagedPolicyArns" not in given, logical
-            roles[f"{logical}.Arn"] = [s for policy in given["Policies"] for s in policy["PolicyDocument"]["Statement"]]
+            assert "ManagedPolicyArns" not in properties, logical
+            roles[f"{logical}.Arn"] = [
+                s for policy in properties["Policies"] for s in policy["PolicyDocument"]["Statement"]
+            ]
         if type_ == "AWS::Lambda::Function":
-            owners[given["Handler"].split(".")[1]] = given["Role"]
+            owners[properties["Handler"].split(".")[1]] = properties["Role"]
         if type_ == "AWS::StepFunctions::StateMachine":
-            assert owners.setdefault(WORKFLOWS, given["RoleArn"]) == given["RoleArn"]
-        return Made(given.get("FunctionName", logical), Attributes(logical))
+            assert owners.setdefault(WORKFLOWS, properties["RoleArn"]) == properties["RoleArn"]
+        return CreatedResource(properties.get("FunctionName", logical), Attributes(logical))
 
     pseudo = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": OWN_ACCOUNT, "AWS::URLSuffix": "aws"}
     exports = Stack(assembly.data, pseudo, {}, make).create()
@@ -76,8 +78,8 @@ def own_policies(assembly: Any) -> Policies:
 
 @pytest.fixture(scope="module")
 def tenant_template(served: Served) -> dict[str, Any]:
-    found: dict[str, Any] = served.call("GET", "/v1/cloud-accounts/1/template").body["Resources"]
-    return found
+    resources: dict[str, Any] = served.call("GET", "/v1/cloud-accounts/1/template").body["Resources"]
+    return resources
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +87,8 @@ def tenant_policies(tenant_template: dict[str, Any]) -> Policies:
     """What the template of the API gives the role, as CloudFormation hands it to IAM."""
     attached = [item["Ref"] for item in tenant_template["Role"]["Properties"]["ManagedPolicyArns"]]
     assert "Policies" not in tenant_template["Role"]["Properties"]
-    found = [s for name in attached for s in tenant_template[name]["Properties"]["PolicyDocument"]["Statement"]]
-    return {TENANT: listed([resolved(one) for one in found])}
+    statements = [s for name in attached for s in tenant_template[name]["Properties"]["PolicyDocument"]["Statement"]]
+    return {TENANT: listed([resolved(statement) for statement in statements])}
 
 
 # --- what was asked of AWS -------------------------------------------------------------------------------------------
@@ -116,37 +118,37 @@ def tenant(calls: list[dict[str, Any]]) -> Asks:
 # --- our own side ----------------------------------------------------------------------------------------------------
 
 
-def test_what_our_functions_and_workflows_ask_is_allowed(own: Asks, own_policies: Policies) -> None:
-    assert {who for who, asks in own.items() if not asks} == set(), "not seen at all"
+def test_calls_of_functions_and_workflows_are_allowed(own: Asks, own_policies: Policies) -> None:
+    assert {role for role, asks in own.items() if not asks} == set(), "not seen at all"
     assert refused(own, own_policies) == []
 
 
-@pytest.mark.parametrize("who", [*NAMES, WORKFLOWS])
-def test_what_a_role_may_do_it_does(own: Asks, own_policies: Policies, who: str) -> None:
-    may = grants(own_policies[who])
-    excused = {action for name, action in UNUSED if name == who}
-    assert sorted(may - used(own, own_policies)[who] - excused) == []
+@pytest.mark.parametrize("role", [*NAMES, WORKFLOWS])
+def test_every_grant_of_a_role_is_used(own: Asks, own_policies: Policies, role: str) -> None:
+    may = grants(own_policies[role])
+    excused = {action for name, action in UNUSED if name == role}
+    assert sorted(may - used(own, own_policies)[role] - excused) == []
     assert sorted(excused - may) == [], "a reason for what is not granted"
 
 
-def test_an_action_less_is_noticed_on_our_side(own: Asks, own_policies: Policies) -> None:
+def test_removing_any_grant_of_own_roles_is_noticed(own: Asks, own_policies: Policies) -> None:
     _each_is_missed(own, own_policies)
 
 
 def _each_is_missed(asks: Asks, policies: Policies) -> None:
     """Every grant that is used, taken away alone, makes :func:`refused` name who needs which action."""
-    for who, them in used(asks, policies).items():
-        for grant in them:
+    for role, role_grants in used(asks, policies).items():
+        for grant in role_grants:
             sid, action = grant.split(" ")
-            found = refused({who: asks[who]}, {who: without(policies[who], sid, action)})
-            assert found, f"{who} may {action} without {sid} too"
-            assert all(line.startswith(f"{who}: {action} on ") for line in found), found
+            refusals = refused({role: asks[role]}, {role: without(policies[role], sid, action)})
+            assert refusals, f"{role} may {action} without {sid} too"
+            assert all(line.startswith(f"{role}: {action} on ") for line in refusals), refusals
 
 
 # --- the tenant's side -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_done_in_the_tenants_account_is_allowed(tenant: Asks, tenant_policies: Policies) -> None:
+def test_calls_in_tenant_account_are_allowed(tenant: Asks, tenant_policies: Policies) -> None:
     assert refused(tenant, tenant_policies) == []
     actions = {ask.action for ask in tenant[TENANT].values()}
     implied = {
@@ -159,13 +161,13 @@ def test_what_is_done_in_the_tenants_account_is_allowed(tenant: Asks, tenant_pol
     assert implied | {"iam:CreateServiceLinkedRole"} <= actions
 
 
-def test_what_the_tenants_role_may_do_is_needed(tenant: Asks, tenant_policies: Policies) -> None:
+def test_every_grant_of_tenant_role_is_needed(tenant: Asks, tenant_policies: Policies) -> None:
     may = grants(tenant_policies[TENANT])
     assert sorted(may - used(tenant, tenant_policies)[TENANT] - set(UNUSED_BY_TENANT)) == []
     assert sorted(set(UNUSED_BY_TENANT) - may) == [], "a reason for what is not granted"
 
 
-def test_an_action_less_is_noticed_on_the_tenants_side(tenant: Asks, tenant_policies: Policies) -> None:
+def test_removing_any_grant_of_tenant_role_is_noticed(tenant: Asks, tenant_policies: Policies) -> None:
     _each_is_missed(tenant, tenant_policies)
 
 
@@ -181,13 +183,13 @@ def everyone(own_policies: Policies, tenant_policies: Policies, tenant_template:
 
 
 def test_no_action_is_a_wildcard(everyone: Policies) -> None:
-    for who, statements in everyone.items():
-        for one in statements:
-            assert not {"NotAction", "NotResource"} & set(one), (who, one["Sid"])
-            assert [name for name in one["Action"] if "*" in name or "?" in name] == [], (who, one["Sid"])
+    for role, statements in everyone.items():
+        for statement in statements:
+            assert not {"NotAction", "NotResource"} & set(statement), (role, statement["Sid"])
+            assert [name for name in statement["Action"] if "*" in name or "?" in name] == [], (role, statement["Sid"])
 
 
-def test_a_resource_is_a_star_only_where_nothing_is_narrower(
+def test_wildcard_resource_only_where_no_narrower_one_exists(
     own_policies: Policies,
     tenant_policies: Policies,
     everyone: Policies,
@@ -196,32 +198,42 @@ def test_a_resource_is_a_star_only_where_nothing_is_narrower(
     tenant: Asks,
     record_property: Callable[[str, object], None],
 ) -> None:
-    wide = [(who, one) for who, them in everyone.items() for one in them if "*" in one["Resource"]]
-    for who, one in wide:
-        assert one["Resource"] == ["*"]
-        listed = WIDE if who in own_policies else WIDE_FOR_TENANTS
-        assert listed.get(one["Sid"]), f"{who}: {one['Sid']} has no reason"
-        assert [name for name in one["Action"] if not has_no_resource(name)] == [], (who, one["Sid"])
-    assert {one["Sid"] for who, one in wide if who not in own_policies} == set(WIDE_FOR_TENANTS)
+    wide = [
+        (role, statement)
+        for role, statements in everyone.items()
+        for statement in statements
+        if "*" in statement["Resource"]
+    ]
+    for role, statement in wide:
+        assert statement["Resource"] == ["*"]
+        listed = WIDE if role in own_policies else WIDE_FOR_TENANTS
+        assert listed.get(statement["Sid"]), f"{role}: {statement['Sid']} has no reason"
+        assert [name for name in statement["Action"] if not has_no_resource(name)] == [], (role, statement["Sid"])
+    assert {statement["Sid"] for role, statement in wide if role not in own_policies} == set(WIDE_FOR_TENANTS)
     sides = [call["side"] for call in calls]
     figure = {
         "functions": len(NAMES),
         "own": {"calls": sides.count("own"), "asks": sum(len(asks) for asks in own.values())},
         "tenant": {"calls": sides.count("tenant"), "asks": len(tenant[TENANT])},
         "refused": len(refused(own, own_policies)) + len(refused(tenant, tenant_policies)),
-        "granted": {who: len(grants(them)) for who, them in {**own_policies, **tenant_policies}.items()},
-        "unused": {**{f"{who}: {grant}": why for (who, grant), why in UNUSED.items()}, **UNUSED_BY_TENANT},
-        "wildcard_actions": sum("*" in name for them in everyone.values() for one in them for name in one["Action"]),
+        "granted": {role: len(grants(statements)) for role, statements in {**own_policies, **tenant_policies}.items()},
+        "unused": {**{f"{role}: {grant}": why for (role, grant), why in UNUSED.items()}, **UNUSED_BY_TENANT},
+        "wildcard_actions": sum(
+            "*" in name for statements in everyone.values() for statement in statements for name in statement["Action"]
+        ),
         "resource_star": {
             "statements": len(wide),
-            "actions": len({name for _, one in wide for name in one["Action"]}),
-            "reasons": {**{sid: WIDE[sid] for sid in {one["Sid"] for _, one in wide} & set(WIDE)}, **WIDE_FOR_TENANTS},
+            "actions": len({name for _, statement in wide for name in statement["Action"]}),
+            "reasons": {
+                **{sid: WIDE[sid] for sid in {statement["Sid"] for _, statement in wide} & set(WIDE)},
+                **WIDE_FOR_TENANTS,
+            },
         },
     }
     record_property("figure:least_privilege", figure)
 
 
-def test_the_evaluator_refuses_what_is_not_granted(own_policies: Policies, tenant_policies: Policies) -> None:
+def test_policy_evaluator_refuses_missing_grant(own_policies: Policies, tenant_policies: Policies) -> None:
     statements = tenant_policies[TENANT]
     arn = f"arn:aws:ec2:{REGION}:{ACME_ACCOUNT}:vpc/vpc-1"
     assert not allowed_by(statements, Ask("ec2:DeleteVpc", arn))
@@ -235,8 +247,8 @@ def test_the_evaluator_refuses_what_is_not_granted(own_policies: Policies, tenan
     linked = (
         f"arn:aws:iam::{ACME_ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway"
     )
-    other = {"iam:AWSServiceName": "ops.apigateway.amazonaws.com"}
-    assert not allowed_by(statements, Ask("iam:CreateServiceLinkedRole", linked, other))
+    other_context = {"iam:AWSServiceName": "ops.apigateway.amazonaws.com"}
+    assert not allowed_by(statements, Ask("iam:CreateServiceLinkedRole", linked, other_context))
     assert not allowed_by(own_policies["records"], Ask("secretsmanager:GetSecretValue", "arn:aws:secretsmanager:x"))
-    ours = Ask("sts:AssumeRole", f"arn:aws:iam::{OWN_ACCOUNT}:role/admin", {"sts:ExternalId": "x"})
-    assert not allowed_by(own_policies["clusters"], ours)
+    own_role = Ask("sts:AssumeRole", f"arn:aws:iam::{OWN_ACCOUNT}:role/admin", {"sts:ExternalId": "x"})
+    assert not allowed_by(own_policies["clusters"], own_role)

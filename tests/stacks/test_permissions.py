@@ -29,39 +29,44 @@ def statements(name: str, config: StageConfig = CONFIG) -> tuple[Statement, ...]
 def allowed(name: str, action: str, resource: str, config: StageConfig = CONFIG) -> bool:
     """Whether the statements let the role do it; conditions are taken as met."""
     effects = {
-        one.effect
-        for one in statements(name, config)
-        if action in one.actions
-        and any(fnmatch.fnmatchcase(resource, pattern.format(**PLACES)) for pattern in one.resources)
+        statement.effect
+        for statement in statements(name, config)
+        if action in statement.actions
+        and any(fnmatch.fnmatchcase(resource, pattern.format(**PLACES)) for pattern in statement.resources)
     }
     return effects == {"Allow"}
 
 
 @pytest.mark.parametrize("name", [*NAMES, "workflows"])
 def test_no_action_is_a_wildcard_and_every_wide_resource_is_listed(name: str) -> None:
-    for one in statements(name):
-        for action in one.actions:
+    for statement in statements(name):
+        for action in statement.actions:
             assert re.fullmatch(r"[a-z0-9-]+:[A-Za-z]+", action), action
-        if "*" in one.resources:
-            assert one.resources == ("*",)
-            assert one.reason == WIDE[one.sid]
-        elif any("*" in resource or "?" in resource for resource in one.resources):
-            assert one.reason, f"{one.sid} has a wildcard and no reason"
+        if "*" in statement.resources:
+            assert statement.resources == ("*",)
+            assert statement.reason == WIDE[statement.sid]
+        elif any("*" in resource or "?" in resource for resource in statement.resources):
+            assert statement.reason, f"{statement.sid} has a wildcard and no reason"
 
 
 def test_every_listed_wide_statement_is_used() -> None:
-    used = {one.sid for name in [*NAMES, "workflows"] for one in statements(name) if one.resources == ("*",)}
+    used = {
+        statement.sid
+        for name in [*NAMES, "workflows"]
+        for statement in statements(name)
+        if statement.resources == ("*",)
+    }
     assert used == set(WIDE)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "workflows"])
 def test_statement_ids_are_unique_and_valid(name: str) -> None:
-    sids = [one.sid for one in statements(name)]
+    sids = [statement.sid for statement in statements(name)]
     assert len(set(sids)) == len(sids)
     assert all(sid.isalnum() for sid in sids)
 
 
-def test_an_unknown_function_has_no_permissions() -> None:
+def test_permissions_of_unknown_function_raise_key_error() -> None:
     with pytest.raises(KeyError):
         Permissions(CONFIG).of_function("nobody")
 
@@ -97,6 +102,7 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ("reaper", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/everything"),
         ("cluster_phases", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),
         ("node_phases", "sts:AssumeRole", TENANT_ROLE),
+        ("node_phases", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
         ("scheduler", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
         ("scheduler", "dynamodb:UpdateItem", TABLE),
         ("relay", "states:StartExecution", PROVISION.replace("provision-cluster", "provision-node")),
@@ -115,7 +121,7 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ),
     ],
 )
-def test_what_a_function_needs_is_allowed(name: str, action: str, resource: str) -> None:
+def test_function_permissions_allow_needed_calls(name: str, action: str, resource: str) -> None:
     assert allowed(name, action, resource)
 
 
@@ -141,25 +147,25 @@ def test_what_a_function_needs_is_allowed(name: str, action: str, resource: str)
         ("records", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-prod"),
     ],
 )
-def test_what_a_function_does_not_need_is_refused(name: str, action: str, resource: str) -> None:
+def test_function_permissions_refuse_other_calls(name: str, action: str, resource: str) -> None:
     assert not allowed(name, action, resource)
 
 
-def test_the_pattern_of_a_stage_narrows_the_roles() -> None:
+def test_stage_pattern_narrows_tenant_roles() -> None:
     narrow = dataclasses.replace(CONFIG, tenant_role_pattern="stockyard-*")
     assert allowed("clusters", "sts:AssumeRole", TENANT_ROLE, narrow)
     assert not allowed("clusters", "sts:AssumeRole", "arn:aws:iam::222222222222:role/admin", narrow)
 
 
-def test_a_stage_may_allow_its_own_account() -> None:
+def test_stage_can_allow_roles_of_own_account() -> None:
     assert allowed("clusters", "sts:AssumeRole", OWN_ROLE, dataclasses.replace(CONFIG, allow_own_account=True))
 
 
-def test_only_the_verification_may_leave_the_external_id_out() -> None:
+def test_only_account_verification_may_omit_external_id() -> None:
     for name in NAMES:
-        for one in statements(name):
-            if one.sid == "TenantRoles":
-                demanded = one.conditions == {"Null": {"sts:ExternalId": "false"}}
+        for statement in statements(name):
+            if statement.sid == "TenantRoles":
+                demanded = statement.conditions == {"Null": {"sts:ExternalId": "false"}}
                 assert demanded is (name != "cloud_accounts"), name
 
 
@@ -178,7 +184,7 @@ def _list(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "workflows"])
-def test_the_template_grants_exactly_the_statements(assembly: Any, name: str) -> None:
+def test_template_grants_exactly_the_permission_statements(assembly: Any, name: str) -> None:
     if name == "workflows":
         owner = next(iter(assembly.of_type("AWS::StepFunctions::StateMachine").values()))["Properties"]["RoleArn"]
     else:
@@ -188,28 +194,28 @@ def test_the_template_grants_exactly_the_statements(assembly: Any, name: str) ->
     (policy,) = role["Policies"]
     granted = [
         (
-            one["Sid"],
-            one["Effect"],
-            sorted(_list(one["Action"])),
-            sorted(_plain(resource) for resource in _list(one["Resource"])),
-            one.get("Condition", {}),
+            statement["Sid"],
+            statement["Effect"],
+            sorted(_list(statement["Action"])),
+            sorted(_plain(resource) for resource in _list(statement["Resource"])),
+            statement.get("Condition", {}),
         )
-        for one in policy["PolicyDocument"]["Statement"]
+        for statement in policy["PolicyDocument"]["Statement"]
     ]
-    wanted = [
+    expected = [
         (
-            one.sid,
-            one.effect,
-            sorted(one.actions),
-            sorted(resource.format(**PLACES) for resource in one.resources),
-            dict(one.conditions),
+            statement.sid,
+            statement.effect,
+            sorted(statement.actions),
+            sorted(resource.format(**PLACES) for resource in statement.resources),
+            dict(statement.conditions),
         )
-        for one in statements(name, dataclasses.replace(CONFIG, network=None))
+        for statement in statements(name, dataclasses.replace(CONFIG, network=None))
     ]
-    assert granted == wanted
+    assert granted == expected
 
 
-def test_no_policy_stands_outside_the_roles(assembly: Any) -> None:
-    types = {one["Type"] for one in assembly.service["Resources"].values()}
+def test_policies_exist_only_inline_in_roles(assembly: Any) -> None:
+    types = {resource["Type"] for resource in assembly.service["Resources"].values()}
     assert not {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User"} & types
     assert "arn:aws:iam::aws:policy" not in json.dumps(assembly.service)

@@ -5,37 +5,40 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from functions.relay.handler import OUTBOX_REFUSED
-from local.patterns import any_filter
+from local.functions.patterns import any_filter
 from stacks.constructs.layers import BESIDE
-from stacks.functions import FUNCTIONS, OPEN_ROUTES, ROUTES
+from stacks.functions import FUNCTIONS
+from stacks.routes import routes
+from stacks.workflows import documents, text
+from stockyard import metrics
+from stockyard.adapters.dynamodb import codec, stream
+from stockyard.domain.records import NodeClaim
+from stockyard.metrics import Metric
+from stockyard.operations.scheduler.wake import Changes
 from stockyard.settings import Settings, read
-from stockyard.wiring import changes_of
 
 NAMES = [spec.name for spec in FUNCTIONS]
 ASYNCHRONOUS = ["relay", "scheduler", "reaper", "requests", "catalog"]
-WORKFLOWS = Path(__file__).resolve().parents[2] / "stacks" / "workflows"
 
 
 def _ref(value: dict[str, Any]) -> str:
     return str(value["Fn::GetAtt"][0] if "Fn::GetAtt" in value else value["Ref"])
 
 
-def test_fourteen_functions_on_arm_and_python_3_13(assembly: Any) -> None:
+def test_fourteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
     functions = assembly.of_type("AWS::Lambda::Function")
     assert len(functions) == len(NAMES) == 14
-    for one in functions.values():
-        assert one["Properties"]["Architectures"] == ["arm64"]
-        assert one["Properties"]["Runtime"] == "python3.13"
-        assert len(one["Properties"]["Layers"]) == 2
+    for function in functions.values():
+        assert function["Properties"]["Architectures"] == ["arm64"]
+        assert function["Properties"]["Runtime"] == "python3.13"
+        assert len(function["Properties"]["Layers"]) == 2
 
 
-def test_each_function_has_a_role_and_a_log_group_of_its_own(assembly: Any) -> None:
+def test_each_function_has_own_role_and_log_group(assembly: Any) -> None:
     roles, groups = set(), set()
     for name in NAMES:
         _, function = assembly.function(name)
@@ -47,17 +50,19 @@ def test_each_function_has_a_role_and_a_log_group_of_its_own(assembly: Any) -> N
     assert len(roles) == len(groups) == 14
 
 
-def test_every_log_group_forgets(assembly: Any) -> None:
-    assert {one["Properties"]["RetentionInDays"] for one in assembly.of_type("AWS::Logs::LogGroup").values()} == {14}
+def test_every_log_group_has_retention(assembly: Any) -> None:
+    assert {
+        log_group["Properties"]["RetentionInDays"] for log_group in assembly.of_type("AWS::Logs::LogGroup").values()
+    } == {14}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_nobody_waits_for_has_a_failure_queue_with_an_alarm(assembly: Any, name: str) -> None:
+def test_asynchronous_functions_have_failure_queue_with_alarm(assembly: Any, name: str) -> None:
     logical_id, _ = assembly.function(name)
     destinations = [
-        _ref(one["Properties"]["DestinationConfig"]["OnFailure"]["Destination"])
-        for one in assembly.of_type("AWS::Lambda::EventInvokeConfig").values()
-        if _ref(one["Properties"]["FunctionName"]) == logical_id
+        _ref(config["Properties"]["DestinationConfig"]["OnFailure"]["Destination"])
+        for config in assembly.of_type("AWS::Lambda::EventInvokeConfig").values()
+        if _ref(config["Properties"]["FunctionName"]) == logical_id
     ]
     assert len(destinations) == (1 if name in ASYNCHRONOUS else 0)
     watched = {
@@ -70,42 +75,44 @@ def test_what_nobody_waits_for_has_a_failure_queue_with_an_alarm(assembly: Any, 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_environment_is_what_the_settings_read(assembly: Any, name: str) -> None:
+def test_function_environment_equals_settings_fields(assembly: Any, name: str) -> None:
     variables = assembly.function(name)[1]["Environment"]["Variables"]
-    ours = {key for key in variables if key.startswith("STOCKYARD_")}
-    assert ours == {f"STOCKYARD_{field.name.upper()}" for field in fields(Settings)}
+    names = {key for key in variables if key.startswith("STOCKYARD_")}
+    assert names == {f"STOCKYARD_{field.name.upper()}" for field in fields(Settings)}
     settings = read({key: value if isinstance(value, str) else "reference" for key, value in variables.items()})
     assert (settings.table, settings.bus, settings.stage) == ("stockyard-dev", "stockyard-dev", "dev")
     assert settings.page_key_secret == "stockyard/dev/page-key"
     assert variables["POWERTOOLS_SERVICE_NAME"] == name
+    assert variables["PYDANTIC_DISABLE_PLUGINS"] == "__all__"
 
 
-def test_workflow_arns_in_the_environment_are_those_of_the_workflows(assembly: Any) -> None:
+def test_workflow_arns_in_environment_exist(assembly: Any) -> None:
     variables = assembly.function("relay")[1]["Environment"]["Variables"]
     names = {
-        one["Properties"]["StateMachineName"] for one in assembly.of_type("AWS::StepFunctions::StateMachine").values()
+        machine["Properties"]["StateMachineName"]
+        for machine in assembly.of_type("AWS::StepFunctions::StateMachine").values()
     }
     for key in ("STOCKYARD_PROVISION_WORKFLOW", "STOCKYARD_DELETE_WORKFLOW"):
         end = variables[key]["Fn::Join"][1][-1]
         assert end.removeprefix(":stateMachine:") in names
 
 
-def test_routes_are_those_of_the_contract_and_only_the_open_ones_take_no_token(assembly: Any) -> None:
+def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assembly: Any) -> None:
     (authorizer,) = assembly.of_type("AWS::ApiGatewayV2::Authorizer")
-    found = {}
-    for one in assembly.of_type("AWS::ApiGatewayV2::Route").values():
-        properties = one["Properties"]
+    functions, unguarded = {}, set()
+    for resource in assembly.of_type("AWS::ApiGatewayV2::Route").values():
+        properties = resource["Properties"]
         integration = properties["Target"]["Fn::Join"][1][1]["Ref"]
         function = _ref(assembly.service["Resources"][integration]["Properties"]["IntegrationUri"])
-        found[properties["RouteKey"]] = function
-        if properties["RouteKey"] in OPEN_ROUTES:
-            assert properties["AuthorizationType"] == "NONE"
+        functions[properties["RouteKey"]] = function
+        if properties["AuthorizationType"] == "NONE":
+            unguarded.add(properties["RouteKey"])
         else:
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
-    assert found == {route: assembly.function(name)[0] for name, routes in ROUTES.items() for route in routes}
-    assert len(found) == 49
-    assert set(OPEN_ROUTES) == {
+    assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
+    assert len(functions) == 49
+    assert unguarded == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
         "POST /v1/node-claims/{id}/join",
@@ -113,7 +120,7 @@ def test_routes_are_those_of_the_contract_and_only_the_open_ones_take_no_token(a
     }
 
 
-def test_the_authorizer_checks_issuer_and_audience(assembly: Any) -> None:
+def test_authorizer_checks_issuer_and_audience(assembly: Any) -> None:
     (authorizer,) = assembly.of_type("AWS::ApiGatewayV2::Authorizer").values()
     assert authorizer["Properties"]["JwtConfiguration"] == {
         "Audience": ["stockyard"],
@@ -122,18 +129,18 @@ def test_the_authorizer_checks_issuer_and_audience(assembly: Any) -> None:
     assert authorizer["Properties"]["IdentitySource"] == ["$request.header.Authorization"]
 
 
-def test_integrations_speak_payload_2_and_the_api_may_call_them(assembly: Any) -> None:
-    for one in assembly.of_type("AWS::ApiGatewayV2::Integration").values():
-        assert one["Properties"]["PayloadFormatVersion"] == "2.0"
+def test_integrations_use_payload_2_and_api_may_invoke_functions(assembly: Any) -> None:
+    for integration in assembly.of_type("AWS::ApiGatewayV2::Integration").values():
+        assert integration["Properties"]["PayloadFormatVersion"] == "2.0"
     callers = [
-        _ref(one["Properties"]["FunctionName"])
-        for one in assembly.of_type("AWS::Lambda::Permission").values()
-        if one["Properties"]["Principal"] == "apigateway.amazonaws.com"
+        _ref(permission["Properties"]["FunctionName"])
+        for permission in assembly.of_type("AWS::Lambda::Permission").values()
+        if permission["Properties"]["Principal"] == "apigateway.amazonaws.com"
     ]
-    assert sorted(callers) == sorted(assembly.function(name)[0] for name in ROUTES)
+    assert sorted(callers) == sorted(assembly.function(name)[0] for name in {route.function for route in routes()})
 
 
-def test_the_stage_throttles_and_its_log_cannot_hold_a_token(assembly: Any) -> None:
+def test_http_api_throttles_and_access_log_has_no_token(assembly: Any) -> None:
     (stage,) = assembly.of_type("AWS::ApiGatewayV2::Stage").values()
     settings = stage["Properties"]["DefaultRouteSettings"]
     assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == (50, 100)
@@ -142,11 +149,11 @@ def test_the_stage_throttles_and_its_log_cannot_hold_a_token(assembly: Any) -> N
 
 
 def _reader(assembly: Any, name: str) -> dict[str, Any]:
-    mappings = [one["Properties"] for one in assembly.of_type("AWS::Lambda::EventSourceMapping").values()]
+    mappings = [mapping["Properties"] for mapping in assembly.of_type("AWS::Lambda::EventSourceMapping").values()]
     assert len(mappings) == 2, "the stream has two readers, and no third"
-    (properties,) = (one for one in mappings if _ref(one["FunctionName"]) == assembly.function(name)[0])
-    found: dict[str, Any] = properties
-    return found
+    (properties,) = (mapping for mapping in mappings if _ref(mapping["FunctionName"]) == assembly.function(name)[0])
+    mapping_properties: dict[str, Any] = properties
+    return mapping_properties
 
 
 WAKES: list[tuple[dict[str, str], dict[str, str]]] = [
@@ -160,25 +167,29 @@ WAKES: list[tuple[dict[str, str], dict[str, str]]] = [
 QUIET = ({"kind": "Counter", "sk": "capacity/npr_1/small", "moved": "up"}, {"kind": "Counter", "moved": "down"})
 
 
-def test_the_scheduler_reads_only_claims_that_wait_and_what_makes_room(assembly: Any) -> None:
-    def image(given: dict[str, str]) -> dict[str, Any]:
-        attributes = {"tenant": "acme", "sk": "x", **given}
-        return {"dynamodb": {"NewImage": {name: {"S": value} for name, value in attributes.items()}}}
+def test_scheduler_stream_filter_passes_waiting_claims_and_freed_capacity(assembly: Any) -> None:
+    def image(changes: dict[str, str]) -> dict[str, Any]:
+        attributes = {"tenant": "acme", "sk": "x", **changes}
+        claim = codec.to_item("acme", NodeClaim("x", "one", "t", "t")) if changes["kind"] == "NodeClaim" else {}
+        return {"dynamodb": {"NewImage": {**claim, **{name: {"S": value} for name, value in attributes.items()}}}}
+
+    def roomier(changes: dict[str, str]) -> frozenset[str]:
+        return Changes.of(stream.changes([image(changes)])).roomier
 
     properties = _reader(assembly, "scheduler")
-    filters = [one["Pattern"] for one in properties["FilterCriteria"]["Filters"]]
+    filters = [item["Pattern"] for item in properties["FilterCriteria"]["Filters"]]
     assert len(filters) == len(WAKES) <= 5, "a mapping has at most five"
     for wakes, like_it in WAKES:
         assert any_filter(filters, image(wakes)), wakes
         assert not any_filter(filters, image(like_it)), like_it
-        assert changes_of([image(wakes)]).roomier == (set() if wakes["kind"] == "NodeClaim" else {"acme"})
-        assert changes_of([image(like_it)]).roomier == set()
-    assert not any(any_filter(filters, image(one)) for one in QUIET)
+        assert roomier(wakes) == (set() if wakes["kind"] == "NodeClaim" else {"acme"})
+        assert roomier(like_it) == set()
+    assert not any(any_filter(filters, image(change)) for change in QUIET)
     assert (properties["BatchSize"], properties["MaximumBatchingWindowInSeconds"]) == (1000, 1)
     assert "OnFailure" in properties["DestinationConfig"]
 
 
-def test_the_relay_reads_only_new_outbox_items(assembly: Any) -> None:
+def test_relay_stream_filter_passes_new_outbox_items(assembly: Any) -> None:
     properties = _reader(assembly, "relay")
     (pattern,) = properties["FilterCriteria"]["Filters"]
     assert json.loads(pattern["Pattern"]) == {
@@ -190,19 +201,19 @@ def test_the_relay_reads_only_new_outbox_items(assembly: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("relay", 3600), ("scheduler", 600)])
-def test_the_stream_is_read_again_until_records_are_too_old(assembly: Any, name: str, seconds: int) -> None:
+def test_stream_readers_retry_until_maximum_record_age(assembly: Any, name: str, seconds: int) -> None:
     properties = _reader(assembly, name)
     assert properties["MaximumRetryAttempts"] == -1, "for as long as the record's age allows"
     assert properties["MaximumRecordAgeInSeconds"] == seconds
     assert properties["BisectBatchOnFunctionError"] is True
 
 
-def test_schedules_and_the_rule_of_requests(assembly: Any) -> None:
+def test_schedules_and_request_rule(assembly: Any) -> None:
     rules = {}
-    for one in assembly.of_type("AWS::Events::Rule").values():
-        (target,) = one["Properties"]["Targets"]
+    for rule in assembly.of_type("AWS::Events::Rule").values():
+        (target,) = rule["Properties"]["Targets"]
         assert "DeadLetterConfig" in target
-        rules[one["Properties"]["Name"]] = (_ref(target["Arn"]), one["Properties"])
+        rules[rule["Properties"]["Name"]] = (_ref(target["Arn"]), rule["Properties"])
     expected = {
         "relay": "rate(1 minute)",
         "scheduler": "rate(1 minute)",
@@ -222,76 +233,103 @@ def test_schedules_and_the_rule_of_requests(assembly: Any) -> None:
     assert rules == {}
 
 
-def test_workflows_are_the_documents_with_every_placeholder_filled(assembly: Any) -> None:
+def test_workflow_definitions_have_every_placeholder_filled(assembly: Any) -> None:
     machines = assembly.of_type("AWS::StepFunctions::StateMachine").values()
-    documents = {path.read_text() for path in WORKFLOWS.glob("*.asl.json")}
+    written = {text(document) for document in documents().values()}
     deployed = set()
-    for one in machines:
-        properties = one["Properties"]
+    for machine in machines:
+        properties = machine["Properties"]
         key = properties["DefinitionS3Location"]["Key"]
-        text = (assembly.folder / f"asset.{key}").read_text()
-        deployed.add(text)
-        assert set(re.findall(r"\$\{(\w+)\}", text)) == set(properties["DefinitionSubstitutions"])
+        content = (assembly.folder / f"asset.{key}").read_text()
+        deployed.add(content)
+        assert set(re.findall(r"\$\{(\w+)\}", content)) == set(properties["DefinitionSubstitutions"])
         logging = properties["LoggingConfiguration"]
         assert (logging["Level"], logging["IncludeExecutionData"]) == ("ALL", False)
         assert properties["TracingConfiguration"] == {"Enabled": True}
-    assert deployed == documents
+    assert deployed == written
 
 
-def test_a_phase_ends_before_its_task_does(assembly: Any) -> None:
+def test_phase_timeout_is_below_task_timeout(assembly: Any) -> None:
     limit = assembly.function("cluster_phases")[1]["Timeout"]
-    for path in WORKFLOWS.glob("*.asl.json"):
-        document = json.loads(path.read_text())
+    for machine, document in documents().items():
         for name, state in document["States"].items():
             if state["Type"] == "Task":
-                assert state["TimeoutSeconds"] > limit, f"{path.name}: {name}"
+                assert state["TimeoutSeconds"] > limit, f"{machine}: {name}"
 
 
-def test_alarms_watch_the_sweep_and_the_outbox(assembly: Any) -> None:
-    alarms = {
-        one["Properties"]["AlarmName"]: one["Properties"] for one in assembly.of_type("AWS::CloudWatch::Alarm").values()
-    }
-    found = assembly.of_type("AWS::Logs::MetricFilter").values()
-    assert len(found) == 2
-    for name, message, function in (
-        ("sweep-stopped", "SweepStopped", "reaper"),
-        ("outbox-refused", OUTBOX_REFUSED, "relay"),
-    ):
-        alarm = alarms[f"stockyard-dev-{name}"]
-        wanted = f'{{ $.message = "{message}" }}'
-        (lines,) = (one["Properties"] for one in found if one["Properties"]["FilterPattern"] == wanted)
-        (transformation,) = lines["MetricTransformations"]
-        assert _ref(lines["LogGroupName"]) == _ref(assembly.function(function)[1]["LoggingConfig"]["LogGroup"])
-        assert (alarm["Namespace"], alarm["MetricName"]) == ("Stockyard/dev", message)
-        assert transformation["MetricNamespace"] == alarm["Namespace"]
-        assert transformation["MetricName"] == alarm["MetricName"]
+@pytest.mark.parametrize(
+    ("name", "metric", "statistic", "threshold"),
+    [
+        ("sweep-stopped", metrics.SWEEP_STOPPED, "Sum", 0),
+        ("outbox-refused", metrics.OUTBOX_REFUSED, "Sum", 0),
+        ("outbox-late", metrics.RELAY_LAG, "Maximum", 300),
+        ("operations-failed", metrics.OPERATIONS_FAILED, "Sum", 5),
+        ("binding-slow", metrics.TIME_TO_BIND, "p50", 300),
+        ("scheduler-missing", metrics.CLAIMS_WAITING, "SampleCount", 1),
+    ],
+)
+def test_alarms_hang_on_the_sum_of_what_functions_measure(
+    assembly: Any, name: str, metric: Metric, statistic: str, threshold: int
+) -> None:
+    alarm = _alarms(assembly)[f"stockyard-dev-{name}"]
+    variables = assembly.function("scheduler")[1]["Environment"]["Variables"]
+    assert alarm["Namespace"] == metrics.namespace(variables["STOCKYARD_STAGE"]) == "Stockyard/dev"
+    assert (alarm["MetricName"], alarm["Threshold"]) == (metric.name, threshold)
+    assert alarm.get("Statistic", alarm.get("ExtendedStatistic")) == statistic
+    assert "Dimensions" not in alarm
+    assert () in metric.dimensions
+
+
+def test_a_schedule_that_does_not_run_is_an_alarm(assembly: Any) -> None:
+    alarms = _alarms(assembly)
     missing = alarms["stockyard-dev-sweep-missing"]
     assert (missing["MetricName"], missing["TreatMissingData"]) == ("Invocations", "breaching")
     assert _ref(missing["Dimensions"][0]["Value"]) == assembly.function("reaper")[0]
-    assert len(assembly.of_type("AWS::CloudWatch::Dashboard")) == 1
+    assert alarms["stockyard-dev-scheduler-missing"]["TreatMissingData"] == "breaching"
 
 
-def test_the_page_key_is_generated_and_no_other_secret_is_made(assembly: Any) -> None:
+def test_the_dashboard_shows_every_metric_of_ours(assembly: Any) -> None:
+    (dashboard,) = assembly.of_type("AWS::CloudWatch::Dashboard").values()
+    body = json.dumps(dashboard["Properties"]["DashboardBody"])
+    measured = [metric for metric in vars(metrics).values() if isinstance(metric, Metric)]
+    assert len(measured) == 7
+    for metric in measured:
+        assert metric.name in body
+    assert "Stockyard/dev,operation_kind,phase" in body
+
+
+def test_no_dimension_is_a_tenant_or_an_identifier() -> None:
+    measured = [metric for metric in vars(metrics).values() if isinstance(metric, Metric)]
+    dimensions = {name for metric in measured for names in metric.dimensions for name in names}
+    assert dimensions == {"operation_kind", "phase"}
+
+
+def _alarms(assembly: Any) -> dict[str, dict[str, Any]]:
+    alarms = (resource["Properties"] for resource in assembly.of_type("AWS::CloudWatch::Alarm").values())
+    return {alarm["AlarmName"]: alarm for alarm in alarms}
+
+
+def test_page_key_is_generated_and_is_the_only_secret(assembly: Any) -> None:
     (secret,) = assembly.of_type("AWS::SecretsManager::Secret").values()
     assert secret["Properties"]["Name"] == "stockyard/dev/page-key"
     assert secret["Properties"]["GenerateSecretString"]["PasswordLength"] >= 32
     assert "SecretString" not in secret["Properties"]
 
 
-def test_nothing_costs_money_while_idle(assembly: Any) -> None:
-    types = {one["Type"] for one in assembly.service["Resources"].values()}
+def test_service_stack_has_no_resource_with_idle_cost(assembly: Any) -> None:
+    types = {resource["Type"] for resource in assembly.service["Resources"].values()}
     assert not {kind for kind in types if re.match(r"AWS::(EC2|KMS|RDS|ECS|ElasticLoadBalancing)", kind)}
     text = json.dumps(assembly.service)
     assert "ProvisionedConcurrencyConfig" not in text
     assert "ReservedConcurrentExecutions" not in text
 
 
-def test_no_custom_resource_runs_code_of_others(assembly: Any) -> None:
-    kinds = {one["Type"] for one in assembly.service["Resources"].values()}
+def test_service_stack_has_no_custom_resource(assembly: Any) -> None:
+    kinds = {resource["Type"] for resource in assembly.service["Resources"].values()}
     assert not {kind for kind in kinds if kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource"}
 
 
-def test_a_function_carries_only_its_own_folder_and_what_stands_beside_it(assembly: Any) -> None:
+def test_function_asset_has_own_folder_and_declared_extras_only(assembly: Any) -> None:
     for name in NAMES:
         folders = (f"functions/{name}/", *(f"{folder}/" for folder in BESIDE.get(name, ())))
         key = assembly.function(name)[1]["Code"]["S3Key"].removesuffix(".zip")
@@ -302,7 +340,7 @@ def test_a_function_carries_only_its_own_folder_and_what_stands_beside_it(assemb
         assert not [file for file in files if "__pycache__" in file]
 
 
-def test_logical_ids_of_what_callers_know_are_stable(assembly: Any) -> None:
+def test_logical_ids_of_stateful_resources_are_stable(assembly: Any) -> None:
     """A new id means a new API address, a lost queue, a new key. Change them only on purpose."""
     stateful = {
         "AWS::ApiGatewayV2::Api",
@@ -311,8 +349,8 @@ def test_logical_ids_of_what_callers_know_are_stable(assembly: Any) -> None:
         "AWS::SecretsManager::Secret",
         "AWS::StepFunctions::StateMachine",
     }
-    found = {name for name, one in assembly.service["Resources"].items() if one["Type"] in stateful}
-    assert found == {
+    names = {name for name, resource in assembly.service["Resources"].items() if resource["Type"] in stateful}
+    assert names == {
         "HttpApi4E1D4184",
         "TriggersBus6827132D",
         "FunctionsRelayFailures47AD2372",

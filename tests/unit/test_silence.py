@@ -13,38 +13,38 @@ WAIT = 30.0
 
 
 def test_who_measures_is_alone(tmp_path: Path) -> None:
-    seen: list[str] = []
+    events: list[str] = []
     first_runs, first_may_end, measures = threading.Event(), threading.Event(), threading.Event()
 
     def first(silence: Silence) -> None:
         with silence.test():
             first_runs.set()
             assert first_may_end.wait(WAIT)
-            seen.append("the first ends")
+            events.append("the first ends")
 
     def measuring(silence: Silence) -> None:
         with silence.test():
             assert first_runs.wait(WAIT)
             with silence.alone():
-                seen.append("alone")
+                events.append("alone")
                 measures.set()
                 assert not late.done()
-                seen.append("not alone any more")
+                events.append("not alone any more")
 
-    def another(silence: Silence) -> None:
+    def start_another(silence: Silence) -> None:
         assert measures.wait(WAIT)
         with silence.test():
-            seen.append("the next begins")
+            events.append("the next begins")
 
     silences = [Silence(tmp_path / "run") for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         running = [pool.submit(first, silences[0]), pool.submit(measuring, silences[1])]
-        late = pool.submit(another, silences[2])
+        late = pool.submit(start_another, silences[2])
         assert first_runs.wait(WAIT)
         assert not measures.wait(0.05), "it measured beside another test"
         first_may_end.set()
-        for one in (*running, late):
-            one.result(WAIT)
-    assert seen == ["the first ends", "alone", "not alone any more", "the next begins"]
+        for future in (*running, late):
+            future.result(WAIT)
+    assert events == ["the first ends", "alone", "not alone any more", "the next begins"]
     for silence in silences:
         silence.close()

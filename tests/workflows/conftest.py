@@ -1,4 +1,4 @@
-"""One world for all lives of a module. Nothing in it may sleep: every wait passes on the world's clock."""
+"""One crash world for all lives of a module. Nothing in it may sleep: every wait advances the world's clock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.crash_cells import Life, recordings
-from local.crash_world import CrashWorld, crash_world
+from tests.harness.crash_cells import Life, recordings
+from tests.harness.crash_world import CrashWorld, crash_world
 
 
 def _no_sleep(seconds: float) -> None:
@@ -17,12 +17,12 @@ def _no_sleep(seconds: float) -> None:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[CrashWorld]:
-    with pytest.MonkeyPatch.context() as patched, crash_world() as made:
+    with pytest.MonkeyPatch.context() as patched, crash_world() as crash_world_of_module:
         patched.setattr(time, "sleep", _no_sleep)
-        yield made
+        yield crash_world_of_module
 
 
 @pytest.fixture(scope="module")
 def recorded(world: CrashWorld, seed: int) -> dict[str, tuple[int, Life]]:
-    """A life of each story without the fault of a cell, and its seed."""
+    """For each story its seed, and a recorded life without the fault of a cell."""
     return recordings(world, seed)

@@ -1,35 +1,39 @@
-"""Claims that EC2 launches together, worked on step by step, with a fault at one write or call and an event at another.
+"""Claims that EC2 launches together, run step by step, with a fault at one write or call and an event at another.
 
-EC2 is played by a dictionary, so that thousands of lives are cheap: what it does here is what ``test_together`` sees of
-the local cloud's. What was just made is hidden from a search for half a minute.
+EC2 is a dictionary here, so that thousands of lives are cheap. It behaves as ``test_together`` shows of the local
+cloud's EC2. A new machine is hidden from searches for half a minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import boto3
 
-from local.memory_store import MemoryStore
 from stockyard.domain.ids import client_id
 from stockyard.domain.launch_groups import share
+from stockyard.domain.node_records import NewClaim
 from stockyard.domain.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeEnvironment, Operation
 from stockyard.errors import Conflict, Fenced, StockyardError, VendorNotFound, VendorRefused, VendorTimeout
 from stockyard.lifecycle.operation import phase_of
-from stockyard.operations.claims import ClaimFence
-from stockyard.operations.create_claim import NewClaim, create_claim
-from stockyard.operations.delete_claim import delete_claim
-from stockyard.operations.every import every
-from stockyard.operations.fail_node import compensate, fail
-from stockyard.operations.node_work import environment_id
-from stockyard.operations.run_node_phase import run_node_phase
+from stockyard.operations.engine.advance import Fence
+from stockyard.operations.engine.fail import compensate, fail
+from stockyard.operations.engine.run_phase import run_phase
+from stockyard.operations.listing import every
+from stockyard.operations.node_claims.create import create_claim
+from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.node_claims.phases import RUNNER
+from stockyard.operations.node_claims.work import environment_id
 from stockyard.ports import Create, Write
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+from tests.harness.memory_store import MemoryStore
+from tests.harness.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -39,10 +43,10 @@ TYPES = (
     InstanceOffer("m6i.large", 2, 8192, "x86_64", 3, 10, 0.09),
     InstanceOffer("m5.large", 2, 8192, "x86_64", 3, 10, 0.1),
 )
-OFFERS = RegionOffers("us-east-1", "2026", {one.name: one for one in TYPES})
+OFFERS = RegionOffers("us-east-1", "2026", {offer.name: offer for offer in TYPES})
 HIDDEN = 30
 LATE = 100
-"""Seconds after which a call comes about whose worker waited in vain."""
+"""Seconds after which a late call takes effect. Its worker has had a timeout long before."""
 DELETION = ("settle", "drain", "terminate", "release")
 ALIVE = frozenset({"running"})
 
@@ -55,9 +59,9 @@ class Died(StockyardError):
 
 @dataclass
 class FakeEc2:
-    """As much of EC2 as a launch and its end need. The first fleet gets at most ``first`` machines."""
+    """The parts of EC2 that launch and termination need. The first fleet gets at most ``first`` machines."""
 
-    strike: Callable[[str, Callable[[], Any]], Any]
+    inject: Callable[[str, Callable[[], Any]], Any]
     now: Callable[[], float]
     first: int = 1000
     machines: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -66,31 +70,35 @@ class FakeEc2:
     calls: list[str] = field(default_factory=list)
 
     def get(self, service: str, region: str, *, once: bool = False) -> FakeEc2:
-        """The session's clients: this one."""
+        """The client of a service. This object is the client of every service."""
         return self
 
     def alive(self) -> list[str]:
-        return [name for name, one in self.machines.items() if one["State"]["Name"] in ALIVE]
+        return [name for name, machine in self.machines.items() if machine["State"]["Name"] in ALIVE]
 
-    # --- what changes something ---
+    # --- calls that change something ---
 
-    def create_fleet(self, **asked: Any) -> Any:
+    def create_fleet(self, **request: Any) -> Any:
         self.calls.append("create_fleet")
-        return self.strike("create_fleet", lambda: self._fleet(asked))
+        return self.inject("create_fleet", lambda: self._fleet(request))
 
-    def _fleet(self, asked: Any) -> Any:
-        token = asked["ClientToken"]
+    def _fleet(self, request: Any) -> Any:
+        token = request["ClientToken"]
         if token not in self.answers:
-            self.answers[token] = self._made(asked)
+            self.answers[token] = self._launch(request)
         return self.answers[token]
 
-    def _made(self, asked: Any) -> Any:
-        left = asked["TargetCapacitySpecification"]["TotalTargetCapacity"]
-        (tags,) = [one["Tags"] for one in asked["TagSpecifications"] if one["ResourceType"] == "instance"]
-        made, errors = [], []
-        for way in asked["LaunchTemplateConfigs"][0]["Overrides"]:
+    def _launch(self, request: Any) -> Any:
+        remaining = request["TargetCapacitySpecification"]["TotalTargetCapacity"]
+        (tags,) = [
+            specification["Tags"]
+            for specification in request["TagSpecifications"]
+            if specification["ResourceType"] == "instance"
+        ]
+        launched, errors = [], []
+        for way in request["LaunchTemplateConfigs"][0]["Overrides"]:
             ids = []
-            while left and (self.answers or len(self.machines) < self.first):
+            while remaining and (self.answers or len(self.machines) < self.first):
                 name = f"i-{len(self.machines):017x}"
                 state = {"Name": "running"}
                 zone = {"AvailabilityZone": "us-east-1a"}
@@ -99,37 +107,37 @@ class FakeEc2:
                     "Placement": zone, "shown_at": self.now() + HIDDEN,
                 }  # fmt: skip
                 ids.append(name)
-                left -= 1
+                remaining -= 1
             place = {"Overrides": way}
             if ids:
-                made.append(
+                launched.append(
                     {"InstanceIds": ids, "InstanceType": way["InstanceType"], "LaunchTemplateAndOverrides": place}
                 )
-            if left:
+            if remaining:
                 errors.append({"ErrorCode": "InsufficientInstanceCapacity", "LaunchTemplateAndOverrides": place})
-        return {"Instances": made, "Errors": errors}
+        return {"Instances": launched, "Errors": errors}
 
     def terminate_instances(self, InstanceIds: list[str]) -> Any:  # noqa: N803
-        return self.strike("terminate_instances", lambda: self._ended(InstanceIds))
+        return self.inject("terminate_instances", lambda: self._terminate(InstanceIds))
 
-    def _ended(self, names: list[str]) -> None:
+    def _terminate(self, names: list[str]) -> None:
         for name in names:
             if name not in self.machines:
                 raise VendorNotFound("no such machine")
             self.machines[name]["State"] = {"Name": "terminated"}
 
-    def create_launch_template(self, **asked: Any) -> Any:
+    def create_launch_template(self, **request: Any) -> Any:
         def make() -> None:
-            tags = asked["TagSpecifications"][0]["Tags"]
-            name = asked["LaunchTemplateName"]
+            tags = request["TagSpecifications"][0]["Tags"]
+            name = request["LaunchTemplateName"]
             self.templates[name] = {"LaunchTemplateId": f"lt-{name}", "LaunchTemplateName": name, "Tags": tags}
 
-        return self.strike("create_launch_template", make)
+        return self.inject("create_launch_template", make)
 
     def delete_launch_template(self, LaunchTemplateId: str) -> None:  # noqa: N803
         del self.templates[LaunchTemplateId.removeprefix("lt-")]
 
-    # --- what shows something ---
+    # --- calls that only read ---
 
     def describe_launch_templates(self, LaunchTemplateNames: list[str]) -> Any:  # noqa: N803
         return {"LaunchTemplates": [self.templates[name] for name in LaunchTemplateNames if name in self.templates]}
@@ -140,37 +148,45 @@ class FakeEc2:
         return {"Reservations": [{"Instances": [self.machines[name] for name in InstanceIds]}]}
 
     def get_paginator(self, operation: str) -> Any:
-        return SimpleNamespace(paginate=lambda **asked: [self._page(operation, asked["Filters"])])
+        return SimpleNamespace(paginate=lambda **request: [self._page(operation, request["Filters"])])
 
     def _page(self, operation: str, filters: list[dict[str, Any]]) -> Any:
-        wanted = {(one["Name"].removeprefix("tag:"), one["Values"][0]) for one in filters}
+        required_tags = {(tag_filter["Name"].removeprefix("tag:"), tag_filter["Values"][0]) for tag_filter in filters}
 
-        def carries(one: dict[str, Any]) -> bool:
-            return wanted <= {(tag["Key"], tag["Value"]) for tag in one["Tags"]}
+        def has_required_tags(resource: dict[str, Any]) -> bool:
+            return required_tags <= {(tag["Key"], tag["Value"]) for tag in resource["Tags"]}
 
         if operation == "describe_launch_templates":
-            return {"LaunchTemplates": [one for one in self.templates.values() if carries(one)]}
-        shown = [one for one in self.machines.values() if one["shown_at"] <= self.now() and carries(one)]
-        return {"Reservations": [{"Instances": shown}]}
+            return {
+                "LaunchTemplates": [template for template in self.templates.values() if has_required_tags(template)]
+            }
+        visible = [
+            machine
+            for machine in self.machines.values()
+            if machine["shown_at"] <= self.now() and has_required_tags(machine)
+        ]
+        return {"Reservations": [{"Instances": visible}]}
 
 
 @dataclass
-class _Store:
+class _FaultyStore:
     store: MemoryStore
-    strike: Callable[[str, Callable[[], Any]], Any]
+    inject: Callable[[str, Callable[[], Any]], Any]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
     def commit(self, *writes: Write) -> None:
-        self.strike("commit", lambda: self.store.commit(*writes))
+        self.inject("commit", lambda: self.store.commit(*writes))
 
 
 @dataclass
 class FleetLife:
-    """``count`` equal claims. Write or call number ``site`` fails by ``fault``; ``event`` comes before the ``at``-th.
+    """``count`` equal claims. Write or call number ``site`` fails by ``fault``; ``event`` happens before number ``at``.
 
-    It is the number of a claim that is deleted, or ``others``: every other claim's worker does a step there.
+    The event is a number or ``others``. A number deletes the claim with this position in the order in which scheduler
+    and launch take the claims, so that a life does not depend on the ids. ``others``: every other claim's worker does
+    a step.
     """
 
     site: int = -1
@@ -179,11 +195,13 @@ class FleetLife:
     event: int | str = ""
     count: int = 3
     first: int = 1000
-    seen: list[str] = field(default_factory=list)
+    call_names: list[str] = field(default_factory=list)
     fired: bool = False
     happened: bool = False
+    order: list[str] = field(default_factory=list)
+    """The ids of the claims."""
     working: str = ""
-    late: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)
+    late: list[tuple[datetime, Callable[[], Any]]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -203,37 +221,37 @@ class FleetLife:
             environment_id(CLUSTER, provider.id), CLUSTER, provider.id, "aws", now, now, outputs=place.facts()
         )
         self.plain.commit(Create(cluster), Create(environment))
-        self.cloud = FakeEc2(self.strike, lambda: self.clock.now().timestamp(), self.first)
+        self.cloud = FakeEc2(self.inject, lambda: self.clock.now().timestamp(), self.first)
         source = Ec2Nodes(
             Ec2NodesConfig("vantage", "1.34", "https://api.example.test", 60), boto3.Session, lambda _: OFFERS
         )
         source._sessions = SimpleNamespace(of=lambda account, name: self.cloud)  # type: ignore[assignment]
-        self.services = replace(self.nodes.services, sources={"ec2": source})
+        self.services = with_ports(self.nodes.services, node_sources={"ec2": source})
         self.nodes.services = self.services
-        self.struck = replace(self.services, store=_Store(self.plain, self.strike))  # type: ignore[arg-type]
+        self.faulty_services = replace(self.services, store=_FaultyStore(self.plain, self.inject))  # type: ignore[arg-type]
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
-    def strike(self, what: str, do: Callable[[], T]) -> T:
-        """A write or a call of a worker."""
+    def inject(self, name: str, do: Callable[[], T]) -> T:
+        """Does a write or a call of a worker, with the event and the fault of this life."""
         if not self.working:
             return do()
-        number = len(self.seen)
-        self.seen.append(what)
+        number = len(self.call_names)
+        self.call_names.append(name)
         if number == self.at:
             self._happen()
-        mine, self.fired = number == self.site, self.fired or number == self.site
-        if mine and self.fault == "before":
+        at_site, self.fired = number == self.site, self.fired or number == self.site
+        if at_site and self.fault == "before":
             raise Died("before the call")
-        if mine and self.fault == "late":
-            self.late.append((self.clock.now().timestamp() + LATE, do))
+        if at_site and self.fault == "late":
+            self.late.append((self.clock.now() + timedelta(seconds=LATE), do))
             raise VendorTimeout("no answer yet")
-        if mine and self.fault == "refused":
+        if at_site and self.fault == "refused":
             raise VendorRefused("never")
         result = do()
-        if mine and self.fault == "after":
+        if at_site and self.fault == "after":
             raise Died("after the call")
-        if mine and self.fault == "timeout":
+        if at_site and self.fault == "timeout":
             raise VendorTimeout("no answer")
         return result
 
@@ -258,35 +276,45 @@ class FleetLife:
         return list(every(self.plain, LaunchGroup))
 
     def create(self) -> None:
-        """The claims, placed by one pass."""
+        """Creates the claims, and lets one scheduler pass bind them."""
         for number in range(self.count):
             create_claim(self.services, NewClaim(name=f"w-{number}", cluster_ref=CLUSTER), "user:ann")
+        self.order = [claim.id for claim in self.claims()]
         self.nodes.schedule()
 
     def delete(self, number: int) -> None:
-        """A person gives the node of that number back."""
-        for claim in self.claims():
-            if claim.name == f"w-{number}" and not claim.deleting:
-                delete_claim(self.services, claim.id, "user:ann")
+        """A person deletes the claim at this position of the order."""
+        claim = self.plain.get(NodeClaim, self.order[number])
+        if claim is not None and not claim.deleting:
+            delete_claim(self.services, claim.id, "user:ann")
 
     def work(self, most: int = 400) -> None:
-        """Step every claim's worker in turn until all have their machine or are gone."""
+        """Steps every claim's worker in turn until all claims have their machine or are deleted."""
         for _ in range(most):
             if any(claim.due_at for claim in self.claims()):
                 self.nodes.schedule()
-            left = [self._step(claim) for claim in self.claims()]
-            if all(wait == 0 for wait in left):
+            waits = [self._step(claim) for claim in self.claims()]
+            if all(wait == 0 for wait in waits):
                 return
-            self.clock.advance(max(1, min(wait for wait in left if wait)))
-            now = self.clock.now().timestamp()
-            for moment, do in [one for one in self.late if one[0] <= now]:
-                self.late.remove((moment, do))
-                do()
-        raise AssertionError(f"it does not end: {[(c.name, c.phase, c.message, c.deleting) for c in self.claims()]}")
+            self._pass(max(1, min(wait for wait in waits if wait)))
+        raise AssertionError(
+            f"the life does not end: {[(c.name, c.phase, c.message, c.deleting) for c in self.claims()]}"
+        )
 
-    def _step(self, given: NodeClaim) -> int:
-        """One step of a claim's workflow. Seconds until the next; 0 when there is none."""
-        claim = self.plain.get(NodeClaim, given.id)
+    def _pass(self, seconds: int) -> None:
+        """Advances the clock. A late call takes effect at its own moment, even within a longer wait, because a worker
+        lives no longer than the product assumes."""
+        end = self.clock.now() + timedelta(seconds=seconds)
+        for moment, do in sorted(self.late, key=lambda late: late[0]):
+            if moment <= end:
+                self.late.remove((moment, do))
+                self.clock.moment = max(self.clock.moment, moment)
+                do()
+        self.clock.moment = end
+
+    def _step(self, listed: NodeClaim) -> int:
+        """Does one step of a claim's workflow. Returns the seconds until the next step, 0 when there is none."""
+        claim = self.plain.get(NodeClaim, listed.id)
         if claim is None or (claim.phase == "Failed" and not claim.deleting):
             return 0
         if claim.due_at is not None:
@@ -298,9 +326,9 @@ class FleetLife:
         if not todo:
             return 0
         before, self.working = self.working, claim.id
-        fence = ClaimFence(claim.id, operation.id, operation.attempt)
+        fence = Fence(NodeClaim, claim.id, operation.id, operation.attempt)
         try:
-            step = run_node_phase(self.struck, fence, todo[0])
+            step = run_phase(RUNNER, self.faulty_services, fence, todo[0])
         except (Died, VendorTimeout, Conflict, Fenced):
             return 1
         except StockyardError as error:
@@ -309,31 +337,31 @@ class FleetLife:
             self.working = before
         return 1 if step.done else max(1, step.wait)
 
-    def _failed(self, fence: ClaimFence, error: StockyardError) -> int:
-        self.failed.append(f"{fence.claim_id}: {type(error).__name__}: {error}")
-        step = compensate(self.services, fence)
+    def _failed(self, fence: Fence[NodeClaim], error: StockyardError) -> int:
+        self.failed.append(f"{fence.subject_id}: {type(error).__name__}: {error}")
+        step = compensate(RUNNER, self.services, fence)
         if not step.done:
             return max(1, step.wait)
-        fail(self.services, fence, {"Error": type(error).__name__, "Cause": str(error)})
+        fail(RUNNER, self.services, fence, {"Error": type(error).__name__, "Cause": str(error)})
         return 1
 
     # --- the judge ----------------------------------------------------------------------------------------------------
 
     def wrong(self) -> Iterator[str]:
-        """What must not be while all live claims have been served."""
+        """The faults of a life whose remaining claims have all been served."""
         live = self.claims()
         owned = [claim.machine_id for claim in live]
         if any(claim.deleting or not claim.machine_id for claim in live):
             yield f"a claim is without a machine: {[(c.name, c.phase, c.message) for c in live]} {self.failed}"
         if sorted(owned) != sorted(self.cloud.alive()):
-            yield f"machines {self.cloud.alive()} are there, {owned} are the claims'"
+            yield f"machines {self.cloud.alive()} exist, {owned} are the claims'"
         for group in self.groups():
             strangers = set(group.members) - {claim.id for claim in live}
             if strangers or any(share(group, member).in_flight for member in group.members):
                 yield f"{group} has members that are gone, or a call under way"
 
     def end(self) -> Iterator[str]:
-        """Delete what is left, and say what remains."""
+        """Deletes all claims, and yields what remains after that."""
         for claim in self.claims():
             delete_claim(self.services, claim.id, "user:ann")
         self.work()

@@ -1,6 +1,6 @@
-"""One claim's life with a machine of EC2, struck by at most one fault: moto in process, the ledger's store in memory.
+"""One claim's life with a machine of EC2 and at most one fault: moto in process, the store in memory.
 
-Place, templates, fleets, machines and their end are AWS's as the local cloud plays it; a virtual clock passes.
+Network, templates, fleets and machines behave as in the local cloud. Time passes on a virtual clock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import boto3
 from botocore.exceptions import ClientError
 
-from local.faults import Errors
+from stockyard.domain.node_records import NewClaim
 from stockyard.domain.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import NodeClaim, SimulatedMachine
 from stockyard.errors import (
@@ -22,17 +22,19 @@ from stockyard.errors import (
     VendorThrottled,
     VendorTimeout,
 )
-from stockyard.operations import cluster_nodes
-from stockyard.operations.create_claim import NewClaim, create_claim
-from stockyard.operations.power_claim import power_claim
-from stockyard.operations.reap import Reaper
+from stockyard.operations.clusters import nodes as cluster_nodes
+from stockyard.operations.node_claims.create import create_claim
+from stockyard.operations.node_claims.power import power_claim
 from stockyard.ports import Create, Remove, Replace, Write
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+from tests.harness.faults import Errors
+from tests.harness.ports import with_ports
+from tests.harness.sweeping import Reaper
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
-from tests.workflows.played_agent import PlayedAgent
-from tests.workflows.struck_cloud import ACCOUNT, CLUSTER, REGION, URL, Cloud, Died, Strikes
+from tests.workflows.fake_agent import FakeAgent
+from tests.workflows.faulty_cloud import ACCOUNT, CLUSTER, REGION, URL, Cloud, Died, FaultInjection
 
 T = TypeVar("T")
 CLAIM = "ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -45,18 +47,18 @@ OFFERS = RegionOffers(
     },
 )
 SCARCE = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.5, "maxCapacity": 1}
-"""What the claim gets when EC2 has nothing."""
-OF_OURS = Errors(
+"""The node type that the claim gets when EC2 has no capacity."""
+PORT_ERRORS = Errors(
     lambda: VendorTimeout("no answer"), lambda: VendorThrottled("slow down"), lambda: VendorRefused("never")
 )
 
 
 @dataclass
-class StruckStore:
-    """A tenant's store whose commits can be struck."""
+class FaultyStore:
+    """A tenant's store whose commits can fail."""
 
     store: Any
-    strikes: Strikes
+    injection: FaultInjection
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
@@ -64,7 +66,7 @@ class StruckStore:
     def commit(self, *writes: Write) -> None:
         vendor = any(_kind(write) is SimulatedMachine for write in writes)
         name = "simulated.Machine" if vendor else "commit"
-        self.strikes.strike(name, lambda: self.store.commit(*writes), OF_OURS)
+        self.injection.inject(name, lambda: self.store.commit(*writes), PORT_ERRORS)
 
 
 def _kind(write: Write) -> type[Any] | None:
@@ -74,12 +76,12 @@ def _kind(write: Write) -> type[Any] | None:
 
 
 class MachineLife:
-    """A claim that wants a machine of EC2, from its request to nothing. ``full``: EC2 has none of the types."""
+    """A claim for a machine of EC2, from its request to the end of its deletion. ``full``: EC2 has no capacity."""
 
     def __init__(
         self,
         cloud: Cloud,
-        strikes: Strikes | None = None,
+        injection: FaultInjection | None = None,
         *,
         full: bool = False,
         seed: int = 1,
@@ -87,30 +89,31 @@ class MachineLife:
         trouble: str = "",
     ) -> None:
         world = make_world()
-        self.cloud, self.strikes = cloud, strikes or Strikes()
-        self.strikes.where = ""
-        cloud.begin(world.clock, self.strikes, seed, {"m6i.large": 0, "m5.large": 0} if full else {"m6i.large": 1})
+        self.cloud, self.injection = cloud, injection or FaultInjection()
+        self.injection.place = ""
+        cloud.begin(world.clock, self.injection, seed, {"m6i.large": 0, "m5.large": 0} if full else {"m6i.large": 1})
         self.nodes = nodes = Nodes.of(world.registry, world.services, world.clock)
         world.services.store.commit(Create(cloud.cluster))
         block = {"cloudAccount": 1, "region": REGION, "capacityTypes": ["on-demand"], "instanceTypes": ["m*"]}
         nodes.provider("aws", {"name": "m6i.large", "maxCapacity": 1}, kind="ec2", block=block)
         nodes.provider("lab", SCARCE, block={"launchSeconds": 1, "joinSeconds": 2})
-        store: Any = StruckStore(world.registry.store("acme"), self.strikes)
+        store: Any = FaultyStore(world.registry.store("acme"), self.injection)
         config = Ec2NodesConfig("vantage", "1.34", URL, 60)
         source = Ec2Nodes(config, boto3.Session, {REGION: OFFERS}.get)
         source._sessions = cloud.sessions  # type: ignore[assignment]
         simulated = SimulatedNodes(lambda _: store)
-        nodes.services = replace(nodes.services, store=store, sources={"ec2": source, "simulated": simulated})
-        self.agent = PlayedAgent(nodes, cloud.cluster, ACCOUNT, self._runs, kind, trouble)
+        sources = {"ec2": source, "simulated": simulated}
+        nodes.services = with_ports(replace(nodes.services, store=store), node_sources=sources)
+        self.agent = FakeAgent(nodes, cloud.cluster, ACCOUNT, self._runs, kind, trouble)
         nodes.meanwhile = self._meanwhile
-        self.became, self.had = "", 0
-        """Its phase when it had been provided for, and how many machines there were then."""
+        self.reached_phase, self.machine_count = "", 0
+        """The claim's phase after provisioning, and the number of machines at that moment."""
         self.powered: list[str] = []
 
     # --- the life -----------------------------------------------------------------------------------------------------
 
     def run(self) -> str:
-        """From the request to nothing. Returns what the claim became before it was deleted."""
+        """Runs the life from the request to the end of the deletion. Returns the claim's phase before the deletion."""
         services = self.nodes.services
         self._again(
             "create", lambda: create_claim(services, NewClaim(name="one", cluster_ref=CLUSTER), "user:ann", CLAIM)
@@ -122,14 +125,14 @@ class MachineLife:
             if claim is None or claim.phase != "Pending":
                 break
             self.nodes.clock.advance(30)
-        self.became = claim.phase if claim is not None else "gone"
-        self.had = len(self.cloud.machines()) + len(self.nodes.machines())
-        if self.became == "Available" and claim is not None and claim.type_ref.startswith("aws."):
+        self.reached_phase = claim.phase if claim is not None else "gone"
+        self.machine_count = len(self.cloud.machines()) + len(self.nodes.machines())
+        if self.reached_phase == "Available" and claim is not None and claim.type_ref.startswith("aws."):
             for state in ("Off", "On", "Reboot"):
                 self._power(state)
         self._delete()
         self._clear()
-        return self.became
+        return self.reached_phase
 
     def _power(self, state: str) -> None:
         def ask() -> None:
@@ -140,7 +143,7 @@ class MachineLife:
 
         self._again("power", ask)
         self._relay("power")
-        self.powered += [f"{state} {one.state}" for one in self.cloud.machines()]
+        self.powered += [f"{state} {machine.state}" for machine in self.cloud.machines()]
 
     def _delete(self) -> None:
         def delete() -> None:
@@ -153,16 +156,16 @@ class MachineLife:
             self._relay("delete")
             if self._claim() is None:
                 return
-            self.nodes.hours(1)  # what was blocked or lost is the sweep's
+            self.nodes.hours(1)  # The sweep continues what was blocked or lost.
             self._again("sweep", self._sweep)
 
     def _clear(self) -> None:
-        """What the deletion of the cluster does with what was set up for its nodes."""
+        """Removes the node environment, as the deletion of the cluster does."""
         for _ in range(40):
             try:
                 outcome = self._again("clear", self._release)
             except VendorError:
-                self.nodes.hours(1)  # it is blocked, and the sweep tries again
+                self.nodes.hours(1)  # The removal is blocked, and the sweep tries again.
                 continue
             if outcome.done:
                 return
@@ -178,39 +181,39 @@ class MachineLife:
         Reaper(self.nodes.registry, self.nodes.clock, lambda _: self.nodes.services).run()
 
     def _runs(self, machine: str) -> bool:
-        # a simulated machine joins by itself
-        return any(one.id == machine and one.state == "running" for one in self.cloud.machines())
+        # A simulated machine is not in this account and joins by itself.
+        return any(instance.id == machine and instance.state == "running" for instance in self.cloud.machines())
 
     def _meanwhile(self) -> None:
-        self.strikes.where = "agent"
+        self.injection.place = "agent"
         self.agent.round()
 
-    def _relay(self, where: str) -> None:
-        self.nodes.where = self._in
-        self._again(where, self.nodes.relay)
+    def _relay(self, place: str) -> None:
+        self.nodes.before_phase = self._in
+        self._again(place, self.nodes.relay)
 
     def _in(self, place: str) -> None:
-        self.strikes.where = place
+        self.injection.place = place
 
-    def _again(self, where: str, work: Callable[[], T]) -> T:
-        """As a caller or a stream does: again, while the worker dies or a vendor is slow."""
+    def _again(self, place: str, work: Callable[[], T]) -> T:
+        """Repeats ``work`` while the worker dies or a vendor is slow, as a caller or a stream does."""
         for _ in range(4):
-            self.strikes.where = where
+            self.injection.place = place
             try:
                 return work()
             except (Died, VendorThrottled, VendorTimeout, ClientError):
                 continue
             finally:
-                self.strikes.where = ""
-        raise AssertionError(f"{where} never succeeds")
+                self.injection.place = ""
+        raise AssertionError(f"{place} never succeeds")
 
     # --- the judge ----------------------------------------------------------------------------------------------------
 
     def wrong(self) -> list[str]:
-        """What must not be at the end."""
-        bad = [f"left in the account: {thing}" for thing in self.cloud.left()]
+        """The faults of this life at its end."""
+        faults = [f"left in the account: {thing}" for thing in self.cloud.leftovers()]
         if not self.nodes.nothing_left():
-            bad.append("a claim, a place or a machine is left")
-        if (self.became, self.had) not in (("Available", 1), ("Failed", 0)):
-            bad.append(f"it became {self.became} with {self.had} machines")
-        return bad
+            faults.append("a claim, a capacity slot or a machine is left")
+        if (self.reached_phase, self.machine_count) not in (("Available", 1), ("Failed", 0)):
+            faults.append(f"it became {self.reached_phase} with {self.machine_count} machines")
+        return faults

@@ -1,26 +1,29 @@
-"""The crash matrix can fail: each break of the product or of the matrix itself is found by the cell made for it."""
+"""The crash matrix can fail: each deliberate defect of product or matrix is reported by the cell made for it."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import boto3
 import pytest
 
-from local import crash_cells
-from local.crash_cells import RESUMED, Cell, Life, judge, live, matrix, tasks
-from local.crash_world import HIDDEN_SECONDS, ROLE, CrashWorld
-from local.faults import Call, Mode
-from local.inprocess import REGION
-from local.memory import FixedClock
-from stockyard.operations import sweep_clusters
-from stockyard.operations.ledger import StoreLedger
+from stockyard.adapters.telemetry import LoggedTelemetry
+from stockyard.errors import PermissionDenied
+from stockyard.operations.engine.ledger import StoreLedger
+from stockyard.operations.sweep import clusters as sweep_clusters
 from stockyard.providers.clusters.ec2.building import Builder
+from tests.harness import crash_cells
+from tests.harness.crash_cells import RESUMED, Cell, Life, judge, live, matrix, tasks
+from tests.harness.crash_world import HIDDEN_SECONDS, ROLE, CrashWorld
+from tests.harness.faults import Call, Mode
+from tests.harness.inprocess import REGION
+from tests.harness.memory import FixedClock
 
 Clean = tuple[int, Life]
-"""A seed, and the life without a fault that it gives."""
+"""A seed, and the life without a fault of this seed."""
 VPC = Call("provision:network", "ec2.CreateVpc", 1)
 
 
@@ -38,10 +41,12 @@ def wrong(world: CrashWorld, clean: Clean, call: Call, mode: Mode, variant: int 
 
 
 def test_a_fault_that_never_fires_fails_its_cell(world: CrashWorld, clean: Clean) -> None:
-    assert wrong(world, clean, Call(VPC.where, VPC.name, 99), Mode.BEFORE) == ["the fault never fired"]
+    assert wrong(world, clean, Call(VPC.place, VPC.name, 99), Mode.BEFORE) == ["the fault never fired"]
 
 
-def test_what_is_left_in_the_cloud_is_told(world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resource_left_in_the_cloud_is_reported(
+    world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unmade: Any = Builder._unmade
 
     def forgetful(builder: Builder, line: Any) -> str:
@@ -52,19 +57,19 @@ def test_what_is_left_in_the_cloud_is_told(world: CrashWorld, clean: Clean, monk
         return answer
 
     monkeypatch.setattr(Builder, "_unmade", forgetful)
-    found = wrong(world, clean, VPC, Mode.THROTTLED)
-    assert len(found) == 1
-    assert found[0].startswith("left: role ")
+    faults = wrong(world, clean, VPC, Mode.THROTTLED)
+    assert len(faults) == 1
+    assert faults[0].startswith("left: role ")
 
 
-def test_what_is_made_twice_is_told(world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resource_created_twice_is_reported(world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(world, clean, VPC, Mode.AFTER) == []
     monkeypatch.setattr(Builder, "_adopted", lambda *_: None)
-    # Nothing is left: a deletion removes all that carries a line's tags.
+    # Nothing is left, because a deletion removes everything with the tags of a ledger line.
     assert wrong(world, clean, VPC, Mode.AFTER) == ["ready with {'vpc': 1} too much, {} too little"]
 
 
-def test_a_line_that_stays_on_the_ledger_is_told(
+def test_a_line_that_stays_on_the_ledger_is_reported(
     world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StoreLedger, "gone", lambda *_: None)
@@ -72,19 +77,48 @@ def test_a_line_that_stays_on_the_ledger_is_told(
     assert wrong(world, clean, VPC, Mode.THROTTLED)[0].startswith("Hanging: the deletion does not end")
 
 
-def test_without_the_sweep_of_leases_a_lost_request_leaves_its_traces(
+def test_a_refused_deletion_must_be_reported_unless_the_resource_is_gone(
+    world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hidden machine is terminated repeatedly. A refusal of the second call needs no report: the machine is gone."""
+    monkeypatch.setattr(CrashWorld, "hidden", lambda _: HIDDEN_SECONDS)
+    first, second = (Call("delete:control_plane", "ec2.TerminateInstances", number) for number in (1, 2))
+    assert wrong(world, clean, first, Mode.REFUSED) == []
+    assert wrong(world, clean, second, Mode.REFUSED) == []
+    deleted: Any = Builder._deleted
+
+    def silent(*arguments: Any) -> str:
+        with suppress(PermissionDenied):
+            return str(deleted(*arguments))
+        return ""
+
+    monkeypatch.setattr(Builder, "_deleted", silent)
+    assert "nobody was told of a refused deletion" in wrong(world, clean, first, Mode.REFUSED)
+
+
+def test_a_refused_relay_must_be_reported_by_its_alarm(
+    world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Call("relay", "stepfunctions.StartExecution", 1)
+    assert wrong(world, clean, start, Mode.REFUSED) == []
+    monkeypatch.setattr(LoggedTelemetry, "measure", lambda *_, **__: None)
+    assert wrong(world, clean, start, Mode.REFUSED)[0].startswith("Hanging: the deletion does not end")
+    assert "nobody was told of what the relay was refused" in wrong(world, clean, start, Mode.REFUSED, RESUMED)
+
+
+def test_a_lost_request_leaves_resources_without_the_sweep_of_leases(
     world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Call("create", "identity.create_client", 1)
     assert wrong(world, clean, client, Mode.REFUSED) == []
-    monkeypatch.setattr("stockyard.operations.create_cluster.undo", lambda *_: False)
-    assert wrong(world, clean, client, Mode.REFUSED) == []  # the sweep has done it
+    monkeypatch.setattr("stockyard.operations.clusters.create.undo", lambda *_: False)
+    assert wrong(world, clean, client, Mode.REFUSED) == []  # The sweep has undone it.
     monkeypatch.setattr(sweep_clusters, "undo", lambda *_: False)
-    found = wrong(world, clean, client, Mode.REFUSED)
-    assert any("Hanging" in text or text.startswith("left: Name") for text in found)
+    faults = wrong(world, clean, client, Mode.REFUSED)
+    assert any("Hanging" in text or text.startswith("left: Name") for text in faults)
 
 
-def test_a_new_phase_adds_cells_and_one_that_is_never_reached_is_missed(
+def test_a_new_phase_adds_cells_and_an_unreached_phase_is_reported(
     world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = json.loads(world.documents["provision"])
@@ -96,12 +130,12 @@ def test_a_new_phase_adds_cells_and_one_that_is_never_reached_is_missed(
     states["account_done"]["Choices"][0]["Next"] = "again"
     monkeypatch.setitem(world.documents, "provision", json.dumps(document))
     life = live(world, "clean", clean[0])
-    places = Counter(made.call.where for made in matrix({"clean": (clean[0], life)}))
+    places = Counter(matrix_cell.call.place for matrix_cell in matrix({"clean": (clean[0], life)}))
     assert places["provision:again"] > 0
     assert tasks(world) - places.keys() >= {"provision:never"}
 
 
-def test_the_same_seed_is_the_same_life_and_another_one_is_not(world: CrashWorld, clean: Clean) -> None:
+def test_a_seed_determines_the_life(world: CrashWorld, clean: Clean) -> None:
     seed, life = clean
     assert live(world, "clean", seed).calls == life.calls
     cluster = [name for _, name in world.states.executions]
@@ -109,15 +143,15 @@ def test_the_same_seed_is_the_same_life_and_another_one_is_not(world: CrashWorld
     assert [name for _, name in world.states.executions] != cluster
 
 
-def test_half_an_hour_passes_on_the_worlds_clock_and_nothing_sleeps(world: CrashWorld, clean: Clean) -> None:
-    """``time.sleep`` fails in this world (conftest); a machine that never reports is waited for on its clock."""
+def test_long_waits_pass_on_the_worlds_clock_without_sleep(world: CrashWorld, clean: Clean) -> None:
+    """``time.sleep`` fails in this world (conftest). The wait for a machine that never reports advances its clock."""
     report = Call("machine", "secretsmanager.CreateSecret", 1)
-    made = cell(clean, report, Mode.REFUSED, RESUMED)
-    assert judge(world, made, clean[1].things) == []
+    refused_report = cell(clean, report, Mode.REFUSED, RESUMED)
+    assert judge(world, refused_report, clean[1].things) == []
     assert (world.clock.now() - FixedClock().now()).total_seconds() > 1800
 
 
-def test_what_is_new_is_hidden_at_first(world: CrashWorld) -> None:
+def test_new_resources_are_hidden_at_first(world: CrashWorld) -> None:
     world.reset(5)
     keys: Any = boto3.client("sts", region_name=REGION).assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
     tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], REGION)

@@ -1,7 +1,7 @@
-"""The crash matrix: every phase of both documents and the create handler, times their calls, times every fault.
+"""The crash matrix: every fault at every call of every phase of both workflows and of the create handler.
 
-The cells are read off the documents and off recorded lives, so a new phase or call adds its own. ``make test`` runs one
-cell of each place, ``make soak`` all.
+The cells are made from the documents and from recorded lives, so a new phase or call adds its own cells. ``make test``
+runs one cell of each place, ``make soak`` runs all.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from collections.abc import Callable
 
 import pytest
 
-from local.crash_cells import STORIES, Cell, Life, judge_all, matrix, sample, tasks
-from local.crash_world import CrashWorld
-from local.faults import Mode
+from tests.harness.crash_cells import STORIES, Cell, Life, judge_all, matrix, sample, tasks
+from tests.harness.crash_world import CrashWorld
+from tests.harness.faults import Mode
 
 Recorded = dict[str, tuple[int, Life]]
 
 
 def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded: Recorded) -> None:
     every = matrix(recorded)
-    assert {cell.call.where for cell in every} >= tasks(world) | {"create"}
+    assert {cell.call.place for cell in every} >= tasks(world) | {"create"}
     for place in tasks(world) | {"create"}:
-        there = [cell for cell in every if cell.call.where == place]
+        there = [cell for cell in every if cell.call.place == place]
         modes = {cell.mode for cell in there}
-        # What a place does not do cannot be crashed behind: a call besides the writing of its record.
+        # The mode RECORDED needs a change besides the write of the record. A place without one has no such cell.
         beyond = any(cell.call.mutating and not cell.call.record for cell in there)
         assert modes >= set(Mode) - (set() if beyond else {Mode.RECORDED}), place
 
 
-def test_lives_without_a_fault_end_as_told(recorded: Recorded) -> None:
-    ends = {story: (life.ready, life.failed, life.blocked, life.left) for story, (_, life) in recorded.items()}
+def test_lives_without_a_fault_end_as_their_story_says(recorded: Recorded) -> None:
+    ends = {story: (life.ready, life.failed, life.blocked, life.leftovers) for story, (_, life) in recorded.items()}
     assert ends == {
         "clean": (True, False, False, []),
         "undone": (True, True, False, []),
@@ -50,20 +50,22 @@ def test_crash_matrix(
     record_property: Callable[[str, object], None],
 ) -> None:
     every = matrix(recorded)
-    chosen = every if soaking else sample(every, seed)
+    cells = every if soaking else sample(every, seed)
     started = time.perf_counter()
-    found = judge_all(world, chosen, recorded["clean"][1].things, processes=(os.cpu_count() or 1) if soaking else 1)
-    record_property("figure:crash_matrix", _figures(every, found, seed, time.perf_counter() - started))
-    assert {str(cell): wrong for cell, wrong in found.items() if wrong} == {}
+    faults_by_cell = judge_all(
+        world, cells, recorded["clean"][1].things, processes=(os.cpu_count() or 1) if soaking else 1
+    )
+    record_property("figure:crash_matrix", _figures(every, faults_by_cell, seed, time.perf_counter() - started))
+    assert {str(cell): wrong for cell, wrong in faults_by_cell.items() if wrong} == {}
 
 
-def _figures(every: list[Cell], found: dict[Cell, list[str]], seed: int, seconds: float) -> dict[str, object]:
-    passed = [cell for cell, wrong in found.items() if not wrong]
+def _figures(every: list[Cell], faults_by_cell: dict[Cell, list[str]], seed: int, seconds: float) -> dict[str, object]:
+    passed = [cell for cell, wrong in faults_by_cell.items() if not wrong]
     return {
         "cells": len(every),
-        "run": len(found),
+        "run": len(faults_by_cell),
         "passed": len(passed),
-        "places": len({cell.call.where for cell in found}),
+        "places": len({cell.call.place for cell in faults_by_cell}),
         "by_mode": dict(Counter(cell.mode.value for cell in passed)),
         "by_story": {story: sum(cell.story == story for cell in passed) for story in STORIES},
         "seed": seed,
@@ -73,8 +75,8 @@ def _figures(every: list[Cell], found: dict[Cell, list[str]], seed: int, seconds
 
 def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: Recorded, seed: int) -> None:
     every = matrix(recorded)
-    chosen = sample(every, seed)
-    assert chosen == sample(every, seed)
-    assert chosen != sample(every, seed + 1)
-    assert {cell.call.where for cell in chosen} == tasks(world) | {"create"}
-    assert {cell.mode for cell in chosen} == set(Mode)
+    cells = sample(every, seed)
+    assert cells == sample(every, seed)
+    assert cells != sample(every, seed + 1)
+    assert {cell.call.place for cell in cells} == tasks(world) | {"create"}
+    assert {cell.mode for cell in cells} == set(Mode)

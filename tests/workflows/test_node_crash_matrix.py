@@ -1,7 +1,8 @@
-"""Every write of a claim's life, from the request to its end, struck by every fault: nothing is left, nothing sticks.
+"""Every fault at every write of a claim's life, from the request to its end: nothing is left and nothing hangs.
 
-The cells are read off a life without faults: each write to the table and each call that makes or removes a machine, in
-every phase of both documents, in the handlers that create and delete, and in the scheduler. A new phase adds cells.
+The cells are made from a recorded life without faults: each write to the table and each call that creates or removes a
+machine, in every phase of both workflows, in the handlers that create and delete, and in the scheduler. A new phase
+adds cells by itself.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local.memory_store import MemoryStore
+from stockyard.domain.node_records import NewClaim
 from stockyard.domain.records import NodeClaim, SimulatedMachine
 from stockyard.errors import StockyardError, VendorRefused, VendorThrottled, VendorTimeout
-from stockyard.operations.create_claim import NewClaim, create_claim
-from stockyard.operations.every import every
-from stockyard.operations.reap import Reaper
+from stockyard.operations.listing import every
+from stockyard.operations.node_claims.create import create_claim
 from stockyard.ports import Create, Remove, Replace, Write
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+from tests.harness.memory_store import MemoryStore
+from tests.harness.ports import with_ports
+from tests.harness.sweeping import Reaper
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -32,35 +35,35 @@ TYPES: tuple[dict[str, Any], ...] = (
     {"name": "large", "resources": {"cpu": "8", "memory": "32Gi"}, "usdPerHour": 0.4, "maxCapacity": 1},
 )
 FAULTS = ("before", "after", "timeout", "throttled", "refused")
-"""The worker dies before the call, or after it and before its answer is used; a vendor's call times out after it was
-done, is throttled, or is refused for good."""
+"""``before``: the worker dies before the call. ``after``: it dies after the call and before the answer is used.
+``timeout``: the vendor did the call but gave no answer. ``throttled`` and ``refused``: the vendor's answers."""
 
 
 class Died(StockyardError):
-    """The worker's process ended. Lambda reports it under this name, and documents and streams try again."""
+    """The worker's process ended. Lambda reports it under this name, and workflows and streams try again."""
 
     workflow_name = "Runtime.ExitError"
 
 
 @dataclass
-class Struck:
-    """A tenant's store that counts its commits, and fails at ``site`` by ``fault``."""
+class FaultyStore:
+    """A tenant's store that counts its commits and fails at the commit number ``site`` by ``fault``."""
 
     store: MemoryStore
     site: int = -1
     fault: str = ""
-    seen: list[tuple[str, bool]] = field(default_factory=list)
+    sites: list[tuple[str, bool]] = field(default_factory=list)
     fired: bool = False
-    where: str = ""
+    place: str = ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
     def commit(self, *writes: Write) -> None:
         vendor = any(_kind(write) is SimulatedMachine for write in writes)
-        mine = len(self.seen) == self.site
-        self.seen.append((self.where, vendor))
-        if mine:
+        at_site = len(self.sites) == self.site
+        self.sites.append((self.place, vendor))
+        if at_site:
             self.fired = True
             if self.fault == "before":
                 raise Died("before the call")
@@ -69,9 +72,9 @@ class Struck:
             if self.fault == "refused":
                 raise VendorRefused("never")
         self.store.commit(*writes)
-        if mine and self.fault == "after":
+        if at_site and self.fault == "after":
             raise Died("after the call")
-        if mine and self.fault == "timeout":
+        if at_site and self.fault == "timeout":
             raise VendorTimeout("no answer")
 
 
@@ -86,7 +89,7 @@ class Life:
     """One claim's life under at most one fault."""
 
     nodes: Nodes
-    store: Struck
+    store: FaultyStore
 
     @classmethod
     def of(cls, site: int = -1, fault: str = "", refused: bool = False) -> Life:
@@ -95,13 +98,13 @@ class Life:
         nodes.provider("lab", *TYPES, block={"launchSeconds": 1, "joinSeconds": 2})
         if refused:
             nodes.refused.add(("lab", "small", "global"))
-        store = Struck(world.registry.store("acme"), site, fault)  # type: ignore[arg-type]
+        store = FaultyStore(world.registry.store("acme"), site, fault)  # type: ignore[arg-type]
         source = SimulatedNodes(lambda _: store, lambda *way: way in nodes.refused)  # type: ignore[arg-type, return-value]
-        nodes.services = replace(nodes.services, store=store, sources={"simulated": source})  # type: ignore[arg-type]
+        nodes.services = with_ports(replace(nodes.services, store=store), node_sources={"simulated": source})  # type: ignore[arg-type]
         return cls(nodes, store)
 
     def run(self) -> str:
-        """From the request to nothing. Returns what the claim became before it was deleted."""
+        """Runs the life from the request to the end of the deletion. Returns the claim's phase before the deletion."""
         self._again("create", lambda: create_claim(self.nodes.services, NewClaim(name="one"), "user:ann", CLAIM))
         for _ in range(4):
             self._again("schedule", self.nodes.schedule)
@@ -115,7 +118,7 @@ class Life:
             self._relay("delete")
             if self.nodes.services.store.get(NodeClaim, CLAIM) is None:
                 break
-            # What was blocked or lost is the sweep's.
+            # The sweep continues what was blocked or lost.
             self.nodes.hours(1)
             self._again("sweep", self._sweep)
         return became
@@ -127,64 +130,64 @@ class Life:
     def _sweep(self) -> None:
         Reaper(self.nodes.registry, self.nodes.clock, lambda _: self.nodes.services).run()
 
-    def _relay(self, where: str) -> None:
-        self.store.where = where
-        self.nodes.where = self._phase
-        self._again(where, self.nodes.relay)
+    def _relay(self, place: str) -> None:
+        self.store.place = place
+        self.nodes.before_phase = self._phase
+        self._again(place, self.nodes.relay)
 
     def _phase(self, name: str) -> None:
-        self.store.where = name
+        self.store.place = name
 
-    def _again(self, where: str, work: Callable[[], T]) -> T:
-        """As a caller or a stream does: again, while the worker dies or a vendor is slow."""
-        self.store.where = where
+    def _again(self, place: str, work: Callable[[], T]) -> T:
+        """Repeats ``work`` while the worker dies or a vendor is slow, as a caller or a stream does."""
+        self.store.place = place
         for _ in range(3):
             try:
                 return work()
             except (Died, VendorThrottled, VendorTimeout):
                 continue
-        raise AssertionError(f"{where} never succeeds")
+        raise AssertionError(f"{place} never succeeds")
 
 
 def _cells(refused: bool) -> Iterator[tuple[int, str, str, bool]]:
-    """(site, where, fault, refused) of every write, read off a life without faults."""
+    """(site, place, fault, refused) of every write in a life without faults."""
     plain = Life.of(refused=refused)
     assert plain.run() == "Available"
     assert plain.nodes.nothing_left()
-    for site, (where, vendor) in enumerate(plain.store.seen):
+    for site, (place, vendor) in enumerate(plain.store.sites):
         for fault in FAULTS if vendor else FAULTS[:2]:
-            yield site, where, fault, refused
+            yield site, place, fault, refused
 
 
 def test_node_crash_matrix(record_property: Callable[[str, object], None]) -> None:
     cells = list(itertools.chain(_cells(False), _cells(True)))
     became: Tally[str] = Tally()
-    bad: list[str] = []
-    for site, where, fault, refused in cells:
+    faults: list[str] = []
+    for site, place, fault, refused in cells:
         life = Life.of(site, fault, refused)
-        name = f"{site} in {where}, {fault}{', first type refused' if refused else ''}"
+        name = f"{site} in {place}, {fault}{', first type refused' if refused else ''}"
         try:
-            found = life.run()
+            phase = life.run()
         except Exception as error:
-            bad.append(f"{name}: {type(error).__name__}: {error}")
+            faults.append(f"{name}: {type(error).__name__}: {error}")
             continue
-        became[found] += 1
+        became[phase] += 1
         if not life.store.fired:
-            bad.append(f"{name}: the fault never came")
-        elif found not in ("Available", "Failed"):
-            bad.append(f"{name}: it became {found}")
+            faults.append(f"{name}: the fault never came")
+        elif phase not in ("Available", "Failed"):
+            faults.append(f"{name}: it became {phase}")
         elif not life.nodes.nothing_left():
-            left = [machine.id for machine in every(life.store, SimulatedMachine)]  # type: ignore[type-var, arg-type]
-            bad.append(f"{name}: something is left ({left})")
-    places = {where for _, where, _, _ in cells}
-    assert not bad, "\n".join(bad)
+            machine_ids = [machine.id for machine in every(life.store, SimulatedMachine)]  # type: ignore[type-var, arg-type]
+            faults.append(f"{name}: something is left ({machine_ids})")
+    places = {place for _, place, _, _ in cells}
+    assert not faults, "\n".join(faults)
     assert places >= {"create", "schedule", "delete", "launch", "register", "terminate", "release"}
     assert len(cells) > 60
     record_property("figure:node_crash_matrix", {"cells": len(cells), "places": len(places), "bad": 0, **became})
 
 
-def test_a_fault_that_leaves_something_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judge is not blind: a source that forgets its ledger leaves a machine."""
+def test_the_judge_sees_a_machine_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that forgets its ledger leaves a machine, and the judge must report it."""
     monkeypatch.setattr(SimulatedNodes, "terminate", lambda self, work: _forget(work))
     life = Life.of()
     life.run()

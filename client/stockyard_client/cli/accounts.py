@@ -34,8 +34,8 @@ def create(
     """Register a cloud account, from a file, from options, or both (options win)."""
     context = contexts.of(run)
     body = read_document(file) if file else {}
-    given = {"name": name, "description": description, "provider": provider}
-    body.update({key: value for key, value in given.items() if value is not None})
+    options = {"name": name, "description": description, "provider": provider}
+    body.update({key: value for key, value in options.items() if value is not None})
     body.setdefault("provider", "aws")
     attributes = {key: value for key, value in {"role_arn": role_arn, "region": region}.items() if value is not None}
     if attributes:
@@ -84,11 +84,11 @@ def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) ->
     """Prove that the account's role works; exit 1 when it does not."""
     context = contexts.of(run)
     with context.client() as client:
-        found = client.accounts.verify(account)
-    show_one(context, output, ACCOUNTS, found)
-    if found.verification_message:
-        context.say(found.verification_message)
-    if found.verification == "failed":
+        verified = client.accounts.verify(account)
+    show_one(context, output, ACCOUNTS, verified)
+    if verified.verification_message:
+        context.say(verified.verification_message)
+    if verified.verification == "failed":
         raise typer.Exit(FAILURE)
 
 

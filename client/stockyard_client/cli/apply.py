@@ -32,5 +32,5 @@ def apply(
         results = client.manifests.apply(documents)
     show_many(context, output, APPLIED, results)
     for result in results:
-        for one in result.warnings:
-            context.say(f"Warning: {one.get('pointer') or '/'}: {one.get('detail', '')}", "yellow")
+        for warning in result.warnings:
+            context.say(f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")

@@ -45,17 +45,17 @@ def create(
     """Ask for a node, from a file, from options, or both (options win)."""
     context = contexts.of(run)
     body = read_document(file) if file else {}
-    given = {"name": name, "cluster": cluster, "provider": provider, "type": node_type}
-    given = {key: value for key, value in given.items() if value is not None}
+    options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type}
+    options = {key: value for key, value in options.items() if value is not None}
     resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
     if "apiVersion" in body:
-        if given or resources or require or label:
+        if options or resources or require or label:
             raise BadInput("a manifest says everything itself: give no options beside it")
         body = _from_manifest(context, body, output, dry_run=dry_run)
         if not body:
             return
     else:
-        body = _merged(body, given, resources, [requirement(one) for one in require or []], pairs(label or []))
+        body = _merged(body, options, resources, [requirement(text) for text in require or []], pairs(label or []))
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.node_claims.plan_create(body))
@@ -78,12 +78,12 @@ def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form
 
 def _merged(
     body: dict[str, Any],
-    given: dict[str, Any],
+    options: dict[str, Any],
     resources: dict[str, str],
     requirements: list[dict[str, Any]],
     labels: dict[str, str],
 ) -> dict[str, Any]:
-    merged = {**body, **given}
+    merged = {**body, **options}
     if "cluster" not in merged:
         raise BadInput("give --file, or at least --cluster")
     for field, values in (("resources", resources), ("labels", labels)):
@@ -97,8 +97,8 @@ def _merged(
 def requirement(text: str) -> dict[str, Any]:
     """``key=v1,v2`` In, ``key!=v1,v2`` NotIn, ``key>5`` Gt, ``key<5`` Lt, ``key`` Exists, ``!key`` DoesNotExist."""
     for sign, operator in (("!=", "NotIn"), ("=", "In"), (">", "Gt"), ("<", "Lt")):
-        key, found, values = text.partition(sign)
-        if found:
+        key, separator, values = text.partition(sign)
+        if separator:
             if not key or not values:
                 raise BadInput(f"{text!r} is not key{sign}value")
             return {"key": key, "operator": operator, "values": values.split(",")}
@@ -123,8 +123,8 @@ def list_(
     """List the node claims."""
     context = contexts.of(run)
     with context.client() as client:
-        found = client.node_claims.list(cluster=cluster, provider=provider, phase=phase, label=label)
-        show_many(context, output, CLAIMS, found)
+        claims = client.node_claims.list(cluster=cluster, provider=provider, phase=phase, label=label)
+        show_many(context, output, CLAIMS, claims)
 
 
 @app.command()
@@ -140,22 +140,22 @@ def explain(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> Non
     """Say why a claim got its node type, and for each other type the first rule that ruled it out."""
     context = contexts.of(run)
     with context.client() as client:
-        found = client.node_claims.explain(claim)
+        explanation = client.node_claims.explain(claim)
     if output in {Form.JSON, Form.YAML}:
-        write_document(output, found.document())
+        write_document(output, explanation.document())
         return
     if output is not Form.NAME:
-        context.say(_sentence(found))
-    show_many(context, output, CANDIDATES, found.candidates)
+        context.say(_sentence(explanation))
+    show_many(context, output, CANDIDATES, explanation.candidates)
 
 
-def _sentence(found: Explanation) -> str:
-    chosen = found.chosen
-    if chosen is None:
-        return found.message or "No node type has been chosen yet."
-    price = plans.money(chosen.get("usd_hour"), "USD", 4)
-    where = f"{chosen.get('capacity_type')}, {', '.join(chosen.get('zones') or ())}"
-    return f"Placed on {chosen.get('type')} ({where}) at {found.decided_at}: {price} /hour."
+def _sentence(explanation: Explanation) -> str:
+    placement = explanation.chosen
+    if placement is None:
+        return explanation.message or "No node type has been chosen yet."
+    price = plans.money(placement.get("usd_hour"), "USD", 4)
+    offering = f"{placement.get('capacity_type')}, {', '.join(placement.get('zones') or ())}"
+    return f"Placed on {placement.get('type')} ({offering}) at {explanation.decided_at}: {price} /hour."
 
 
 @app.command()

@@ -82,12 +82,12 @@ def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> 
         if output in {Form.JSON, Form.YAML}:
             write_document(output, client.clusters.tree(cluster))
             return
-        found = client.clusters.get(cluster)
-        operation = _last_operation(client, found)
+        record = client.clusters.get(cluster)
+        operation = _last_operation(client, record)
     if output is Form.NAME:
-        typer.echo(found.name)
+        typer.echo(record.name)
     else:
-        context.out.print(trees.draw(context, found, operation), soft_wrap=True)
+        context.out.print(trees.draw(context, record, operation), soft_wrap=True)
 
 
 @app.command()
@@ -160,8 +160,8 @@ def kubeconfig(
     context.say(f"Context {config.get('current-context', name)} is current in {path}.")
 
 
-def _override(document: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    document.update({key: value for key, value in given.items() if value is not None})
+def _override(document: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    document.update({key: value for key, value in options.items() if value is not None})
     return document
 
 

@@ -13,7 +13,9 @@ def cluster_names(incomplete: str) -> list[str]:
     """Names of clusters that start with ``incomplete``."""
     try:
         with Context(call_timeout=_SECONDS).client() as client:
-            found = [one.name for one, _ in zip(client.clusters.list(page_size=_MOST), range(_MOST), strict=False)]
+            names = [
+                cluster.name for cluster, _ in zip(client.clusters.list(page_size=_MOST), range(_MOST), strict=False)
+            ]
     except StockyardClientError:
         return []
-    return [name for name in found if name.startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete)]

@@ -80,8 +80,8 @@ class Context:
 
     def token(self, url: str) -> str | None:
         """The token for the API at ``url``: the environment's, else that of the last login, refreshed."""
-        if given := self.environment.get("STOCKYARD_TOKEN"):
-            return given
+        if token := self.environment.get("STOCKYARD_TOKEN"):
+            return token
         session = self._session(url)
         return session.access_token if session else None
 
@@ -90,8 +90,8 @@ class Context:
 
         Raises ``LoginFailed`` where there is none. The API's own token is never shown to a cluster.
         """
-        if given := self.environment.get("STOCKYARD_CLUSTER_TOKEN"):
-            return given
+        if token := self.environment.get("STOCKYARD_CLUSTER_TOKEN"):
+            return token
         session = self._session(url)
         if session is None:
             raise LoginFailed("nobody is logged in: run `stockyard login`, or set STOCKYARD_CLUSTER_TOKEN")
@@ -100,11 +100,11 @@ class Context:
         return session.id_token
 
     def _session(self, url: str) -> Session | None:
-        kept = self.store.load(url)
-        if kept is None:
+        session = self.store.load(url)
+        if session is None:
             return None
-        fresh = refreshed(kept, self.now(), self.transport)
-        if fresh is not kept:
+        fresh = refreshed(session, self.now(), self.transport)
+        if fresh is not session:
             self.store.renew(fresh)
         return fresh
 
@@ -125,7 +125,7 @@ def console(stream: TextIO, environment: Mapping[str, str]) -> Console:
 
 def of(typer_context: typer.Context) -> Context:
     """The run's context."""
-    found = typer_context.find_object(Context)
-    if found is None:
+    context = typer_context.find_object(Context)
+    if context is None:
         raise RuntimeError("the root command made no context")
-    return found
+    return context

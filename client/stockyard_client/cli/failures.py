@@ -91,8 +91,8 @@ def _headline(context: Context, text: str) -> None:
 
 def _explain_refusal(context: Context, error: ApiError) -> None:
     _headline(context, f"{error.detail} ({error.error_type}, {error.status})")
-    for one in error.errors:
-        context.say(f"  {one.pointer or '/'}: {one.detail}")
+    for problem in error.errors:
+        context.say(f"  {problem.pointer or '/'}: {problem.detail}")
     if error.status == 401:
         context.say("Log in with `stockyard login`, or set STOCKYARD_TOKEN.")
     if error.retry_after is not None:
@@ -106,8 +106,8 @@ def _explain_operation(context: Context, operation: Operation) -> None:
     if error is None:
         _headline(context, f"operation {operation.id} failed")
         return
-    where = f" in phase {error.phase}" if error.phase else ""
-    _headline(context, f"{error.error_type}{where}: {error.cause}")
+    location = f" in phase {error.phase}" if error.phase else ""
+    _headline(context, f"{error.error_type}{location}: {error.cause}")
     if error.hint:
         context.say(f"Hint: {error.hint}")
     context.say(f"Operation: {operation.id}", "dim")
@@ -123,6 +123,6 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except (StockyardClientError, KeyboardInterrupt) as error:
-            found = ctx.find_object(Context) or Context()
-            explain(found, error)
+            context = ctx.find_object(Context) or Context()
+            explain(context, error)
             raise typer.Exit(exit_code(error)) from None

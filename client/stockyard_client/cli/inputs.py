@@ -20,10 +20,10 @@ def read_document(source: str) -> dict[str, Any]:
 
     Raises :class:`BadInput` with the place of a fault, never with the text there: it may be a secret.
     """
-    found = read_documents(source)
-    if len(found) != 1:
+    documents = read_documents(source)
+    if len(documents) != 1:
         raise BadInput(f"{source} does not hold one object")
-    return found[0]
+    return documents[0]
 
 
 def read_documents(source: str) -> list[dict[str, Any]]:
@@ -37,10 +37,15 @@ def read_documents(source: str) -> list[dict[str, Any]]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadInput(f"cannot read {source}: {reason}") from None
     documents = _parsed(text, "standard input" if source == "-" else source)
-    found = [one for given in documents for one in (given if isinstance(given, list) else [given]) if one is not None]
-    if not found or not all(isinstance(one, dict) for one in found):
+    objects = [
+        item
+        for document in documents
+        for item in (document if isinstance(document, list) else [document])
+        if item is not None
+    ]
+    if not objects or not all(isinstance(item, dict) for item in objects):
         raise BadInput(f"{source} does not hold one object")
-    return found
+    return objects
 
 
 def _parsed(text: str, name: str) -> list[Any]:
@@ -82,16 +87,16 @@ def seconds(text: str) -> float:
     match = _DURATION.fullmatch(text.strip())
     if not match or not any(match.groups()):
         raise ValueError(f"{text!r} is no duration: write 90s, 15m or 1h30m")
-    hours, minutes, rest = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + rest
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
 
 
-def pairs(given: list[str]) -> dict[str, str]:
+def pairs(texts: list[str]) -> dict[str, str]:
     """``key=value`` texts as a mapping."""
-    found: dict[str, str] = {}
-    for one in given:
-        key, equals, value = one.partition("=")
+    values: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
         if not equals or not key:
-            raise BadInput(f"{one!r} is not key=value")
-        found[key] = value
-    return found
+            raise BadInput(f"{text!r} is not key=value")
+        values[key] = value
+    return values

@@ -47,8 +47,8 @@ def create(
                 return
             provider = client.node_providers.create(body)
     show_one(context, output, PROVIDERS, provider)
-    for one in provider.warnings:
-        context.say(f"Warning: {one.get('pointer') or '/'}: {one.get('detail', '')}", "yellow")
+    for warning in provider.warnings:
+        context.say(f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")
     if provider.message:
         context.say(provider.message)
 

@@ -24,8 +24,8 @@ def declared_types(provider: NodeProvider) -> int | None:
 
 def capacity(node_type: NodeType) -> str | None:
     """Nodes that are free, of how many; None where they are not limited."""
-    found = node_type.capacity
-    return None if found.total is None else f"{found.available}/{found.total}"
+    capacity = node_type.capacity
+    return None if capacity.total is None else f"{capacity.available}/{capacity.total}"
 
 
 def state(claim: NodeClaim) -> str:
@@ -35,16 +35,18 @@ def state(claim: NodeClaim) -> str:
 
 def reason(claim: NodeClaim) -> str:
     """Why it is in its phase, else by what its node differs from its launch."""
-    return claim.reason or next((one.reason for one in _drift(claim)), "")
+    return claim.reason or next((condition.reason for condition in _drift(claim)), "")
 
 
 def message(claim: NodeClaim) -> str:
     """The text to the reason."""
-    return claim.message or next((one.message for one in _drift(claim)), "")
+    return claim.message or next((condition.message for condition in _drift(claim)), "")
 
 
 def _drift(claim: NodeClaim) -> list[Condition]:
-    return [one for one in claim.conditions if one.type == "NotDrifted" and one.status == "False"]
+    return [
+        condition for condition in claim.conditions if condition.type == "NotDrifted" and condition.status == "False"
+    ]
 
 
 def pairs_of(properties: dict[str, str]) -> str:

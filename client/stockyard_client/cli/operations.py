@@ -22,10 +22,10 @@ def get(run: typer.Context, operation: Id, output: Output = Form.TABLE) -> None:
     """Show one operation, with its phases."""
     context = contexts.of(run)
     with context.client() as client:
-        found = client.operations.get(operation)
-    show_one(context, output, OPERATIONS, found)
+        record = client.operations.get(operation)
+    show_one(context, output, OPERATIONS, record)
     if output in {Form.TABLE, Form.WIDE}:
-        for phase in found.phases:
+        for phase in record.phases:
             context.out.print(progress.phase_text(context.out, phase), soft_wrap=True)
 
 
@@ -34,8 +34,8 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
     """Wait for the end of an operation and show its progress."""
     context = contexts.of(run)
     with context.client() as client:
-        found = progress.wait(context, client, operation, timeout)
-    show_one(context, output, OPERATIONS, found)
+        record = progress.wait(context, client, operation, timeout)
+    show_one(context, output, OPERATIONS, record)
 
 
 def finish(

@@ -123,15 +123,15 @@ EVENTS: Sheet[Event] = Sheet(
 
 def show_many(context: Context, form: Form, sheet: Sheet[M], records: Iterable[M]) -> None:
     """Writes ``records``; JSON and YAML as one list."""
-    found = list(records)
+    items = list(records)
     if form in {Form.JSON, Form.YAML}:
-        write_document(form, [one.document() for one in found])
+        write_document(form, [record.document() for record in items])
     elif form is Form.NAME:
-        for one in found:
-            typer.echo(sheet.name(one))
-    elif found:
+        for record in items:
+            typer.echo(sheet.name(record))
+    elif items:
         columns = [column for column in sheet.columns if form is Form.WIDE or not column.wide]
-        rows = [[_cell(column.value(one)) for column in columns] for one in found]
+        rows = [[_cell(column.value(record)) for column in columns] for record in items]
         write_table(context, [column.heading for column in columns], rows)
     else:
         context.say("Nothing found.")

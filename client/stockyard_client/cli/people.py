@@ -10,7 +10,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, DeviceLogin, Invitation, ends_at
+from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, DeviceAuthorization, DeviceLogin, ends_at
 
 
 def login(
@@ -22,29 +22,29 @@ def login(
     """Log in with a browser, here or on another device; the session is kept for this API."""
     context = contexts.of(run)
     url = context.api_url()
-    found = issuer or context.environment.get("STOCKYARD_ISSUER")
-    if not found:
-        kept = context.store.load(url)
-        found = kept.issuer if kept else None
-    if not found:
+    issuer_url = issuer or context.environment.get("STOCKYARD_ISSUER")
+    if not issuer_url:
+        session = context.store.load(url)
+        issuer_url = session.issuer if session else None
+    if not issuer_url:
         raise BadInput("no issuer is known: give --issuer or set STOCKYARD_ISSUER")
     flow = DeviceLogin(
-        found, client_id=client_id, scope=scope, transport=context.transport, sleep=context.sleep, now=context.now
+        issuer_url, client_id=client_id, scope=scope, transport=context.transport, sleep=context.sleep, now=context.now
     )
 
-    def invite(invitation: Invitation) -> None:
-        context.say(f"Open {invitation.uri} and confirm the code {invitation.user_code}.", "bold")
+    def prompt(authorization: DeviceAuthorization) -> None:
+        context.say(f"Open {authorization.uri} and confirm the code {authorization.user_code}.", "bold")
 
-    context.store.save(flow.run(url, invite))
+    context.store.save(flow.run(url, prompt))
     context.say(f"Logged in to {url}.", "green")
 
 
 def token(run: typer.Context) -> None:
     """Print an ExecCredential for kubectl, which calls this by itself. The output is a secret."""
     context = contexts.of(run)
-    found = context.cluster_token(context.api_url())
-    status: dict[str, Any] = {"token": found}
-    if (end := ends_at(found)) is not None:
+    id_token = context.cluster_token(context.api_url())
+    status: dict[str, Any] = {"token": id_token}
+    if (end := ends_at(id_token)) is not None:
         status["expirationTimestamp"] = datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     typer.echo(json.dumps(credential))

@@ -20,15 +20,15 @@ def show(context: Context, form: Form, plan: Plan) -> None:
         return
     empty = True
     for name, sign, style in _PARTS:
-        for one in getattr(plan, name):
+        for line in getattr(plan, name):
             empty = False
-            context.out.print(Text(f"{sign} {_described(one)}", style=style), soft_wrap=True)
+            context.out.print(Text(f"{sign} {_described(line)}", style=style), soft_wrap=True)
     if empty:
         context.out.print("Nothing would change.")
     if plan.price is not None and plan.price.items:
         _show_price(context, plan.price)
-    for one in plan.warnings:
-        context.say(f"Warning: {_described(one)}", "yellow")
+    for warning in plan.warnings:
+        context.say(f"Warning: {_described(warning)}", "yellow")
     context.say("This was a dry run; nothing was changed.", "dim")
 
 
@@ -56,11 +56,11 @@ def _item_name(item: dict[str, Any]) -> str:
     return f"{item.get('name', '?')} x{quantity}" if quantity != 1 else str(item.get("name", "?"))
 
 
-def _described(one: Any) -> str:
-    if not isinstance(one, dict):
-        return str(one)
-    if "detail" in one:
-        return f"{one['pointer']}: {one['detail']}" if one.get("pointer") else str(one["detail"])
-    if "kind" in one:
-        return f"{one['kind']}  {one.get('name', '')}".rstrip()
-    return ", ".join(f"{key}: {value}" for key, value in one.items())
+def _described(line: Any) -> str:
+    if not isinstance(line, dict):
+        return str(line)
+    if "detail" in line:
+        return f"{line['pointer']}: {line['detail']}" if line.get("pointer") else str(line["detail"])
+    if "kind" in line:
+        return f"{line['kind']}  {line.get('name', '')}".rstrip()
+    return ", ".join(f"{key}: {value}" for key, value in line.items())

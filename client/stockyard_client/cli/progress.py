@@ -88,5 +88,5 @@ class _PlainLines:
             if phase.state == "pending" or self._seen.get(phase.name) == now:
                 continue
             self._seen[phase.name] = now
-            said = f"  {phase.message}" if phase.message else ""
-            self._context.say(f"[{elapsed:5.0f}s] {phase.name:<14} {phase.state}{said}")
+            message = f"  {phase.message}" if phase.message else ""
+            self._context.say(f"[{elapsed:5.0f}s] {phase.name:<14} {phase.state}{message}")

@@ -46,9 +46,9 @@ def _conditions(root: Tree, cluster: Cluster) -> None:
     if not cluster.conditions:
         return
     branch = root.add("conditions")
-    for one in cluster.conditions:
-        text = Text.assemble(f"{one.type} ", (one.status, style_of(one.status) or ""))
-        text.append(f"  {one.reason}" + (f": {one.message}" if one.message else ""), style="dim")
+    for condition in cluster.conditions:
+        text = Text.assemble(f"{condition.type} ", (condition.status, style_of(condition.status) or ""))
+        text.append(f"  {condition.reason}" + (f": {condition.message}" if condition.message else ""), style="dim")
         branch.add(text)
 
 

@@ -1,4 +1,4 @@
-"""One local cloud for all files of this folder: none may count on being alone, nor change what others count on."""
+"""One local cloud for all files of this folder. A test may not expect to be alone, nor change what other tests need."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.api.conftest import Api, served
 
 @pytest.fixture(scope="package")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """Its threads and what it changes in this process end with the folder."""
-    with served(tmp_path_factory.mktemp("cloud")) as made:
-        yield made
+    """The local cloud of this folder. It is stopped after the folder's last test."""
+    with served(tmp_path_factory.mktemp("cloud")) as served_api:
+        yield served_api

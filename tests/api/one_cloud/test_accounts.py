@@ -1,17 +1,19 @@
-"""A cloud account stays as long as anything needs it."""
+"""A cloud account cannot be deleted while a node provider uses it."""
 
 from __future__ import annotations
 
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 
 
-def test_an_account_that_a_node_provider_names_is_kept(api):
+def test_an_account_that_a_node_provider_uses_cannot_be_deleted(api):
     headers = {"Authorization": f"Bearer {api.token('landlord', *ROLES)}"}
     attributes = {"role_arn": "arn:aws:iam::222222222222:role/nobody"}
-    made = api.send("POST", "/v1/cloud-accounts", headers, {"provider": "aws", "name": "a", "attributes": attributes})
-    assert made.status_code == 201, made.text
-    account = f"/v1/cloud-accounts/{made.json()['id']}"
-    block = {"cloudAccount": made.json()["id"], "instanceTypes": ["t3.medium"]}
+    created = api.send(
+        "POST", "/v1/cloud-accounts", headers, {"provider": "aws", "name": "a", "attributes": attributes}
+    )
+    assert created.status_code == 201, created.text
+    account = f"/v1/cloud-accounts/{created.json()['id']}"
+    block = {"cloudAccount": created.json()["id"], "instanceTypes": ["t3.medium"]}
     provider = api.send("POST", "/v1/node-providers", headers, {"name": "aws", "kind": "ec2", "spec": block})
     assert provider.status_code == 201, provider.text
     refused = api.send("DELETE", account, headers)

@@ -1,4 +1,4 @@
-"""Route by kind of token, made from ``openapi.json``: 401 where the gateway must refuse it, 403 by the role table."""
+"""Every route with every kind of token, from ``openapi.json``: the gateway answers 401, the table of roles 403."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from local.authorizer import Refused
+from local.functions.authorizer import Refused
 
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform")
 
@@ -25,14 +25,14 @@ def unsigned(api, **header):
 
 
 def with_public_key_as_secret(api):
-    """The classic confusion: HS256, with the text of the public key as the secret."""
+    """The known attack on the algorithm: HS256, with the text of the public key as the secret."""
     head = unsigned(api, alg="HS256", kid=api.cloud.identity.realm._key.key_id)
     key = json.dumps(api.cloud.identity.realm.certificates()["keys"][0]).encode()
     return f"{head}.{base64.urlsafe_b64encode(hmac.new(key, head.encode(), hashlib.sha256).digest()).decode()}"
 
 
 def with_other_claims(api):
-    """A good signature over other claims."""
+    """A token whose claims were replaced after it was signed."""
     head, _, signature = api.token("acme", ROLES[0]).split(".")
     return f"{head}.{encoded(api.claims(api.token('acme', *ROLES)))}.{signature}"
 
@@ -78,7 +78,7 @@ serve.Call._identify = identify
 
 
 class Trusting:
-    """An authorizer that believes every token it can read."""
+    """An authorizer that accepts every token it can read, without checking the signature."""
 
     def claims(self, header):
         try:
@@ -89,7 +89,7 @@ class Trusting:
 
 
 def check_roles(api, operation):
-    """Each role alone, no role, and a cluster's own client: in or out as the document says."""
+    """Checks each role alone, no role, and a cluster's own client: accepted or refused as the document says."""
     for role in ROLES:
         tenant = "acme" if role == "stockyard-platform" else None
         answer = api.call(operation, api.token("acme", role), tenant=tenant)
@@ -116,7 +116,7 @@ def refused(answer, status, why):
 
 
 def check_refused(api, operation, kind):
-    """A token that the gateway must not accept opens nothing but what is open to all."""
+    """Checks that a token which the gateway must not accept opens only what is open to everybody."""
     answer = api.call(operation, NOT_ACCEPTED[kind](api))
     if operation.path == "/v1/health":
         assert answer.status_code == 200
@@ -127,20 +127,20 @@ def check_refused(api, operation, kind):
 
 
 @pytest.mark.parametrize("kind", NOT_ACCEPTED)
-def test_tokens_that_are_not_accepted(api, operation, kind):
+def test_invalid_tokens_are_refused_on_every_route(api, operation, kind):
     check_refused(api, operation, kind)
 
 
-def test_roles(api, operation):
+def test_every_route_accepts_exactly_its_roles(api, operation):
     check_roles(api, operation)
 
 
 @pytest.mark.parametrize("kind", NO_TENANT)
-def test_tokens_without_a_tenant(api, guarded, kind):
+def test_tokens_without_a_tenant_are_refused(api, guarded, kind):
     refused(api.call(guarded, api.signed(NO_TENANT[kind])), 403, kind)
 
 
-def test_only_the_platform_names_a_tenant(api, guarded):
+def test_only_the_platform_may_name_another_tenant(api, guarded):
     for tenant in (*NAMED, PLATFORM):
         refused(api.call(guarded, api.token("acme", *ROLES[:3]), tenant=tenant), 403, tenant)
     for tenant in NO_NAMES:
@@ -148,7 +148,7 @@ def test_only_the_platform_names_a_tenant(api, guarded):
 
 
 def check_platform(api, operation):
-    """The platform itself is meant by its role alone, and only where it has things of its own."""
+    """Checks that only the platform role may name the platform as tenant, and only on routes of the platform."""
     answer = api.call(operation, api.token("acme", *ROLES), tenant=PLATFORM)
     if operation.platform and "stockyard-platform" in operation.roles:
         assert answer.status_code not in (401, 403), answer.text
@@ -156,17 +156,17 @@ def check_platform(api, operation):
         refused(answer, 403, "the platform itself")
 
 
-def test_the_platform_itself_has_only_what_it_shares(api, guarded):
+def test_the_platform_as_tenant_reaches_only_what_it_shares(api, guarded):
     check_platform(api, guarded)
 
 
-def test_roles_at_home_give_none_abroad(api, closed_to_platform):
+def test_roles_of_one_tenant_do_not_open_another_tenant(api, closed_to_platform):
     refused(api.call(closed_to_platform, api.token("acme", *ROLES), tenant="globex"), 403, "a foreign tenant")
 
 
-def test_a_wrong_table_is_noticed(api, all_operations):
-    """The check itself: with a role added or taken away in the table it must fail."""
-    guarded = [one for one in all_operations if one.roles and not one.public]
+def test_the_check_of_roles_fails_for_a_wrong_table(api, all_operations):
+    """Adds a role to the table or removes one from it: each time the check must fail."""
+    guarded = [operation for operation in all_operations if operation.roles and not operation.public]
     assert guarded
     for operation in guarded:
         for wrong in (operation.roles[1:], tuple({*operation.roles, "stockyard-viewer"})):
@@ -175,27 +175,31 @@ def test_a_wrong_table_is_noticed(api, all_operations):
                     check_roles(api, replace(operation, roles=wrong))
 
 
-def test_handlers_that_ignore_roles_are_noticed(broken, chosen):
+def test_the_check_of_roles_fails_when_handlers_ignore_roles(broken, operations_by_choice):
     leaking = broken(WITHOUT_ROLES)
-    for operation in chosen["guarded"]:
+    for operation in operations_by_choice["guarded"]:
         with pytest.raises(AssertionError):
             check_roles(leaking, operation)
 
 
-def test_an_authorizer_that_trusts_everybody_is_noticed(broken, chosen):
+def test_the_check_of_tokens_fails_when_the_authorizer_accepts_everything(broken, operations_by_choice):
     trusting = broken(authorizer=Trusting())
     for kind in NOT_ACCEPTED.keys() - UNREADABLE:
-        for operation in chosen["listing"]:
+        for operation in operations_by_choice["listing"]:
             with pytest.raises(AssertionError):
                 check_refused(trusting, operation, kind)
 
 
-def test_the_matrix_is_whole(all_operations, chosen, whole, record_property):
-    whole(all_operations)
-    everywhere, guarded, home = (len(chosen[name]) for name in ("operation", "guarded", "closed_to_platform"))
+def test_the_matrix_of_roles_has_every_operation(
+    all_operations, operations_by_choice, check_all_declared, record_property
+):
+    check_all_declared(all_operations)
+    everywhere, guarded, home = (
+        len(operations_by_choice[name]) for name in ("operation", "guarded", "closed_to_platform")
+    )
     kinds = len(NOT_ACCEPTED) + len(PEOPLE)
     tenants = len(NO_TENANT) + len(NAMED) + len(NO_NAMES) + 2
     cells = everywhere * kinds + guarded * tenants + home
-    assert (everywhere, guarded) == (len(all_operations), sum(not one.public for one in all_operations))
+    assert (everywhere, guarded) == (len(all_operations), sum(not operation.public for operation in all_operations))
     figure = {"operations": everywhere, "kinds": kinds + tenants, "cells": cells, "percent": 100}
     record_property("figure:authorization", figure)

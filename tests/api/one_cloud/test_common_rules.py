@@ -18,7 +18,7 @@ ACCOUNT = {
 
 
 class Tenant:
-    """One tenant's calls."""
+    """Calls of one tenant."""
 
     def __init__(self, api, name, *roles) -> None:
         self._api = api
@@ -36,7 +36,7 @@ class Tenant:
 
 @pytest.fixture
 def tenant(api):
-    """A tenant of this test alone, which has nothing yet."""
+    """A tenant that only this test uses. It owns nothing yet."""
     return Tenant(api, f"rules-{next(NUMBERS)}")
 
 
@@ -56,7 +56,7 @@ def problem(answer, status, error_type):
     return document
 
 
-def test_faults_have_pointers_also_for_what_is_missing_and_odd_names(acme):
+def test_errors_have_pointers_also_for_missing_fields_and_unusual_names(acme):
     body = {
         "name": "a_b",
         "cloud_account_id": 1,
@@ -66,9 +66,9 @@ def test_faults_have_pointers_also_for_what_is_missing_and_odd_names(acme):
         "settings": {"autoscaler_node_groups": [{"role": "worker", "min_size": -1}]},
         "colour": "red",
     }
-    found = problem(acme.call("POST", "/v1/clusters", body), 422, "InvalidInput")
+    refusal = problem(acme.call("POST", "/v1/clusters", body), 422, "InvalidInput")
     group = "/settings/autoscaler_node_groups/0"
-    assert {one["pointer"] for one in found["errors"]} >= {
+    assert {error["pointer"] for error in refusal["errors"]} >= {
         "/name",
         "/description",
         "/secret",
@@ -77,29 +77,29 @@ def test_faults_have_pointers_also_for_what_is_missing_and_odd_names(acme):
         "/colour",
         *(f"{group}/{name}" for name in ("name", "min_size", "max_size", "instance_types")),
     }
-    assert "canary" not in str(found)
+    assert "canary" not in str(refusal)
 
 
 @pytest.mark.parametrize("path", ["/v1/clusters", "/v1/cloud-accounts"])
 @pytest.mark.parametrize("text", ["env", "=dev", "%3D"])
-def test_a_tag_filter_that_is_none_is_refused_and_does_not_show_everything(acme, path, text):
+def test_an_invalid_tag_filter_is_refused_and_does_not_list_everything(acme, path, text):
     problem(acme.call("GET", f"{path}?tag={text}"), 422, "InvalidInput")
 
 
-def test_accounts_are_found_by_tag(tenant):
-    made = [tenant.register(tags=tags) for tags in ({"env": "dev"}, {"env": "prod"}, {"env": "dev", "a=b": "c=d"})]
+def test_accounts_are_listed_by_tag(tenant):
+    accounts = [tenant.register(tags=tags) for tags in ({"env": "dev"}, {"env": "prod"}, {"env": "dev", "a=b": "c=d"})]
 
-    def found(query):
-        return [one["id"] for one in tenant.call("GET", f"/v1/cloud-accounts?{query}").json()["items"]]
+    def listed_ids(query):
+        return [account["id"] for account in tenant.call("GET", f"/v1/cloud-accounts?{query}").json()["items"]]
 
-    assert found("tag=env%3Ddev") == [made[0]["id"], made[2]["id"]]
-    assert found("tag=a%3Db%3Dc%3Dd") == [made[2]["id"]]
-    assert found("tag=env%3D") == []
+    assert listed_ids("tag=env%3Ddev") == [accounts[0]["id"], accounts[2]["id"]]
+    assert listed_ids("tag=a%3Db%3Dc%3Dd") == [accounts[2]["id"]]
+    assert listed_ids("tag=env%3D") == []
     first = tenant.call("GET", "/v1/cloud-accounts?tag=env%3Ddev&page_size=1").json()
-    assert [one["id"] for one in first["items"]] == [made[0]["id"]]
+    assert [account["id"] for account in first["items"]] == [accounts[0]["id"]]
     token = first["next_page_token"]
     second = tenant.call("GET", f"/v1/cloud-accounts?tag=env%3Ddev&page_size=5&page_token={token}").json()
-    assert ([one["id"] for one in second["items"]], second["next_page_token"]) == ([made[2]["id"]], None)
+    assert ([account["id"] for account in second["items"]], second["next_page_token"]) == ([accounts[2]["id"]], None)
     problem(tenant.call("GET", f"/v1/cloud-accounts?page_token={token}"), 422, "InvalidInput")
     problem(tenant.call("GET", f"/v1/cloud-accounts?tag=env%3Dprod&page_token={token}"), 422, "InvalidInput")
 
@@ -107,8 +107,8 @@ def test_accounts_are_found_by_tag(tenant):
 def test_changes_need_the_version_that_was_read(tenant):
     path, change = f"/v1/cloud-accounts/{tenant.register()['id']}", {"description": "new"}
     etag = tenant.call("GET", path).headers["etag"]
-    for given in ({}, {"If_Match": "*"}, {"If_Match": ""}):
-        problem(tenant.call("PATCH", path, change, **given), 428, "PreconditionRequired")
+    for precondition in ({}, {"If_Match": "*"}, {"If_Match": ""}):
+        problem(tenant.call("PATCH", path, change, **precondition), 428, "PreconditionRequired")
     for stale in ('"9"', f"W/{etag}", f'"9", {etag}', etag.strip('"'), '"01"'):
         problem(tenant.call("PATCH", path, change, If_Match=stale), 412, "PreconditionFailed")
     merge = {"If_Match": etag, "Content_Type": "application/merge-patch+json"}
@@ -117,7 +117,7 @@ def test_changes_need_the_version_that_was_read(tenant):
     problem(tenant.call("PATCH", path, change, If_Match=etag), 412, "PreconditionFailed")
 
 
-def test_a_key_gives_one_answer(tenant):
+def test_an_idempotency_key_gives_one_answer(tenant):
     def register(name, body):
         return tenant.call("POST", "/v1/cloud-accounts", body, Idempotency_Key=name)
 
@@ -132,20 +132,20 @@ def test_a_key_gives_one_answer(tenant):
     assert len(tenant.call("GET", "/v1/cloud-accounts").json()["items"]) == 2
 
 
-def test_dry_runs_say_what_the_call_would_and_write_nothing(tenant, acme, api):
+def test_dry_runs_answer_like_the_call_and_write_nothing(tenant, acme, api):
     path = f"/v1/cloud-accounts/{tenant.register()['id']}"
-    for method, where, body in (
+    for method, path_or_list, body in (
         ("POST", "/v1/cloud-accounts", ACCOUNT),
         ("PATCH", path, {"name": "other"}),
         ("DELETE", path, None),
     ):
-        planned = tenant.call(method, f"{where}?dry_run=true", body, If_Match='"1"')
+        planned = tenant.call(method, f"{path_or_list}?dry_run=true", body, If_Match='"1"')
         parts = {"POST": "creates", "PATCH": "changes", "DELETE": "deletes"}
         assert (planned.status_code, len(planned.json()["plan"][parts[method]])) == (200, 1)
     problem(tenant.call("PATCH", f"{path}?dry_run=true", {}), 428, "PreconditionRequired")
     problem(tenant.call("PATCH", f"{path}?dry_run=true", {}, If_Match='"9"'), 412, "PreconditionFailed")
     listed = tenant.call("GET", "/v1/cloud-accounts").json()["items"]
-    assert [(one["name"], one["version"]) for one in listed] == [("rules", 1)]
+    assert [(account["name"], account["version"]) for account in listed] == [("rules", 1)]
     platform = Tenant(api, "acme", "stockyard-platform")
     assert platform.call("PUT", "/v1/quotas/clusters?dry_run=true", {"limit": 7}, If_Match='"0"').json()["plan"][
         "changes"
@@ -158,17 +158,19 @@ def test_dry_runs_say_what_the_call_would_and_write_nothing(tenant, acme, api):
     assert platform.call("GET", "/v1/quotas?page_size=1").json()["items"][0]["limit"] == 20
 
 
-def test_a_dry_run_of_what_is_in_use_is_refused_like_the_call(acme):
+def test_a_dry_run_on_a_resource_in_use_is_refused_like_the_call(acme):
     body = {"description": "", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "my-key"}}
-    made = acme.call("POST", "/v1/clusters", {"name": "user", "tags": {"a=b": "c=d"}, **body})
-    assert made.status_code == 202, made.text
+    created = acme.call("POST", "/v1/clusters", {"name": "user", "tags": {"a=b": "c=d"}, **body})
+    assert created.status_code == 202, created.text
     role = {"attributes": {"role_arn": "arn:aws:iam::222222222222:role/other"}}
     etag = acme.call("GET", "/v1/cloud-accounts/1").headers["etag"]
     for query in ("", "?dry_run=true"):
         problem(acme.call("DELETE", f"/v1/cloud-accounts/1{query}"), 409, "InUse")
         problem(acme.call("PATCH", f"/v1/cloud-accounts/1{query}", role, If_Match=etag), 409, "InUse")
         problem(acme.call("POST", f"/v1/clusters{query}", {"name": "user", **body}), 409, "ClusterNameInUse")
-    assert [one["name"] for one in acme.call("GET", "/v1/clusters?tag=a%3Db%3Dc%3Dd").json()["items"]] == ["user"]
+    assert [cluster["name"] for cluster in acme.call("GET", "/v1/clusters?tag=a%3Db%3Dc%3Dd").json()["items"]] == [
+        "user"
+    ]
     assert acme.call("GET", "/v1/clusters?tag=a%3Db").json()["items"] == []
 
 
@@ -194,7 +196,7 @@ def test_a_dry_run_of_what_is_in_use_is_refused_like_the_call(acme):
         (b"{}", {**JSON, "Content-Encoding": "identity"}, 422, "InvalidInput"),
     ],
 )
-def test_bodies(acme, raw, headers, status, error_type):
+def test_invalid_bodies_are_refused(acme, raw, headers, status, error_type):
     names = {name.replace("-", "_"): value for name, value in headers.items()}
     problem(acme.call("POST", "/v1/clusters", raw, **names), status, error_type)
 
@@ -205,7 +207,7 @@ def test_a_body_over_the_gateways_limit_is_refused_by_the_gateway(acme):
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "ODD"])
-def test_a_method_that_is_not_there_is_named_with_those_that_are(acme, method):
+def test_an_unknown_method_is_refused_with_the_allowed_methods(acme, method):
     answer = acme.call(method, "/v1/clusters")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
 
@@ -216,33 +218,33 @@ def test_a_method_that_is_not_there_is_named_with_those_that_are(acme, method):
     + [f"/v1/{kind}/{odd}" for kind in ("clusters", "cloud-accounts", "operations") for odd in ("x" * 999, "%C3%A9")]
     + [f"/v1/cloud-accounts/{number}" for number in ("01", "1.0", "-1", "0", "%D9%A1", "9" * 40)],
 )
-def test_what_cannot_exist_is_not_found(acme, path):
+def test_impossible_paths_are_not_found(acme, path):
     problem(acme.call("GET", path), 404, "NotFound")
 
 
-def test_a_name_may_not_be_two_spellings_of_one_text(acme):
+def test_names_with_several_unicode_spellings_are_refused(acme):
     body = {"description": "", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "my-key"}}
     for name in ("caf\u00e9", "cafe\u0301", "\uff21", "a\u200b"):
-        found = problem(acme.call("POST", "/v1/clusters", {"name": name, **body}), 422, "InvalidInput")
-        assert [one["pointer"] for one in found["errors"]] == ["/name"]
-    found = problem(
+        refusal = problem(acme.call("POST", "/v1/clusters", {"name": name, **body}), 422, "InvalidInput")
+        assert [error["pointer"] for error in refusal["errors"]] == ["/name"]
+    refusal = problem(
         acme.call("POST", "/v1/clusters", {"name": "n", **body, "tags": {"e\u0301": ""}}), 422, "InvalidInput"
     )
-    assert [one["pointer"] for one in found["errors"]] == ["/tags/e\u0301"]
+    assert [error["pointer"] for error in refusal["errors"]] == ["/tags/e\u0301"]
 
 
-def test_page_tokens_belong_to_tenant_list_and_query_not_to_size_or_person(acme, api):
+def test_page_tokens_are_bound_to_tenant_list_and_query_but_not_to_size_or_person(acme, api):
     first = acme.call("GET", "/v1/events?page_size=1").json()
     token = first["next_page_token"]
     again = Tenant(api, "acme", "stockyard-viewer").call("GET", f"/v1/events?page_size=2&page_token={token}").json()
     assert first["items"][0]["id"] < again["items"][0]["id"]
     for path in ("/v1/operations?", "/v1/events?subject=x&"):
         problem(acme.call("GET", f"{path}page_token={token}"), 422, "InvalidInput")
-    for other in (f"{token}A", f"{token}=", token[:-1]):
-        problem(acme.call("GET", f"/v1/events?page_token={other}"), 422, "InvalidInput")
+    for altered in (f"{token}A", f"{token}=", token[:-1]):
+        problem(acme.call("GET", f"/v1/events?page_token={altered}"), 422, "InvalidInput")
     problem(Tenant(api, "globex").call("GET", f"/v1/events?page_token={token}"), 422, "InvalidInput")
 
 
 @pytest.mark.parametrize("query", ["page_size=0", "page_size=201", "page_size=1e1", "foo=1", "tag=a%3Db&tag=a%3Db"])
-def test_queries_that_are_refused(acme, query):
+def test_invalid_queries_are_refused(acme, query):
     problem(acme.call("GET", f"/v1/clusters?{query}"), 422, "InvalidInput")

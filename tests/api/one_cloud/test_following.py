@@ -1,4 +1,4 @@
-"""Who follows the events by the last id misses none, however many are written at once, and gets them in order."""
+"""A caller that follows the events by the last id gets every event once and in order, also under parallel writes."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ def test_a_follower_gets_every_event_once_and_in_order(api):
         return answer.json()["items"]
 
     def all_events():
-        found, token = [], ""
+        events, token = [], ""
         while token is not None:
             query = f"&page_token={token}" if token else ""
             page = api.send("GET", f"/v1/events?page_size=200{query}", headers).json()
-            found, token = [*found, *page["items"]], page["next_page_token"]
-        return found
+            events, token = [*events, *page["items"]], page["next_page_token"]
+        return events
 
     def follow():
-        found, after, ends = [], FIRST, time.monotonic() + LONGEST
-        while not written.is_set() or len(found) < len(all_events()):
-            found.extend(listed(after))
-            after = found[-1]["id"] if found else after
-            assert time.monotonic() < ends, "the follower comes to no end"
-        return found
+        events, after, ends = [], FIRST, time.monotonic() + LONGEST
+        while not written.is_set() or len(events) < len(all_events()):
+            events.extend(listed(after))
+            after = events[-1]["id"] if events else after
+            assert time.monotonic() < ends, "the follower did not get all events in time"
+        return events
 
     with ThreadPoolExecutor(WRITERS + 1) as pool:
         following = pool.submit(follow)
         for writing in [pool.submit(write, writer) for writer in range(WRITERS)]:
             writing.result()
         written.set()
-        found = following.result()
-    assert [one["id"] for one in found] == [one["id"] for one in all_events()]
-    assert len(found) >= WRITERS * CLAIMS * 2
+        followed = following.result()
+    assert [event["id"] for event in followed] == [event["id"] for event in all_events()]
+    assert len(followed) >= WRITERS * CLAIMS * 2
     sequences = defaultdict(list)
-    for one in found:
-        sequences[one["subject"]].append(one["sequence"])
+    for event in followed:
+        sequences[event["subject"]].append(event["sequence"])
     assert all(numbers == sorted(numbers) for numbers in sequences.values())
 
 
-def test_what_has_just_happened_is_told_by_a_list_at_once_and_to_followers_a_little_later(api):
+def test_a_new_event_is_listed_at_once_and_given_to_followers_a_little_later(api):
     headers = {"Authorization": f"Bearer {api.token('settling', *ROLES)}"}
     manifest = {"apiVersion": "management.loft.sh/v1", "kind": "NodeClaim", "metadata": {"name": "c"}, "spec": {}}
     assert api.send("POST", "/v1/apply", headers, manifest).status_code < 300

@@ -56,16 +56,16 @@ class Tenant:
 
 @pytest.fixture
 def tenant(api):
-    """A tenant of this test alone, which has nothing yet."""
+    """A tenant that only this test uses. It owns nothing yet."""
     return Tenant(api, f"nodes-{next(NUMBERS)}")
 
 
 @pytest.fixture
 def platform(api, tenant):
     """The platform, in the tenant of this test."""
-    found = Tenant(api, "platform", "stockyard-platform")
-    found.headers["X-Stockyard-Tenant"] = tenant.name
-    return found
+    platform_calls = Tenant(api, "platform", "stockyard-platform")
+    platform_calls.headers["X-Stockyard-Tenant"] = tenant.name
+    return platform_calls
 
 
 def as_yaml(tenant, text, query="", **headers):
@@ -74,18 +74,18 @@ def as_yaml(tenant, text, query="", **headers):
 
 def test_a_provider_is_added_changed_and_removed(tenant):
     planned = tenant.good("POST", "/v1/node-providers?dry_run=true", LAB)["plan"]["creates"]
-    assert [one["name"] for one in planned] == ["lab", "lab.small", "lab.large"]
-    made = tenant.call("POST", "/v1/node-providers", LAB)
-    assert (made.status_code, made.headers["etag"]) == (201, '"1"'), made.text
-    provider = made.json()
-    assert made.headers["location"] == f"/v1/node-providers/{provider['id']}"
+    assert [creation["name"] for creation in planned] == ["lab", "lab.small", "lab.large"]
+    created = tenant.call("POST", "/v1/node-providers", LAB)
+    assert (created.status_code, created.headers["etag"]) == (201, '"1"'), created.text
+    provider = created.json()
+    assert created.headers["location"] == f"/v1/node-providers/{provider['id']}"
     path = f"/v1/node-providers/{provider['id']}"
     assert tenant.good("GET", "/v1/node-providers/lab") == provider
     assert tenant.good("GET", "/v1/node-providers?kind=simulated")["items"] == [provider]
     assert tenant.good("GET", "/v1/node-providers?kind=ec2")["items"] == []
     change = {"properties": {"team": "a"}, "labels": {"env": "dev"}}
     plan = tenant.good("PATCH", f"{path}?dry_run=true", change, If_Match='"1"')["plan"]
-    assert [one["pointer"] for one in plan["changes"]] == ["/properties", "/labels"]
+    assert [change["pointer"] for change in plan["changes"]] == ["/properties", "/labels"]
     changed = tenant.good("PATCH", path, change, If_Match='"1"')
     assert (changed["version"], changed["generation"], changed["properties"]) == (2, 2, {"team": "a"})
     assert len(tenant.good("GET", "/v1/node-providers?label=env%3Ddev")["items"]) == 1
@@ -95,43 +95,43 @@ def test_a_provider_is_added_changed_and_removed(tenant):
     assert tenant.good("DELETE", f"{path}?dry_run=true")["plan"]["deletes"] == [
         {"kind": "node-provider", "name": "lab"}
     ]
-    gone = tenant.good("DELETE", path, status=202)
-    assert (gone["kind"], gone["status"], gone["progress"]) == ("delete_node_provider", "succeeded", 100)
+    deletion = tenant.good("DELETE", path, status=202)
+    assert (deletion["kind"], deletion["status"], deletion["progress"]) == ("delete_node_provider", "succeeded", 100)
     tenant.problem(404, "NotFound", "GET", path)
     audit = tenant.good("GET", f"/v1/audit?subject={provider['id']}")["items"]
-    assert [one["action"] for one in audit if one["outcome"] == "done"] == [
+    assert [record["action"] for record in audit if record["outcome"] == "done"] == [
         "CreateNodeProvider",
         "ChangeNodeProvider",
         "DeleteNodeProvider",
     ]
 
 
-def test_a_key_makes_one_provider(tenant):
+def test_an_idempotency_key_creates_one_provider(tenant):
     first = tenant.call("POST", "/v1/node-providers", LAB, Idempotency_Key="k")
     again = tenant.call("POST", "/v1/node-providers", LAB, Idempotency_Key="k")
     assert (first.status_code, again.status_code, again.content) == (201, 201, first.content)
     tenant.problem(409, "InUse", "POST", "/v1/node-providers", LAB)
 
 
-def test_faults_of_a_block_have_pointers(tenant):
+def test_errors_in_a_provider_specification_have_pointers(tenant):
     wrong = {**LAB, "spec": {"nodeTypes": [{**SMALL, "resources": {"cpu": True}}, {**SMALL, "colour": 1}]}}
-    found = tenant.problem(422, "InvalidInput", "POST", "/v1/node-providers", wrong)
-    pointers = {one["pointer"] for one in found["errors"]}
+    refusal = tenant.problem(422, "InvalidInput", "POST", "/v1/node-providers", wrong)
+    pointers = {error["pointer"] for error in refusal["errors"]}
     assert pointers >= {"/spec/nodeTypes/0/resources/cpu", "/spec/nodeTypes/1/colour"}
     unknown = {"name": "aws", "kind": "ec2", "spec": {"cloudAccount": 4711}}
     for query in ("", "?dry_run=true"):
-        found = tenant.problem(422, "InvalidInput", "POST", f"/v1/node-providers{query}", unknown)
-        assert [one["pointer"] for one in found["errors"]] == ["/spec/cloudAccount"]
+        refusal = tenant.problem(422, "InvalidInput", "POST", f"/v1/node-providers{query}", unknown)
+        assert [error["pointer"] for error in refusal["errors"]] == ["/spec/cloudAccount"]
 
 
-def test_types_have_prices_costs_and_capacity(tenant):
+def test_node_types_show_price_cost_and_capacity(tenant):
     unpriced = {key: value for key, value in LARGE.items() if key != "usdPerHour"}
     lab = {**LAB, "spec": {"nodeTypes": [SMALL, unpriced]}, "price_per_cost_unit": 0.01}
     tenant.good("POST", "/v1/node-providers", lab, status=201)
     first = tenant.good("GET", "/v1/node-types?page_size=1")
-    assert [one["name"] for one in first["items"]] == ["lab.large"]
+    assert [node_type["name"] for node_type in first["items"]] == ["lab.large"]
     more = tenant.good("GET", f"/v1/node-types?page_token={first['next_page_token']}")
-    assert ([one["name"] for one in more["items"]], more["next_page_token"]) == (["lab.small"], None)
+    assert ([node_type["name"] for node_type in more["items"]], more["next_page_token"]) == (["lab.small"], None)
     large, small = first["items"][0], more["items"][0]
     assert (large["cost"], large["usd_hour"]) == (72, pytest.approx(0.72)), "by the formula"
     assert (small["cost"], small["usd_hour"]) == (pytest.approx(10), 0.1), "by its price"
@@ -144,14 +144,14 @@ def test_types_have_prices_costs_and_capacity(tenant):
     tenant.problem(404, "NotFound", "GET", "/v1/node-types/lab.huge")
 
 
-def test_manifests_of_yaml_and_json_apply_and_are_shown_as_they_came(tenant):
+def test_manifests_in_yaml_and_json_are_applied_and_shown_unchanged(tenant):
     planned = as_yaml(tenant, YAML, "?dry_run=true").json()["plan"]
-    assert [one["kind"] for one in planned["creates"]] == ["node-provider", "node-claim"]
+    assert [creation["kind"] for creation in planned["creates"]] == ["node-provider", "node-claim"]
     assert tenant.good("GET", "/v1/node-claims")["items"] == []
     first = as_yaml(tenant, YAML)
     assert first.status_code == 200, first.text
     results = first.json()["results"]
-    assert [(one["kind"], one["name"], one["action"]) for one in results] == [
+    assert [(result["kind"], result["name"], result["action"]) for result in results] == [
         ("NodeProvider", "tf", "created"),
         ("NodeClaim", "one", "created"),
     ]
@@ -167,20 +167,20 @@ def test_manifests_of_yaml_and_json_apply_and_are_shown_as_they_came(tenant):
         "controlPlane": False,
     }
     again = tenant.good("POST", "/v1/apply", [provider, claim])["results"]
-    assert [one["action"] for one in again] == ["unchanged", "unchanged"]
+    assert [result["action"] for result in again] == ["unchanged", "unchanged"]
     claim["metadata"]["labels"]["team"] = "b"
     assert tenant.good("POST", "/v1/apply", claim)["results"][0]["action"] == "changed"
     labelled = tenant.good("GET", "/v1/node-claims?label=stockyard.dev%2Fnamespace%3Dp-x")["items"]
-    assert [one["labels"] for one in labelled] == [{"team": "b", "stockyard.dev/namespace": "p-x"}]
-    audited = [one["action"] for one in tenant.good("GET", "/v1/audit")["items"]]
+    assert [claim_view["labels"] for claim_view in labelled] == [{"team": "b", "stockyard.dev/namespace": "p-x"}]
+    audited = [record["action"] for record in tenant.good("GET", "/v1/audit")["items"]]
     assert audited == ["CreateNodeProvider", "CreateNodeClaim", "ChangeNodeClaim"]
 
 
-def test_a_manifest_that_is_refused_stores_nothing(tenant):
+def test_a_refused_manifest_stores_nothing(tenant):
     bad = YAML.replace("name: medium", "name: Medium").replace("providerRef: tf", "providerRef: T")
     answer = as_yaml(tenant, bad)
     assert answer.status_code == 422, answer.text
-    assert {one["pointer"] for one in answer.json()["errors"]} == {
+    assert {error["pointer"] for error in answer.json()["errors"]} == {
         "/0/spec/terraform/nodeTypes/0/name",
         "/1/spec/providerRef",
     }
@@ -191,7 +191,7 @@ def test_a_manifest_that_is_refused_stores_nothing(tenant):
     tenant.problem(415, "UnsupportedMediaType", "POST", "/v1/node-providers", b"a: 1", Content_Type="application/yaml")
 
 
-def test_roles(api, tenant):
+def test_apply_needs_the_role_of_each_kind_of_manifest(api, tenant):
     operator = Tenant(api, tenant.name, "stockyard-operator")
     for path, body in (("/v1/node-providers", LAB), ("/v1/apply", {"kind": "NodeProvider"})):
         if path == "/v1/apply":
@@ -205,12 +205,12 @@ def test_roles(api, tenant):
         viewer.problem(403, "Forbidden", method, path)
 
 
-def test_quotas_of_claims_are_set_and_hold(tenant, platform):
+def test_quotas_of_claims_are_set_and_enforced(tenant, platform):
     as_yaml(tenant, YAML)
     path = "/v1/quotas/nodeclaims.provider=tf"
-    shown = platform.good("PUT", path, {"limit": 1}, If_Match='"0"')
-    assert shown == {"name": "nodeclaims.provider=tf", "limit": 1, "used": 1, "version": 1}
-    assert shown in tenant.good("GET", "/v1/quotas")["items"]
+    quota = platform.good("PUT", path, {"limit": 1}, If_Match='"0"')
+    assert quota == {"name": "nodeclaims.provider=tf", "limit": 1, "used": 1, "version": 1}
+    assert quota in tenant.good("GET", "/v1/quotas")["items"]
     two = YAML.partition("---\n")[2].replace("name: one", "name: two")
     refused = as_yaml(tenant, two)
     assert (refused.status_code, refused.json()["error_type"]) == (403, "QuotaExceeded")
@@ -220,7 +220,7 @@ def test_quotas_of_claims_are_set_and_hold(tenant, platform):
     platform.problem(404, "NotFound", "PUT", "/v1/quotas/nodes", {"limit": 1}, If_Match='"0"')
 
 
-def test_the_platform_says_which_types_a_tenant_may_use(tenant, platform):
+def test_the_platform_limits_the_node_types_of_a_tenant(tenant, platform):
     path = "/v1/allowed-node-types"
     assert tenant.good("GET", path) == {"allowed": None, "updated_at": None, "version": 0}
     plan = platform.good("PUT", f"{path}?dry_run=true", {"allowed": ["lab.*"]}, If_Match='"0"')["plan"]
@@ -229,8 +229,8 @@ def test_the_platform_says_which_types_a_tenant_may_use(tenant, platform):
     assert tenant.good("GET", path)["allowed"] == ["lab.*"]
     tenant.problem(403, "Forbidden", "PUT", path, {"allowed": None}, If_Match='"1"')
     platform.problem(412, "PreconditionFailed", "PUT", path, {"allowed": None}, If_Match='"0"')
-    found = platform.problem(422, "InvalidInput", "PUT", path, {"allowed": ["lab", "*"]}, If_Match='"1"')
-    assert [one["pointer"] for one in found["errors"]] == ["/allowed/0", "/allowed/1"]
+    refusal = platform.problem(422, "InvalidInput", "PUT", path, {"allowed": ["lab", "*"]}, If_Match='"1"')
+    assert [error["pointer"] for error in refusal["errors"]] == ["/allowed/0", "/allowed/1"]
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -238,38 +238,38 @@ def test_the_platform_says_which_types_a_tenant_may_use(tenant, platform):
 
 @pytest.fixture
 def acme(api):
-    """The tenant that can make clusters, with a cluster and a provider of this test alone."""
-    found = Tenant(api, "acme")
+    """The tenant that can create clusters, with a cluster and a provider that only this test uses."""
+    calls = Tenant(api, "acme")
     number = next(NUMBERS)
     settings = {"key_pair": "my-key"}
     body = {"name": f"of-nodes-{number}", "description": "", "cloud_account_id": 1, "cluster_type": "k8s"}
-    found.cluster = found.good("POST", "/v1/clusters", {**body, "settings": settings}, status=202)["name"]
-    found.lab = f"lab-{number}"
-    found.good("POST", "/v1/node-providers", {**LAB, "name": found.lab}, status=201)
-    yield found
-    found.call("DELETE", f"/v1/clusters/{found.cluster}")
+    calls.cluster = calls.good("POST", "/v1/clusters", {**body, "settings": settings}, status=202)["name"]
+    calls.lab = f"lab-{number}"
+    calls.good("POST", "/v1/node-providers", {**LAB, "name": calls.lab}, status=201)
+    yield calls
+    calls.call("DELETE", f"/v1/clusters/{calls.cluster}")
 
 
-def wanted(acme, **more):
+def claim_body(acme, **more):
     return {"cluster": acme.cluster, "provider": acme.lab, "resources": {"cpu": "1"}, **more}
 
 
-def test_a_claim_is_planned_made_changed_explained_and_given_back(acme):
-    body = wanted(acme, name=f"c-{acme.lab}", requirements=[{"key": "kubernetes.io/os", "values": ["linux"]}])
+def test_a_claim_is_planned_created_changed_explained_and_deleted(acme):
+    body = claim_body(acme, name=f"c-{acme.lab}", requirements=[{"key": "kubernetes.io/os", "values": ["linux"]}])
     plan = acme.good("POST", "/v1/node-claims?dry_run=true", body)["plan"]
     assert plan["creates"][0] == {"kind": "node-claim", "name": body["name"]}
-    made = acme.call("POST", "/v1/node-claims", body)
-    assert made.status_code == 202, made.text
-    claim = made.json()
-    assert made.headers["location"] == f"/v1/operations/{claim['operation_id']}"
+    created = acme.call("POST", "/v1/node-claims", body)
+    assert created.status_code == 202, created.text
+    claim = created.json()
+    assert created.headers["location"] == f"/v1/operations/{claim['operation_id']}"
     assert claim["requirements"] == [
         {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"], "min_values": None}
     ]
     path = f"/v1/node-claims/{claim['id']}"
     for query in (f"cluster={acme.cluster}", f"cluster={claim['cluster_id']}", f"provider={acme.lab}&phase=Pending"):
-        assert [one["id"] for one in acme.good("GET", f"/v1/node-claims?{query}")["items"]] == [claim["id"]], query
+        assert [item["id"] for item in acme.good("GET", f"/v1/node-claims?{query}")["items"]] == [claim["id"]], query
     assert acme.good("GET", "/v1/node-claims?cluster=nowhere")["items"] == []
-    # the scheduler may write the claim between the two calls
+    # The scheduler may write the claim between the two calls.
     for _ in range(20):
         etag = acme.call("GET", path).headers["etag"]
         changed = acme.call("PATCH", path, {"labels": {"a": "b"}}, If_Match=etag)
@@ -277,7 +277,7 @@ def test_a_claim_is_planned_made_changed_explained_and_given_back(acme):
             break
     assert (changed.status_code, changed.json()["labels"]) == (200, {"a": "b"}), changed.text
     refused = acme.problem(422, "InvalidInput", "PATCH", path, {"cluster": "x"}, If_Match=etag)
-    assert [one["pointer"] for one in refused["errors"]] == ["/cluster"]
+    assert [error["pointer"] for error in refused["errors"]] == ["/cluster"]
     explained = acme.good("GET", f"{path}/explanation")
     assert explained["claim"] == claim["id"]
     waiting = acme.call("POST", f"{path}/power", {"state": "Off"})
@@ -295,13 +295,13 @@ def test_a_claim_is_planned_made_changed_explained_and_given_back(acme):
         ({"requirements": [{"key": "a", "operator": "Gt", "values": ["x"]}]}, "/requirements/0"),
     ],
 )
-def test_what_a_claim_refers_to_must_be_there(acme, change, pointer):
+def test_a_claim_with_an_unknown_reference_is_refused(acme, change, pointer):
     for query in ("", "?dry_run=true"):
-        found = acme.problem(422, "InvalidInput", "POST", f"/v1/node-claims{query}", {**wanted(acme), **change})
-        assert [one["pointer"] for one in found["errors"]] == [pointer]
+        refusal = acme.problem(422, "InvalidInput", "POST", f"/v1/node-claims{query}", {**claim_body(acme), **change})
+        assert [error["pointer"] for error in refusal["errors"]] == [pointer]
 
 
-def test_the_answers_are_what_the_document_says(acme, document_path):
+def test_the_document_lists_the_answers_of_power_and_the_formats_of_apply(acme, document_path):
     document = json.loads(document_path.read_text(encoding="utf-8"))
     claims = document["paths"]["/v1/node-claims/{id}/power"]["post"]
     assert set(claims["responses"]) >= {"202", "404", "409", "422"}

@@ -1,4 +1,4 @@
-"""A cluster's own client and the node claims of its tenant: those of its cluster, and no others."""
+"""The client of a cluster can use the node claims of its own cluster and no other claims of its tenant."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 TENANT = "acme"
 WAITS = {"requirements": [{"key": "team", "operator": "In", "values": ["nobody-s"]}]}
-"""No node type fits, so that a claim stays as it is when its cluster becomes ready meanwhile."""
+"""No node type fits this. So a claim stays unchanged when its cluster becomes ready during a test."""
 
 
 class Caller:
-    """One token's calls."""
+    """Calls with one token."""
 
     def __init__(self, api, *roles, **more):
         self._api = api
@@ -24,14 +24,14 @@ class Caller:
 
 @pytest.fixture(scope="module")
 def person(api):
-    """Somebody of the tenant."""
+    """Calls of a person of the tenant."""
     return Caller(api, *ROLES)
 
 
 @pytest.fixture(scope="module")
 def clusters(api, person):
-    """Two clusters, each with the calls of its own client."""
-    found = {}
+    """Two clusters, each with the calls of its own client, by name."""
+    clusters_with_clients = {}
     for name in ("one", "two"):
         body = {
             "name": name,
@@ -40,10 +40,10 @@ def clusters(api, person):
             "cluster_type": "k8s",
             "settings": {"key_pair": "my-key"},
         }
-        made = person("POST", "clusters", body)
-        assert made.status_code == 202, made.text
-        found[name] = (made.json(), Caller(api, client_id=made.json()["client_id"]))
-    return found
+        created = person("POST", "clusters", body)
+        assert created.status_code == 202, created.text
+        clusters_with_clients[name] = (created.json(), Caller(api, client_id=created.json()["client_id"]))
+    return clusters_with_clients
 
 
 @pytest.fixture(scope="module")
@@ -53,27 +53,27 @@ def client(clusters):
 
 
 @pytest.fixture(scope="module")
-def theirs(person, clusters):
-    """Claims of the other cluster, and of none."""
-    made = person("POST", "node-claims", {"name": "theirs", "cluster": "two", **WAITS})
-    assert made.status_code == 202, made.text
+def foreign_claims(person, clusters):
+    """Ids and names of a claim of the other cluster and of a claim without a cluster."""
+    created = person("POST", "node-claims", {"name": "theirs", "cluster": "two", **WAITS})
+    assert created.status_code == 202, created.text
     manifest = {"apiVersion": "management.loft.sh/v1", "kind": "NodeClaim", "metadata": {"name": "nobodys"}}
     nobodys = person("POST", "apply", {**manifest, "spec": {"providerRef": "nobody"}})
     assert nobodys.status_code == 200, nobodys.text
-    return {made.json()["id"], "theirs", nobodys.json()["results"][0]["id"], "nobodys"}
+    return {created.json()["id"], "theirs", nobodys.json()["results"][0]["id"], "nobodys"}
 
 
 def names(answer):
     assert answer.status_code == 200, answer.text
-    return {one["name"] for one in answer.json()["items"]}
+    return {claim["name"] for claim in answer.json()["items"]}
 
 
-def test_it_makes_sees_and_gives_back_claims_of_its_own_cluster(client, clusters, person, theirs):
+def test_a_cluster_client_creates_reads_and_deletes_claims_of_its_own_cluster(client, clusters, person, foreign_claims):
     cluster = clusters["one"][0]
     for name, named in (("by-name", "one"), ("by-id", cluster["id"])):
-        made = client("POST", "node-claims", {"name": name, "cluster": named, **WAITS})
-        assert (made.status_code, made.json()["cluster_id"]) == (202, cluster["id"]), made.text
-        assert made.json()["created_by"] == f"client:{cluster['client_id']}"
+        created = client("POST", "node-claims", {"name": name, "cluster": named, **WAITS})
+        assert (created.status_code, created.json()["cluster_id"]) == (202, cluster["id"]), created.text
+        assert created.json()["created_by"] == f"client:{cluster['client_id']}"
     assert client("GET", "node-claims/by-name").json()["name"] == "by-name"
     assert names(client("GET", "node-claims")) == {"by-name", "by-id"}
     assert names(client("GET", "node-claims?cluster=one")) == {"by-name", "by-id"}
@@ -85,28 +85,28 @@ def test_it_makes_sees_and_gives_back_claims_of_its_own_cluster(client, clusters
     assert names(client("GET", "node-claims")) == set()
 
 
-def test_claims_that_a_person_makes_for_its_cluster_are_its_own_too(client, person):
+def test_a_cluster_client_reads_and_deletes_claims_that_a_person_created_for_its_cluster(client, person):
     assert person("POST", "node-claims", {"name": "given", "cluster": "one", **WAITS}).status_code == 202
     assert names(client("GET", "node-claims")) == {"given"}
     assert client("DELETE", "node-claims/given").status_code == 202
 
 
-def test_of_other_claims_there_are_none(client, person, theirs):
+def test_other_claims_do_not_exist_for_a_cluster_client(client, person, foreign_claims):
     for query in ("", "?cluster=two", "?label=a=b", "?page_size=1"):
         assert names(client("GET", f"node-claims{query}")) == set()
-    for asked in theirs:
-        unknown = client("GET", f"node-claims/{asked}x")
+    for claim in foreign_claims:
+        unknown = client("GET", f"node-claims/{claim}x")
         for method, more in (("GET", ""), ("GET", "?form=manifest"), ("DELETE", ""), ("DELETE", "?dry_run=true")):
-            answer = client(method, f"node-claims/{asked}{more}")
+            answer = client(method, f"node-claims/{claim}{more}")
             assert answer.status_code == 404, answer.text
-            assert answer.json()["detail"] == unknown.json()["detail"].replace(f"{asked}x", asked)
-        assert person("GET", f"node-claims/{asked}").json()["deleting"] is False
+            assert answer.json()["detail"] == unknown.json()["detail"].replace(f"{claim}x", claim)
+        assert person("GET", f"node-claims/{claim}").json()["deleting"] is False
 
 
 @pytest.mark.parametrize("query", ["", "?dry_run=true"])
-@pytest.mark.parametrize("which", ["name", "id", "unknown"])
-def test_it_claims_nothing_for_another_cluster(client, clusters, which, query):
-    named = "nowhere" if which == "unknown" else clusters["two"][0][which]
+@pytest.mark.parametrize("reference", ["name", "id", "unknown"])
+def test_a_cluster_client_cannot_create_claims_for_another_cluster(client, clusters, reference, query):
+    named = "nowhere" if reference == "unknown" else clusters["two"][0][reference]
     answer = client("POST", f"node-claims{query}", {"name": "foreign", "cluster": named})
     assert (answer.status_code, answer.json()["errors"]) == (
         422,
@@ -114,7 +114,7 @@ def test_it_claims_nothing_for_another_cluster(client, clusters, which, query):
     )
 
 
-def test_what_is_for_people_is_closed_to_it(client, person):
+def test_routes_for_people_refuse_a_cluster_client(client, person):
     assert person("POST", "node-claims", {"name": "closed", "cluster": "one", **WAITS}).status_code == 202
     for method, path, body in (
         ("GET", "node-claims/closed/explanation", None),
@@ -128,13 +128,11 @@ def test_what_is_for_people_is_closed_to_it(client, person):
     assert person("DELETE", "node-claims/closed").status_code == 202
 
 
-def test_an_idempotency_key_of_somebody_else_gives_it_no_answer_of_theirs_and_does_not_stop_it(
-    client, clusters, person
-):
+def test_idempotency_keys_of_others_neither_answer_nor_block_a_cluster_client(client, clusters, person):
     body = {"cluster": "one", "name": "keyed", **WAITS}
     assert person("POST", "node-claims", body, Idempotency_Key="same").status_code == 202
-    other = {"cluster": "two", "name": "other", **WAITS}
-    assert clusters["two"][1]("POST", "node-claims", other, Idempotency_Key="same").status_code == 202
+    foreign = {"cluster": "two", "name": "other", **WAITS}
+    assert clusters["two"][1]("POST", "node-claims", foreign, Idempotency_Key="same").status_code == 202
     second = client("POST", "node-claims", body, Idempotency_Key="same")
     assert (second.status_code, second.json()["error_type"]) == (409, "InUse")
     assert client("POST", "node-claims", {**body, "name": "again"}, Idempotency_Key="own").status_code == 202

@@ -83,4 +83,4 @@ def test_dry_runs_change_nothing(cli, api):
     api.answer("POST", "/v1/cloud-accounts", {"plan": {}})
     assert cli("account", "delete", "1", "--dry-run").stdout == "- cloud account 1\n"
     assert cli("account", "create", "--name", "x", "--dry-run").stdout == "Nothing would change.\n"
-    assert [one.url.params.get("dry_run") for one in api.requests] == ["true", "true"]
+    assert [request.url.params.get("dry_run") for request in api.requests] == ["true", "true"]

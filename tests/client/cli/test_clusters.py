@@ -30,15 +30,15 @@ PLAN = {
 
 
 @pytest.fixture
-def made(api, cluster_document):
+def accepted_creation(api, cluster_document):
     return api.answer("POST", "/v1/clusters", cluster_document(), status=202)
 
 
-def test_create_sends_the_document_with_overrides(cli, made):
+def test_create_sends_the_document_with_overrides(cli, accepted_creation):
     arguments = ("--name", "other", "--key-pair", "k2", "--region", "us-west-2", "--account", "2", "--tag", "a=b")
     result = cli("cluster", "create", "-f", str(EXAMPLE), *arguments)
     assert result.exit_code == 0, result.stderr
-    (body,) = made.bodies("POST")
+    (body,) = accepted_creation.bodies("POST")
     expected = json.loads(EXAMPLE.read_text())
     expected.update(name="other", cloud_account_id=2, tags={"a": "b"})
     expected["settings"].update(key_pair="k2", region_name="us-west-2")
@@ -47,14 +47,14 @@ def test_create_sends_the_document_with_overrides(cli, made):
 
 
 @pytest.mark.parametrize("text", ['{"name": "demo", "n": 1}', "name: demo\nn: 1\n", "{name: demo, n: 1}"])
-def test_create_reads_json_and_yaml_from_standard_input(cli, made, text):
+def test_create_reads_json_and_yaml_from_standard_input(cli, accepted_creation, text):
     assert cli("cluster", "create", "-f", "-", stdin=text).exit_code == 0
-    assert made.bodies("POST") == [{"name": "demo", "n": 1}]
+    assert accepted_creation.bodies("POST") == [{"name": "demo", "n": 1}]
 
 
-def test_yaml_dates_stay_text(cli, made):
+def test_yaml_dates_stay_text(cli, accepted_creation):
     cli("cluster", "create", "-f", "-", stdin="name: demo\ndescription: 2026-01-31\n")
-    assert made.bodies("POST")[0]["description"] == "2026-01-31"
+    assert accepted_creation.bodies("POST")[0]["description"] == "2026-01-31"
 
 
 @pytest.mark.parametrize("text", [f'{{"secret": "{SECRET}", x]', f"secret: {SECRET}\n  x: [", "[1, 2]", "just text"])
@@ -104,14 +104,16 @@ def test_dry_run_as_json_is_the_api_s_plan(cli, api):
     api.answer("DELETE", "/v1/clusters/demo", {"plan": PLAN})
     result = cli("cluster", "delete", "demo", "--dry-run", "-o", "json")
     assert json.loads(result.stdout) == PLAN
-    assert [one.method for one in api.requests] == ["DELETE"]
+    assert [request.method for request in api.requests] == ["DELETE"]
 
 
-def test_wait_prints_a_line_per_change_and_then_the_record(cli, made, operation_document, cluster_document):
+def test_wait_prints_a_line_per_change_and_then_the_record(
+    cli, accepted_creation, operation_document, cluster_document
+):
     for states in (("running",), ("running",), ("succeeded", "running"), ("succeeded", "succeeded", "succeeded")):
         status = "succeeded" if len(states) == 3 else "running"
-        made.answer("GET", "/v1/operations/op_01", operation_document(status, *states))
-    made.answer("GET", "/v1/clusters/clu_01", cluster_document(status="ready", phase=None))
+        accepted_creation.answer("GET", "/v1/operations/op_01", operation_document(status, *states))
+    accepted_creation.answer("GET", "/v1/clusters/clu_01", cluster_document(status="ready", phase=None))
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[1:] == [
@@ -124,8 +126,8 @@ def test_wait_prints_a_line_per_change_and_then_the_record(cli, made, operation_
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
 
 
-def test_wait_that_times_out_says_how_to_go_on(cli, made, operation_document):
-    made.answer("GET", "/v1/operations/op_01", operation_document("running", "running"))
+def test_wait_that_times_out_says_how_to_go_on(cli, accepted_creation, operation_document):
+    accepted_creation.answer("GET", "/v1/operations/op_01", operation_document("running", "running"))
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait", "--timeout", "1m30s")
     assert result.exit_code == 124
     assert "still running after 90 s" in result.stderr
@@ -133,9 +135,11 @@ def test_wait_that_times_out_says_how_to_go_on(cli, made, operation_document):
     assert result.stdout == ""
 
 
-def test_failed_operation_shows_phase_cause_hint_and_resume(cli, made, operation_document):
+def test_failed_operation_shows_phase_cause_hint_and_resume(cli, accepted_creation, operation_document):
     error = {"error_type": "ClusterCouldNotBeDeployed", "phase": "network", "cause": "denied", "hint": "mend the role"}
-    made.answer("GET", "/v1/operations/op_01", operation_document("failed", "succeeded", "failed", error=error))
+    accepted_creation.answer(
+        "GET", "/v1/operations/op_01", operation_document("failed", "succeeded", "failed", error=error)
+    )
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
     assert result.exit_code == 1
     assert "Error: ClusterCouldNotBeDeployed in phase network: denied" in result.stderr

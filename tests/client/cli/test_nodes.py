@@ -150,8 +150,8 @@ def test_claims_that_cannot_be_asked_for(cli, api, arguments):
 
 def test_options_win_over_the_file_and_a_manifest_stands_alone(cli, api):
     api.answer("POST", "/v1/node-claims", CLAIM, status=202)
-    given = {"cluster": "old", "requirements": [{"key": "a"}], "resources": {"cpu": "1", "memory": "1Gi"}}
-    cli("claim", "create", "-f", "-", "--cluster", "new", "--cpu", "2", "--require", "b", stdin=json.dumps(given))
+    document = {"cluster": "old", "requirements": [{"key": "a"}], "resources": {"cpu": "1", "memory": "1Gi"}}
+    cli("claim", "create", "-f", "-", "--cluster", "new", "--cpu", "2", "--require", "b", stdin=json.dumps(document))
     assert api.bodies("POST") == [
         {
             "cluster": "new",
@@ -175,13 +175,13 @@ def test_claim_waits_for_its_operation(cli, api, operation_document):
     assert result.stdout.splitlines()[1].split()[:2] == ["one", "Available"]
 
 
-def test_a_node_that_has_drifted_says_so(cli, api):
+def test_claim_list_shows_drift_reason(cli, api):
     drift = {"type": "NotDrifted", "status": "False", "reason": "TypeChanged", "message": "Changed: type."}
     there = {**CLAIM, "phase": "Available", "reason": "", "message": "", "conditions": [drift]}
     as_launched = {**drift, "status": "True", "reason": "AsLaunched"}
-    other = {**there, "name": "two", "conditions": [as_launched, {**drift, "type": "Joined"}]}
+    not_drifted = {**there, "name": "two", "conditions": [as_launched, {**drift, "type": "Joined"}]}
     failed = {**there, "name": "three", "phase": "Failed", "reason": "Broken"}
-    api.answer("GET", "/v1/node-claims", listed(there, other, failed))
+    api.answer("GET", "/v1/node-claims", listed(there, not_drifted, failed))
     lines = cli("claim", "list", "-o", "wide").stdout.splitlines()
     assert "TypeChanged" in lines[1]
     assert "Changed: type." in lines[1]
@@ -242,16 +242,16 @@ def test_delete_and_its_dry_run(cli, api, operation_document):
 def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
     rejected = [{"pointer": "", "detail": "sim.small: too small"}, {"pointer": "/1", "detail": "sim.large: full"}]
     api.answer("POST", "/v1/node-claims", {"plan": {"rejected": rejected}})
-    shown = cli("claim", "create", "--cluster", "demo", "--dry-run").stdout
-    assert shown == "! sim.small: too small\n! /1: sim.large: full\n"
+    output = cli("claim", "create", "--cluster", "demo", "--dry-run").stdout
+    assert output == "! sim.small: too small\n! /1: sim.large: full\n"
 
 
 def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):
     api.answer("POST", "/v1/apply", {"results": [{**APPLIED, "warnings": [{"pointer": "/0", "detail": "W"}]}]})
-    one, two = tmp_path / "one.yaml", tmp_path / "two.json"
-    one.write_text("kind: A\nspec: {power: {state: On}, at: 2026-01-01}\n---\n---\nkind: B\n")
-    two.write_text('[{"kind": "C"}, {"kind": "D"}]')
-    result = cli("apply", "-f", str(one), "-f", str(two), "-f", "-", "-o", "name", stdin="kind: E\n")
+    yaml_file, json_file = tmp_path / "one.yaml", tmp_path / "two.json"
+    yaml_file.write_text("kind: A\nspec: {power: {state: On}, at: 2026-01-01}\n---\n---\nkind: B\n")
+    json_file.write_text('[{"kind": "C"}, {"kind": "D"}]')
+    result = cli("apply", "-f", str(yaml_file), "-f", str(json_file), "-f", "-", "-o", "name", stdin="kind: E\n")
     assert (result.exit_code, result.stdout) == (0, "nodeclaim/one\n")
     sent = api.bodies("POST")[0]
     assert [document["kind"] for document in sent] == ["A", "B", "C", "D", "E"]
@@ -275,7 +275,7 @@ def test_dry_runs_send_nothing_for_good(cli, api):
     assert cli("provider", "create", "-f", "-", "--dry-run", stdin=document).stdout == "+ node-claim  one\n"
     assert cli("provider", "create", "-f", "-", "--dry-run", stdin="{}").exit_code == 0
     assert cli("claim", "create", "--cluster", "demo", "--dry-run").exit_code == 0
-    assert {one.url.params.get("dry_run") for one in api.requests} == {"true"}
+    assert {request.url.params.get("dry_run") for request in api.requests} == {"true"}
 
 
 def test_prices(cli, api):

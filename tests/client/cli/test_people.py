@@ -26,8 +26,12 @@ FIRST, SECOND = jwt(aud="stockyard-cli", n=1), jwt(aud="stockyard-cli", n=2)
 @pytest.fixture
 def realm(api):
     base = "/realms/stockyard"
-    found = {"issuer": ISSUER, "device_authorization_endpoint": f"{ISSUER}/device", "token_endpoint": f"{ISSUER}/token"}
-    api.answer("GET", f"{base}/.well-known/openid-configuration", found)
+    metadata = {
+        "issuer": ISSUER,
+        "device_authorization_endpoint": f"{ISSUER}/device",
+        "token_endpoint": f"{ISSUER}/token",
+    }
+    api.answer("GET", f"{base}/.well-known/openid-configuration", metadata)
     started = {"device_code": "dev-secret", "user_code": "ABCD", "verification_uri_complete": f"{ISSUER}/go?c=ABCD"}
     api.answer("POST", f"{base}/device", started)
     return api
@@ -55,7 +59,7 @@ def test_login_is_kept_used_and_refreshed(cli, issuer, clock):
     clock.time += 290
     cli("cluster", "list")
     cli("cluster", "list")
-    assert [one.headers.get("Authorization") for one in issuer.requests[-3:]] == [
+    assert [request.headers.get("Authorization") for request in issuer.requests[-3:]] == [
         None,
         "Bearer access-2",
         "Bearer access-2",

@@ -92,15 +92,15 @@ def run_on_terminal(environment: dict[str, str], *arguments: str) -> tuple[int, 
         [*COMMAND, *arguments], env=environment, stdin=terminal, stdout=terminal, stderr=terminal
     ) as process:
         os.close(terminal)
-        seen = b""
+        output = b""
         try:
             while part := os.read(controller, 4096):
-                seen += part
+                output += part
         except OSError:  # Linux says EIO when the other end has closed
             pass
         finally:
             os.close(controller)
-    return process.returncode, seen.decode()
+    return process.returncode, output.decode()
 
 
 def test_data_on_stdout_and_no_control_sequence_in_a_pipe(environment):
@@ -126,21 +126,21 @@ def test_wait_in_a_pipe_is_plain_lines(environment):
 
 
 def test_wait_on_a_terminal_is_live(environment):
-    code, seen = run_on_terminal(environment, "operation", "wait", "op_01")
+    code, output = run_on_terminal(environment, "operation", "wait", "op_01")
     assert code == 0
-    assert "\x1b[" in seen
-    assert "● account" in seen
-    assert "✓ control_plane" in seen
-    assert "100%" in seen
+    assert "\x1b[" in output
+    assert "● account" in output
+    assert "✓ control_plane" in output
+    assert "100%" in output
 
 
 @pytest.mark.parametrize("plain", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_terminal_without_colour_gets_no_control_sequence(environment, plain):
     environment.update(plain)
-    code, seen = run_on_terminal(environment, "operation", "wait", "op_01")
+    code, output = run_on_terminal(environment, "operation", "wait", "op_01")
     assert code == 0
-    assert "\x1b" not in seen
-    assert "account        succeeded" in seen
+    assert "\x1b" not in output
+    assert "account        succeeded" in output
 
 
 def test_stream_without_unicode_gets_ascii(environment):
@@ -186,8 +186,8 @@ def test_token_is_shown_nowhere_in_a_crash_or_help(environment, server):
 
 def test_shell_completion_knows_commands_and_clusters(environment):
     def completed(words: str, place: int) -> list[str]:
-        asked = {"_STOCKYARD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
-        return run({**environment, **asked}).stdout.split()
+        completion = {"_STOCKYARD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+        return run({**environment, **completion}).stdout.split()
 
     assert completed("stockyard clu", 1) == ["cluster"]
     assert completed("stockyard cluster get d", 3) == ["demo"]

@@ -11,8 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from local.corrections.tables import atomic_tables
-from local.memory_store import MemoryRegistry
+from local.aws.corrections.tables import atomic_tables
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import (
     Cluster,
@@ -20,6 +19,7 @@ from stockyard.domain.records import (
     Event,
 )
 from stockyard.ports import Store
+from tests.harness.memory_store import MemoryRegistry
 
 TIME = "2026-01-31T12:00:00.000Z"
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -65,7 +65,7 @@ def cluster() -> Callable[..., Cluster]:
     """Makes clusters."""
 
     def make(id: str = "clu_1", **changes: Any) -> Cluster:
-        made = Cluster(
+        record = Cluster(
             id=id,
             name="one",
             description="",
@@ -78,7 +78,7 @@ def cluster() -> Callable[..., Cluster]:
             created_at=TIME,
             updated_at=TIME,
         )
-        return replace(made, **changes)
+        return replace(record, **changes)
 
     return make
 
@@ -98,7 +98,7 @@ def counted() -> Callable[[Store, str], int]:
     """Reads the value of a counter."""
 
     def read(store: Store, counter: str) -> int:
-        found = store.get(Counter, counter)
-        return found.value if found else 0
+        record = store.get(Counter, counter)
+        return record.value if record else 0
 
     return read

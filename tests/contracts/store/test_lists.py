@@ -24,21 +24,21 @@ NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
 def walk(store: Store, kind: type[Any], limit: int, **options: Any) -> list[str]:
-    found: list[str] = []
+    ids: list[str] = []
     after: str | None = None
     while True:
         page = store.list(kind, limit=limit, after=after, **options)
         assert len(page.items) <= limit
         assert page.next_id is None or len(page.items) == limit
-        found += [record.id for record in page.items]
+        ids += [record.id for record in page.items]
         if page.next_id is None:
-            return found
+            return ids
         after = page.next_id
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
 @pytest.mark.parametrize("limit", [1, 3, 10, 11])
-def test_pages_cover_everything_once_in_order(
+def test_list_pages_cover_everything_once_in_order(
     store: Store, limit: int, newest_first: bool, event: Callable[..., Any]
 ) -> None:
     numbers = list(range(10))
@@ -49,29 +49,29 @@ def test_pages_cover_everything_once_in_order(
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_pages_are_full_also_when_most_is_left_out(store: Store, newest_first: bool, event: Callable[..., Any]) -> None:
+def test_list_pages_are_full_despite_filter(store: Store, newest_first: bool, event: Callable[..., Any]) -> None:
     for start in range(0, 500, 100):
-        wanted = {number: "clu_2" if number % 50 == 0 else "clu_1" for number in range(start, start + 100)}
-        store.commit(*[Create(event(number, subject)) for number, subject in wanted.items()])
+        subjects = {number: "clu_2" if number % 50 == 0 else "clu_1" for number in range(start, start + 100)}
+        store.commit(*[Create(event(number, subject)) for number, subject in subjects.items()])
     ids = [f"evt_{number:04}" for number in range(0, 500, 50)]
-    found = walk(store, Event, 3, where={"subject": "clu_2"}, newest_first=newest_first)
-    assert found == (ids[::-1] if newest_first else ids)
+    ids_read = walk(store, Event, 3, where={"subject": "clu_2"}, newest_first=newest_first)
+    assert ids_read == (ids[::-1] if newest_first else ids)
     assert walk(store, Event, 3, where={"subject": "clu_3"}) == []
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_a_prefix_keeps_what_starts_with_it(store: Store, newest_first: bool) -> None:
+def test_list_by_prefix(store: Store, newest_first: bool) -> None:
     ids = ["clu_1/a", "clu_1/b", "clu_1/c", "clu_10/a", "clu_2/a", "clu_1"]
     store.commit(*[Create(Fact(name, "x", TIME)) for name in ids])
     expected = ["clu_1/a", "clu_1/b", "clu_1/c"]
-    found = walk(store, Fact, 2, prefix="clu_1/", newest_first=newest_first)
-    assert found == (expected[::-1] if newest_first else expected)
+    matches = walk(store, Fact, 2, prefix="clu_1/", newest_first=newest_first)
+    assert matches == (expected[::-1] if newest_first else expected)
     behind = store.list(Fact, prefix="clu_1/", after="clu_2/a", newest_first=False)
     before = store.list(Fact, prefix="clu_1/", after="clu_0", newest_first=True)
     assert (behind.items, before.items, before.next_id) == ([], [], None)
 
 
-def test_where_sees_none_and_several_fields(store: Store, cluster: Callable[..., Any]) -> None:
+def test_list_where_matches_none_and_several_fields(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(
         Create(cluster("clu_1", phase="network")), Create(cluster("clu_2")), Create(cluster("clu_3", name="x"))
     )
@@ -80,6 +80,6 @@ def test_where_sees_none_and_several_fields(store: Store, cluster: Callable[...,
     assert walk(store, Cluster, 5, where={"cloud_account_id": 1, "tags": {}}) == ["clu_1", "clu_2", "clu_3"]
 
 
-def test_an_empty_list(store: Store) -> None:
+def test_list_without_records_is_empty(store: Store) -> None:
     page = store.list(Cluster)
     assert (page.items, page.next_id) == ([], None)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from local.memory_store import MemoryRegistry, MemoryStore
 from stockyard import errors
 from stockyard.adapters.dynamodb.keys import due_partition, due_partitions
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
@@ -28,6 +27,7 @@ from stockyard.domain.records import (
     Record,
 )
 from stockyard.ports import Add, Create, Remove, Replace, Store
+from tests.harness.memory_store import MemoryRegistry, MemoryStore
 
 TIME = "2026-01-31T12:00:00.000Z"
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -36,24 +36,24 @@ NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 # --- tenants ----------------------------------------------------------------------------------------------------------
 
 
-def test_tenants_do_not_see_each_other(
+def test_tenants_are_isolated(
     registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any], counted: Callable[..., Any]
 ) -> None:
-    acme, other = registry.store("acme"), registry.store("acme-2")
+    acme, acme_2 = registry.store("acme"), registry.store("acme-2")
     acme.commit(Create(cluster()), Add("clusters", 1))
-    assert (acme.tenant, other.tenant) == ("acme", "acme-2")
-    assert other.get(Cluster, "clu_1") is None
-    assert other.list(Cluster).items == []
-    assert counted(other, "clusters") == 0
-    other.commit(Create(cluster(name="theirs")))
-    other.commit(Remove(Cluster, "clu_1"))
-    found = acme.get(Cluster, "clu_1")
-    assert found is not None
-    assert found.name == "one"
+    assert (acme.tenant, acme_2.tenant) == ("acme", "acme-2")
+    assert acme_2.get(Cluster, "clu_1") is None
+    assert acme_2.list(Cluster).items == []
+    assert counted(acme_2, "clusters") == 0
+    acme_2.commit(Create(cluster(name="theirs")))
+    acme_2.commit(Remove(Cluster, "clu_1"))
+    record = acme.get(Cluster, "clu_1")
+    assert record is not None
+    assert record.name == "one"
 
 
 @pytest.mark.parametrize("tenant", ["", "acme#Cluster", "a#b", "Acme", "-acme", "a" * 64, "acme\n", "_platform", "a b"])
-def test_a_tenant_must_have_a_plain_name(registry: MemoryRegistry | DynamoRegistry, tenant: str) -> None:
+def test_tenant_with_invalid_name_is_refused(registry: MemoryRegistry | DynamoRegistry, tenant: str) -> None:
     with pytest.raises(errors.Forbidden):
         registry.store(tenant)
 
@@ -68,11 +68,11 @@ def test_ids_do_not_reach_other_partitions(registry: MemoryRegistry | DynamoRegi
 # --- what spans tenants -----------------------------------------------------------------------------------------------
 
 
-def in_order(found: Any) -> list[tuple[str, str]]:
-    return [(tenant, record.id) for tenant, record in found]
+def in_order(records: Any) -> list[tuple[str, str]]:
+    return [(tenant, record.id) for tenant, record in records]
 
 
-def test_due_outbox_items_of_all_tenants_the_oldest_first(registry: MemoryRegistry | DynamoRegistry) -> None:
+def test_due_returns_outbox_items_of_all_tenants_oldest_first(registry: MemoryRegistry | DynamoRegistry) -> None:
     late, soon = "2026-01-31T11:59:59.000Z", "2026-01-31T11:00:00.000Z"
     registry.store("acme").commit(
         Create(Outbox("out_1", "event", {"a": 1}, late)), Create(Outbox("out_2", "event", {}, TIME))
@@ -85,18 +85,18 @@ def test_due_outbox_items_of_all_tenants_the_oldest_first(registry: MemoryRegist
     assert registry.due(Outbox, NOW)[0][1].payload == {"a": 1}
 
 
-def test_outbox_items_stand_in_many_partitions_and_are_found_in_all(
+def test_due_reads_all_outbox_partitions(
     registry: MemoryRegistry | DynamoRegistry,
 ) -> None:
-    made = [Outbox(f"out_{number:02}", "event", {}, f"2026-01-31T11:00:{number:02}.000Z") for number in range(40)]
-    registry.store("acme").commit(*map(Create, made))
-    assert {due_partition(item) for item in made} == set(due_partitions(Outbox))
+    items = [Outbox(f"out_{number:02}", "event", {}, f"2026-01-31T11:00:{number:02}.000Z") for number in range(40)]
+    registry.store("acme").commit(*map(Create, items))
+    assert {due_partition(item) for item in items} == set(due_partitions(Outbox))
     assert len(due_partitions(Outbox)) == 8
-    assert [item.id for _, item in registry.due(Outbox, NOW)] == [item.id for item in made]
-    assert [item.id for _, item in registry.due(Outbox, NOW, limit=5)] == [item.id for item in made[:5]]
+    assert [item.id for _, item in registry.due(Outbox, NOW)] == [item.id for item in items]
+    assert [item.id for _, item in registry.due(Outbox, NOW, limit=5)] == [item.id for item in items[:5]]
 
 
-def test_an_outbox_item_that_is_put_off_is_due_later_and_does_not_come_back(
+def test_postponed_outbox_item_is_due_later_and_once(
     registry: MemoryRegistry | DynamoRegistry,
 ) -> None:
     store = registry.store("acme")
@@ -111,7 +111,9 @@ def test_an_outbox_item_that_is_put_off_is_due_later_and_does_not_come_back(
     assert store.get(Outbox, "out_2") is None
 
 
-def test_only_unseen_clusters_are_due(registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]) -> None:
+def test_due_returns_unseen_clusters_only(
+    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]
+) -> None:
     store = registry.store("acme")
     lease = "2026-01-31T11:00:00.000Z"
     store.commit(
@@ -128,7 +130,7 @@ def test_only_unseen_clusters_are_due(registry: MemoryRegistry | DynamoRegistry,
     assert registry.due(Cluster, NOW) == []
 
 
-def test_all_clusters_and_accounts_of_all_tenants(
+def test_all_returns_records_of_all_tenants(
     registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]
 ) -> None:
     account = CloudAccount("1", "aws", "main", "", {}, "x", "unverified", "", TIME, TIME)
@@ -140,21 +142,19 @@ def test_all_clusters_and_accounts_of_all_tenants(
     assert in_order(registry.all(Cluster)) == [("globex", "clu_1"), ("acme", "clu_3")]
 
 
-def test_all_reads_page_after_page_as_the_caller_goes_on(
+def test_all_reads_pages_lazily(
     registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stockyard.adapters.dynamodb.registry._PAGE", 2)
     store = registry.store("acme")
     names = [f"clu_{number}" for number in range(7)]
     store.commit(*[Create(cluster(name)) for name in names])
-    found = registry.all(Cluster)
-    assert next(found)[1].id == "clu_0"
-    assert [record.id for _, record in found] == names[1:]
+    records = registry.all(Cluster)
+    assert next(records)[1].id == "clu_0"
+    assert [record.id for _, record in records] == names[1:]
 
 
-def test_the_tenant_of_a_cluster_is_found_by_its_whole_id(
-    registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]
-) -> None:
+def test_tenant_of_requires_whole_id(registry: MemoryRegistry | DynamoRegistry, cluster: Callable[..., Any]) -> None:
     registry.store("acme").commit(Create(cluster("clu_11")))
     registry.store("globex").commit(Create(cluster("clu_1")))
     assert registry.tenant_of(Cluster, "clu_1") == "globex"
@@ -163,14 +163,14 @@ def test_the_tenant_of_a_cluster_is_found_by_its_whole_id(
 
 
 @pytest.mark.parametrize("ask", [lambda r: r.due(Event, NOW), lambda r: r.all(Event)])
-def test_kinds_without_an_index_are_a_mistake(
+def test_kinds_without_index_raise_value_error(
     registry: MemoryRegistry | DynamoRegistry, ask: Callable[[MemoryRegistry | DynamoRegistry], object]
 ) -> None:
     with pytest.raises(ValueError, match="Event"):
         ask(registry)
 
 
-def test_the_installation_has_one_id(registry: MemoryRegistry | DynamoRegistry) -> None:
+def test_installation_id_is_created_once(registry: MemoryRegistry | DynamoRegistry) -> None:
     first = registry.installation(b"\x01" * 16)
     assert first == "01" * 16
     assert registry.installation(b"\x02" * 16) == first
@@ -188,7 +188,7 @@ def test_every_kind_of_record_can_be_stored(store: Store, event: Callable[..., A
     assert [store.get(type(record), record.id) for record in records] == records
 
 
-def test_both_stores_refuse_a_tenant_in_their_constructor() -> None:
+def test_store_constructor_refuses_invalid_tenant() -> None:
     with pytest.raises(errors.Forbidden):
         MemoryStore(MemoryRegistry().table, "a#b")
     with pytest.raises(errors.Forbidden):
@@ -202,13 +202,13 @@ def _claim(number: int, **fields: Any) -> NodeClaim:
     return NodeClaim(f"ncl_{number}", f"c{number}", TIME, TIME, cluster_id="clu_1", **fields)
 
 
-def test_claims_that_wait_are_due_in_all_shards_the_oldest_first(registry: MemoryRegistry | DynamoRegistry) -> None:
+def test_due_returns_waiting_claims_of_all_shards_oldest_first(registry: MemoryRegistry | DynamoRegistry) -> None:
     acme = registry.store("acme")
     moments = {number: f"2026-01-31T12:00:{number:02}.000Z" for number in range(20)}
     for number, moment in moments.items():
         acme.commit(Create(_claim(number, due_at=moment)))
-    found = registry.due(NodeClaim, NOW + timedelta(seconds=15))
-    assert [claim.id for _, claim in found] == [f"ncl_{number}" for number in range(15)]
+    due = registry.due(NodeClaim, NOW + timedelta(seconds=15))
+    assert [claim.id for _, claim in due] == [f"ncl_{number}" for number in range(15)]
     assert [claim.id for _, claim in registry.due(NodeClaim, NOW + timedelta(hours=1), 3)] == [
         "ncl_0",
         "ncl_1",
@@ -216,13 +216,13 @@ def test_claims_that_wait_are_due_in_all_shards_the_oldest_first(registry: Memor
     ]
 
 
-def test_what_is_due_is_read_on_from_a_moment(registry: MemoryRegistry | DynamoRegistry) -> None:
+def test_due_reads_on_from_a_time(registry: MemoryRegistry | DynamoRegistry) -> None:
     for number in range(12):
         claim = _claim(number, due_at=f"2026-01-31T12:00:{number // 2:02}.000Z")
         registry.store("acme" if number % 2 else "globex").commit(Create(claim))
     since, end = NOW + timedelta(seconds=2), NOW + timedelta(seconds=4)
-    found = registry.due(NodeClaim, end, since=since)
-    assert in_order(found) == [("globex", "ncl_4"), ("acme", "ncl_5"), ("globex", "ncl_6"), ("acme", "ncl_7")]
+    due = registry.due(NodeClaim, end, since=since)
+    assert in_order(due) == [("globex", "ncl_4"), ("acme", "ncl_5"), ("globex", "ncl_6"), ("acme", "ncl_7")]
     assert in_order(registry.due(NodeClaim, end, 1, since)) == [("globex", "ncl_4")]
     later = registry.due(NodeClaim, end + timedelta(milliseconds=1), since=since + timedelta(milliseconds=1))
     assert [claim.id for _, claim in later] == ["ncl_6", "ncl_7", "ncl_8", "ncl_9"]
@@ -230,7 +230,7 @@ def test_what_is_due_is_read_on_from_a_moment(registry: MemoryRegistry | DynamoR
     assert registry.due(NodeClaim, since, since=end) == []
 
 
-def test_claims_in_hand_are_found_by_their_cluster(registry: MemoryRegistry | DynamoRegistry) -> None:
+def test_in_hand_returns_claims_of_cluster(registry: MemoryRegistry | DynamoRegistry) -> None:
     acme = registry.store("acme")
     placed = Placement("npr_1", "lab.small", "on-demand", ("a",), 1.0, TIME)
     acme.commit(

@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from local.memory_store import MemoryRegistry
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.domain.records import NodeClaim
-from stockyard.operations import waiting_claims
-from stockyard.operations.waiting_claims import SCHEDULED, Waiting
+from stockyard.operations.scheduler import waiting as waiting_claims
+from stockyard.operations.scheduler.waiting import SCHEDULED, Waiting
 from stockyard.ports import Create
+from tests.harness.memory_store import MemoryRegistry
 
 TIME = "2026-01-31T12:00:00.000Z"
 LATER = datetime(2026, 1, 31, 13, 0, tzinfo=UTC)
 
 
-def test_tenants_have_their_turn_one_after_the_other(
+def test_waiting_claims_are_read_in_turns_of_tenants(
     registry: MemoryRegistry | DynamoRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting_claims, "EACH", 1)
@@ -25,9 +25,9 @@ def test_tenants_have_their_turn_one_after_the_other(
         moment = f"2026-01-31T12:00:{number:02}.000Z"
         tenant = ("heap-1", "heap-2", "acme")[min(number // 5, 2)]
         registry.store(tenant).commit(Create(NodeClaim(f"ncl_{number}", f"c{number}", TIME, TIME, due_at=moment)))
-    seen = []
+    claims_read = []
     for _ in range(4):
         waiting = Waiting(registry)
         waiting.read_in_turn(LATER, 5, SCHEDULED)
-        seen.append({tenant: len(claims) for tenant, claims in waiting.by_tenant.items()})
-    assert seen == [{"heap-1": 5}, {"heap-2": 5}, {"acme": 2}, {"heap-1": 5}]
+        claims_read.append({tenant: len(claims) for tenant, claims in waiting.by_tenant.items()})
+    assert claims_read == [{"heap-1": 5}, {"heap-2": 5}, {"acme": 2}, {"heap-1": 5}]

@@ -34,14 +34,14 @@ NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_record_comes_back_as_it_went(store: Store, cluster: Callable[..., Any]) -> None:
+def test_record_round_trip(store: Store, cluster: Callable[..., Any]) -> None:
     condition = Condition("Ready", "False", "Creating", "network", TIME)
     record = cluster(conditions=(condition,), tags={"team": "blue"}, remaining=("a subnet",), phase="network")
     store.commit(Create(record))
     assert store.get(Cluster, "clu_1") == record
 
 
-def test_nested_records_and_numbers_come_back(store: Store) -> None:
+def test_nested_records_and_numbers_round_trip(store: Store) -> None:
     operation = Operation(
         id="op_1",
         kind="create_cluster",
@@ -59,27 +59,27 @@ def test_nested_records_and_numbers_come_back(store: Store) -> None:
     assert store.get(PriceSheet, "eu-west-1") == sheet
 
 
-def test_what_is_not_there_is_none(store: Store) -> None:
+def test_get_returns_none_for_missing_record(store: Store) -> None:
     assert store.get(Cluster, "clu_1") is None
 
 
-def test_kinds_with_the_same_id_are_apart(store: Store) -> None:
+def test_records_of_different_kinds_can_have_same_id(store: Store) -> None:
     store.commit(Create(Name("same", "clu_1")), Create(Quota("same", 3, TIME)))
     assert store.get(Name, "same") == Name("same", "clu_1")
     assert store.get(Quota, "same") == Quota("same", 3, TIME)
 
 
-def test_what_was_read_is_not_the_stored_record(store: Store, cluster: Callable[..., Any]) -> None:
+def test_changing_a_read_record_does_not_change_stored_record(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster()))
-    found = store.get(Cluster, "clu_1")
-    assert found is not None
-    found.settings["region_name"] = "elsewhere"
+    record = store.get(Cluster, "clu_1")
+    assert record is not None
+    record.settings["region_name"] = "elsewhere"
     again = store.get(Cluster, "clu_1")
     assert again is not None
     assert again.settings["region_name"] == "us-east-1"
 
 
-def test_a_record_over_the_limit_is_refused_by_name(store: Store, cluster: Callable[..., Any]) -> None:
+def test_record_above_size_limit_is_refused_with_its_name(store: Store, cluster: Callable[..., Any]) -> None:
     big = cluster(settings={"text": "x" * 350_000})
     with pytest.raises(errors.InvalidInput, match="Cluster clu_1 has 35"):
         store.commit(Create(big))
@@ -87,14 +87,14 @@ def test_a_record_over_the_limit_is_refused_by_name(store: Store, cluster: Calla
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**40, 1e-200, {1: 2}, "\ud800", {"a"}])
-def test_values_the_table_cannot_keep_are_refused(store: Store, value: Any, cluster: Callable[..., Any]) -> None:
+def test_unsupported_values_are_refused(store: Store, value: Any, cluster: Callable[..., Any]) -> None:
     record = cluster(settings={"value": value})
     with pytest.raises(errors.InvalidInput, match="Cluster clu_1 cannot be stored"):
         store.commit(Create(record))
 
 
 @pytest.mark.parametrize("id", ["", "x" * 1025])
-def test_ids_that_cannot_be_keys_are_refused(store: Store, id: str) -> None:
+def test_invalid_ids_are_refused(store: Store, id: str) -> None:
     with pytest.raises(errors.InvalidInput):
         store.commit(Create(Name(id, "clu_1")))
 
@@ -102,43 +102,43 @@ def test_ids_that_cannot_be_keys_are_refused(store: Store, id: str) -> None:
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def test_create_conflicts_with_an_existing_record(store: Store, cluster: Callable[..., Any]) -> None:
+def test_create_conflicts_with_existing_record(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster()))
     with pytest.raises(errors.Conflict) as caught:
         store.commit(Create(cluster(name="two")))
     assert (type(caught.value), caught.value.index) == (errors.Conflict, 0)
-    found = store.get(Cluster, "clu_1")
-    assert found is not None
-    assert found.name == "one"
+    record = store.get(Cluster, "clu_1")
+    assert record is not None
+    assert record.name == "one"
 
 
-def test_replace_needs_the_version_before(store: Store, cluster: Callable[..., Any]) -> None:
+def test_replace_requires_previous_version(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster()))
     store.commit(Replace(cluster(name="two", version=2)))
     for stale in (1, 2, 4):
         with pytest.raises(errors.Conflict) as caught:
             store.commit(Replace(cluster(name="three", version=stale)))
         assert type(caught.value) is errors.Conflict
-    found = store.get(Cluster, "clu_1")
-    assert found is not None
-    assert (found.name, found.version) == ("two", 2)
+    record = store.get(Cluster, "clu_1")
+    assert record is not None
+    assert (record.name, record.version) == ("two", 2)
 
 
-def test_replace_of_a_missing_record_conflicts(store: Store, cluster: Callable[..., Any]) -> None:
+def test_replace_of_missing_record_conflicts(store: Store, cluster: Callable[..., Any]) -> None:
     with pytest.raises(errors.Conflict) as caught:
         store.commit(Replace(cluster(version=2)))
     assert type(caught.value) is errors.Conflict
 
 
-def test_a_none_takes_the_attribute_away(store: Store, cluster: Callable[..., Any]) -> None:
+def test_replace_with_none_removes_attribute(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster(phase="network")))
     store.commit(Replace(cluster(phase=None, version=2)))
-    found = store.get(Cluster, "clu_1")
-    assert found is not None
-    assert found.phase is None
+    record = store.get(Cluster, "clu_1")
+    assert record is not None
+    assert record.phase is None
 
 
-def test_a_fence_tells_a_stale_writer_from_a_conflict(store: Store, cluster: Callable[..., Any]) -> None:
+def test_fence_distinguishes_stale_writer_from_conflict(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster(operation_id="op_2", generation=2)))
     changed = cluster(operation_id="op_2", generation=2, phase="network", version=2)
     with pytest.raises(errors.Fenced) as caught:
@@ -151,12 +151,12 @@ def test_a_fence_tells_a_stale_writer_from_a_conflict(store: Store, cluster: Cal
     assert store.get(Cluster, "clu_1") == changed
 
 
-def test_a_fence_on_a_missing_record_is_fenced(store: Store, cluster: Callable[..., Any]) -> None:
+def test_fence_on_missing_record_raises_fenced(store: Store, cluster: Callable[..., Any]) -> None:
     with pytest.raises(errors.Fenced):
         store.commit(Replace(cluster(version=2), {"operation_id": "op_1"}))
 
 
-def test_a_fence_may_want_none_and_a_reserved_name(store: Store, cluster: Callable[..., Any]) -> None:
+def test_fence_accepts_none_and_reserved_names(store: Store, cluster: Callable[..., Any]) -> None:
     outbox = Outbox("out_1", "event", {}, TIME)
     store.commit(Create(cluster()), Create(outbox))
     store.commit(Check(Cluster, "clu_1", {"operation_id": None}), Check(Outbox, "out_1", {"kind": "event"}))
@@ -166,12 +166,12 @@ def test_a_fence_may_want_none_and_a_reserved_name(store: Store, cluster: Callab
         store.commit(Check(Cluster, "clu_1", {"status": None}))
 
 
-def test_check_needs_the_record(store: Store) -> None:
+def test_check_requires_record(store: Store) -> None:
     with pytest.raises(errors.Fenced):
         store.commit(Check(Cluster, "clu_1", {}))
 
 
-def test_a_condition_on_an_unknown_field_is_a_mistake(store: Store) -> None:
+def test_condition_on_unknown_field_raises_value_error(store: Store) -> None:
     with pytest.raises(ValueError, match="no field"):
         store.commit(Check(Cluster, "clu_1", {"colour": "red"}))
 
@@ -179,12 +179,12 @@ def test_a_condition_on_an_unknown_field_is_a_mistake(store: Store) -> None:
 def test_put_overwrites(store: Store) -> None:
     store.commit(Put(Fact("clu_1/reported_ready", "1", TIME)))
     store.commit(Put(Fact("clu_1/reported_ready", "2", TIME)))
-    found = store.get(Fact, "clu_1/reported_ready")
-    assert found is not None
-    assert found.value == "2"
+    fact = store.get(Fact, "clu_1/reported_ready")
+    assert fact is not None
+    assert fact.value == "2"
 
 
-def test_remove_by_version_and_without(store: Store, cluster: Callable[..., Any]) -> None:
+def test_remove_with_and_without_version(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster()))
     for wrong in (2, 0):
         with pytest.raises(errors.Conflict):
@@ -200,7 +200,7 @@ def test_remove_by_version_and_without(store: Store, cluster: Callable[..., Any]
 # --- transactions -----------------------------------------------------------------------------------------------------
 
 
-def test_all_or_none_and_the_index_of_the_first_failure(store: Store, cluster: Callable[..., Any]) -> None:
+def test_commit_is_atomic_and_names_first_failed_write(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(Name("cluster/taken", "clu_0")))
     with pytest.raises(errors.Conflict) as caught:
         store.commit(
@@ -214,23 +214,23 @@ def test_all_or_none_and_the_index_of_the_first_failure(store: Store, cluster: C
     assert store.get(Counter, "clusters") is None
 
 
-def test_two_writes_of_one_record_are_a_mistake(store: Store, cluster: Callable[..., Any]) -> None:
+def test_commit_refuses_two_writes_of_one_record(store: Store, cluster: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="two writes of Cluster clu_1"):
         store.commit(Create(cluster()), Check(Cluster, "clu_1", {}))
 
 
-def test_a_transaction_has_at_most_a_hundred_writes(store: Store, event: Callable[..., Any]) -> None:
+def test_commit_refuses_more_than_hundred_writes(store: Store, event: Callable[..., Any]) -> None:
     store.commit(*[Create(event(number)) for number in range(100)])
     with pytest.raises(ValueError, match="101 writes"):
         store.commit(*[Create(event(number)) for number in range(200, 301)])
     assert len(store.list(Event, limit=200).items) == 100
 
 
-def test_no_writes_is_no_error(store: Store) -> None:
+def test_commit_without_writes_does_nothing(store: Store) -> None:
     store.commit()
 
 
-def test_of_concurrent_writers_of_one_version_one_wins(store: Store, cluster: Callable[..., Any]) -> None:
+def test_one_of_concurrent_writers_of_one_version_wins(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster()))
 
     def write(number: int) -> bool:
@@ -247,14 +247,14 @@ def test_of_concurrent_writers_of_one_version_one_wins(store: Store, cluster: Ca
 # --- counters ---------------------------------------------------------------------------------------------------------
 
 
-def test_numbers_count_up_and_are_given_once(store: Store) -> None:
+def test_next_number_rises_and_is_unique(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
         numbers = list(pool.map(lambda _: store.next_number("accounts"), range(24)))
     assert sorted(numbers) == list(range(1, 25))
     assert store.next_number("others") == 1
 
 
-def test_a_limit_is_never_exceeded(store: Store, counted: Callable[..., Any]) -> None:
+def test_counter_never_exceeds_limit_under_concurrency(store: Store, counted: Callable[..., Any]) -> None:
     def take(_: int) -> bool:
         try:
             store.commit(Add("clusters", 1, limit=7))
@@ -267,7 +267,7 @@ def test_a_limit_is_never_exceeded(store: Store, counted: Callable[..., Any]) ->
     assert counted(store, "clusters") == 7
 
 
-def test_an_addition_beyond_the_limit_conflicts_from_the_start(
+def test_addition_beyond_limit_conflicts_on_missing_counter(
     store: Store, cluster: Callable[..., Any], counted: Callable[..., Any]
 ) -> None:
     with pytest.raises(errors.Conflict) as caught:
@@ -277,9 +277,7 @@ def test_an_addition_beyond_the_limit_conflicts_from_the_start(
     assert counted(store, "clusters") == 2
 
 
-def test_a_counter_never_falls_below_zero(
-    store: Store, cluster: Callable[..., Any], counted: Callable[..., Any]
-) -> None:
+def test_counter_never_falls_below_zero(store: Store, cluster: Callable[..., Any], counted: Callable[..., Any]) -> None:
     store.commit(Add("clusters", -3))
     assert counted(store, "clusters") == 0
     store.commit(Add("clusters", 2), Create(cluster()))
@@ -290,34 +288,34 @@ def test_a_counter_never_falls_below_zero(
     assert store.get(Cluster, "clu_1") is None
 
 
-def test_a_subtraction_is_never_what_failed(store: Store) -> None:
+def test_subtraction_never_fails_a_commit(store: Store) -> None:
     with pytest.raises(errors.Conflict) as caught:
         store.commit(Add("clusters", -1), Remove(Cluster, "clu_1", version=1))
     assert caught.value.index == 1
 
 
-def test_a_lower_limit_does_not_hinder_subtraction(store: Store, counted: Callable[..., Any]) -> None:
+def test_subtraction_succeeds_with_lower_limit(store: Store, counted: Callable[..., Any]) -> None:
     store.commit(Add("clusters", 5))
     store.commit(Add("clusters", -1, limit=2))
     assert counted(store, "clusters") == 4
 
 
-def test_a_fenced_removal_takes_only_the_record_in_that_state(store: Store, cluster: Callable[..., Any]) -> None:
+def test_fenced_removal_requires_stored_state(store: Store, cluster: Callable[..., Any]) -> None:
     store.commit(Create(cluster(status="preparing")))
     with pytest.raises(errors.Fenced) as caught:
         store.commit(Create(Name("n", "x")), Remove(Cluster, "clu_1", version=1, fence={"status": "undoing"}))
     assert caught.value.index == 1
     assert store.get(Name, "n") is None
     store.commit(Replace(cluster(status="undoing", version=2)))
-    with pytest.raises(errors.Conflict) as other:
+    with pytest.raises(errors.Conflict) as second:
         store.commit(Remove(Cluster, "clu_1", version=1, fence={"status": "undoing"}))
-    assert not isinstance(other.value, errors.Fenced)
+    assert not isinstance(second.value, errors.Fenced)
     store.commit(Remove(Cluster, "clu_1", version=2, fence={"status": "undoing"}))
     assert store.get(Cluster, "clu_1") is None
     with pytest.raises(errors.Fenced):
         store.commit(Remove(Cluster, "clu_1", version=2, fence={"status": "undoing"}))
 
 
-def test_a_fence_needs_a_version(store: Store) -> None:
+def test_fence_of_removal_requires_version(store: Store) -> None:
     with pytest.raises(ValueError, match="version"):
         store.commit(Remove(Cluster, "clu_1", fence={"status": "undoing"}))

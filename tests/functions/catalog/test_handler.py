@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from functions.catalog.handler import lambda_handler
-from local.memory import FixedClock
-from local.memory_store import MemoryRegistry
 from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.offers import InstanceOffer
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
-from stockyard.operations.refresh_catalog import CatalogRefresh
+from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 from stockyard.ports import Create
+from stockyard.ports.nodes import NodeSource
+from tests.harness.inprocess import Context
+from tests.harness.memory import FixedClock
+from tests.harness.memory_store import MemoryRegistry
 
+CONTEXT = Context("catalog", "request")
 TIME = "2026-01-31T12:00:00.000Z"
+
+
+class Sheets:
+    """Stands for the source of nodes whose types come from a region's offers."""
+
+    def sheet(self, provider: NodeProvider) -> str:
+        return str(provider.spec[provider.kind].get("region") or "us-east-1")
 
 
 class FakeMarket:
     """A market with one type; ``broken`` regions answer with an error, ``silent`` ones with nothing, ``odd`` ones with
     what nobody has thought of."""
+
+    cloud, default_region = "aws", "us-east-1"
 
     def __init__(self) -> None:
         self.broken: set[str] = set()
@@ -76,84 +88,86 @@ def registry(market: FakeMarket, clock: FixedClock, monkeypatch: pytest.MonkeyPa
     registry = MemoryRegistry()
     registry.store("acme").commit(Create(account("1", "aws", "eu-west-1")), Create(cluster("ap-south-1")))
     registry.store("globex").commit(Create(account("1", "aws", None)), Create(account("2", "cudo", "somewhere")))
-    refresh = CatalogRefresh(registry, clock, market, StoredPriceSheets(registry.platform()))
+    refresh = CatalogRefresh(
+        registry, clock, market, StoredPriceSheets(registry.platform()), {"ec2": cast(NodeSource, Sheets())}
+    )
     monkeypatch.setattr(wiring, "catalog", lambda: refresh)
     return registry
 
 
 def test_every_region_in_use_is_refreshed(registry: MemoryRegistry) -> None:
-    assert lambda_handler({}, None) == {"refreshed": {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}, "failed": {}}
-    known = Ec2PriceList(registry.platform()).region("eu-west-1")
-    assert known is not None
-    assert (known.as_of, known.rates) == (TIME, {"gp3": 0.088})
-    assert known.instances["t3.xlarge"].usd_hour == 0.1
-    assert set(known.instances) == {"t3.xlarge"}
+    assert lambda_handler({}, CONTEXT) == {"refreshed": {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}, "failed": {}}
+    sheet = Ec2PriceList(registry.platform()).region("eu-west-1")
+    assert sheet is not None
+    assert (sheet.as_of, sheet.rates) == (TIME, {"gp3": 0.088})
+    assert sheet.instances["t3.xlarge"].usd_hour == 0.1
+    assert set(sheet.instances) == {"t3.xlarge"}
 
 
 def test_a_region_that_fails_keeps_its_sheet_and_hinders_no_other(registry: MemoryRegistry, market: FakeMarket) -> None:
-    lambda_handler({}, None)
+    lambda_handler({}, CONTEXT)
     market.broken, market.silent, market.price = {"ap-south-1"}, {"eu-west-1"}, 0.2
-    answer = lambda_handler({"all": True}, None)
+    answer = lambda_handler({"all": True}, CONTEXT)
     assert answer["refreshed"] == {"us-east-1": 1}
     assert answer["failed"] == {
         "ap-south-1": "PermissionDenied: the region is not enabled",
         "eu-west-1": "VendorRefused: 0 offers and 2 prices",
     }
     prices = Ec2PriceList(registry.platform())
-    found = [prices.instance(region, "t3.xlarge") for region in ("ap-south-1", "eu-west-1", "us-east-1")]
-    assert [known and known["usd_hour"] for known in found] == [0.1, 0.1, 0.2]
+    instances = [prices.instance(region, "t3.xlarge") for region in ("ap-south-1", "eu-west-1", "us-east-1")]
+    assert [instance and instance["usd_hour"] for instance in instances] == [0.1, 0.1, 0.2]
 
 
 def test_it_fails_when_nothing_could_be_refreshed(registry: MemoryRegistry, market: FakeMarket) -> None:
     market.broken = {"ap-south-1", "eu-west-1", "us-east-1"}
     with pytest.raises(errors.UnexpectedBehavior, match="No region"):
-        lambda_handler({}, None)
+        lambda_handler({}, CONTEXT)
 
 
 def test_a_fresh_region_is_left_alone_and_an_old_one_is_refreshed(
     registry: MemoryRegistry, market: FakeMarket, clock: FixedClock
 ) -> None:
-    lambda_handler({}, None)
+    lambda_handler({}, CONTEXT)
     market.asked.clear()
     clock.advance(900)
-    assert lambda_handler({}, None) == {"refreshed": {}, "failed": {}}
-    assert lambda_handler({"all": "yes"}, None) == {"refreshed": {}, "failed": {}}
+    assert lambda_handler({}, CONTEXT) == {"refreshed": {}, "failed": {}}
+    assert lambda_handler({"all": "yes"}, CONTEXT) == {"refreshed": {}, "failed": {}}
     assert market.asked == []
     clock.advance(86400 - 900 - 60)  # the schedule is not exact to the second
-    assert lambda_handler({}, None)["refreshed"] == {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}
+    assert lambda_handler({}, CONTEXT)["refreshed"] == {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}
 
 
 def test_a_region_that_comes_later_has_its_catalogue_by_the_next_run(
     registry: MemoryRegistry, market: FakeMarket
 ) -> None:
-    lambda_handler({}, None)
-    ours = provider("npr_1", "ec2", cloudAccount=1, region="ap-northeast-3")
+    lambda_handler({}, CONTEXT)
+    tokyo = provider("npr_1", "ec2", cloudAccount=1, region="ap-northeast-3")
     nowhere = provider("npr_2", "ec2", cloudAccount=1)
-    registry.store("acme").commit(Create(ours), Create(nowhere), Create(provider("npr_3", "simulated", region="x")))
+    registry.store("acme").commit(Create(tokyo), Create(nowhere), Create(provider("npr_3", "simulated", region="x")))
     registry.platform().commit(Create(provider("snp_1", "ec2", region="ca-west-1")))
-    assert lambda_handler({}, None) == {"refreshed": {"ap-northeast-3": 1, "ca-west-1": 1}, "failed": {}}
+    assert lambda_handler({}, CONTEXT) == {"refreshed": {"ap-northeast-3": 1, "ca-west-1": 1}, "failed": {}}
     assert Ec2PriceList(registry.platform()).offered("ap-northeast-3", "t3.xlarge") is True
 
 
 def test_a_region_that_failed_is_tried_again_by_the_next_run(registry: MemoryRegistry, market: FakeMarket) -> None:
     market.broken, market.odd = {"ap-south-1"}, {"eu-west-1"}
     failed = {"ap-south-1": "PermissionDenied: the region is not enabled", "eu-west-1": "KeyError"}
-    assert lambda_handler({}, None) == {"refreshed": {"us-east-1": 1}, "failed": failed}
+    assert lambda_handler({}, CONTEXT) == {"refreshed": {"us-east-1": 1}, "failed": failed}
     # Nothing but what fails is left to do: still no failure of the run, which would be repeated and raise an alarm.
-    assert lambda_handler({}, None) == {"refreshed": {}, "failed": failed}
+    assert lambda_handler({}, CONTEXT) == {"refreshed": {}, "failed": failed}
     market.broken = set()
-    assert lambda_handler({}, None) == {"refreshed": {"ap-south-1": 1}, "failed": {"eu-west-1": "KeyError"}}
+    assert lambda_handler({}, CONTEXT) == {"refreshed": {"ap-south-1": 1}, "failed": {"eu-west-1": "KeyError"}}
 
 
 def test_regions_without_a_sheet_come_first_then_the_oldest(
     registry: MemoryRegistry, market: FakeMarket, clock: FixedClock
 ) -> None:
     market.broken = {"ap-south-1", "us-east-1"}
-    lambda_handler({}, None)
+    lambda_handler({}, CONTEXT)
     clock.advance(60)
     market.broken = {"ap-south-1"}
-    lambda_handler({}, None)
+    lambda_handler({}, CONTEXT)
     market.asked.clear()
     clock.advance(90000)
-    lambda_handler({}, None)
+    lambda_handler({}, CONTEXT)
     assert market.asked == ["ap-south-1", "eu-west-1", "us-east-1"]

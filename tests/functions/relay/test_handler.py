@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from functions.relay.handler import lambda_handler
-from local.inprocess import Context
-from local.memory import FixedClock, MemoryBus, MemoryWorkflows
-from local.memory_store import MemoryRegistry
 from stockyard import errors, wiring
 from stockyard.adapters.dynamodb import codec
 from stockyard.domain.records import Outbox
-from stockyard.operations.relay_outbox import Relay
+from stockyard.operations.relay.outbox import Relay
 from stockyard.ports import Create
+from tests.harness.inprocess import Context
+from tests.harness.memory import FixedClock, MemoryBus, MemoryTelemetry, MemoryWorkflows
+from tests.harness.memory_store import MemoryRegistry
 
 TIME = "2026-01-31T12:00:00.000Z"
 
@@ -23,10 +23,10 @@ TIME = "2026-01-31T12:00:00.000Z"
 class Timed(Context):
     """A context with this many milliseconds left."""
 
-    left = 60_000
+    remaining_ms = 60_000
 
     def get_remaining_time_in_millis(self) -> int:
-        return self.left
+        return self.remaining_ms
 
 
 @pytest.fixture
@@ -36,41 +36,41 @@ def context() -> Timed:
 
 @pytest.fixture
 def relay(monkeypatch: pytest.MonkeyPatch) -> Relay:
-    made = Relay(MemoryRegistry(), MemoryWorkflows(), MemoryBus())
-    monkeypatch.setattr(wiring, "relay", lambda: made)
+    test_relay = Relay(MemoryRegistry(), MemoryWorkflows(), MemoryBus(), FixedClock(), MemoryTelemetry())
+    monkeypatch.setattr(wiring, "relay", lambda: test_relay)
     monkeypatch.setattr(wiring, "clock", lambda: FixedClock(datetime(2026, 1, 31, 12, 5, tzinfo=UTC)))
-    return made
+    return test_relay
 
 
 def records(relay: Relay, count: int) -> list[dict[str, Any]]:
     """Items of the outbox, as the stream tells of them."""
-    found = []
+    items = []
     for number in range(count):
         item = Outbox(f"out_{number}", "event", {"detail_type": "x", "detail": {}}, TIME)
         relay.registry.store("acme").commit(Create(item))
         change = {"NewImage": codec.to_item("acme", item), "SequenceNumber": str(number)}
-        found.append({"eventName": "INSERT", "dynamodb": change})
-    return found
+        items.append({"eventName": "INSERT", "dynamodb": change})
+    return items
 
 
 def test_the_stream_goes_on_behind_what_is_refused_for_good(relay: Relay, context: Any) -> None:
-    given = records(relay, 3)
+    stream_records = records(relay, 3)
     for _ in range(2):  # together, and alone
         relay.bus.faults.before("publish", errors.VendorRefused("no"))  # type: ignore[attr-defined]
-    assert lambda_handler({"Records": given}, context) == {"batchItemFailures": []}
+    assert lambda_handler({"Records": stream_records}, context) == {"batchItemFailures": []}
     assert [item.id for item in relay.registry.store("acme").list(Outbox).items] == ["out_0"]
 
 
 def test_the_stream_waits_for_what_may_work_later(relay: Relay, context: Any) -> None:
-    given = records(relay, 3)
+    stream_records = records(relay, 3)
     relay.bus.faults.before("publish", errors.VendorUnavailable("down"))  # type: ignore[attr-defined]
-    assert lambda_handler({"Records": given}, context) == {"batchItemFailures": [{"itemIdentifier": "0"}]}
+    assert lambda_handler({"Records": stream_records}, context) == {"batchItemFailures": [{"itemIdentifier": "0"}]}
 
 
-@pytest.mark.parametrize(("left", "sent"), [(60_000, 3), (10_000, 0)])
+@pytest.mark.parametrize(("remaining_ms", "sent"), [(60_000, 3), (10_000, 0)])
 def test_the_schedule_begins_nothing_shortly_before_its_end(
-    relay: Relay, context: Any, left: int, sent: int, monkeypatch: pytest.MonkeyPatch
+    relay: Relay, context: Any, remaining_ms: int, sent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records(relay, 3)
-    monkeypatch.setattr(Timed, "left", left)
+    monkeypatch.setattr(Timed, "remaining_ms", remaining_ms)
     assert lambda_handler({}, context) == {"sent": sent, "failed": 0}

@@ -8,6 +8,9 @@ import pytest
 
 from functions.scheduler.handler import lambda_handler
 from stockyard import errors, wiring
+from tests.harness.inprocess import Context
+
+CONTEXT = Context("scheduler", "request")
 
 
 class Broken:
@@ -22,9 +25,9 @@ class Broken:
 
 def test_the_stream_goes_on_behind_what_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "scheduler", lambda: Broken(errors.InvalidInput("no")))
-    assert lambda_handler({"Records": []}, None) == {}
+    assert lambda_handler({"Records": []}, CONTEXT) == {}
     with pytest.raises(errors.InvalidInput):
-        lambda_handler({}, None)
+        lambda_handler({}, CONTEXT)
 
 
 @pytest.mark.parametrize("error", [errors.StoreUnavailable("down"), errors.Conflict("busy")])
@@ -33,4 +36,4 @@ def test_the_stream_tries_again_what_may_work_later(
 ) -> None:
     monkeypatch.setattr(wiring, "scheduler", lambda: Broken(error))
     with pytest.raises(type(error)):
-        lambda_handler({"Records": []}, None)
+        lambda_handler({"Records": []}, CONTEXT)

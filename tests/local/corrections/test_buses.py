@@ -1,4 +1,4 @@
-"""What is put on a bus is heard, with the sender's account in the envelope."""
+"""Events on a bus reach the listener, with the sender's account in the envelope."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
-from local.corrections.buses import heard_buses
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
+from local.aws.corrections.buses import heard_buses
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
 BUS = f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/stockyard"
 
 
-def test_events_of_both_accounts_are_heard_on_our_bus() -> None:
+def test_events_of_both_accounts_reach_the_listener_of_our_bus() -> None:
     heard: list[tuple[str, Mapping[str, Any]]] = []
     entry: Any = {"Source": "stockyard.request", "DetailType": "CreateCluster", "Detail": '{"body": {}}'}
     with mock_aws(), heard_buses(lambda bus, event: heard.append((bus, event))):

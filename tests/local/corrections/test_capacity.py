@@ -1,4 +1,4 @@
-"""The units that a call consumes, by what it read and wrote."""
+"""The capacity units that a call consumes, by the sizes of its reads and writes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.corrections.capacity import counted_capacity
-from local.corrections.quick_tables import quick_tables
-from local.corrections.tables import atomic_tables
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
+from local.aws.corrections.capacity import counted_capacity
+from local.aws.corrections.quick_tables import quick_tables
+from local.aws.corrections.tables import atomic_tables
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
-ASKED = {"ReturnConsumedCapacity": "TOTAL"}
+CAPACITY_REQUESTED = {"ReturnConsumedCapacity": "TOTAL"}
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def client() -> Iterator[Any]:
     with ExitStack() as stack:
         for part in (mock_aws(), quick_tables(), counted_capacity(), atomic_tables(), credentials(OWN_ACCOUNT)):
             stack.enter_context(part)
-        made: Any = boto3.client("dynamodb", region_name=REGION)
-        made.create_table(
+        dynamodb: Any = boto3.client("dynamodb", region_name=REGION)
+        dynamodb.create_table(
             TableName="t",
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
@@ -39,7 +39,7 @@ def client() -> Iterator[Any]:
             ],
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
         )
-        yield made
+        yield dynamodb
 
 
 def item(name: str, size: int = 1, **more: Any) -> dict[str, Any]:
@@ -47,13 +47,13 @@ def item(name: str, size: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def written(client: Any, *writes: dict[str, Any]) -> float:
-    items = [{deed: {"TableName": "t", **given}} for write in writes for deed, given in write.items()]
-    consumed = client.transact_write_items(TransactItems=items, **ASKED)["ConsumedCapacity"]
-    assert [one["ReadCapacityUnits"] for one in consumed] == [0.0]
+    items = [{command: {"TableName": "t", **parameters}} for write in writes for command, parameters in write.items()]
+    consumed = client.transact_write_items(TransactItems=items, **CAPACITY_REQUESTED)["ConsumedCapacity"]
+    assert [table_capacity["ReadCapacityUnits"] for table_capacity in consumed] == [0.0]
     return float(consumed[0]["WriteCapacityUnits"])
 
 
-def test_a_transaction_costs_two_a_kb_and_one_for_each_move_in_an_index(client: Any) -> None:
+def test_a_transaction_costs_two_units_a_kb_and_one_for_each_index_change(client: Any) -> None:
     assert written(client, {"Put": {"Item": item("a")}}) == 2
     assert written(client, {"Put": {"Item": item("b", 1500)}}) == 4
     assert written(client, {"Put": {"Item": item("b")}}) == 4, "what was there before counts too"
@@ -76,15 +76,17 @@ def test_a_cancelled_transaction_is_not_charged_to_the_next(client: Any) -> None
     assert written(client, {"Put": {"Item": item("c")}}) == 2
 
 
-def test_reads_cost_one_for_4_kb_and_half_when_not_consistent(client: Any) -> None:
+def test_a_read_costs_one_unit_for_4_kb_and_half_when_not_consistent(client: Any) -> None:
     for number in range(3):
         written(client, {"Put": {"Item": item(f"k{number}", 3000)}})
-    found = client.get_item(TableName="t", Key={"pk": {"S": "p"}, "sk": {"S": "k0"}}, ConsistentRead=True, **ASKED)
-    assert found["ConsumedCapacity"]["ReadCapacityUnits"] == 1
+    response = client.get_item(
+        TableName="t", Key={"pk": {"S": "p"}, "sk": {"S": "k0"}}, ConsistentRead=True, **CAPACITY_REQUESTED
+    )
+    assert response["ConsumedCapacity"]["ReadCapacityUnits"] == 1
     query = {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": {":p": {"S": "p"}}}
     for consistent, units in ((True, 3), (False, 1.5)):
-        answer = client.query(TableName="t", ConsistentRead=consistent, **query, **ASKED)
+        answer = client.query(TableName="t", ConsistentRead=consistent, **query, **CAPACITY_REQUESTED)
         assert answer["ConsumedCapacity"]["ReadCapacityUnits"] == units
-    absent = client.get_item(TableName="t", Key={"pk": {"S": "p"}, "sk": {"S": "none"}}, **ASKED)
+    absent = client.get_item(TableName="t", Key={"pk": {"S": "p"}, "sk": {"S": "none"}}, **CAPACITY_REQUESTED)
     assert absent["ConsumedCapacity"]["ReadCapacityUnits"] == 0.5
     assert "ConsumedCapacity" not in client.query(TableName="t", **query)

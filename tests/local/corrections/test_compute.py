@@ -1,4 +1,4 @@
-"""Client tokens and names make a call happen once; new resources are hidden from a search for a while."""
+"""Client tokens and names make a call idempotent; new resources are hidden from searches for a while."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
-from local.inprocess import OWN_ACCOUNT, credentials
+from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
+from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 IMAGE = "ami-12c6146b"
 
@@ -39,7 +39,7 @@ def test_a_client_token_starts_one_instance(aws: None) -> None:
 
 
 def test_moto_still_ignores_client_tokens(aws: None) -> None:
-    """When this fails, the correction may go."""
+    """When this test fails, the correction can be removed."""
     ec2 = boto3.client("ec2")
     assert run(ec2, "a") != run(ec2, "a")
 
@@ -67,13 +67,13 @@ def test_a_load_balancers_name_is_idempotent_until_it_is_deleted(aws: None) -> N
         assert create("internal") != first
 
 
-def test_new_things_are_hidden_from_a_search_but_not_from_a_look(aws: None) -> None:
+def test_new_resources_are_hidden_from_searches_but_not_from_calls_by_id(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     with hidden_at_first(lambda: 1000.0):
         vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")
-        wanted = [{"Name": "cidr", "Values": ["10.0.0.0/16"]}]
-        assert ec2.describe_vpcs(Filters=wanted)["Vpcs"] == []
+        filters = [{"Name": "cidr", "Values": ["10.0.0.0/16"]}]
+        assert ec2.describe_vpcs(Filters=filters)["Vpcs"] == []
         assert ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"] == []
         assert len(ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"]) == 1
         instance = run(ec2, "a")
@@ -91,9 +91,9 @@ def test_new_things_are_hidden_from_a_search_but_not_from_a_look(aws: None) -> N
 def template(ec2: Any, name: str = "pool", **data: Any) -> str:
     """A launch template with a disk, and the id of a subnet to launch into."""
     disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 50, "VolumeType": "gp3", "DeleteOnTermination": True}}
-    told = base64.b64encode(b"#cloud-config").decode()
-    chosen: dict[str, Any] = {"ImageId": IMAGE, "BlockDeviceMappings": [disk], "UserData": told, **data}
-    ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=chosen)
+    user_data = base64.b64encode(b"#cloud-config").decode()
+    template_data: dict[str, Any] = {"ImageId": IMAGE, "BlockDeviceMappings": [disk], "UserData": user_data, **data}
+    ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=template_data)
     return subnet(ec2)
 
 
@@ -116,36 +116,36 @@ def fleet(
     )
 
 
-def test_an_instant_fleet_takes_what_comes_first_by_priority_and_can_be_had(aws: None) -> None:
+def test_an_instant_fleet_takes_the_first_available_override_by_priority(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     with instant_fleets({"t3.small": 1, "t3.medium": 0}):
         place = template(ec2)
         answer = fleet(ec2, place, "t3.medium", "t3.small", "t3.large", count=2)
-        assert [one["InstanceType"] for one in answer["Instances"]] == ["t3.small", "t3.large"]
-        assert {one["Lifecycle"] for one in answer["Instances"]} == {"on-demand"}
+        assert [instance["InstanceType"] for instance in answer["Instances"]] == ["t3.small", "t3.large"]
+        assert {instance["Lifecycle"] for instance in answer["Instances"]} == {"on-demand"}
         assert [
-            (one["LaunchTemplateAndOverrides"]["Overrides"]["InstanceType"], one["ErrorCode"])
-            for one in answer["Errors"]
+            (failure["LaunchTemplateAndOverrides"]["Overrides"]["InstanceType"], failure["ErrorCode"])
+            for failure in answer["Errors"]
         ] == [("t3.medium", "InsufficientInstanceCapacity"), ("t3.small", "InsufficientInstanceCapacity")]
         none = fleet(ec2, place, "t3.medium", mark="b")
         assert (none["Instances"], len(none["Errors"])) == ([], 1)
 
 
-def test_its_machines_are_what_template_and_tags_say(aws: None) -> None:
+def test_instances_of_a_fleet_follow_template_and_tags(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     with instant_fleets({}):
         place = template(ec2, MetadataOptions={"InstanceMetadataTags": "enabled", "HttpTokens": "required"})
         answer = fleet(ec2, place, "t3.small", spot=True, key="key")
         (machine,) = answer["Instances"][0]["InstanceIds"]
-        (found,) = ec2.describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"]
-        assert {"Key": "key", "Value": "value"} in found["Tags"]
-        assert (found["SubnetId"], found["InstanceLifecycle"]) == (place, "spot")
-        assert found["MetadataOptions"]["HttpTokens"] == "required"
+        (instance,) = ec2.describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"]
+        assert {"Key": "key", "Value": "value"} in instance["Tags"]
+        assert (instance["SubnetId"], instance["InstanceLifecycle"]) == (place, "spot")
+        assert instance["MetadataOptions"]["HttpTokens"] == "required"
         (volume,) = ec2.describe_volumes()["Volumes"]
         assert (volume["Size"], volume["VolumeType"]) == (50, "gp3")
         assert {"Key": "key", "Value": "value"} in volume["Tags"]
-        told = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
-        assert base64.b64decode(told) == b"#cloud-config"
+        user_data = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")["UserData"]["Value"]
+        assert base64.b64decode(user_data) == b"#cloud-config"
         interfaces = len(ec2.describe_network_interfaces()["NetworkInterfaces"])
         ec2.terminate_instances(InstanceIds=[machine])
         assert len(ec2.describe_network_interfaces()["NetworkInterfaces"]) == interfaces - 1
@@ -153,7 +153,7 @@ def test_its_machines_are_what_template_and_tags_say(aws: None) -> None:
             fleet(ec2, place, "t3.small", mark="b", key="kubernetes.io/cluster/c")
 
 
-def test_its_client_token_makes_it_happen_once(aws: None) -> None:
+def test_a_client_token_makes_a_fleet_idempotent(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     limits = {"t3.small": 1}
     with instant_fleets(limits):
@@ -167,8 +167,8 @@ def test_its_client_token_makes_it_happen_once(aws: None) -> None:
         assert caught.value.response["Error"]["Code"] == "IdempotentParameterMismatch"
 
 
-def test_moto_still_knows_neither_priority_nor_token_of_a_fleet(aws: None) -> None:
-    """When one of these fails, a part of the correction may go."""
+def test_moto_still_ignores_priority_and_token_of_a_fleet(aws: None) -> None:
+    """When an assertion here fails, a part of the correction can be removed."""
     ec2: Any = boto3.client("ec2")
     place = template(ec2)
     first = fleet(ec2, place, "t3.small", "t3.large")
@@ -176,7 +176,7 @@ def test_moto_still_knows_neither_priority_nor_token_of_a_fleet(aws: None) -> No
     assert fleet(ec2, place, "t3.small", "t3.large")["FleetId"] != first["FleetId"]
 
 
-def test_a_new_launch_template_is_hidden_from_a_search_but_not_from_a_look_by_name(aws: None) -> None:
+def test_a_new_launch_template_is_hidden_from_searches_but_not_from_calls_by_name(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     by_tag = [{"Name": "launch-template-name", "Values": ["pool"]}]
     with hidden_at_first(lambda: 1000.0):

@@ -9,8 +9,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from local.corrections.interfaces import interfaces_go_with_gateways
-from local.inprocess import OWN_ACCOUNT, credentials
+from local.aws.corrections.interfaces import interfaces_go_with_gateways
+from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 
 @pytest.fixture
@@ -27,15 +27,15 @@ def left_after_deletion() -> list[Any]:
     gateway = ec2.create_nat_gateway(SubnetId=subnet, AllocationId=address)["NatGateway"]["NatGatewayId"]
     assert len(ec2.describe_network_interfaces()["NetworkInterfaces"]) == 1
     ec2.delete_nat_gateway(NatGatewayId=gateway)
-    found: list[Any] = ec2.describe_network_interfaces()["NetworkInterfaces"]
-    return found
+    interfaces_listed: list[Any] = ec2.describe_network_interfaces()["NetworkInterfaces"]
+    return interfaces_listed
 
 
-def test_it_goes_with_the_gateway(aws: None) -> None:
+def test_the_interface_is_deleted_with_its_gateway(aws: None) -> None:
     with interfaces_go_with_gateways():
         assert left_after_deletion() == []
 
 
-def test_moto_still_keeps_it(aws: None) -> None:
-    """When this fails, the correction may go."""
+def test_moto_still_keeps_the_interface(aws: None) -> None:
+    """When this test fails, the correction can be removed."""
     assert len(left_after_deletion()) == 1

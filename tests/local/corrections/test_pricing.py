@@ -1,4 +1,4 @@
-"""The catalogue's own market reads the local cloud's price lists, page by page."""
+"""The catalogue's market adapter reads the local cloud's price lists, page by page."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from botocore.exceptions import ClientError
 from moto.backends import list_of_moto_modules
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
-from local.corrections.pricing import listed_prices
-from local.corrections.quick_server import quick_server
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
-from local.memory_store import MemoryRegistry
+from local.aws.corrections.pricing import listed_prices
+from local.aws.corrections.quick_server import quick_server
 from stockyard.adapters.aws_catalog import AwsMarket
 from stockyard.adapters.catalog import Ec2PriceList
 from stockyard.domain.offers import RegionOffers
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
+from tests.harness.memory_store import MemoryRegistry
 
 LINUX = {"Type": "TERM_MATCH", "Field": "operatingSystem", "Value": "Linux"}
 
@@ -38,14 +38,14 @@ def pricing() -> Iterator[Any]:
 
 @pytest.fixture
 def market(pricing: Any) -> AwsMarket:
-    return AwsMarket(lambda region: boto3.client("ec2", region_name=region), pricing)
+    return AwsMarket(lambda region: boto3.client("ec2", region_name=region), lambda: pricing)
 
 
 @pytest.fixture
 def offline() -> RegionOffers:
-    found = Ec2PriceList(MemoryRegistry().platform()).region("us-east-1")
-    assert found is not None
-    return found
+    region_offers = Ec2PriceList(MemoryRegistry().platform()).region("us-east-1")
+    assert region_offers is not None
+    return region_offers
 
 
 def test_moto_has_no_prices() -> None:
@@ -58,23 +58,23 @@ def test_every_price_of_the_catalogue_is_listed(market: AwsMarket, offline: Regi
     assert market.prices("us-east-1") == priced
 
 
-def test_so_is_what_a_cluster_pays_for_besides(market: AwsMarket, offline: RegionOffers) -> None:
+def test_every_other_rate_of_a_cluster_is_listed(market: AwsMarket, offline: RegionOffers) -> None:
     assert market.rates("us-east-1") == offline.rates
 
 
-def test_nothing_is_said_of_another_region(market: AwsMarket) -> None:
+def test_another_region_has_no_prices(market: AwsMarket) -> None:
     assert market.prices("eu-west-1") == {}
     assert market.rates("eu-west-1") == {}
 
 
-def test_pages_are_as_large_as_asked_for(pricing: Any) -> None:
+def test_pages_have_the_requested_size(pricing: Any) -> None:
     first = pricing.get_products(ServiceCode="AmazonEC2", Filters=[LINUX], MaxResults=7)
     second = pricing.get_products(ServiceCode="AmazonEC2", Filters=[LINUX], MaxResults=7, NextToken=first["NextToken"])
     assert (len(first["PriceList"]), len(second["PriceList"])) == (7, 7)
     assert not set(first["PriceList"]) & set(second["PriceList"])
 
 
-def test_a_filter_that_it_does_not_know_is_refused(pricing: Any) -> None:
+def test_an_unknown_filter_is_refused(pricing: Any) -> None:
     with pytest.raises(ClientError) as refused:
         pricing.get_products(ServiceCode="AmazonEC2", Filters=[{**LINUX, "Type": "CONTAINS"}])
     assert refused.value.response["Error"]["Code"] == "InvalidParameterException"

@@ -1,4 +1,4 @@
-"""Clients made quickly do what others do, and share nothing that is their own."""
+"""Quickly made clients work like others, and share no state of their own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import boto3
+import botocore.hooks
 import botocore.session
 import pytest
 from botocore.client import ClientCreator
@@ -13,7 +14,7 @@ from botocore.hooks import EventAliaser
 from moto import mock_aws
 from moto.core import responses
 
-from local.corrections.quick_clients import quick_clients
+from local.aws.corrections.quick_clients import quick_clients
 
 PATCHED: tuple[tuple[Any, str], ...] = (
     (botocore.session, "create_loader"),
@@ -21,6 +22,7 @@ PATCHED: tuple[tuple[Any, str], ...] = (
     (ClientCreator, "_create_methods"),
     (EventAliaser, "_alias_event_name"),
     (responses, "method_names_from_class"),
+    (botocore.hooks, "accepts_kwargs"),
 )
 
 
@@ -52,27 +54,29 @@ def test_clients_of_a_service_share_the_model_and_nothing_else() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_a_session_adds_to_its_clients_stays_with_them() -> None:
+def test_additions_of_a_session_stay_with_its_clients() -> None:
     session = botocore.session.get_session()
     session.register("creating-client-class.ec2", lambda class_attributes, **_: class_attributes.update(ours=1))
-    made: Callable[..., Any] = session.create_client
-    assert made("ec2", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b").ours == 1
+    create_client: Callable[..., Any] = session.create_client
+    assert create_client("ec2", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b").ours == 1
     assert not hasattr(client("us-east-1"), "ours")
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_methods_and_the_answers_are_the_same() -> None:
+def test_quick_clients_have_the_same_methods_and_answers() -> None:
     with mock_aws():
-        names = [one["VpcId"] for one in client("us-east-1").describe_vpcs()["Vpcs"]]
-        assert names == [one["VpcId"] for one in client("us-east-1").describe_vpcs()["Vpcs"]]
+        names = [vpc["VpcId"] for vpc in client("us-east-1").describe_vpcs()["Vpcs"]]
+        assert names == [vpc["VpcId"] for vpc in client("us-east-1").describe_vpcs()["Vpcs"]]
         assert len(names) == 1
         address = client("us-east-1", service="s3").generate_presigned_url("list_buckets")
     assert address.startswith("https://s3")
     assert callable(client("us-east-1", service="dynamodb").get_item)
 
 
-def test_everything_is_put_back() -> None:
+def test_the_correction_restores_everything() -> None:
     before = [getattr(place, name) for place, name in PATCHED]
     with quick_clients():
-        assert all(getattr(place, name) is not kept for (place, name), kept in zip(PATCHED, before, strict=True))
+        assert all(
+            getattr(place, name) is not original for (place, name), original in zip(PATCHED, before, strict=True)
+        )
     assert [getattr(place, name) for place, name in PATCHED] == before

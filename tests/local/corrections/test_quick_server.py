@@ -1,4 +1,4 @@
-"""One connection carries many requests, to any service, with and without bodies."""
+"""One connection serves many requests to any service, with and without bodies."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 from moto.sts.responses import TokenResponse
 
-from local.corrections.quick_server import quick_server
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
+from local.aws.corrections.quick_server import quick_server
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=AK/20260102/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=x"
 FORM = {"Authorization": SIGNED.format("sts"), "Content-Type": "application/x-www-form-urlencoded"}
-WHO = b"Action=GetCallerIdentity&Version=2011-06-15"
+CALLER_IDENTITY_REQUEST = b"Action=GetCallerIdentity&Version=2011-06-15"
 
 
 @pytest.fixture
@@ -32,34 +32,34 @@ def address() -> Iterator[tuple[str, int]]:
         yield server.get_host_and_port()
 
 
-def test_a_connection_is_kept(address: tuple[str, int]) -> None:
+def test_a_connection_is_kept_open(address: tuple[str, int]) -> None:
     connection = http.client.HTTPConnection(*address)
     connection.connect()
     socket = connection.sock
     for _ in range(3):
-        connection.request("POST", "/", WHO, FORM)
+        connection.request("POST", "/", CALLER_IDENTITY_REQUEST, FORM)
         answer = connection.getresponse()
         assert b"GetCallerIdentityResult" in answer.read()
         assert connection.sock is socket
     connection.close()
 
 
-def test_a_request_that_cannot_be_answered_leaves_the_connection_whole(
+def test_a_failed_request_leaves_the_connection_usable(
     address: tuple[str, int], capfd: pytest.CaptureFixture[str]
 ) -> None:
     connection = http.client.HTTPConnection(*address)
     with patch.object(TokenResponse, "get_caller_identity", side_effect=RuntimeError("no")):
-        connection.request("POST", "/", WHO, FORM)
+        connection.request("POST", "/", CALLER_IDENTITY_REQUEST, FORM)
         answer = connection.getresponse()
         answer.read()
     assert answer.status == 500
-    connection.request("POST", "/", WHO, FORM)
+    connection.request("POST", "/", CALLER_IDENTITY_REQUEST, FORM)
     answer = connection.getresponse()
     assert (answer.status, b"Account" in answer.read()) == (200, True)
     connection.close()
 
 
-def test_bodies_heads_and_nothing_at_all(address: tuple[str, int]) -> None:
+def test_requests_with_bodies_heads_and_without_bodies_are_answered(address: tuple[str, int]) -> None:
     url = "http://{}:{}".format(*address)
     objects: Any = boto3.client("s3", region_name=REGION, endpoint_url=url)
     objects.create_bucket(Bucket="things")

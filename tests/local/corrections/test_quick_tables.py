@@ -1,4 +1,4 @@
-"""What moto answers in less time is what it answers otherwise."""
+"""The quick table gives the same answers as moto without the correction."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
-from local.corrections.quick_server import quick_server
-from local.corrections.quick_tables import quick_tables
-from local.corrections.tables import atomic_tables
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
+from local.aws.corrections.quick_server import quick_server
+from local.aws.corrections.quick_tables import quick_tables
+from local.aws.corrections.tables import atomic_tables
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
 TABLE = "records"
 NAMES = {"#pk": "pk", "#sk": "sk"}
@@ -72,24 +72,26 @@ def key(partition: str, name: str) -> dict[str, Any]:
 
 
 def story(client: Any) -> list[Any]:
-    """Writes and reads of every kind that the store makes, and what came of each."""
-    told: list[Any] = []
+    """Does every kind of write and read that the store does, and returns the results."""
+    responses: list[Any] = []
 
-    def ask(operation: str, **given: Any) -> None:
+    def ask(operation: str, **parameters: Any) -> None:
         try:
-            answer = getattr(client, operation)(TableName=TABLE, **given)
+            answer = getattr(client, operation)(TableName=TABLE, **parameters)
         except ClientError as refused:
             answer = {k: v for k, v in refused.response.items() if k not in ("ResponseMetadata", "message")}
-        told.append({k: v for k, v in answer.items() if k != "ResponseMetadata"})
+        responses.append({k: v for k, v in answer.items() if k != "ResponseMetadata"})
 
     def transact(*writes: dict[str, Any]) -> None:
-        items = [{deed: {"TableName": TABLE, **given}} for write in writes for deed, given in write.items()]
+        items = [
+            {command: {"TableName": TABLE, **parameters}} for write in writes for command, parameters in write.items()
+        ]
         try:
             client.transact_write_items(TransactItems=items)
-            told.append("written")
+            responses.append("written")
         except ClientError as refused:
-            told.append([one.get("Code") for one in refused.response["CancellationReasons"]])
-            told.append([one.get("Item") for one in refused.response["CancellationReasons"]])
+            responses.append([reason.get("Code") for reason in refused.response["CancellationReasons"]])
+            responses.append([reason.get("Item") for reason in refused.response["CancellationReasons"]])
 
     new = {"ConditionExpression": "attribute_not_exists(#pk)", "ExpressionAttributeNames": {"#pk": "pk"}}
     for partition in ("b", "a"):
@@ -97,10 +99,13 @@ def story(client: Any) -> list[Any]:
             due = {"due_pk": {"S": "due"}, "due_sk": {"S": f"{number:02d}"}} if number != 2 else {}
             transact({"Put": {"Item": item(partition, f"k{number:02d}", **due), **new}})
     transact({"Put": {"Item": item("a", "other")}}, {"Put": {"Item": item("a", "k01"), **new}})
-    same = {"ConditionExpression": "#v = :v", "ExpressionAttributeNames": {"#v": "version"}}
-    for seen in ("1", "1", "2"):
-        values = {"ExpressionAttributeValues": {":v": {"N": seen}}, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-        transact({"Put": {"Item": {**item("a", "k01"), "version": {"N": "2"}}, **same, **values}})
+    unchanged = {"ConditionExpression": "#v = :v", "ExpressionAttributeNames": {"#v": "version"}}
+    for version_read in ("1", "1", "2"):
+        values = {
+            "ExpressionAttributeValues": {":v": {"N": version_read}},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        transact({"Put": {"Item": {**item("a", "k01"), "version": {"N": "2"}}, **unchanged, **values}})
     adding = {"UpdateExpression": "ADD #v :one", "ExpressionAttributeNames": {"#v": "version"}}
     ask(
         "update_item",
@@ -165,18 +170,18 @@ def story(client: Any) -> list[Any]:
     )
     ask("scan")
     ask("put_item", Item={"pk": {"S": "a"}})
-    return told
+    return responses
 
 
 @pytest.mark.parametrize("served", [False, True], ids=["in process", "by HTTP"])
-def test_the_answers_are_the_same(served: bool) -> None:
+def test_quick_tables_give_the_same_answers(served: bool) -> None:
     with table(quick=False) as client:
         expected = story(client)
     with table(quick=True, served=served) as client:
         assert story(client) == expected
 
 
-def test_what_is_too_large_is_refused() -> None:
+def test_too_large_items_are_refused() -> None:
     large = item("a", "k", text={"S": "x" * 406_000})
     with table(quick=True) as client:
         with pytest.raises(ClientError, match="Item size"):
@@ -184,24 +189,24 @@ def test_what_is_too_large_is_refused() -> None:
         client.put_item(TableName=TABLE, Item=item("a", "k", text={"S": "x" * 390_000}))
 
 
-def test_a_reader_cannot_change_what_is_stored() -> None:
+def test_a_reader_cannot_change_stored_items() -> None:
     with table(quick=True) as client:
         client.put_item(TableName=TABLE, Item=item("a", "k"))
-        found = client.get_item(TableName=TABLE, Key=key("a", "k"))["Item"]
-        found["nested"]["L"].clear()
+        stored = client.get_item(TableName=TABLE, Key=key("a", "k"))["Item"]
+        stored["nested"]["L"].clear()
         assert client.get_item(TableName=TABLE, Key=key("a", "k"))["Item"] == item("a", "k")
 
 
 @pytest.mark.parametrize("quick", [False, True], ids=["plain", "quick"])
-def test_bytes_come_back_as_they_went(quick: bool) -> None:
-    """The catalogue keeps its sheets packed."""
+def test_bytes_are_read_back_unchanged(quick: bool) -> None:
+    """The catalogue stores its sheets compressed."""
     packed = {"B": bytes(range(256))}
     with table(quick, served=True) as client:
         client.put_item(TableName=TABLE, Item=item("p", "alone", data=packed))
         member = {"Put": {"TableName": TABLE, "Item": item("p", "together", data=packed)}}
         client.transact_write_items(TransactItems=[member])
-        asked = {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": {":p": {"S": "p"}}}
-        found = client.query(TableName=TABLE, **asked)["Items"]
-        found.extend(client.scan(TableName=TABLE)["Items"])
-        found.extend(client.get_item(TableName=TABLE, Key=key("p", name))["Item"] for name in ("alone", "together"))
-        assert [one["data"] for one in found] == [packed] * 6
+        parameters = {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": {":p": {"S": "p"}}}
+        items = client.query(TableName=TABLE, **parameters)["Items"]
+        items.extend(client.scan(TableName=TABLE)["Items"])
+        items.extend(client.get_item(TableName=TABLE, Key=key("p", name))["Item"] for name in ("alone", "together"))
+        assert [stored_item["data"] for stored_item in items] == [packed] * 6

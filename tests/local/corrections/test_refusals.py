@@ -1,4 +1,4 @@
-"""Capacity runs out, calls are throttled or refused by plan, and a new instance profile is not known at once."""
+"""Capacity runs out, calls are throttled or refused by plan, and EC2 does not know a new instance profile at once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.corrections.refusals import (
+from local.aws.corrections.refusals import (
     gone_have_no_tags,
     new_profiles_unusable,
     planned_refusals,
     scarce_capacity,
 )
-from local.inprocess import OWN_ACCOUNT, credentials
+from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 IMAGE = "ami-12c6146b"
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
@@ -35,11 +35,11 @@ def client(service: str) -> Any:
 
 def run(ec2: Any, kind: str = "t3.large", count: int = 1, **more: Any) -> list[str]:
     answer = ec2.run_instances(ImageId=IMAGE, MinCount=count, MaxCount=count, InstanceType=kind, **more)
-    return [one["InstanceId"] for one in answer["Instances"]]
+    return [instance["InstanceId"] for instance in answer["Instances"]]
 
 
 def refusal(work: Callable[[], Any]) -> tuple[str, int]:
-    """Code and HTTP status of what must be refused."""
+    """Code and HTTP status of a call that must be refused."""
     with pytest.raises(ClientError) as caught:
         work()
     return caught.value.response["Error"]["Code"], caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
@@ -75,19 +75,19 @@ def test_calls_are_throttled_then_refused_then_answered(aws: None) -> None:
         assert ec2.describe_vpcs()["Vpcs"]
 
 
-def test_a_plan_strikes_only_where_it_is_meant_to(aws: None) -> None:
+def test_a_plan_refuses_only_while_its_condition_holds(aws: None) -> None:
     ec2 = client("ec2")
-    asked: list[str] = []
+    accounts: list[str] = []
 
     def strikes(account: str) -> bool:
-        asked.append(account)
-        return len(asked) > 1
+        accounts.append(account)
+        return len(accounts) > 1
 
     with planned_refusals({}, {"ec2:DescribeVpcs": 1}, strikes):
         assert ec2.describe_vpcs()["Vpcs"]
         assert refusal(ec2.describe_vpcs)[0] == "UnauthorizedOperation"
         assert ec2.describe_vpcs()["Vpcs"]
-    assert asked[0] == OWN_ACCOUNT
+    assert accounts[0] == OWN_ACCOUNT
 
 
 def test_a_new_profile_is_unknown_to_ec2_for_a_while(aws: None) -> None:
@@ -102,17 +102,17 @@ def test_a_new_profile_is_unknown_to_ec2_for_a_while(aws: None) -> None:
         assert run(ec2, IamInstanceProfile={"Name": "node"})
 
 
-def test_moto_still_never_runs_out_and_knows_profiles_at_once(aws: None) -> None:
-    """When this fails, the corrections may go."""
+def test_moto_still_has_unlimited_capacity_and_knows_profiles_at_once(aws: None) -> None:
+    """When this test fails, the corrections can be removed."""
     ec2, iam = client("ec2"), client("iam")
     iam.create_instance_profile(InstanceProfileName="node")
     assert len(run(ec2, "p5.48xlarge", 50, IamInstanceProfile={"Name": "node"})) == 50
 
 
-def test_a_role_is_refused_what_is_gone_and_a_person_told_so(aws: None) -> None:
+def test_deleting_a_missing_resource_is_refused_to_a_role_and_not_found_for_a_person(aws: None) -> None:
     role = f"arn:aws:iam::{OWN_ACCOUNT}:role/x"
     keys = client("sts").assume_role(RoleArn=role, RoleSessionName="xx")["Credentials"]
-    mine = boto3.client(
+    tenant_client = boto3.client(
         "ec2",
         config=ONCE,
         aws_access_key_id=keys["AccessKeyId"],
@@ -121,11 +121,14 @@ def test_a_role_is_refused_what_is_gone_and_a_person_told_so(aws: None) -> None:
     )
     person = client("ec2")
     with gone_have_no_tags():
-        instance, vpc = run(mine)[0], mine.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-        mine.terminate_instances(InstanceIds=[instance])
-        mine.delete_vpc(VpcId=vpc)
-        assert refusal(lambda: mine.terminate_instances(InstanceIds=[instance])) == ("UnauthorizedOperation", 403)
-        assert refusal(lambda: mine.delete_vpc(VpcId=vpc)) == ("UnauthorizedOperation", 403)
+        instance, vpc = run(tenant_client)[0], tenant_client.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        tenant_client.terminate_instances(InstanceIds=[instance])
+        tenant_client.delete_vpc(VpcId=vpc)
+        assert refusal(lambda: tenant_client.terminate_instances(InstanceIds=[instance])) == (
+            "UnauthorizedOperation",
+            403,
+        )
+        assert refusal(lambda: tenant_client.delete_vpc(VpcId=vpc)) == ("UnauthorizedOperation", 403)
         assert refusal(lambda: person.delete_vpc(VpcId=vpc))[0] == "InvalidVpcID.NotFound"
         person.terminate_instances(InstanceIds=[instance])
-    assert refusal(lambda: mine.delete_vpc(VpcId=vpc))[0] == "InvalidVpcID.NotFound", "moto still needs it"
+    assert refusal(lambda: tenant_client.delete_vpc(VpcId=vpc))[0] == "InvalidVpcID.NotFound", "moto still needs it"

@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from local.corrections.roles import AccessDenied, service_session, trusted_roles, trusts
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
+from local.aws.corrections.roles import AccessDenied, service_session, trusted_roles, trusts
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
 TENANT = "222222222222"
 ROLE = f"arn:aws:iam::{TENANT}:role/stockyard-tenant"
@@ -52,7 +52,7 @@ def test_the_right_external_id_gives_a_session_in_the_tenants_account(sts: Any) 
     assert identity["Arn"] == f"arn:aws:sts::{TENANT}:assumed-role/stockyard-tenant/op-1"
 
 
-def test_without_or_with_another_external_id_it_is_refused(sts: Any) -> None:
+def test_a_missing_or_wrong_external_id_is_refused(sts: Any) -> None:
     assert refused(sts, RoleArn=ROLE)
     assert refused(sts, RoleArn=ROLE, ExternalId="secret-2")
 
@@ -76,7 +76,7 @@ def test_an_instance_gets_a_session_named_after_it(sts: Any) -> None:
 
 
 def test_moto_still_gives_keys_of_roles_that_do_not_exist() -> None:
-    """When this fails, the correction may go."""
+    """When this test fails, the correction can be removed."""
     with mock_aws(), credentials(OWN_ACCOUNT):
         boto3.client("sts").assume_role(RoleArn=f"arn:aws:iam::{TENANT}:role/none", RoleSessionName="session")
 
@@ -91,14 +91,14 @@ def test_moto_still_gives_keys_of_roles_that_do_not_exist() -> None:
         ({"StringEqualsIfExists": {"sts:ExternalId": "x"}}, True),
     ],
 )
-def test_conditions(condition: dict[str, Any], allowed: bool) -> None:
+def test_conditions_are_evaluated(condition: dict[str, Any], allowed: bool) -> None:
     arn = "arn:aws:iam::111111111111:role/Stockyard-dev-ClustersRole"
     caller = "arn:aws:sts::111111111111:assumed-role/Stockyard-dev-ClustersRole/x"
     document = policy({"AWS": "111111111111"}, condition)
     assert trusts(document, caller, {"aws:PrincipalArn": arn, "sts:ExternalId": None}) is allowed
 
 
-def test_an_unknown_condition_is_no_silent_yes() -> None:
+def test_an_unknown_condition_is_an_error() -> None:
     document = policy({"AWS": "*"}, {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}})
     with pytest.raises(NotImplementedError, match="IpAddress"):
         trusts(document, "arn:aws:iam::1:root", {"aws:SourceIp": "10.0.0.1"})

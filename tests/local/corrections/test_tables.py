@@ -14,8 +14,8 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 
-from local.corrections.tables import atomic_tables
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
+from local.aws.corrections.tables import atomic_tables
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
 Table = Any
 
@@ -47,7 +47,7 @@ def key(name: str) -> dict[str, Any]:
 
 
 def take_place(client: Table, racer: int, places: int) -> bool:
-    """One racer: adds 1 to a counter that must not exceed ``places``, and writes its own row."""
+    """One transaction of a race: adds 1 to a counter that must not exceed ``places``, and writes its own row."""
     try:
         client.transact_write_items(
             TransactItems=[
@@ -76,7 +76,7 @@ def race(client: Table, racers: int, places: int) -> tuple[int, int, int]:
     return winners, int(counter), rows
 
 
-def test_as_many_win_as_there_are_places(world: Callable[[bool], Table]) -> None:
+def test_parallel_transactions_never_exceed_a_counter(world: Callable[[bool], Table]) -> None:
     assert race(world(True), 120, 10) == (10, 10, 10)
 
 
@@ -92,18 +92,20 @@ def test_a_cancelled_transaction_leaves_nothing_in_table_and_stream(world: Calla
 
 
 def test_moto_still_keeps_stream_records_of_cancelled_transactions(world: Callable[[bool], Table]) -> None:
-    """When this fails, the correction may go."""
+    """When this test fails, the correction can be removed."""
     client = world(False)
     client.put_item(TableName="t", Item=key("there"))
     shard = dynamodb_backends[OWN_ACCOUNT][REGION].tables["t"].stream_shard
     before = len(shard.items)
-    put = {"TableName": "t", "Item": key("there"), "ConditionExpression": "attribute_not_exists(pk)"}
+    put_of_existing = {"TableName": "t", "Item": key("there"), "ConditionExpression": "attribute_not_exists(pk)"}
     with pytest.raises(ClientError):
-        client.transact_write_items(TransactItems=[{"Put": {"TableName": "t", "Item": key("new")}}, {"Put": put}])
+        client.transact_write_items(
+            TransactItems=[{"Put": {"TableName": "t", "Item": key("new")}}, {"Put": put_of_existing}]
+        )
     assert len(shard.items) > before or dynamodb_backends[OWN_ACCOUNT][REGION].tables["t"].stream_shard is not shard
 
 
-def test_what_a_cancelled_transaction_would_change_stays_as_it_was(world: Callable[[bool], Table]) -> None:
+def test_a_cancelled_transaction_changes_no_item(world: Callable[[bool], Table]) -> None:
     client = world(True)
     client.put_item(TableName="t", Item={**key("a"), "n": {"N": "1"}, "deep": {"M": {"x": {"L": [{"S": "y"}]}}}})
     before = client.get_item(TableName="t", Key=key("a"))["Item"]
@@ -114,17 +116,17 @@ def test_what_a_cancelled_transaction_would_change_stays_as_it_was(world: Callab
         "ExpressionAttributeValues": {":two": {"N": "2"}},
     }
     check = {"TableName": "t", "Key": key("none"), "ConditionExpression": "attribute_exists(pk)"}
-    gone = {"TableName": "t", "Key": key("b")}
+    deletion = {"TableName": "t", "Key": key("b")}
     client.put_item(TableName="t", Item=key("b"))
     with pytest.raises(ClientError) as caught:
-        client.transact_write_items(TransactItems=[{"Update": change}, {"Delete": gone}, {"ConditionCheck": check}])
+        client.transact_write_items(TransactItems=[{"Update": change}, {"Delete": deletion}, {"ConditionCheck": check}])
     reasons = [reason["Code"] for reason in caught.value.response["CancellationReasons"]]
     assert reasons == ["None", "None", "ConditionalCheckFailed"]
     assert client.get_item(TableName="t", Key=key("a"))["Item"] == before
     assert "Item" in client.get_item(TableName="t", Key=key("b"))
 
 
-def test_a_token_makes_a_transaction_happen_once(world: Callable[[bool], Table]) -> None:
+def test_a_client_token_makes_a_transaction_idempotent(world: Callable[[bool], Table]) -> None:
     client = world(True)
 
     def add(amount: str) -> None:
@@ -153,7 +155,7 @@ def test_a_backup_is_a_copy(world: Callable[[bool], Table]) -> None:
     assert [item["sk"]["S"] for item in client.scan(TableName="restored")["Items"]] == ["old"]
 
 
-def test_a_table_has_an_id_and_a_restored_one_another(world: Callable[[bool], Table]) -> None:
+def test_a_restored_table_has_another_id(world: Callable[[bool], Table]) -> None:
     client = world(True)
     first = client.describe_table(TableName="t")["Table"]["TableId"]
     assert client.describe_table(TableName="t")["Table"]["TableId"] == first

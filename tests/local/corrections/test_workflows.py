@@ -1,4 +1,4 @@
-"""A stopped execution ends, also while it waits for a task token."""
+"""A stopped execution ends, even while it waits for a task token."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
-from local.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
-from local.inprocess import OWN_ACCOUNT, REGION, credentials
-from local.invocation import Invocation
+from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
+from local.functions.invocation import Invocation
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
 DOCUMENT = {
     "StartAt": "wait",
@@ -35,7 +35,7 @@ DOCUMENT = {
 
 
 class Functions:
-    """Remembers which were called."""
+    """Remembers the names of the called functions."""
 
     def __init__(self) -> None:
         self.called: list[str] = []
@@ -47,7 +47,7 @@ class Functions:
         return Invocation(b"{}")
 
 
-def test_a_stop_ends_the_wait_for_a_token_and_undoes_nothing() -> None:
+def test_stop_ends_the_wait_for_a_token_without_compensation() -> None:
     functions = Functions()
     with mock_aws(config=MOTO_CONFIG), functions_run(functions), scaled_waits(0.01), credentials(OWN_ACCOUNT):
         client: Any = boto3.client("stepfunctions", region_name=REGION)

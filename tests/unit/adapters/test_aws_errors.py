@@ -32,7 +32,7 @@ def _refusal(code: str, status: int = 400) -> ClientError:
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "wanted"),
+    ("code", "status", "expected"),
     [
         ("ThrottlingException", 400, VendorThrottled),
         ("AccessDeniedException", 400, PermissionDenied),
@@ -44,14 +44,14 @@ def _refusal(code: str, status: int = 400) -> ClientError:
         ("NeverHeardOf", 429, VendorThrottled),
     ],
 )
-def test_codes(code: str, status: int, wanted: type[VendorError]):
+def test_codes(code: str, status: int, expected: type[VendorError]):
     error = translate(_refusal(code, status))
-    assert type(error) is wanted
+    assert type(error) is expected
     assert (error.code, error.detail) == (code, "PutEvents: words")
 
 
 @pytest.mark.parametrize(
-    ("error", "wanted"),
+    ("error", "expected"),
     [
         (ReadTimeoutError(endpoint_url="https://x"), VendorTimeout),
         (ConnectTimeoutError(endpoint_url="https://x"), VendorTimeout),
@@ -60,10 +60,10 @@ def test_codes(code: str, status: int, wanted: type[VendorError]):
         (ResponseParserError("not well-formed"), VendorUnavailable),
     ],
 )
-def test_calls_that_got_no_answer(error: BotoCoreError | ResponseParserError, wanted: type[VendorError]):
+def test_calls_that_got_no_answer(error: BotoCoreError | ResponseParserError, expected: type[VendorError]):
     with pytest.raises(VendorError) as caught, translated():
         raise error
-    assert type(caught.value) is wanted
+    assert type(caught.value) is expected
 
 
 def test_other_errors_pass_through():

@@ -9,13 +9,13 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from local.memory_store import MemoryRegistry
 from stockyard import errors
 from stockyard.adapters.aws_catalog import AwsMarket
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets, pack
 from stockyard.adapters.data.build_catalog import trimmed
 from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
 from stockyard.ports import Store
+from tests.harness.memory_store import MemoryRegistry
 
 AS_OF = "2026-01-31T12:00:00.000Z"
 
@@ -56,8 +56,8 @@ def offers(region: str, usd_hour: float | None = 0.2, **rates: float) -> RegionO
 
 
 def test_the_default_region_has_sizes_and_prices_offline(prices: Ec2PriceList) -> None:
-    known = prices.instance("us-east-1", "t3.xlarge")
-    assert known == {
+    instance = prices.instance("us-east-1", "t3.xlarge")
+    assert instance == {
         "vcpu": 4,
         "memory_mib": 16384,
         "architecture": "x86_64",
@@ -72,10 +72,10 @@ def test_the_default_region_has_sizes_and_prices_offline(prices: Ec2PriceList) -
 
 
 def test_a_gpu_type_names_its_gpus_and_counts_pods_of_the_first_card(prices: Ec2PriceList) -> None:
-    known = prices.instance("us-east-1", "p4d.24xlarge")
-    assert known is not None
-    assert known["gpus"] == [{"name": "A100", "manufacturer": "NVIDIA", "count": 8, "memory_mib": 40960}]
-    assert known["max_pods"] == 737
+    instance = prices.instance("us-east-1", "p4d.24xlarge")
+    assert instance is not None
+    assert instance["gpus"] == [{"name": "A100", "manufacturer": "NVIDIA", "count": 8, "memory_mib": 40960}]
+    assert instance["max_pods"] == 737
 
 
 def test_an_unknown_type_is_not_offered_and_a_doubtful_one_is_open(prices: Ec2PriceList) -> None:
@@ -85,9 +85,9 @@ def test_an_unknown_type_is_not_offered_and_a_doubtful_one_is_open(prices: Ec2Pr
 
 
 def test_no_price_of_one_region_is_given_for_another(prices: Ec2PriceList) -> None:
-    known = prices.instance("eu-west-1", "t3.xlarge")
-    assert known is not None
-    assert (known["vcpu"], known["usd_hour"]) == (4, None)
+    instance = prices.instance("eu-west-1", "t3.xlarge")
+    assert instance is not None
+    assert (instance["vcpu"], instance["usd_hour"]) == (4, None)
     assert prices.offered("eu-west-1", "t3.xlarge") is None
     assert prices.rate("eu-west-1", "nat_gateway") is None
     assert prices.region("eu-west-1") is None
@@ -98,9 +98,9 @@ def test_no_price_of_one_region_is_given_for_another(prices: Ec2PriceList) -> No
 
 def test_a_refreshed_region_has_its_own_prices(store: Store, prices: Ec2PriceList) -> None:
     StoredPriceSheets(store).write(offers("eu-west-1", 0.1824, nat_gateway=0.048))
-    known = prices.instance("eu-west-1", "t3.xlarge")
-    assert known is not None
-    assert known["usd_hour"] == 0.1824
+    instance = prices.instance("eu-west-1", "t3.xlarge")
+    assert instance is not None
+    assert instance["usd_hour"] == 0.1824
     assert prices.region("eu-west-1") == offers("eu-west-1", 0.1824, nat_gateway=0.048)
     assert prices.rate("eu-west-1", "nat_gateway") == 0.048
     assert prices.rate("eu-west-1", "gp3") is None
@@ -113,9 +113,9 @@ def test_a_refreshed_region_has_its_own_prices(store: Store, prices: Ec2PriceLis
 
 def test_a_refreshed_default_region_replaces_the_offline_prices(store: Store, prices: Ec2PriceList) -> None:
     StoredPriceSheets(store).write(offers("us-east-1", 0.17))
-    known = prices.instance("us-east-1", "t3.xlarge")
-    assert known is not None
-    assert known["usd_hour"] == 0.17
+    instance = prices.instance("us-east-1", "t3.xlarge")
+    assert instance is not None
+    assert instance["usd_hour"] == 0.17
     assert prices.offered("us-east-1", "m5.large") is False
     assert prices.rate("us-east-1", "gp3") == 0.08
 
@@ -141,12 +141,12 @@ def test_it_is_known_when_each_region_was_refreshed(store: Store) -> None:
 
 
 def test_a_sheet_of_every_type_fits_a_record(store: Store) -> None:
-    known = Ec2PriceList(store).region("us-east-1")
-    assert known is not None
-    assert len(known.instances) == 1400
-    assert len(pack(known).data) < 60_000
-    StoredPriceSheets(store).write(known)
-    assert Ec2PriceList(store).region("us-east-1") == known
+    sheet = Ec2PriceList(store).region("us-east-1")
+    assert sheet is not None
+    assert len(sheet.instances) == 1400
+    assert len(pack(sheet).data) < 60_000
+    StoredPriceSheets(store).write(sheet)
+    assert Ec2PriceList(store).region("us-east-1") == sheet
 
 
 # --- the trimming -----------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def ec2() -> Any:
 
 
 def test_prices_are_read_page_by_page(pricing: Any, ec2: Any) -> None:
-    def wanted(**more: str) -> dict[str, Any]:
+    def expected_parameters(**more: str) -> dict[str, Any]:
         fields = {
             "regionCode": "eu-west-1",
             "operatingSystem": "Linux",
@@ -196,11 +196,11 @@ def test_prices_are_read_page_by_page(pricing: Any, ec2: Any) -> None:
     first = [product("0.1824000000", name="t3.xlarge"), product("0.0000000000", name="m5.large")]
     second = [product("0.1070000000", name="m5.large"), product("1.0", name="c5.large", currency="CNY")]
     with Stubber(pricing) as stub:
-        stub.add_response("get_products", {"PriceList": first, "NextToken": "n"}, wanted())
-        stub.add_response("get_products", {"PriceList": second}, wanted(NextToken="n"))
-        found = AwsMarket(lambda _: ec2, pricing).prices("eu-west-1")
+        stub.add_response("get_products", {"PriceList": first, "NextToken": "n"}, expected_parameters())
+        stub.add_response("get_products", {"PriceList": second}, expected_parameters(NextToken="n"))
+        prices_read = AwsMarket(lambda _: ec2, lambda: pricing).prices("eu-west-1")
         stub.assert_no_pending_responses()
-    assert found == {"t3.xlarge": 0.1824, "m5.large": 0.107}
+    assert prices_read == {"t3.xlarge": 0.1824, "m5.large": 0.107}
 
 
 def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> None:
@@ -214,9 +214,9 @@ def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> Non
     with Stubber(pricing) as stub:
         for answer in answers:
             stub.add_response("get_products", {"PriceList": answer})
-        found = AwsMarket(lambda _: ec2, pricing).rates("eu-west-1")
+        rates = AwsMarket(lambda _: ec2, lambda: pricing).rates("eu-west-1")
         stub.assert_no_pending_responses()
-    assert found == {
+    assert rates == {
         "nat_gateway": 0.048,
         "nat_gateway_gb": 0.047,
         "network_load_balancer": 0.02646,
@@ -251,8 +251,8 @@ def test_offers_are_the_types_of_the_region_with_their_sizes(pricing: Any, ec2: 
             "describe_instance_type_offerings", {"InstanceTypeOfferings": offerings}, {"LocationType": "region"}
         )
         stub.add_response("describe_instance_types", {"InstanceTypes": types}, {})
-        found = AwsMarket(lambda _: ec2, pricing).offers("eu-west-1")
-    assert found == {
+        offers = AwsMarket(lambda _: ec2, lambda: pricing).offers("eu-west-1")
+    assert offers == {
         "g5g.xlarge": InstanceOffer("g5g.xlarge", 4, 16384, "arm64", 15, 50, None, (Gpus("T4g", "NVIDIA", 1, 16384),)),
         "m6g.xlarge": InstanceOffer("m6g.xlarge", 4, 16384, "arm64", 0, 0),
     }
@@ -262,4 +262,4 @@ def test_a_refusal_is_a_vendor_error(pricing: Any, ec2: Any) -> None:
     with Stubber(pricing) as stub:
         stub.add_client_error("get_products", "AccessDeniedException", "no", 403)
         with pytest.raises(errors.PermissionDenied):
-            AwsMarket(lambda _: ec2, pricing).prices("eu-west-1")
+            AwsMarket(lambda _: ec2, lambda: pricing).prices("eu-west-1")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from local.memory import FixedClock
 from stockyard.adapters.clock import SystemClock
+from tests.harness.memory import FixedClock
 
 
 def test_the_system_clock_is_utc_and_random():
@@ -17,9 +17,9 @@ def test_the_system_clock_is_utc_and_random():
 
 
 def test_the_fixed_clock_stands_still_and_repeats():
-    clock, same = FixedClock(seed=7), FixedClock(seed=7)
+    clock, equal_clock = FixedClock(seed=7), FixedClock(seed=7)
     first = clock.now()
     assert clock.now() == first
     assert clock.advance(90) - first == timedelta(seconds=90)
-    assert clock.randomness(10) == same.randomness(10)
+    assert clock.randomness(10) == equal_clock.randomness(10)
     assert clock.randomness(10) != FixedClock(seed=8).randomness(10)

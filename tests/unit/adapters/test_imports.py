@@ -8,7 +8,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("name", ["keycloak", "vdeployer", "secrets", "workflows", "bus", "clock", "sts_prover"])
+@pytest.mark.parametrize("name", ["keycloak", "vdeployer", "secrets", "workflows", "bus", "clock", "sts_attestor"])
 def test_importing_loads_no_heavy_package(name: str):
     heavy = ("keycloak", "requests", "httpx", "stamina", "jwcrypto", "boto3")
     code = f"import sys, stockyard.adapters.{name}\nprint(','.join(one for one in {heavy!r} if one in sys.modules))"

@@ -9,7 +9,7 @@ import pytest
 import requests
 import stamina
 
-from local.identity import IdentityServer
+from local.identity.server import IdentityServer
 from stockyard.adapters.keycloak import Keycloak
 from stockyard.errors import VendorRefused, VendorTimeout, VendorUnavailable
 
@@ -135,9 +135,9 @@ def test_a_lost_answer_to_create_is_found_again(server: IdentityServer, monkeypa
         return answer
 
     monkeypatch.setattr(requests.Session, "send", losing)
-    made = identity.create_client(client_id="c", owner="clu_1", tenant="acme", secret="s" * 24)
+    client = identity.create_client(client_id="c", owner="clu_1", tenant="acme", secret="s" * 24)
     assert lost == [201]
-    assert identity.find_client("c") == made
+    assert identity.find_client("c") == client
 
 
 def test_no_answer_in_time_is_a_timeout(server: IdentityServer, monkeypatch: pytest.MonkeyPatch):

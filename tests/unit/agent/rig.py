@@ -14,14 +14,14 @@ from urllib.parse import parse_qs, urlsplit
 
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
-from agent.stockyard_agent.desk import Desk
+from agent.stockyard_agent.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.loop import Agent
-from agent.stockyard_agent.transport import Exchange, Outgoing, Reply, Unreachable
-from agent.stockyard_agent.uplink import Uplink
-from local import kube_pods
-from local.kube_api import KubeApi, Lost, node
-from local.kube_store import Key, Object, stamp
+from agent.stockyard_agent.stockyard_api import StockyardApi
+from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
+from local.kubernetes import pods as kube_pods
+from local.kubernetes.api import ConnectionReset, KubeApi, node
+from local.kubernetes.store import Key, Object, stamp
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
@@ -53,7 +53,7 @@ class Platform:
 
     commands: dict[str, dict[str, Any]] = field(default_factory=dict)
     posts: list[dict[str, Any]] = field(default_factory=list)
-    ended: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results_by_id: dict[str, dict[str, Any]] = field(default_factory=dict)
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """Answers to the next posts, instead of what they ask."""
     tokens: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Platform:
         self.posts.append(post)
         for result in post["results"]:
             if result["status"] in ("done", "failed"):
-                self.ended[result["id"]] = result
+                self.results_by_id[result["id"]] = result
                 if self.forgets:
                     self.commands.pop(result["id"], None)
         self.heard.set()
@@ -107,7 +107,7 @@ class Platform:
         return {result["id"].removeprefix("cmd_"): result for result in self.posts[-1]["results"]}
 
 
-Around = Callable[[Outgoing, Exchange], Reply]
+Around = Callable[[HttpRequest, Exchange], HttpResponse]
 
 
 @dataclass
@@ -129,33 +129,33 @@ class Rig:
         """A new agent, as a container starts it."""
         used = exchange or self.exchange
         kube = Kubernetes(KUBE, used, lambda: self.account)
-        uplink = Uplink(
+        stockyard_api = StockyardApi(
             api_url=API, cluster_id=CLUSTER, token_url=TOKEN_URL, exchange=used,
             credentials=lambda: ("the-client", SECRET), monotonic=self.clock.monotonic,
         )  # fmt: skip
         log, now = self.logs.append, self.clock.wall
-        desk = Desk(kube, now=now, monotonic=self.clock.monotonic, log=log, own_pod=self.own_pod)
+        inbox = CommandInbox(kube, now=now, monotonic=self.clock.monotonic, log=log, own_pod=self.own_pod)
         return Agent(
-            kube, uplink, desk, authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log
+            kube, stockyard_api, inbox, authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log
         )
 
-    def exchange(self, outgoing: Outgoing) -> Reply:
-        return self.around(outgoing, self.deliver) if self.around else self.deliver(outgoing)
+    def exchange(self, request: HttpRequest) -> HttpResponse:
+        return self.around(request, self.deliver) if self.around else self.deliver(request)
 
-    def deliver(self, outgoing: Outgoing) -> Reply:
+    def deliver(self, request: HttpRequest) -> HttpResponse:
         """To the simulated servers, without a socket."""
-        parts = urlsplit(outgoing.url)
-        headers = {name.lower(): value for name, value in outgoing.headers.items()}
-        body = outgoing.body or b""
+        parts = urlsplit(request.url)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        body = request.body or b""
         more: dict[str, str] = {}
         if parts.netloc == "kube.test":
             try:
-                status, answer = self.kube.request(outgoing.method, f"{parts.path}?{parts.query}", headers, body)
-            except Lost:
+                status, answer = self.kube.request(request.method, f"{parts.path}?{parts.query}", headers, body)
+            except ConnectionReset:
                 raise Unreachable("injected") from None
         else:
-            status, answer, more = self.platform.answer(outgoing.method, parts.path, headers, body)
-        return Reply(status, more, json.dumps(answer).encode())
+            status, answer, more = self.platform.answer(request.method, parts.path, headers, body)
+        return HttpResponse(status, more, json.dumps(answer).encode())
 
     def rounds(self, agent: Agent, count: int = 2, *, kubelets: bool = True) -> None:
         """Rounds of an agent, with the time between them; the kubelets end what is to end."""
@@ -191,8 +191,8 @@ class Rig:
 
     def pods(self, on: str) -> list[str]:
         """Names of the pods on a node."""
-        found = self.kube.store.objects.items()
-        return sorted(key.name for key, pod in found if key.resource == "pods" and pod["spec"]["nodeName"] == on)
+        objects = self.kube.store.objects.items()
+        return sorted(key.name for key, pod in objects if key.resource == "pods" and pod["spec"]["nodeName"] == on)
 
     def token_secret(self, identity: str = "abcdef") -> Object | None:
         return self.kube.store.objects.get(Key("", "secrets", "kube-system", f"bootstrap-token-{identity}"))

@@ -12,8 +12,8 @@ from agent import manifest
 from agent.roles import NAMESPACE
 from agent.stockyard_agent.loop import Agent
 from agent.stockyard_agent.observation import timestamp
-from agent.stockyard_agent.transport import Exchange, Outgoing, Reply, Unreachable
-from local import kube_pods
+from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
+from local.kubernetes import pods as kube_pods
 from tests.unit.agent.rig import API, CLUSTER, START, TOKEN_URL, Rig
 
 MODES = ("killed before", "killed after", "answer lost", "refused 429", "refused 500")
@@ -58,26 +58,26 @@ class Story:
             return self.rig.agent()
         return agent
 
-    def _around(self, outgoing: Outgoing, deliver: Exchange) -> Reply:
+    def _around(self, request: HttpRequest, deliver: Exchange) -> HttpResponse:
         self.calls += 1
         if self.calls != self.at:
-            return deliver(outgoing)
+            return deliver(request)
         if self.mode.startswith("refused"):
-            return Reply(int(self.mode[-3:]), {}, json.dumps({"kind": "Status", "message": "injected"}).encode())
+            return HttpResponse(int(self.mode[-3:]), {}, json.dumps({"kind": "Status", "message": "injected"}).encode())
         if self.mode != "killed before":
-            deliver(outgoing)
+            deliver(request)
         raise Unreachable("lost") if self.mode == "answer lost" else Killed
 
     @property
     def ends(self) -> dict[str, str]:
         """How each command ended."""
-        return {name: result["status"] for name, result in self.rig.platform.ended.items()}
+        return {name: result["status"] for name, result in self.rig.platform.results_by_id.items()}
 
     @property
     def state(self) -> list[Any]:
         """Every object that is left, without what differs from life to life."""
         return [
-            [str(key), key.namespace, _lasting(found)] for key, found in sorted(self.rig.kube.store.objects.items())
+            [str(key), key.namespace, _lasting(stored)] for key, stored in sorted(self.rig.kube.store.objects.items())
         ]
 
     @property
@@ -118,11 +118,11 @@ def _world(rig: Rig, number: int) -> None:
     """What others do after a round: kubelets end pods, the budget is eased, Stockyard orders what comes next."""
     kube_pods.reap(rig.kube.store, all_marked=True, nodes_down=frozenset("c"))
     if number == 4:
-        for key, found in rig.kube.store.objects.items():
+        for key, stored in rig.kube.store.objects.items():
             if key.resource == "poddisruptionbudgets":
-                found["spec"]["minAvailable"] = 0
+                stored["spec"]["minAvailable"] = 0
     platform = rig.platform
-    if "cmd_drained" in platform.ended and "cmd_deleted" not in {*platform.ended, *platform.commands}:
+    if "cmd_drained" in platform.results_by_id and "cmd_deleted" not in {*platform.results_by_id, *platform.commands}:
         platform.order("deleted", "delete_node", node="a", uid=rig.node("a")["metadata"]["uid"])
 
 
@@ -138,7 +138,7 @@ def _config() -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "1"}}
 
 
-def _lasting(found: Any) -> Any:
-    if isinstance(found, dict):
-        return {name: _lasting(value) for name, value in found.items() if name not in _VOLATILE}
-    return [_lasting(one) for one in found] if isinstance(found, list) else found
+def _lasting(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _lasting(value) for name, value in value.items() if name not in _VOLATILE}
+    return [_lasting(item) for item in value] if isinstance(value, list) else value

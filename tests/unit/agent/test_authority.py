@@ -46,27 +46,30 @@ def certificate(key: CertificateIssuerPrivateKeyTypes, name: str = "kubernetes")
     )
 
 
-def text(found: x509.Certificate) -> str:
-    return found.public_bytes(serialization.Encoding.PEM).decode()
+def text(certificate_object: x509.Certificate) -> str:
+    return certificate_object.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def expected(found: x509.Certificate) -> str:
+def expected(certificate_object: x509.Certificate) -> str:
     form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return "sha256:" + hashlib.sha256(found.public_key().public_bytes(serialization.Encoding.DER, form)).hexdigest()
+    return (
+        "sha256:"
+        + hashlib.sha256(certificate_object.public_key().public_bytes(serialization.Encoding.DER, form)).hexdigest()
+    )
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_the_hash_is_cryptographys(kind: str) -> None:
-    found = certificate(KEYS[kind]())
-    assert pin(text(found)) == expected(found)
+def test_pin_equals_hash_computed_by_cryptography(kind: str) -> None:
+    authority = certificate(KEYS[kind]())
+    assert pin(text(authority)) == expected(authority)
 
 
-def test_the_first_of_a_bundle_counts_and_comments_do_not() -> None:
-    one, two = (certificate(KEYS["ec-256"](), name) for name in ("one", "two"))
-    assert pin("# a comment\n" + text(one) + text(two)) == expected(one)
+def test_pin_uses_first_certificate_of_bundle() -> None:
+    first, second = (certificate(KEYS["ec-256"](), name) for name in ("one", "two"))
+    assert pin("# a comment\n" + text(first) + text(second)) == expected(first)
 
 
-def test_the_hash_is_openssls(tmp_path: Path) -> None:
+def test_pin_equals_hash_computed_by_openssl(tmp_path: Path) -> None:
     program = shutil.which("openssl")
     if program is None:
         pytest.skip("openssl is a system program that is not installed here")
@@ -105,7 +108,7 @@ def test_the_hash_is_openssls(tmp_path: Path) -> None:
         ssl.DER_cert_to_PEM_cert(b"\x30\x84\xff\xff\xff\xff"),
     ],
 )
-def test_what_is_no_certificate_is_refused(pem: str) -> None:
+def test_pin_refuses_malformed_certificates(pem: str) -> None:
     with pytest.raises(ValueError, match=r"certificate|base64|padding|PEM"):
         pin(pem)
 
@@ -114,15 +117,15 @@ WHOLE = certificate(KEYS["ec-256"]()).public_bytes(serialization.Encoding.DER)
 
 
 @given(st.integers(0, len(WHOLE) - 1))
-def test_a_certificate_that_is_cut_off_is_refused(size: int) -> None:
+def test_public_key_refuses_truncated_certificate(size: int) -> None:
     with pytest.raises(ValueError, match="certificate"):
         public_key(WHOLE[:size])
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_give_a_key_or_a_refusal(data: bytes) -> None:
+def test_public_key_of_any_bytes_returns_key_or_raises_value_error(data: bytes) -> None:
     try:
-        found = public_key(data)
+        key = public_key(data)
     except ValueError:
         return
-    assert found in data
+    assert key in data

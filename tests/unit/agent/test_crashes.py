@@ -10,12 +10,12 @@ from collections.abc import Callable
 from tests.unit.agent.story import MODES, Story
 
 
-def test_a_life_without_a_fault_carries_everything_out() -> None:
+def test_scenario_without_fault_completes_every_command() -> None:
     clean = Story().run()
     assert set(clean.ends.values()) == {"done"}
     assert len(clean.ends) == 11
-    left = clean.things
-    assert (left["nodes"], left["pods"], left["secrets"], left["configmaps"]) == (2, 1, 2, 2)
+    remaining = clean.things
+    assert (remaining["nodes"], remaining["pods"], remaining["secrets"], remaining["configmaps"]) == (2, 1, 2, 2)
     assert clean.calls > 80
 
 
@@ -23,13 +23,13 @@ def test_crash_matrix(soaking: bool, seed: int, record_property: Callable[[str, 
     clean = Story().run()
     cells = [(at, mode) for at in range(1, clean.calls + 1) for mode in MODES]
     kills = [cell for cell in cells if cell[1].startswith("killed")]
-    others = [cell for cell in cells if cell not in kills]
-    chosen = cells if soaking else kills + random.Random(seed).sample(others, len(others) // 4)
+    remaining_cells = [cell for cell in cells if cell not in kills]
+    selected = cells if soaking else kills + random.Random(seed).sample(remaining_cells, len(remaining_cells) // 4)
     started = time.perf_counter()
     wrong: dict[str, str] = {}
     passed: Counter[str] = Counter()
     deaths = 0
-    for at, mode in chosen:
+    for at, mode in selected:
         story = Story(at, mode).run()
         deaths += story.deaths
         if story.state != clean.state or story.ends != clean.ends:
@@ -39,7 +39,7 @@ def test_crash_matrix(soaking: bool, seed: int, record_property: Callable[[str, 
     figure = {
         "calls": clean.calls,
         "cells": len(cells),
-        "run": len(chosen),
+        "run": len(selected),
         "passed": passed.total(),
         "by_mode": dict(passed),
         "seed": seed,

@@ -9,9 +9,9 @@ import pytest
 
 from agent.roles import NAMESPACE
 from agent.stockyard_agent.observation import timestamp
-from local import kube_pods
-from local.kube_api import Fault
-from local.kube_store import Key
+from local.kubernetes import pods as kube_pods
+from local.kubernetes.api import Fault
+from local.kubernetes.store import Key
 from tests.unit.agent.rig import START, Rig
 
 CRITICAL = "system-cluster-critical"
@@ -25,7 +25,7 @@ def order(rig: Rig, *, seconds: float | None = None, **more: Any) -> None:
 
 
 def result(rig: Rig) -> dict[str, Any]:
-    return rig.platform.ended.get("cmd_d") or rig.platform.results["d"]
+    return rig.platform.results_by_id.get("cmd_d") or rig.platform.results["d"]
 
 
 def verbs(rig: Rig) -> list[tuple[str, str]]:
@@ -37,14 +37,14 @@ def verbs(rig: Rig) -> list[tuple[str, str]]:
     ]
 
 
-def test_an_empty_node_is_cordoned_and_done_in_one_round(rig: Rig) -> None:
+def test_drain_of_empty_node_cordons_and_ends_in_one_round(rig: Rig) -> None:
     order(rig)
     rig.rounds(rig.agent(), 2)
     assert rig.node("a")["spec"] == {"unschedulable": True}
     assert (result(rig)["status"], result(rig)["data"]) == ("done", {"evicted": 0, "deleted": 0, "left": 0})
 
 
-def test_ordinary_pods_leave_first_then_critical_ones_and_the_agent_last(rig: Rig) -> None:
+def test_drain_evicts_ordinary_then_critical_pods_and_agent_last(rig: Rig) -> None:
     order(rig)
     rig.add_pod("dns", "a", "kube-system", priority=CRITICAL)
     rig.add_pod("agent-1", "a", NAMESPACE, priority=CRITICAL)
@@ -65,7 +65,7 @@ def test_ordinary_pods_leave_first_then_critical_ones_and_the_agent_last(rig: Ri
     assert rig.pods("b") == ["elsewhere"]
 
 
-def test_one_step_a_round_and_ending_pods_are_waited_for(rig: Rig) -> None:
+def test_drain_waits_for_terminating_pods_before_next_step(rig: Rig) -> None:
     order(rig, grace_seconds=7)
     web = rig.add_pod("web", "a")
     rig.add_pod("dns", "a", "kube-system", priority=CRITICAL)
@@ -80,7 +80,7 @@ def test_one_step_a_round_and_ending_pods_are_waited_for(rig: Rig) -> None:
     assert rig.pods("a") == []
 
 
-def test_a_budget_holds_a_drain_until_it_allows(rig: Rig) -> None:
+def test_drain_waits_for_disruption_budget(rig: Rig) -> None:
     order(rig)
     for name in ("db-1", "db-2"):
         rig.add_pod(name, "a", labels={"app": "db"})
@@ -100,7 +100,7 @@ def test_a_budget_holds_a_drain_until_it_allows(rig: Rig) -> None:
     assert result(rig)["data"] == {"evicted": 3, "deleted": 0, "left": 0}
 
 
-def test_two_budgets_hold_a_pod_and_no_other(rig: Rig) -> None:
+def test_drain_waits_when_two_budgets_cover_a_pod(rig: Rig) -> None:
     order(rig)
     rig.add_pod("db", "a", labels={"app": "db"})
     rig.add_pod("web", "a")
@@ -115,7 +115,7 @@ def test_two_budgets_hold_a_pod_and_no_other(rig: Rig) -> None:
     assert result(rig)["status"] == "done"
 
 
-def test_after_the_deadline_pods_are_deleted_past_any_budget(rig: Rig) -> None:
+def test_drain_past_deadline_deletes_pods_despite_budget(rig: Rig) -> None:
     order(rig, seconds=40, grace_seconds=5)
     rig.add_pod("db", "a", labels={"app": "db"})
     rig.add_pod("dns", "a", "kube-system", priority=CRITICAL)
@@ -131,7 +131,7 @@ def test_after_the_deadline_pods_are_deleted_past_any_budget(rig: Rig) -> None:
     assert result(rig)["data"] == {"evicted": 0, "deleted": 2, "left": 0}
 
 
-def test_a_kubelet_that_is_gone_holds_a_drain_only_until_the_deadline(rig: Rig) -> None:
+def test_drain_waits_for_dead_kubelet_until_deadline_only(rig: Rig) -> None:
     order(rig, seconds=60)
     web = rig.add_pod("web", "a", grace=20)
     agent = rig.agent()
@@ -144,7 +144,7 @@ def test_a_kubelet_that_is_gone_holds_a_drain_only_until_the_deadline(rig: Rig) 
     assert result(rig)["status"] == "done"
 
 
-def test_after_the_deadline_a_pod_still_has_its_grace(rig: Rig) -> None:
+def test_drain_past_deadline_respects_grace_period(rig: Rig) -> None:
     order(rig, seconds=0)
     web = rig.add_pod("web", "a", grace=40)
     agent = rig.agent()
@@ -155,7 +155,7 @@ def test_after_the_deadline_a_pod_still_has_its_grace(rig: Rig) -> None:
     assert rig.clock.now >= START + timedelta(seconds=40)
 
 
-def test_a_node_that_goes_between_ends_the_drain(rig: Rig) -> None:
+def test_drain_ends_when_node_disappears(rig: Rig) -> None:
     order(rig)
     rig.add_pod("db", "a", labels={"app": "db"})
     rig.add_budget("db", {"app": "db"}, 1)
@@ -166,7 +166,7 @@ def test_a_node_that_goes_between_ends_the_drain(rig: Rig) -> None:
     assert (result(rig)["status"], result(rig)["message"]) == ("done", "There is no node a.")
 
 
-def test_another_machine_of_that_name_is_left_alone(rig: Rig) -> None:
+def test_drain_ignores_node_with_other_uid(rig: Rig) -> None:
     order(rig, uid="uid-of-another")
     rig.add_pod("web", "a")
     rig.until_ended(rig.agent())
@@ -174,16 +174,16 @@ def test_another_machine_of_that_name_is_left_alone(rig: Rig) -> None:
     assert rig.node("a")["spec"] == {}
 
 
-def test_a_pod_replaced_by_one_of_its_name_is_not_evicted(rig: Rig) -> None:
+def test_drain_does_not_evict_replacement_pod_of_same_name(rig: Rig) -> None:
     order(rig)
     web = rig.add_pod("db-0", "a", owner="StatefulSet")
 
-    def around(outgoing: Any, deliver: Any) -> Any:
-        if outgoing.url.endswith("/eviction"):
+    def around(request: Any, deliver: Any) -> Any:
+        if request.url.endswith("/eviction"):
             rig.around = None
             del rig.kube.store.objects[web]
             rig.add_pod("db-0", "b", owner="StatefulSet")
-        return deliver(outgoing)
+        return deliver(request)
 
     rig.around = around
     rig.until_ended(rig.agent())
@@ -192,7 +192,7 @@ def test_a_pod_replaced_by_one_of_its_name_is_not_evicted(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("deadline", [None, 0])
-def test_a_pod_that_goes_between_is_no_news(rig: Rig, deadline: float | None) -> None:
+def test_drain_ignores_pod_that_disappears(rig: Rig, deadline: float | None) -> None:
     order(rig, seconds=deadline)
     for name in ("one", "two"):
         rig.add_pod(name, "a")
@@ -202,7 +202,7 @@ def test_a_pod_that_goes_between_is_no_news(rig: Rig, deadline: float | None) ->
     assert result(rig)["status"] == "done"
 
 
-def test_a_busy_api_is_not_pressed(rig: Rig) -> None:
+def test_drain_stops_round_when_api_is_busy(rig: Rig) -> None:
     order(rig)
     for name in ("one", "two", "three"):
         rig.add_pod(name, "a")
@@ -214,7 +214,7 @@ def test_a_busy_api_is_not_pressed(rig: Rig) -> None:
     assert result(rig)["data"]["evicted"] == 3
 
 
-def test_a_namespace_that_goes_away_is_waited_for(rig: Rig) -> None:
+def test_drain_waits_for_terminating_namespace(rig: Rig) -> None:
     order(rig)
     web = rig.add_pod("web", "a")
     rig.kube.terminating.add("web")
@@ -227,7 +227,7 @@ def test_a_namespace_that_goes_away_is_waited_for(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("deadline", [None, 0])
-def test_missing_rights_fail_with_the_text(rig: Rig, deadline: float | None) -> None:
+def test_drain_fails_without_rights_and_says_why(rig: Rig, deadline: float | None) -> None:
     order(rig, seconds=deadline)
     rig.add_pod("web", "a")
     role = rig.kube.store.get(Key("rbac.authorization.k8s.io", "clusterroles", "", "stockyard-agent"))
@@ -240,7 +240,7 @@ def test_missing_rights_fail_with_the_text(rig: Rig, deadline: float | None) -> 
     assert f'cannot {"create" if deadline is None else "delete"} resource "pods' in result(rig)["message"]
 
 
-def test_deletions_that_are_refused_for_now_come_again(rig: Rig) -> None:
+def test_drain_retries_refused_deletions(rig: Rig) -> None:
     order(rig, seconds=0)
     rig.add_pod("web", "a")
     rig.kube.faults.append(Fault("delete", "pods", 503, times=2, message="etcd has no leader"))
@@ -251,7 +251,7 @@ def test_deletions_that_are_refused_for_now_come_again(rig: Rig) -> None:
     assert result(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0}
 
 
-def test_many_pods_are_read_in_pages(rig: Rig) -> None:
+def test_drain_reads_pods_in_pages(rig: Rig) -> None:
     order(rig)
     for number in range(600):
         rig.add_pod(f"p{number}", "a")
@@ -259,7 +259,7 @@ def test_many_pods_are_read_in_pages(rig: Rig) -> None:
     assert result(rig)["data"] == {"evicted": 600, "deleted": 0, "left": 0}
 
 
-def test_a_kubelet_ends_pods_by_its_clock(rig: Rig) -> None:
+def test_simulated_kubelet_ends_pods_after_grace_period(rig: Rig) -> None:
     rig.add_node("a")
     web = rig.add_pod("web", "a", grace=30)
     kube_pods.delete(rig.kube.store, web, {})

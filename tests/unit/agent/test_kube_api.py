@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from local import kube_apply, kube_pods
-from local.kube_api import APPLY, MERGE, Denied, Fault, KubeApi, Lost, key_of, node
-from local.kube_store import Key
+from local.kubernetes import apply as kube_apply
+from local.kubernetes import pods as kube_pods
+from local.kubernetes.api import APPLY, MERGE, ConnectionReset, Fault, KubeApi, StatusError, key_of, node
+from local.kubernetes.store import Key
 from tests.unit.agent.rig import TOKEN, Rig
 
 NODES = "/api/v1/nodes"
@@ -21,7 +22,7 @@ def ask(rig: Rig, method: str, path: str, body: Any = None, content_type: str = 
     return rig.kube.request(method, path, headers, json.dumps(body or {}).encode())
 
 
-def test_nobody_enters_without_a_good_token(rig: Rig) -> None:
+def test_kube_api_requires_valid_token(rig: Rig) -> None:
     for header in ("", "Bearer wrong", f"Basic {rig.account}"):
         status, body = rig.kube.request("GET", NODES, {"authorization": header})
         assert (status, body["reason"]) == (401, "Unauthorized")
@@ -29,7 +30,7 @@ def test_nobody_enters_without_a_good_token(rig: Rig) -> None:
     assert ask(rig, "GET", NODES)[0] == 401
 
 
-def test_a_refusal_is_worded_as_rbac_words_it(rig: Rig) -> None:
+def test_kube_api_words_forbidden_like_rbac(rig: Rig) -> None:
     status, body = ask(rig, "GET", "/api/v1/namespaces/kube-system/secrets/x")
     assert status == 403
     assert body["message"] == (
@@ -53,22 +54,22 @@ def test_a_refusal_is_worded_as_rbac_words_it(rig: Rig) -> None:
         ("GET", "/apis/apps/v1", 200),
     ],
 )
-def test_places_and_methods(rig: Rig, method: str, path: str, status: int) -> None:
+def test_kube_api_status_by_path_and_method(rig: Rig, method: str, path: str, status: int) -> None:
     assert ask(rig, method, path)[0] == status
 
 
-def test_lists_page_in_order_and_select_by_field(rig: Rig) -> None:
+def test_kube_api_pages_lists_and_filters_by_field(rig: Rig) -> None:
     for number in range(5):
         rig.add_pod(f"p{number}", "a" if number % 2 else "b", phase="Failed" if number == 3 else "Running")
-    seen: list[str] = []
+    names_read: list[str] = []
     following = ""
     while True:
         _, page = ask(rig, "GET", f"/api/v1/pods?limit=2&continue={following}")
-        seen += [one["metadata"]["name"] for one in page["items"]]
+        names_read += [item["metadata"]["name"] for item in page["items"]]
         following = page["metadata"].get("continue", "")
         if not following:
             break
-    assert seen == [f"p{number}" for number in range(5)]
+    assert names_read == [f"p{number}" for number in range(5)]
     for selector, names in {
         "spec.nodeName=a": ["p1", "p3"],
         "spec.nodeName!=a": ["p0", "p2", "p4"],
@@ -76,10 +77,10 @@ def test_lists_page_in_order_and_select_by_field(rig: Rig) -> None:
         "metadata.name=p4": ["p4"],
     }.items():
         _, page = ask(rig, "GET", f"/api/v1/pods?fieldSelector={selector}")
-        assert [one["metadata"]["name"] for one in page["items"]] == names
+        assert [item["metadata"]["name"] for item in page["items"]] == names
 
 
-def test_an_old_continuation_is_expired(rig: Rig) -> None:
+def test_kube_api_expires_continue_token(rig: Rig) -> None:
     for name in ("a", "b"):
         rig.add_node(name)
     _, page = ask(rig, "GET", NODES + "?limit=1")
@@ -88,7 +89,7 @@ def test_an_old_continuation_is_expired(rig: Rig) -> None:
     assert (status, body["reason"]) == (410, "Expired")
 
 
-def test_a_merge_patch_holds_to_a_version(rig: Rig) -> None:
+def test_kube_api_merge_patch_checks_resource_version(rig: Rig) -> None:
     old = rig.add_node("a")["metadata"]["resourceVersion"]
     change = {"metadata": {"resourceVersion": old, "labels": {"x": "1", "kubernetes.io/os": None}}}
     status, body = ask(rig, "PATCH", NODES + "/a", change, MERGE)
@@ -103,14 +104,14 @@ def test_a_merge_patch_holds_to_a_version(rig: Rig) -> None:
     assert unchanged == body["metadata"]["resourceVersion"]
 
 
-def test_apply_refuses_anothers_fields_unless_forced(rig: Rig) -> None:
+def test_kube_api_apply_conflicts_unless_forced(rig: Rig) -> None:
     store = rig.kube.store
     document = {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "web"}, "data": {"a": "1"},
     }  # fmt: skip
     key = key_of(document)
     kube_apply.apply(store, key, document, "one", force=False)
-    with pytest.raises(Denied, match=r'conflict with "one": data\.a'):
+    with pytest.raises(StatusError, match=r'conflict with "one": data\.a'):
         kube_apply.apply(store, key, {**document, "data": {"a": "2"}}, "two", force=False)
     kube_apply.apply(store, key, document, "two", force=False)
     kube_apply.apply(store, key, {**document, "data": {}}, "one", force=False)
@@ -119,7 +120,7 @@ def test_apply_refuses_anothers_fields_unless_forced(rig: Rig) -> None:
     assert store.get(key)["data"] == {"b": "3"}
 
 
-def test_deletion_holds_to_preconditions_and_finalizers(rig: Rig) -> None:
+def test_kube_api_deletion_respects_preconditions_and_finalizers(rig: Rig) -> None:
     uid = rig.add_node("a")["metadata"]["uid"]
     assert ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": "other"}})[0] == 409
     rig.node("a")["metadata"]["finalizers"] = ["x"]
@@ -128,7 +129,7 @@ def test_deletion_holds_to_preconditions_and_finalizers(rig: Rig) -> None:
     assert "deletionTimestamp" in rig.node("a")["metadata"]
 
 
-def test_a_pod_ends_gracefully_and_a_second_deletion_only_shortens(rig: Rig) -> None:
+def test_kube_api_second_pod_deletion_can_only_shorten_grace(rig: Rig) -> None:
     pod = rig.add_pod("p", "a", grace=30)
     path = "/api/v1/namespaces/web/pods/p"
     first = ask(rig, "DELETE", path)[1]["metadata"]["deletionTimestamp"]
@@ -140,7 +141,7 @@ def test_a_pod_ends_gracefully_and_a_second_deletion_only_shortens(rig: Rig) -> 
     assert pod not in rig.kube.store.objects
 
 
-def test_a_budget_counts_healthy_pods_only(rig: Rig) -> None:
+def test_kube_api_budget_counts_healthy_pods_only(rig: Rig) -> None:
     for number in range(3):
         rig.add_pod(f"p{number}", "a", labels={"app": "x"}, phase="Running" if number else "Pending")
     budget = rig.add_budget("x", {"app": "x"}, 1)
@@ -161,7 +162,7 @@ def test_a_budget_counts_healthy_pods_only(rig: Rig) -> None:
     assert ask(rig, "POST", "/api/v1/namespaces/web/pods/p2/eviction", {"kind": "Eviction"})[0] == 400
 
 
-def test_a_secrets_type_stays_and_its_text_becomes_data(rig: Rig) -> None:
+def test_kube_api_secret_type_is_immutable_and_string_data_is_encoded(rig: Rig) -> None:
     path = "/api/v1/namespaces/kube-system/secrets"
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "a", "stringData": {"k": "v"}}
     status, body = ask(rig, "POST", path, secret)
@@ -171,10 +172,10 @@ def test_a_secrets_type_stays_and_its_text_becomes_data(rig: Rig) -> None:
     assert ask(rig, "PUT", path + "/s", {**secret, "type": "b"})[0] == 422
 
 
-def test_planned_faults_strike_once_and_are_recorded(rig: Rig) -> None:
+def test_kube_api_injected_fault_happens_once_and_is_recorded(rig: Rig) -> None:
     rig.add_node("a")
     rig.kube.faults += [Fault("delete", "nodes", reset="after"), Fault("*", "*", 503)]
-    with pytest.raises(Lost):
+    with pytest.raises(ConnectionReset):
         ask(rig, "DELETE", NODES + "/a")
     assert Key("", "nodes", "", "a") not in rig.kube.store.objects
     assert ask(rig, "GET", NODES)[0] == 503
@@ -182,7 +183,7 @@ def test_planned_faults_strike_once_and_are_recorded(rig: Rig) -> None:
     assert [call.status for call in rig.kube.calls] == [0, 503, 200]
 
 
-def test_a_join_needs_a_whole_token(rig: Rig) -> None:
+def test_kube_api_join_requires_complete_token(rig: Rig) -> None:
     api = KubeApi(now=rig.clock.wall)
     data = {"token-id": "abcdef", "token-secret": "0123456789abcdef", "auth-extra-groups": "system:bootstrappers:other"}
     usages = {"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true"}
@@ -191,8 +192,8 @@ def test_a_join_needs_a_whole_token(rig: Rig) -> None:
         "kind": "Secret",
         "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
     }
-    for given, status in ((data, 401), (data | usages, 403)):
-        api.install([{**secret, "stringData": given}])
-        with pytest.raises(Denied) as caught:
+    for content, status in ((data, 401), (data | usages, 403)):
+        api.install([{**secret, "stringData": content}])
+        with pytest.raises(StatusError) as caught:
             api.join(TOKEN, node("a"))
         assert caught.value.status == status

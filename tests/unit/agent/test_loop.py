@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent.stockyard_agent.loop import BACK_OFF_MOST
-from agent.stockyard_agent.transport import Reply, Unreachable
-from local.kube_api import Fault
+from agent.stockyard_agent.transport import HttpResponse, Unreachable
+from local.kubernetes.api import Fault
 from tests.unit.agent.rig import SECRET, Rig
 
 
@@ -26,12 +26,12 @@ from tests.unit.agent.rig import SECRET, Rig
         (float("nan"), 15),
     ],
 )
-def test_the_interval_is_the_servers_within_bounds(rig: Rig, interval: Any, waits: float) -> None:
+def test_loop_uses_interval_of_answer_within_limits(rig: Rig, interval: Any, waits: float) -> None:
     rig.platform.interval = interval
     assert rig.agent().round() == pytest.approx(waits)
 
 
-def test_the_pause_is_jittered(rig: Rig) -> None:
+def test_loop_jitters_pause(rig: Rig) -> None:
     agent = rig.agent()
     waits = []
     for number in (0.0, 0.999):
@@ -40,7 +40,7 @@ def test_the_pause_is_jittered(rig: Rig) -> None:
     assert waits == pytest.approx([13.5, 16.5], abs=0.01)
 
 
-def test_failures_back_off_up_to_a_cap_and_are_forgotten(rig: Rig) -> None:
+def test_loop_backs_off_after_failures_and_resets(rig: Rig) -> None:
     rig.kube.faults.append(Fault("list", "nodes", 503, times=12))
     agent = rig.agent()
     waits = [agent.round() for _ in range(12)]
@@ -56,13 +56,13 @@ def test_failures_back_off_up_to_a_cap_and_are_forgotten(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("status", "after", "waits"), [(429, "70", 70), (503, "1", 1.5), (500, "", 1.5), (429, "x", 1.5)]
 )
-def test_stockyard_may_ask_for_a_longer_pause(rig: Rig, status: int, after: str, waits: float) -> None:
+def test_loop_waits_as_retry_after_asks(rig: Rig, status: int, after: str, waits: float) -> None:
     rig.platform.refusals.append((status, {"retry-after": after}))
     assert rig.agent().round() == waits
     assert f"Stockyard answered {status}: not now" in rig.logs[-1]
 
 
-def test_a_token_is_used_until_shortly_before_it_expires(rig: Rig) -> None:
+def test_access_token_is_renewed_shortly_before_expiry(rig: Rig) -> None:
     agent = rig.agent()
     agent.round()
     rig.clock.later(239)
@@ -73,7 +73,7 @@ def test_a_token_is_used_until_shortly_before_it_expires(rig: Rig) -> None:
     assert rig.platform.tokens == ["access-0", "access-1"]
 
 
-def test_a_short_token_is_used_for_most_of_its_life(rig: Rig) -> None:
+def test_short_lived_access_token_is_used_for_most_of_its_lifetime(rig: Rig) -> None:
     rig.platform.expires_in = 20
     agent = rig.agent()
     for seconds in (0, 14, 2):
@@ -82,7 +82,7 @@ def test_a_short_token_is_used_for_most_of_its_life(rig: Rig) -> None:
     assert len(rig.platform.tokens) == 2
 
 
-def test_a_token_that_is_refused_is_renewed_once_in_the_same_round(rig: Rig) -> None:
+def test_rejected_access_token_is_renewed_once_in_same_round(rig: Rig) -> None:
     agent = rig.agent()
     agent.round()
     rig.platform.good.clear()
@@ -95,14 +95,14 @@ def test_a_token_that_is_refused_is_renewed_once_in_the_same_round(rig: Rig) -> 
     assert agent.round() == 15
 
 
-def test_a_wrong_secret_backs_off_and_does_not_show(rig: Rig) -> None:
+def test_wrong_client_secret_backs_off_and_is_not_logged(rig: Rig) -> None:
     agent = rig.agent()
-    uplink: Any = agent._uplink
-    uplink._credentials = lambda: ("the-client", "wr0ng")
+    stockyard_api: Any = agent._stockyard
+    stockyard_api._credentials = lambda: ("the-client", "wr0ng")
     assert agent.round() == 1.5
     assert rig.logs[-1].startswith("The identity server answered 401")
     assert "wr0ng" not in rig.logs[-1]
-    uplink._credentials = lambda: ("the-client", SECRET)
+    stockyard_api._credentials = lambda: ("the-client", SECRET)
     assert agent.round() == 15, "a changed secret is taken up"
 
 
@@ -110,15 +110,17 @@ def test_a_wrong_secret_backs_off_and_does_not_show(rig: Rig) -> None:
     "body", [b"", b"<html>", b"[]", b"{}", b'{"commands": {}}', b'{"access_token": 7, "expires_in": 1}', b"\xff"]
 )
 @pytest.mark.parametrize("path", ["/token", "/observations"])
-def test_an_answer_that_is_none_backs_off(rig: Rig, path: str, body: bytes) -> None:
+def test_malformed_answer_backs_off(rig: Rig, path: str, body: bytes) -> None:
     agent = rig.agent()
-    rig.around = lambda outgoing, deliver: Reply(200, {}, body) if outgoing.url.endswith(path) else deliver(outgoing)
+    rig.around = lambda request, deliver: (
+        HttpResponse(200, {}, body) if request.url.endswith(path) else deliver(request)
+    )
     assert agent.round() == 1.5
     rig.around = None
     assert agent.round() == 15
 
 
-def test_commands_are_not_carried_out_while_stockyard_is_silent(rig: Rig) -> None:
+def test_commands_wait_while_stockyard_is_unreachable(rig: Rig) -> None:
     rig.add_node("a")
     rig.add_pod("db", "a", labels={"app": "db"})
     budget = rig.add_budget("db", {"app": "db"}, 1)
@@ -133,18 +135,18 @@ def test_commands_are_not_carried_out_while_stockyard_is_silent(rig: Rig) -> Non
     assert rig.pods("a") == []
 
 
-def test_an_answer_that_is_lost_loses_no_result(rig: Rig) -> None:
+def test_lost_answer_loses_no_result(rig: Rig) -> None:
     rig.add_node("a")
     rig.platform.forgets = False
     rig.platform.order("c", "cordon", node="a")
     agent = rig.agent()
     rig.rounds(agent, 1)
 
-    def around(outgoing: Any, deliver: Any) -> Any:
-        reply = deliver(outgoing)
-        if outgoing.url.endswith("/observations"):
+    def around(request: Any, deliver: Any) -> Any:
+        response = deliver(request)
+        if request.url.endswith("/observations"):
             raise Unreachable("lost")
-        return reply
+        return response
 
     rig.around = around
     rig.rounds(agent, 1)
@@ -154,7 +156,7 @@ def test_an_answer_that_is_lost_loses_no_result(rig: Rig) -> None:
     assert len([call for call in rig.kube.calls if call.action.verb == "patch"]) == 1
 
 
-def test_files_that_are_away_back_off(rig: Rig) -> None:
+def test_missing_files_back_off(rig: Rig) -> None:
     agent = rig.agent()
 
     def away() -> str:
@@ -165,7 +167,7 @@ def test_files_that_are_away_back_off(rig: Rig) -> None:
     assert "ca.crt" in rig.logs[-1]
 
 
-def test_an_expired_account_token_is_a_passing_refusal(rig: Rig) -> None:
+def test_expired_account_token_is_a_transient_error(rig: Rig) -> None:
     rig.add_node("a")
     rig.platform.order("c", "cordon", node="a")
     agent = rig.agent()
@@ -176,10 +178,10 @@ def test_an_expired_account_token_is_a_passing_refusal(rig: Rig) -> None:
     assert "401 Unauthorized" in rig.logs[-1]
     rig.account = rig.kube.issue("stockyard-system", "stockyard-agent")
     rig.until_ended(agent)
-    assert rig.platform.ended["cmd_c"]["status"] == "done"
+    assert rig.platform.results_by_id["cmd_c"]["status"] == "done"
 
 
-def test_the_loop_ends_when_it_is_told(rig: Rig) -> None:
+def test_loop_ends_when_pause_returns_true(rig: Rig) -> None:
     waits: list[float] = []
 
     def pause(seconds: float) -> bool:

@@ -21,38 +21,38 @@ SETTINGS = manifest.Settings("https://api.example.test/", "clu_1", "https://id.e
 @pytest.fixture(scope="module")
 def documents() -> dict[tuple[str, str], dict[str, Any]]:
     """As a YAML reader sees them, by kind and namespace."""
-    found = list(yaml.safe_load_all(manifest.render(SETTINGS)))
-    return {(one["kind"], one["metadata"].get("namespace", "")): one for one in found}
+    objects = list(yaml.safe_load_all(manifest.render(SETTINGS)))
+    return {(item["kind"], item["metadata"].get("namespace", "")): item for item in objects}
 
 
-def test_it_is_small_and_the_same_each_time() -> None:
+def test_manifest_is_small_and_deterministic() -> None:
     text = manifest.render(SETTINGS)
     assert len(text.encode()) < manifest.LIMIT == 200_000
     assert text == manifest.render(SETTINGS)
 
 
-def test_one_that_is_too_large_is_refused() -> None:
+def test_manifest_above_size_limit_is_refused() -> None:
     with pytest.raises(ValueError, match="over 200000"):
         manifest.render(manifest.Settings("https://" + "a" * 200_000, "", ""))
 
 
-def test_it_has_every_object_once_in_the_order_of_need(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_manifest_has_every_object_once_in_creation_order(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
     assert [kind for kind, _ in documents] == [
         "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role",
         "RoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap", "Deployment",
     ]  # fmt: skip
     assert len(documents) == len(manifest.documents(SETTINGS))
-    assert {where for _, where in documents} == {"", "kube-system", NAMESPACE}
+    assert {namespace for _, namespace in documents} == {"", "kube-system", NAMESPACE}
 
 
-def test_there_is_no_secret_in_it(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_manifest_contains_no_secret(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
     assert not any(kind == "Secret" for kind, _ in documents)
     pod = documents["Deployment", NAMESPACE]["spec"]["template"]["spec"]
     assert {"name": "client", "secret": {"secretName": "stockyard-agent", "defaultMode": 0o440}} in pod["volumes"]
-    assert not any("SECRET" in one["name"] for one in pod["containers"][0]["env"])
+    assert not any("SECRET" in variable["name"] for variable in pod["containers"][0]["env"])
 
 
-def test_the_pod_is_restricted(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_manifest_pod_meets_restricted_standard(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
     spec = documents["Deployment", NAMESPACE]["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
     pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
@@ -70,12 +70,12 @@ def test_the_pod_is_restricted(documents: dict[tuple[str, str], dict[str, Any]])
     assert container["image"] == "python:3.12-slim"
 
 
-def test_the_default_image_is_pinned_to_a_release() -> None:
+def test_manifest_default_image_is_pinned() -> None:
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", manifest.IMAGE)
 
 
-def test_no_role_has_a_wildcard_or_reads_secrets(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
-    roles = [one for (kind, _), one in documents.items() if kind in ("ClusterRole", "Role")]
+def test_roles_have_no_wildcard_and_cannot_read_secrets(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
+    roles = [item for (kind, _), item in documents.items() if kind in ("ClusterRole", "Role")]
     rules = [rule for role in roles for rule in role["rules"]]
     assert "*" not in json.dumps(rules)
     for rule in rules:
@@ -84,7 +84,7 @@ def test_no_role_has_a_wildcard_or_reads_secrets(documents: dict[tuple[str, str]
     assert not any("secrets" in rule["resources"] for rule in documents["ClusterRole", ""]["rules"])
 
 
-def test_the_code_arrives_unchanged_and_a_change_rolls_the_pod(
+def test_code_change_rolls_the_pod(
     documents: dict[tuple[str, str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = documents["ConfigMap", NAMESPACE]["data"]
@@ -102,21 +102,21 @@ def test_the_code_arrives_unchanged_and_a_change_rolls_the_pod(
     assert mark() != before
 
 
-def test_the_agent_needs_the_standard_library_only() -> None:
-    found: set[str] = set()
+def test_agent_imports_standard_library_only() -> None:
+    modules: set[str] = set()
     for text in manifest.sources().values():
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                found.add(str(node.module).partition(".")[0])
-    assert found <= sys.stdlib_module_names
+                modules.add(str(node.module).partition(".")[0])
+    assert modules <= sys.stdlib_module_names
 
 
-def test_the_command_writes_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--api-url", SETTINGS.api_url, "--cluster-id", "clu_1", "--token-url", SETTINGS.token_url]
-    assert manifest.main([*given, "--image", SETTINGS.image]) == 0
+def test_manifest_command_writes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--api-url", SETTINGS.api_url, "--cluster-id", "clu_1", "--token-url", SETTINGS.token_url]
+    assert manifest.main([*arguments, "--image", SETTINGS.image]) == 0
     assert capsys.readouterr().out == manifest.render(SETTINGS)
-    manifest.main(given)
+    manifest.main(arguments)
     assert manifest.IMAGE in capsys.readouterr().out
     assert NAME == manifest.SECRET

@@ -8,8 +8,8 @@ import pytest
 
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
-from local.kube_api import Fault
-from local.kube_store import Key
+from local.kubernetes.api import Fault
+from local.kubernetes.store import Key
 from tests.unit.agent.rig import API, CLUSTER, TOKEN_URL, Rig
 
 
@@ -21,30 +21,30 @@ def config(name: str = "site", **data: str) -> dict[str, Any]:
 def carry_out(rig: Rig, *manifests: Any) -> dict[str, Any]:
     rig.platform.order("a", "apply", manifests=list(manifests))
     rig.until_ended(rig.agent())
-    return rig.platform.ended["cmd_a"]
+    return rig.platform.results_by_id["cmd_a"]
 
 
-def test_manifests_are_applied_twice_with_our_field_manager(rig: Rig) -> None:
+def test_apply_is_idempotent_and_sets_field_manager(rig: Rig) -> None:
     for _ in range(2):
         done = carry_out(rig, config(a="1"), config("other", b="2"))
         assert (done["status"], done["data"]) == ("done", {"applied": 2})
     key = Key("", "configmaps", NAMESPACE, "site")
-    made = rig.kube.store.get(key)
-    version = made["metadata"]["resourceVersion"]
-    assert [one["manager"] for one in made["metadata"]["managedFields"]] == ["stockyard-agent"]
+    applied = rig.kube.store.get(key)
+    version = applied["metadata"]["resourceVersion"]
+    assert [entry["manager"] for entry in applied["metadata"]["managedFields"]] == ["stockyard-agent"]
     carry_out(rig, config(a="1"))
     assert rig.kube.store.get(key)["metadata"]["resourceVersion"] == version
     carry_out(rig, config(c="3"))
     assert rig.kube.store.get(key)["data"] == {"c": "3"}, "what is no longer sent goes"
 
 
-def test_fields_of_another_manager_are_taken_over(rig: Rig) -> None:
+def test_apply_takes_over_fields_of_other_manager(rig: Rig) -> None:
     rig.kube.install([config(a="theirs", b="stays")])
     assert carry_out(rig, config(a="ours"))["status"] == "done"
     assert rig.kube.store.get(Key("", "configmaps", NAMESPACE, "site"))["data"] == {"a": "ours", "b": "stays"}
 
 
-def test_an_agent_upgrades_itself_and_no_more(rig: Rig) -> None:
+def test_agent_can_upgrade_itself_but_not_its_roles(rig: Rig) -> None:
     settings = manifest.Settings(API, CLUSTER, TOKEN_URL, "python:3.14-slim")
     assert carry_out(rig, *manifest.upgrade(settings))["status"] == "done"
     deployed = rig.kube.store.get(Key("apps", "deployments", NAMESPACE, NAME))
@@ -70,17 +70,17 @@ def test_an_agent_upgrades_itself_and_no_more(rig: Rig) -> None:
         ("text", "/manifests: "),
     ],
 )
-def test_what_cannot_be_applied_fails_with_the_reason(rig: Rig, document: Any, named: str) -> None:
+def test_apply_fails_with_reason(rig: Rig, document: Any, named: str) -> None:
     refused = carry_out(rig, config(), document)
     assert refused["status"] == "failed"
     assert named in refused["message"]
 
 
-def test_a_conflict_or_a_failing_server_is_tried_again(rig: Rig) -> None:
+def test_apply_retries_conflict_and_server_error(rig: Rig) -> None:
     rig.kube.faults += [Fault("patch", "configmaps", 409), Fault("get", "/api/v1", 503)]
     rig.platform.order("a", "apply", manifests=[config(a="1")])
     agent = rig.agent()
     rig.rounds(agent, 2)
     assert rig.platform.results["a"]["status"] == "running"
     rig.until_ended(agent)
-    assert rig.platform.ended["cmd_a"]["status"] == "done"
+    assert rig.platform.results_by_id["cmd_a"]["status"] == "done"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from local.kube_api import Fault
-from local.kube_store import Key
+from local.kubernetes.api import Fault
+from local.kubernetes.store import Key
 from tests.unit.agent.rig import Rig
 
 READY = {"key": "stockyard.dev/unregistered", "effect": "NoExecute"}
@@ -16,10 +16,10 @@ READY = {"key": "stockyard.dev/unregistered", "effect": "NoExecute"}
 def carry_out(rig: Rig, kind: str, **more: Any) -> dict[str, Any]:
     rig.platform.order(kind, kind, **more)
     rig.until_ended(rig.agent())
-    return rig.platform.ended[f"cmd_{kind}"]
+    return rig.platform.results_by_id[f"cmd_{kind}"]
 
 
-def test_cordon_and_uncordon_twice(rig: Rig) -> None:
+def test_cordon_and_uncordon_are_idempotent(rig: Rig) -> None:
     rig.add_node("a")
     for _ in range(2):
         assert carry_out(rig, "cordon", node="a")["status"] == "done"
@@ -30,48 +30,48 @@ def test_cordon_and_uncordon_twice(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cordon", "uncordon", "taint", "label"])
-def test_a_node_that_is_not_there_fails_by_name(rig: Rig, kind: str) -> None:
+def test_command_for_missing_node_fails_with_its_name(rig: Rig, kind: str) -> None:
     result = carry_out(rig, kind, node="a", taints=[READY], labels={"x": "y"})
     assert result["status"] == "failed"
     assert '"a" not found' in result["message"]
 
 
-def test_taints_are_set_by_key_and_effect_and_taken_away_by_key(rig: Rig) -> None:
-    kept = {"key": "gpu", "value": "a100", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+def test_taint_sets_by_key_and_effect_and_removes_by_key(rig: Rig) -> None:
+    gpu = {"key": "gpu", "value": "a100", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
     prefers = {"key": "gpu", "effect": "PreferNoSchedule"}
-    rig.add_node("a", taints=[kept, prefers, READY])
-    wanted = [
+    rig.add_node("a", taints=[gpu, prefers, READY])
+    desired = [
         {"key": "gpu", "value": "a100", "effect": "NoSchedule"},
         {"key": "team", "value": "x", "effect": "NoSchedule"},
     ]
     for _ in range(2):
-        result = carry_out(rig, "taint", node="a", taints=wanted, remove=[READY["key"]])
+        result = carry_out(rig, "taint", node="a", taints=desired, remove=[READY["key"]])
         assert result["status"] == "done"
-        assert rig.node("a")["spec"]["taints"] == [kept, prefers, wanted[1]]
+        assert rig.node("a")["spec"]["taints"] == [gpu, prefers, desired[1]]
     carry_out(rig, "taint", node="a", taints=[{"key": "gpu", "value": "h100", "effect": "NoSchedule"}], remove=["gpu"])
     assert rig.node("a")["spec"]["taints"] == [
-        {"key": "gpu", "effect": "NoSchedule", "value": "h100"}, wanted[1],
+        {"key": "gpu", "effect": "NoSchedule", "value": "h100"}, desired[1],
     ]  # fmt: skip
 
 
-def test_taints_that_change_meanwhile_are_not_lost(rig: Rig) -> None:
+def test_taint_keeps_concurrent_changes(rig: Rig) -> None:
     rig.add_node("a")
     interfered: list[int] = []
 
-    def around(outgoing: Any, deliver: Any) -> Any:
-        reply = deliver(outgoing)
-        if outgoing.method == "GET" and outgoing.url.endswith("/nodes/a") and len(interfered) < 2:
+    def around(request: Any, deliver: Any) -> Any:
+        response = deliver(request)
+        if request.method == "GET" and request.url.endswith("/nodes/a") and len(interfered) < 2:
             interfered.append(1)
             taints = [{"key": f"other-{n}", "effect": "NoSchedule"} for n in range(len(interfered))]
             rig.kube.store.replace(Key("", "nodes", "", "a"), {**rig.node("a"), "spec": {"taints": taints}})
-        return reply
+        return response
 
     rig.around = around
     assert carry_out(rig, "taint", node="a", taints=[READY])["status"] == "done"
-    assert [one["key"] for one in rig.node("a")["spec"]["taints"]] == ["other-0", "other-1", READY["key"]]
+    assert [taint["key"] for taint in rig.node("a")["spec"]["taints"]] == ["other-0", "other-1", READY["key"]]
 
 
-def test_labels_are_set_and_taken_away(rig: Rig) -> None:
+def test_label_sets_and_removes_labels(rig: Rig) -> None:
     rig.add_node("a")
     result = carry_out(rig, "label", node="a", labels={"stockyard.dev/claim": "ncl_1", "kubernetes.io/os": None})
     assert result["status"] == "done"
@@ -94,14 +94,14 @@ def test_labels_are_set_and_taken_away(rig: Rig) -> None:
         ("delete_node", {"uid": 7}, "/uid: "),
     ],
 )
-def test_arguments_that_do_not_fit_are_named(rig: Rig, kind: str, arguments: dict[str, Any], named: str) -> None:
+def test_invalid_arguments_are_named(rig: Rig, kind: str, arguments: dict[str, Any], named: str) -> None:
     rig.add_node("a")
     result = carry_out(rig, kind, **{"node": "a", **arguments})
     assert result["status"] == "failed"
     assert result["message"].startswith(named)
 
 
-def test_a_node_is_deleted_and_twice(rig: Rig) -> None:
+def test_delete_node_is_idempotent(rig: Rig) -> None:
     uid = rig.add_node("a")["metadata"]["uid"]
     assert carry_out(rig, "delete_node", node="a", uid=uid)["message"] == "The node a is deleted."
     assert carry_out(rig, "delete_node", node="a", uid=uid)["message"] == "There is no node a."
@@ -111,7 +111,7 @@ def test_a_node_is_deleted_and_twice(rig: Rig) -> None:
     assert carry_out(rig, "delete_node", node="a", uid=None)["message"] == "The node a is deleted."
 
 
-def test_a_conflict_is_no_proof_of_another_machine(rig: Rig) -> None:
+def test_delete_node_conflict_alone_does_not_mean_another_machine(rig: Rig) -> None:
     uid = rig.add_node("a")["metadata"]["uid"]
     rig.kube.faults.append(Fault("delete", "nodes", 409))
     rig.platform.order("d", "delete_node", node="a", uid=uid)
@@ -119,23 +119,23 @@ def test_a_conflict_is_no_proof_of_another_machine(rig: Rig) -> None:
     rig.rounds(agent, 1)
     assert rig.node("a")
     rig.until_ended(agent)
-    assert rig.platform.ended["cmd_d"]["message"] == "The node a is deleted."
+    assert rig.platform.results_by_id["cmd_d"]["message"] == "The node a is deleted."
 
 
-def test_a_node_that_goes_while_it_is_compared_is_done(rig: Rig) -> None:
+def test_delete_node_is_done_when_node_disappears(rig: Rig) -> None:
     rig.add_node("a")
     rig.kube.faults.append(Fault("get", "nodes", 404))
     assert carry_out(rig, "delete_node", node="a", uid="uid-of-another")["status"] == "done"
 
 
-def test_finalizers_keep_a_deletion_running(rig: Rig) -> None:
-    made = rig.add_node("a")
-    made["metadata"]["finalizers"] = ["example.test/volumes"]
-    rig.platform.order("d", "delete_node", node="a", uid=made["metadata"]["uid"])
+def test_delete_node_runs_until_finalizers_are_gone(rig: Rig) -> None:
+    node_object = rig.add_node("a")
+    node_object["metadata"]["finalizers"] = ["example.test/volumes"]
+    rig.platform.order("d", "delete_node", node="a", uid=node_object["metadata"]["uid"])
     agent = rig.agent()
     rig.rounds(agent, 3)
     assert rig.platform.results["d"]["status"] == "running"
     assert "example.test/volumes" in rig.platform.results["d"]["message"]
     del rig.kube.store.objects[Key("", "nodes", "", "a")]
     rig.until_ended(agent)
-    assert rig.platform.ended["cmd_d"]["status"] == "done"
+    assert rig.platform.results_by_id["cmd_d"]["status"] == "done"

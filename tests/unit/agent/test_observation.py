@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from agent.stockyard_agent.observation import LIMIT, TooLarge, encoded
-from local.kube_api import Fault
+from local.kubernetes.api import Fault
 from tests.unit.agent.rig import PIN, START, Rig
 
 
-def test_a_post_has_the_wires_names(rig: Rig) -> None:
+def test_post_has_documented_members(rig: Rig) -> None:
     rig.add_node(
         "a", claim="ncl_1", providerID="aws:///us-east-1a/i-0abc", taints=[{"key": "x", "effect": "NoSchedule"}]
     )
@@ -52,7 +52,7 @@ def test_a_post_has_the_wires_names(rig: Rig) -> None:
     assert second["results"] == [{"id": "cmd_c", "status": "done", "message": "The node a is cordoned.", "data": {}}]
 
 
-def test_numbers_rise_also_over_a_restart_and_a_clock_that_stands(rig: Rig) -> None:
+def test_sequence_rises_over_restart_and_stopped_clock(rig: Rig) -> None:
     first = rig.agent()
     first.round()
     first.round()
@@ -62,7 +62,7 @@ def test_numbers_rise_also_over_a_restart_and_a_clock_that_stands(rig: Rig) -> N
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 1000]
 
 
-def test_large_clusters_are_read_in_pages(rig: Rig) -> None:
+def test_observation_reads_large_clusters_in_pages(rig: Rig) -> None:
     for number in range(230):
         rig.add_node(f"n{number:03}")
     for number in range(1100):
@@ -75,16 +75,16 @@ def test_large_clusters_are_read_in_pages(rig: Rig) -> None:
     assert calls == ["pods"] * 3 + ["nodes"] * 3
 
 
-def test_a_list_whose_continuation_expired_is_begun_again(rig: Rig) -> None:
+def test_observation_restarts_list_with_expired_continue_token(rig: Rig) -> None:
     for number in range(230):
         rig.add_node(f"n{number:03}")
     expired: list[int] = []
 
-    def around(outgoing: Any, deliver: Any) -> Any:
-        if "continue=" in outgoing.url and len(expired) < 2:
+    def around(request: Any, deliver: Any) -> Any:
+        if "continue=" in request.url and len(expired) < 2:
             expired.append(1)
             rig.kube.store.compact()
-        return deliver(outgoing)
+        return deliver(request)
 
     rig.around = around
     agent = rig.agent()
@@ -99,7 +99,7 @@ def test_a_list_whose_continuation_expired_is_begun_again(rig: Rig) -> None:
 
 @pytest.mark.parametrize("resource", ["nodes", "pods", "/version"])
 @pytest.mark.parametrize("status", [403, 429, 500])
-def test_what_cannot_be_seen_whole_is_not_posted(rig: Rig, resource: str, status: int) -> None:
+def test_incomplete_observation_is_not_posted(rig: Rig, resource: str, status: int) -> None:
     rig.add_node("a")
     rig.kube.faults.append(Fault("*", resource, status))
     agent = rig.agent()
@@ -114,19 +114,19 @@ def posted(count: int, labels: dict[str, str]) -> dict[str, Any]:
     return {"kubernetes_version": "v1.34.1", "nodes": [node] * count}
 
 
-def test_too_large_a_post_loses_labels_that_nobody_places_by(rig: Rig) -> None:
-    kept = {"stockyard.dev/claim": "ncl_1", "topology.kubernetes.io/zone": "a", "kubernetes.io/arch": "arm64"}
+def test_large_post_drops_labels_that_scheduling_does_not_need(rig: Rig) -> None:
+    needed = {"stockyard.dev/claim": "ncl_1", "topology.kubernetes.io/zone": "a", "kubernetes.io/arch": "arm64"}
     noise = {f"example.test/noise-{number}": "x" * 60 for number in range(20)}
-    small = json.loads(encoded(posted(10, kept | noise), [], sequence=1, moment=START, pin=PIN))
-    assert small["nodes"][0]["labels"] == kept | noise
-    data = encoded(posted(5000, kept | noise), [], sequence=1, moment=START, pin=PIN)
+    small = json.loads(encoded(posted(10, needed | noise), [], sequence=1, moment=START, pin=PIN))
+    assert small["nodes"][0]["labels"] == needed | noise
+    data = encoded(posted(5000, needed | noise), [], sequence=1, moment=START, pin=PIN)
     assert len(data) <= LIMIT
-    found = json.loads(data)
-    assert len(found["nodes"]) == 5000
-    assert found["nodes"][0]["labels"] == kept
+    post = json.loads(data)
+    assert len(post["nodes"]) == 5000
+    assert post["nodes"][0]["labels"] == needed
 
 
-def test_what_does_not_fit_at_all_is_said_and_not_cut(rig: Rig) -> None:
+def test_post_that_stays_too_large_raises_too_large(rig: Rig) -> None:
     with pytest.raises(TooLarge, match=re.escape("60000 nodes")):
         encoded(posted(60_000, {"stockyard.dev/claim": "ncl_1"}), [], sequence=1, moment=START, pin=PIN)
     for number in range(8):

@@ -63,28 +63,28 @@ def container(tmp_path: Path) -> Iterator[Container]:
     documents = manifest.documents(manifest.Settings(platform.url, CLUSTER, f"{platform.url}/realms/s/token"))
     code = tmp_path / "code" / "stockyard_agent"
     code.mkdir(parents=True)
-    for name, text in next(one for one in documents if one["kind"] == "ConfigMap")["data"].items():
+    for name, text in next(item for item in documents if item["kind"] == "ConfigMap")["data"].items():
         (code / name).write_text(text)
     for name, text in {"client_id": "the-client", "client_secret": SECRET, "token": rig.account}.items():
         (tmp_path / name).write_text(text + "\n")
-    pod = next(one for one in documents if one["kind"] == "Deployment")["spec"]["template"]["spec"]
-    told = {one["name"]: one.get("value", "own") for one in pod["containers"][0]["env"]}
-    told |= {
+    pod = next(item for item in documents if item["kind"] == "Deployment")["spec"]["template"]["spec"]
+    environment = {variable["name"]: variable.get("value", "own") for variable in pod["containers"][0]["env"]}
+    environment |= {
         "PYTHONPATH": str(code.parent),
         "STOCKYARD_CLIENT_DIR": str(tmp_path),
         "STOCKYARD_ACCOUNT_DIR": str(tmp_path),
         "STOCKYARD_KUBERNETES_URL": kube_url,
     }
-    made = Container(rig, told)
-    yield made
-    if made.process is not None and made.process.poll() is None:
-        made.process.kill()
-        made.process.communicate()
+    started = Container(rig, environment)
+    yield started
+    if started.process is not None and started.process.poll() is None:
+        started.process.kill()
+        started.process.communicate()
     platform.close()
     rig.kube.close()
 
 
-def test_it_carries_out_commands_over_the_network(container: Container, tmp_path: Path) -> None:
+def test_process_executes_commands_over_network(container: Container, tmp_path: Path) -> None:
     rig = container.rig
     rig.add_node("a")
     rig.add_pod("db", "a", labels={"app": "db"})
@@ -96,7 +96,10 @@ def test_it_carries_out_commands_over_the_network(container: Container, tmp_path
     assert "held back" in rig.platform.results["d"]["message"]
     rig.kube.store.get(budget)["spec"]["minAvailable"] = 0
     container.until(lambda: not rig.platform.commands)
-    assert {name: one["status"] for name, one in rig.platform.ended.items()} == {"cmd_t": "done", "cmd_d": "done"}
+    assert {name: result["status"] for name, result in rig.platform.results_by_id.items()} == {
+        "cmd_t": "done",
+        "cmd_d": "done",
+    }
     assert rig.pods("a") == []
     assert rig.token_secret() is not None
     assert rig.platform.posts[0]["ca_hash"] == pin((tmp_path / "ca.crt").read_text())
@@ -110,17 +113,17 @@ def test_it_carries_out_commands_over_the_network(container: Container, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_within_a_second_also_while_it_waits_for_an_answer(container: Container, number: int) -> None:
-    hangs, asked, answer = threading.Event(), threading.Event(), container.rig.platform.answer
+def test_process_ends_within_a_second_during_pending_request(container: Container, number: int) -> None:
+    hangs, request_arrived, answer = threading.Event(), threading.Event(), container.rig.platform.answer
 
-    def hang(*given: Any) -> Any:
-        asked.set()
+    def hang(*arguments: Any) -> Any:
+        request_arrived.set()
         hangs.wait(30)
-        return answer(*given)
+        return answer(*arguments)
 
     container.rig.platform.answer = hang  # type: ignore[assignment,method-assign]
     container.start()
-    assert asked.wait(30)
+    assert request_arrived.wait(30)
     code, seconds, _ = container.end(number)
     hangs.set()
     assert code == 0
@@ -135,7 +138,7 @@ def test_it_ends_within_a_second_also_while_it_waits_for_an_answer(container: Co
         ({"STOCKYARD_ACCOUNT_DIR": "/nowhere"}, "cannot start"),
     ],
 )
-def test_it_says_what_it_cannot_start_without(container: Container, more: dict[str, str], named: str) -> None:
+def test_process_names_missing_setting(container: Container, more: dict[str, str], named: str) -> None:
     process = container.start(**more)
     _, log = process.communicate(timeout=30)
     assert process.returncode == 1

@@ -10,30 +10,30 @@ import pytest
 from agent import roles
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent.kubernetes import APPLY, MERGE, Kubernetes, Refused
-from local.kube_rules import grants
-from local.kube_store import RESOURCES
+from local.kubernetes.rules import grants
+from local.kubernetes.store import RESOURCES
 from tests.unit.agent.rig import KUBE, Rig
 from tests.unit.agent.story import Story
 
 
-def test_every_call_is_granted_and_every_grant_is_needed(record_property: Callable[[str, object], None]) -> None:
+def test_roles_grant_exactly_the_calls_that_are_made(record_property: Callable[[str, object], None]) -> None:
     story = Story().run()
-    given = set(grants(story.rig.kube.store, (NAMESPACE, NAME)))
-    assert story.rig.kube.used - given == set()
-    assert given - story.rig.kube.used == set()
+    granted = set(grants(story.rig.kube.store, (NAMESPACE, NAME)))
+    assert story.rig.kube.used - granted == set()
+    assert granted - story.rig.kube.used == set()
     assert not any(call.status == 403 for call in story.rig.kube.calls)
-    record_property("figure:agent_rights", {"grants": len(given), "used": len(given & story.rig.kube.used)})
+    record_property("figure:agent_rights", {"grants": len(granted), "used": len(granted & story.rig.kube.used)})
 
 
 def every_call() -> list[tuple[str, str, str]]:
-    found: list[tuple[str, str, str]] = []
-    for one in RESOURCES:
-        root = f"/apis/{one.api_version}" if one.group else f"/api/{one.api_version}"
-        for namespace in (NAMESPACE, "kube-system", "web") if one.namespaced else ("",):
-            where = f"{root}/namespaces/{namespace}/{one.name}" if namespace else f"{root}/{one.name}"
-            found += [("POST", where, one.kind), ("GET", where, one.kind)]
-            found += [(method, f"{where}/x", one.kind) for method in ("GET", "PUT", "PATCH", "DELETE")]
-    return found
+    requests: list[tuple[str, str, str]] = []
+    for resource in RESOURCES:
+        root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.api_version}"
+        for namespace in (NAMESPACE, "kube-system", "web") if resource.namespaced else ("",):
+            path = f"{root}/namespaces/{namespace}/{resource.name}" if namespace else f"{root}/{resource.name}"
+            requests += [("POST", path, resource.kind), ("GET", path, resource.kind)]
+            requests += [(method, f"{path}/x", resource.kind) for method in ("GET", "PUT", "PATCH", "DELETE")]
+    return requests
 
 
 ALLOWED = {
@@ -52,19 +52,19 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize(("method", "path", "kind"), every_call())
-def test_everything_else_is_forbidden(rig: Rig, method: str, path: str, kind: str) -> None:
+def test_roles_forbid_every_other_request(rig: Rig, method: str, path: str, kind: str) -> None:
     kube = Kubernetes(KUBE, rig.deliver, lambda: rig.account)
     body: dict[str, Any] = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}}
-    given = None if method == "GET" else body
+    content = None if method == "GET" else body
     try:
-        kube.call(method, path, given, content_type=MERGE)
+        kube.call(method, path, content, content_type=MERGE)
         forbidden = False
     except Refused as refused:
         forbidden = refused.status == 403
     assert forbidden is ((method, path) not in ALLOWED)
 
 
-def test_only_the_agents_own_deployment_can_be_patched(rig: Rig) -> None:
+def test_roles_allow_patching_own_deployment_only(rig: Rig) -> None:
     kube = Kubernetes(KUBE, rig.deliver, lambda: rig.account)
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}}
     root = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/"
@@ -73,13 +73,13 @@ def test_only_the_agents_own_deployment_can_be_patched(rig: Rig) -> None:
         kube.call("PATCH", root + "other", body, query={"fieldManager": "m"}, content_type=APPLY)
 
 
-def test_the_policy_is_about_the_agents_account_and_secrets() -> None:
-    policy = next(one for one in roles.documents() if one["kind"] == "ValidatingAdmissionPolicy")["spec"]
+def test_admission_policy_matches_agent_account_and_secrets() -> None:
+    policy = next(item for item in roles.documents() if item["kind"] == "ValidatingAdmissionPolicy")["spec"]
     assert policy["failurePolicy"] == "Fail"
     assert policy["matchConditions"] == [
         {"name": "by-the-agent", "expression": f"request.userInfo.username == '{roles.USER}'"}
     ]
     assert f"system:serviceaccount:{NAMESPACE}:{NAME}" == roles.USER
     assert policy["matchConstraints"]["resourceRules"][0]["resources"] == ["secrets"]
-    texts = " ".join(one["expression"] for one in policy["validations"])
+    texts = " ".join(validation["expression"] for validation in policy["validations"])
     assert texts.count("startsWith('bootstrap-token-')") == 2

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from agent.stockyard_agent.observation import timestamp
-from local.kube_api import Denied, Fault, node
+from local.kubernetes.api import Fault, StatusError, node
 from tests.unit.agent.rig import SECRET, TOKEN, Rig
 
 
@@ -18,10 +18,10 @@ def data_of(rig: Rig) -> dict[str, str]:
     return {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
 
 
-def test_a_node_joins_with_the_token_until_it_expires(rig: Rig) -> None:
+def test_node_joins_with_bootstrap_token_until_expiry(rig: Rig) -> None:
     rig.order_token()
     rig.until_ended(rig.agent())
-    assert rig.platform.ended["cmd_t"]["data"] == {
+    assert rig.platform.results_by_id["cmd_t"]["data"] == {
         "token_id": "abcdef",
         "expires_at": timestamp(rig.clock.now)[:11] + "03:19:05.000Z",
     }
@@ -39,25 +39,25 @@ def test_a_node_joins_with_the_token_until_it_expires(rig: Rig) -> None:
     }
     rig.kube.join(TOKEN, node("worker-1", claim="ncl_1"))
     rig.rounds(rig.agent(), 1)
-    assert [(one["name"], one["claim"]) for one in rig.platform.posts[-1]["nodes"]] == [("worker-1", "ncl_1")]
-    with pytest.raises(Denied):
+    assert [(item["name"], item["claim"]) for item in rig.platform.posts[-1]["nodes"]] == [("worker-1", "ncl_1")]
+    with pytest.raises(StatusError):
         rig.kube.join("abcdef.ffffffffffffffff", node("worker-2"))
     rig.clock.later(900)
-    with pytest.raises(Denied):
+    with pytest.raises(StatusError):
         rig.kube.join(TOKEN, node("worker-3"))
 
 
-def test_the_same_token_again_changes_nothing(rig: Rig) -> None:
+def test_bootstrap_token_is_idempotent(rig: Rig) -> None:
     rig.order_token()
     rig.until_ended(rig.agent())
     before = json.dumps(rig.token_secret())
     rig.platform.order("again", "bootstrap_token", token=TOKEN, expires_at="2026-01-02T03:19:05Z", claim="ncl_1")
     rig.until_ended(rig.agent())
-    assert rig.platform.ended["cmd_again"]["status"] == "done"
+    assert rig.platform.results_by_id["cmd_again"]["status"] == "done"
     assert json.dumps(rig.token_secret()) == before
 
 
-def test_another_token_of_that_id_is_replaced(rig: Rig) -> None:
+def test_bootstrap_token_replaces_other_token_of_same_id(rig: Rig) -> None:
     rig.order_token(token="abcdef.ffffffffffffffff")
     rig.until_ended(rig.agent())
     rig.order_token("new")
@@ -65,17 +65,17 @@ def test_another_token_of_that_id_is_replaced(rig: Rig) -> None:
     assert data_of(rig)["token-secret"] == "0123456789abcdef"
 
 
-def test_a_secret_of_another_type_is_left(rig: Rig) -> None:
+def test_bootstrap_token_does_not_replace_secret_of_other_type(rig: Rig) -> None:
     meta = {"name": "bootstrap-token-abcdef", "namespace": "kube-system"}
     rig.kube.install([{"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque"}])
     rig.order_token()
     rig.until_ended(rig.agent())
-    assert rig.platform.ended["cmd_t"]["status"] == "failed"
-    assert "422" in rig.platform.ended["cmd_t"]["message"]
+    assert rig.platform.results_by_id["cmd_t"]["status"] == "failed"
+    assert "422" in rig.platform.results_by_id["cmd_t"]["message"]
     assert "data" not in (rig.token_secret() or {})
 
 
-def test_one_that_goes_away_just_now_is_made_with_the_next_round(rig: Rig) -> None:
+def test_bootstrap_token_deleted_meanwhile_is_created_in_next_round(rig: Rig) -> None:
     rig.order_token()
     rig.until_ended(rig.agent())
     rig.order_token("late")
@@ -85,16 +85,16 @@ def test_one_that_goes_away_just_now_is_made_with_the_next_round(rig: Rig) -> No
     rig.platform.order("r", "remove_token", token_id="abcdef")
     rig.rounds(rig.agent(), 1)
     rig.until_ended(agent)
-    assert rig.platform.ended["cmd_late"]["status"] == "done"
+    assert rig.platform.results_by_id["cmd_late"]["status"] == "done"
 
 
-def test_removing_is_done_also_when_it_is_gone(rig: Rig) -> None:
+def test_remove_token_is_idempotent(rig: Rig) -> None:
     rig.order_token()
     rig.until_ended(rig.agent())
     for name in ("one", "two"):
         rig.platform.order(name, "remove_token", token_id="abcdef")
         rig.until_ended(rig.agent())
-        assert rig.platform.ended[f"cmd_{name}"]["status"] == "done"
+        assert rig.platform.results_by_id[f"cmd_{name}"]["status"] == "done"
         assert rig.token_secret() is None
 
 
@@ -113,18 +113,18 @@ def test_removing_is_done_also_when_it_is_gone(rig: Rig) -> None:
         ({"deadline": "2026-01-02T03:04:05.678Z"}, "deadline"),
     ],
 )
-def test_an_unfit_token_is_refused_and_not_repeated(rig: Rig, change: dict[str, object], named: str) -> None:
+def test_invalid_bootstrap_token_fails_and_is_not_repeated(rig: Rig, change: dict[str, object], named: str) -> None:
     rig.order_token()
     rig.platform.commands["cmd_t"].update(change)
     rig.until_ended(rig.agent())
-    result = rig.platform.ended["cmd_t"]
+    result = rig.platform.results_by_id["cmd_t"]
     assert result["status"] == "failed"
     assert named in result["message"]
     assert rig.token_secret() is None
     assert "0123456789" not in json.dumps(rig.platform.posts)
 
 
-def test_no_secret_is_posted_or_logged(rig: Rig) -> None:
+def test_secrets_are_neither_posted_nor_logged(rig: Rig) -> None:
     rig.order_token()
     echo = f"Secret is invalid: 0123456789abcdef of {TOKEN}"
     rig.kube.faults.append(Fault("create", "secrets", 422, message=echo))
@@ -138,7 +138,7 @@ def test_no_secret_is_posted_or_logged(rig: Rig) -> None:
     rig.platform.good.clear()
     rig.platform.refusals.append((500, {}))
     rig.rounds(agent, 2)
-    told = json.dumps(rig.platform.posts) + "\n".join(rig.logs)
-    assert "cmd_second done" in told
+    output = json.dumps(rig.platform.posts) + "\n".join(rig.logs)
+    assert "cmd_second done" in output
     for secret in ("0123456789abcdef", SECRET, rig.account, *rig.platform.tokens):
-        assert secret not in told
+        assert secret not in output

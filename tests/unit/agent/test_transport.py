@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from agent.stockyard_agent import transport
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.settings import Settings
-from agent.stockyard_agent.transport import Exchange, Outgoing, Unreachable, checked, https
+from agent.stockyard_agent.transport import Exchange, HttpRequest, Unreachable, checked, https
 from tests.unit.agent.rig import Rig
 
 Answering = Callable[[http.server.BaseHTTPRequestHandler], None]
@@ -63,7 +63,7 @@ def identity(folder: Path, name: str) -> ssl.SSLContext:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
@@ -75,7 +75,7 @@ def identity(folder: Path, name: str) -> ssl.SSLContext:
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    (folder / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / f"{name}.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     plain = serialization.NoEncryption()
     form = serialization.PrivateFormat.PKCS8
     (folder / f"{name}.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, plain))
@@ -84,7 +84,7 @@ def identity(folder: Path, name: str) -> ssl.SSLContext:
     return context
 
 
-def test_only_the_clusters_authority_is_believed(rig: Rig, tmp_path: Path) -> None:
+def test_https_trusts_cluster_authority_only(rig: Rig, tmp_path: Path) -> None:
     right, _ = identity(tmp_path, "right"), identity(tmp_path, "wrong")
     url = rig.kube.serve(right)
     try:
@@ -100,34 +100,34 @@ def test_only_the_clusters_authority_is_believed(rig: Rig, tmp_path: Path) -> No
         rig.kube.close()
 
 
-def test_a_redirect_is_not_followed(exchange: Exchange, answering: Callable[[Answering], str]) -> None:
-    asked: list[str] = []
+def test_https_does_not_follow_redirects(exchange: Exchange, answering: Callable[[Answering], str]) -> None:
+    authorizations: list[str] = []
 
     def elsewhere(handler: http.server.BaseHTTPRequestHandler) -> None:
-        asked.append(str(handler.headers["Authorization"]))
+        authorizations.append(str(handler.headers["Authorization"]))
         handler.send_response(307)
         handler.send_header("Location", url + "/other")
         handler.send_header("Content-Length", "0")
         handler.end_headers()
 
     url = answering(elsewhere)
-    reply = exchange(Outgoing("GET", url, {"Authorization": "Bearer x"}))
-    assert reply.status == 307
-    assert asked == ["Bearer x"]
+    response = exchange(HttpRequest("GET", url, {"Authorization": "Bearer x"}))
+    assert response.status == 307
+    assert authorizations == ["Bearer x"]
 
 
-def test_every_status_is_an_answer(exchange: Exchange, answering: Callable[[Answering], str]) -> None:
+def test_https_returns_every_status(exchange: Exchange, answering: Callable[[Answering], str]) -> None:
     def refuse(handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.send_response(429)
         handler.send_header("Retry-After", "7")
         handler.end_headers()
         handler.wfile.write(b"{}")
 
-    reply = exchange(Outgoing("GET", answering(refuse)))
-    assert (reply.status, reply.retry_after, reply.body) == (429, 7.0, b"{}")
+    response = exchange(HttpRequest("GET", answering(refuse)))
+    assert (response.status, response.retry_after, response.body) == (429, 7.0, b"{}")
 
 
-def test_connections_that_end_early_are_no_answers(exchange: Exchange, answering: Callable[[Answering], str]) -> None:
+def test_https_refuses_incomplete_responses(exchange: Exchange, answering: Callable[[Answering], str]) -> None:
     def cut(handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", "100")
@@ -142,14 +142,14 @@ def test_connections_that_end_early_are_no_answers(exchange: Exchange, answering
 
     for answer in (cut, silent, noise):
         with pytest.raises(Unreachable):
-            exchange(Outgoing("GET", answering(answer)))
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+            exchange(HttpRequest("GET", answering(answer)))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     with pytest.raises(Unreachable, match="refused"):
-        exchange(Outgoing("GET", f"http://127.0.0.1:{port}/x?secret=1"))
+        exchange(HttpRequest("GET", f"http://127.0.0.1:{port}/x?secret=1"))
 
 
-def test_an_answer_is_bounded_in_size_and_time(
+def test_https_limits_response_size_and_time(
     answering: Callable[[Answering], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def large(handler: http.server.BaseHTTPRequestHandler) -> None:
@@ -161,17 +161,17 @@ def test_an_answer_is_bounded_in_size_and_time(
     ticks = iter(range(0, 10_000, 100))
     slow = https(ssl.create_default_context(), timeout=5, proxies={}, monotonic=lambda: next(ticks))
     with pytest.raises(Unreachable, match="too long"):
-        slow(Outgoing("GET", url))
+        slow(HttpRequest("GET", url))
     monkeypatch.setattr(transport, "LIMIT", 99_999)
     with pytest.raises(Unreachable, match="larger than"):
-        https(ssl.create_default_context(), timeout=5, proxies={})(Outgoing("GET", url))
+        https(ssl.create_default_context(), timeout=5, proxies={})(HttpRequest("GET", url))
 
 
-def test_an_error_names_the_place_without_the_query(exchange: Exchange) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_https_error_names_url_without_query(exchange: Exchange) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     with pytest.raises(Unreachable) as caught:
-        exchange(Outgoing("POST", f"http://127.0.0.1:{port}/token?a=hidden", {"X": "hidden"}, b"hidden"))
+        exchange(HttpRequest("POST", f"http://127.0.0.1:{port}/token?a=hidden", {"X": "hidden"}, b"hidden"))
     assert "/token" in str(caught.value)
     assert "hidden" not in str(caught.value)
 
@@ -179,13 +179,13 @@ def test_an_error_names_the_place_without_the_query(exchange: Exchange) -> None:
 @pytest.mark.parametrize(
     "url", ["http://api.example.test", "ftp://api.example.test", "api.example.test", "https://", ""]
 )
-def test_only_https_is_taken(url: str) -> None:
+def test_settings_accept_https_urls_only(url: str) -> None:
     with pytest.raises(ValueError, match="https"):
         checked(url)
 
 
-def test_settings_come_from_environment_and_files(tmp_path: Path) -> None:
-    given = {
+def test_settings_are_read_from_environment_and_files(tmp_path: Path) -> None:
+    environment = {
         "STOCKYARD_API_URL": "https://api.example.test/",
         "STOCKYARD_CLUSTER_ID": "clu_1",
         "STOCKYARD_TOKEN_URL": "https://id.example.test/token",
@@ -196,7 +196,7 @@ def test_settings_come_from_environment_and_files(tmp_path: Path) -> None:
     }
     for name in ("client_id", "client_secret", "token", "ca.crt"):
         (tmp_path / name).write_text(f"{name}-1\n")
-    settings = Settings.read(given)
+    settings = Settings.read(environment)
     assert (settings.api_url, settings.kubernetes_url) == ("https://api.example.test", "https://[fd00::1]:6443")
     assert settings.credentials() == ("client_id-1", "client_secret-1")
     assert (settings.account_token(), settings.authority()) == ("token-1", "ca.crt-1")
@@ -204,4 +204,4 @@ def test_settings_come_from_environment_and_files(tmp_path: Path) -> None:
     assert settings.account_token() == "token-2", "the kubelet renews it"
     for name in ("STOCKYARD_API_URL", "STOCKYARD_CLUSTER_ID", "STOCKYARD_TOKEN_URL", "KUBERNETES_SERVICE_HOST"):
         with pytest.raises(ValueError, match=name):
-            Settings.read({key: value for key, value in given.items() if key != name})
+            Settings.read({key: value for key, value in environment.items() if key != name})

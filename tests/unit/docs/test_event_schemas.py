@@ -9,28 +9,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from local.memory import (
-    FixedClock,
-    MemoryDeployer,
-    MemoryIdentity,
-    MemoryProver,
-    MemorySecrets,
-    MemoryWorkflows,
-)
-from local.memory_store import MemoryRegistry
 from stockyard.domain import ids, times
-from stockyard.domain.records import Cluster, OperationError, Outbox
-from stockyard.edge.requests import FIELDS, Deed, answer_of
+from stockyard.domain.records import Cluster, NodeClaim, OperationError, Outbox
+from stockyard.edge.requests import FIELDS, EventCommand, answer_of
 from stockyard.errors import ClusterNameInUse, QuotaExceeded
-from stockyard.lifecycle import cluster as lifecycle
-from stockyard.lifecycle.change import Happening
+from stockyard.lifecycle.change import Failure, Transition
+from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
-from stockyard.operations import tell
-from stockyard.operations.cloud_accounts import delete_account, register_account, verify_account
-from stockyard.operations.every import every
+from stockyard.operations.cloud_accounts.accounts import delete_account, register_account, verify_account
+from stockyard.operations.engine.advance import change_writes
+from stockyard.operations.engine.tell import tell
 from stockyard.operations.idempotency_keys import IdempotencyKeys
-from stockyard.operations.services import Services
-from stockyard.ports import Create
+from stockyard.operations.listing import every
+from stockyard.ports import Create, Verification
+from tests.harness.memory_store import MemoryRegistry
+from tests.harness.ports import memory_services
 
 SCHEMAS = {
     path.stem: json.loads(path.read_text()) for path in (Path(__file__).parents[3] / "docs/events").glob("*.json")
@@ -48,25 +41,12 @@ class Verifier:
     fault: str | None = None
 
     def verify(self, account, tenant):
-        return self.fault
+        return Verification(self.fault is None, self.fault or "")
 
 
 @pytest.fixture
 def services():
-    registry = MemoryRegistry()
-    return Services(
-        store=registry.store("acme"),
-        clock=FixedClock(),
-        identity=MemoryIdentity(),
-        secrets=MemorySecrets(),
-        workflows=MemoryWorkflows(),
-        deployer=MemoryDeployer(),
-        prover=MemoryProver(),
-        providers={},
-        verifiers={"aws": Verifier()},
-        prices=None,  # type: ignore[arg-type] # no plan is made here
-        installation="i",
-    )
+    return memory_services(MemoryRegistry(), clouds={"aws": Verifier()})
 
 
 @pytest.fixture
@@ -76,28 +56,29 @@ def life(services):
     cluster = Cluster(
         services.new_id(ids.CLUSTER), "demo", "", "k8s", "aws", 1, "demo-1", "accepting", {}, now, now, operation_id="x"
     )
-    operation = new_operation(services.new_id(ids.OPERATION), "create_cluster", cluster.id, "user:ann", now)
+    creation, deletion = services.procedure("create_cluster"), services.procedure("delete_cluster")
+    operation = new_operation(services.new_id(ids.OPERATION), creation, cluster.id, "user:ann", now)
     sent: list[tuple[str, dict]] = []
 
     def step(change):
-        changed, ongoing, writes = tell.change_writes(services, "user:ann", change)
+        changed, ongoing, writes = change_writes(services, "user:ann", change)
         for write in writes:
             if isinstance(write, Create) and isinstance(write.record, Outbox) and write.record.kind == "event":
                 sent.append((write.record.payload["detail_type"], write.record.payload["detail"]))
         return changed, ongoing
 
-    cluster, operation = step(lifecycle.prepare(cluster, operation, now))
-    cluster, operation = step(lifecycle.begin_phase(cluster, operation, "network", now))
-    cluster, operation = step(lifecycle.end_phase(cluster, operation, "network", "done", now))
-    cluster, operation = step(lifecycle.fail(cluster, operation, ERROR, now))
-    cluster, operation = step(lifecycle.resume(cluster, operation, now))
-    ready, _ = step(lifecycle.become_ready(cluster, operation, now))
-    removal = new_operation(services.new_id(ids.OPERATION), "delete_cluster", cluster.id, "user:ann", now)
-    step(lifecycle.start_deletion(cluster, operation, removal, now))
-    leaving, removal = step(lifecycle.start_deletion(ready, None, removal, now))
+    cluster, operation = step(MOVES.prepare(cluster, operation, creation, now))
+    cluster, operation = step(MOVES.begin_phase(cluster, operation, creation.phase("network"), now))
+    cluster, operation = step(MOVES.end_phase(cluster, operation, creation.phase("network"), "done", now))
+    cluster, operation = step(MOVES.fail(cluster, operation, Failure(creation, ERROR), now))
+    cluster, operation = step(MOVES.resume(cluster, operation, creation, now))
+    ready, _ = step(MOVES.become_ready(cluster, operation, "complete", now))
+    removal = new_operation(services.new_id(ids.OPERATION), deletion, cluster.id, "user:ann", now)
+    step(MOVES.start_deletion(cluster, (operation, creation), removal, deletion, now))
+    leaving, removal = step(MOVES.start_deletion(ready, None, removal, deletion, now))
     blocked = replace(ERROR, phase="network")
-    leaving, removal = step(lifecycle.block_deletion(leaving, removal, blocked, ("vpc-1",), now))
-    step(lifecycle.retry_deletion(leaving, removal, now))
+    leaving, removal = step(MOVES.block(leaving, removal, blocked, ("vpc-1",), now))
+    step(MOVES.retry(leaving, removal, deletion, now))
     return sent
 
 
@@ -120,11 +101,11 @@ def test_every_event_of_a_cloud_account_matches_its_schema(services):
         services, provider="aws", name="main", description="", attributes=attributes, tags={}, actor="user:ann"
     )
     verify_account(services, account.id, "user:ann")
-    services.verifiers["aws"].fault = "The role cannot be assumed."
+    services.clouds["aws"].fault = "The role cannot be assumed."
     verify_account(services, account.id, "user:ann")
     delete_account(services, account.id, "user:ann")
     details = [item.payload["detail"] for item in every(services.store, Outbox) if item.kind == "event"]
-    states = [detail["phase"]["after"] for detail in sorted(details, key=lambda one: one["sequence"])]
+    states = [detail["phase"]["after"] for detail in sorted(details, key=lambda detail: detail["sequence"])]
     assert states == ["unverified", "verified", "failed", None]
     for detail in details:
         check("CloudAccount", detail)
@@ -133,9 +114,9 @@ def test_every_event_of_a_cloud_account_matches_its_schema(services):
 @pytest.mark.parametrize("kind", ["Cluster", "Operation", "CloudAccount"])
 def test_a_schema_refuses_what_is_never_sent(services, kind):
     subject = {"Cluster": services.new_id(ids.CLUSTER), "Operation": services.new_id(ids.OPERATION)}
-    good = tell.tell(
-        services, "user:ann", subject.get(kind, "cloud-account/1"), 1, 1, Happening(kind, None, None, "New", "")
-    )
+    about = NodeClaim("ncl_1", "a", "", "", sequence=1)
+    transition = Transition(kind, None, None, "New", "")
+    good = tell(services, "user:ann", about, transition, subject.get(kind, "cloud-account/1"))
     detail = good[1].record.payload["detail"]
     check(kind, detail)
     for wrong in (
@@ -154,13 +135,13 @@ def answered(services, detail, kind="DeleteCluster", use=None):
     done = use or (
         lambda wish: {"cluster": cluster, "operation_id": services.new_id(ids.OPERATION), "status": "deleting"}
     )
-    deeds = {
-        "CreateCluster": Deed("clusters:ClusterCreate", False, done),
-        "ChangeCluster": Deed("cluster_patch:ClusterPatch", True, done),
-        "DeleteCluster": Deed(None, True, done),
+    commands = {
+        "CreateCluster": EventCommand("clusters:ClusterCreate", False, done),
+        "ChangeCluster": EventCommand("cluster_patch:ClusterPatch", True, done),
+        "DeleteCluster": EventCommand(None, True, done),
     }
     event = {"id": services.new_id(ids.EVENT), "detail-type": kind, "account": "222222222222", "detail": detail}
-    return answer_of(event, "acme", deeds, lambda _tenant: IdempotencyKeys(services.store), services.clock.now())
+    return answer_of(event, "acme", commands, lambda _tenant: IdempotencyKeys(services.store), services.clock.now())
 
 
 BODY = {

@@ -10,15 +10,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from stockyard.domain import provider_kinds
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.models.node_blocks import BLOCKS
 from stockyard.domain.models.read_manifests import read_manifests
 from stockyard.domain.records import Outbox
 from stockyard.edge.yaml_body import parse
 from stockyard.errors import VendorRefused
 from stockyard.lifecycle.drift import _NOT_OF_THE_TEMPLATE, REASONS, TEMPLATE
-from stockyard.operations.claims import change_claim
-from stockyard.operations.every import every
+from stockyard.operations.listing import every
+from stockyard.operations.node_claims.change import change_claim
 from stockyard.ports import Remove
 from tests.unit.operations.conftest import World, world  # noqa: F401 - the fixture
 from tests.unit.operations.nodes import Nodes
@@ -31,8 +31,8 @@ SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4
 
 def events(nodes: Nodes) -> list[dict[str, Any]]:
     """Details of the claims' events that wait to be sent."""
-    payloads = [one.payload for one in every(nodes.services.store, Outbox) if one.kind == "event"]
-    return [one["detail"] for one in payloads if one["detail_type"] == "NodeClaim"]
+    payloads = [item.payload for item in every(nodes.services.store, Outbox) if item.kind == "event"]
+    return [payload["detail"] for payload in payloads if payload["detail_type"] == "NodeClaim"]
 
 
 def check(detail: object) -> None:
@@ -60,8 +60,8 @@ def test_every_event_of_a_claim_matches_its_schema(world: World) -> None:  # noq
     for claim in (good, bad):
         nodes.delete(claim)
     run()
-    assert {"Pending", "Deleting", None} <= {one["phase"]["after"] for one in sent}
-    assert {"Accepted", "Scheduled", "Changed", "DeletionRequested"} <= {one["reason"] for one in sent}
+    assert {"Pending", "Deleting", None} <= {detail["phase"]["after"] for detail in sent}
+    assert {"Accepted", "Scheduled", "Changed", "DeletionRequested"} <= {detail["reason"] for detail in sent}
     for detail in sent:
         check(detail)
 
@@ -77,7 +77,7 @@ def test_the_schema_refuses_what_is_never_sent(world: World) -> None:  # noqa: F
 
 
 def test_every_kind_and_field_of_a_block_is_in_the_document() -> None:
-    for kind, model in BLOCKS.items():
+    for kind, model in ((name, provider_kinds.kind(name).block()) for name in provider_kinds.names()):
         (row,) = re.findall(rf"^\| `{kind}` \| (.*) \|$", TEXT, re.MULTILINE)
         properties = model.model_json_schema(by_alias=True)["properties"]
         fields = set(properties) - {"neutronEnabled", "netris", "netBox"}

@@ -36,11 +36,11 @@ def test_the_tree_names_what_is_there_and_everything_that_is_there():
 
 
 def test_the_targets_named_are_targets():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for document in DOCUMENTS:
-        named = set(re.findall(r"(?:^|`)make ([a-z]+)", document.read_text(), re.MULTILINE))
+        named = set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE))
         assert named - targets == set(), document.name
-    assert {"run", "test"} <= set(re.findall(r"^make ([a-z]+)", README, re.MULTILINE))
+    assert {"run", "test"} <= set(re.findall(r"^make ([a-z-]+)", README, re.MULTILINE))
 
 
 def test_the_configuration_table_is_that_of_the_code():
@@ -51,8 +51,8 @@ def test_the_configuration_table_is_that_of_the_code():
 def test_the_defaults_of_the_configuration_table_are_those_of_the_code():
     for line in section("Configuration").splitlines():
         keys = re.findall(r"`([a-z_]+)`", line.split("|")[1]) if line.startswith("| `") else []
-        shown = [value.strip(" `") for value in line.split("|")[2].split(",")] if keys else []
-        for key, value in zip(keys, shown, strict=False):
+        values = [value.strip(" `") for value in line.split("|")[2].split(",")] if keys else []
+        for key, value in zip(keys, values, strict=False):
             default = StageConfig("dev", "https://example.com").__getattribute__(key)
             if isinstance(default, bool):
                 assert value == str(default).lower(), key

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from stockyard.domain import ids
-from stockyard.domain.declared_types import capacity_counter, choosable, declared, kinds, provider_state, type_id
+from stockyard.domain.declared_types import (
+    capacity_counter,
+    choosable,
+    declared,
+    node_types_of,
+    provider_state,
+    type_id,
+)
 from stockyard.domain.node_records import NodeProvider
 from stockyard.domain.node_types import ANY, Offering
 from stockyard.domain.requirements import INSTANCE_TYPE, NODE_TYPE, OS, ZONE
@@ -38,15 +45,16 @@ def requests(**resources: str) -> dict[str, Any]:
     ],
 )
 def test_costs_follow_the_formula_unless_they_are_given(resources, cost):
-    assert [kind.cost for kind in kinds(provider("terraform", {"name": "a", "resources": resources}), built=True)] == [
-        cost
-    ]
-    given = {"name": "a", "resources": resources, "cost": 7}
-    assert [kind.cost for kind in kinds(provider("terraform", given), built=True)] == [7]
+    assert [
+        node_type.cost
+        for node_type in node_types_of(provider("terraform", {"name": "a", "resources": resources}), built=True)
+    ] == [cost]
+    entry = {"name": "a", "resources": resources, "cost": 7}
+    assert [node_type.cost for node_type in node_types_of(provider("terraform", entry), built=True)] == [7]
 
 
 @pytest.mark.parametrize(
-    ("block", "entry", "found"),
+    ("block", "entry", "expected"),
     [
         ({"virtualMachineTemplate": requests(cpu="1", memory="2Gi")}, {}, {"cpu": "1", "memory": "2Gi"}),
         (
@@ -83,21 +91,24 @@ def test_costs_follow_the_formula_unless_they_are_given(resources, cost):
         ({}, {}, {}),
     ],
 )
-def test_resources_of_virtual_machines_are_those_of_their_template(block, entry, found):
-    (one,) = declared(provider("kubeVirt", {"name": "vm", **entry}, **block))
-    assert dict(one.resources) == found
-    known = {"cpu", "memory"} <= set(found)
-    assert (one.phase, one.reason) == ("Pending", "ProviderNotAvailable" if known else "ResourcesUnknown")
+def test_resources_of_virtual_machines_are_those_of_their_template(block, entry, expected):
+    (declared_type,) = declared(provider("kubeVirt", {"name": "vm", **entry}, **block))
+    assert dict(declared_type.resources) == expected
+    complete = {"cpu", "memory"} <= set(expected)
+    assert (declared_type.phase, declared_type.reason) == (
+        "Pending",
+        "ProviderNotAvailable" if complete else "ResourcesUnknown",
+    )
 
 
 def test_a_type_without_resources_is_listed_and_never_available():
-    (kind,) = kinds(provider("bcm", {"name": "a", "nodeGroups": ["g"]}), built=True)
-    assert (kind.name, kind.available, kind.allocatable["cpu"]) == ("p.a", False, 0)
+    (node_type,) = node_types_of(provider("bcm", {"name": "a", "nodeGroups": ["g"]}), built=True)
+    assert (node_type.name, node_type.available, node_type.allocatable["cpu"]) == ("p.a", False, 0)
 
 
 def test_kinds_that_are_not_built_are_listed_and_not_available():
-    (kind,) = kinds(provider("terraform", SMALL), built=False)
-    assert (kind.name, kind.available) == ("p.small", False)
+    (node_type,) = node_types_of(provider("terraform", SMALL), built=False)
+    assert (node_type.name, node_type.available) == ("p.small", False)
     assert declared(provider("terraform", SMALL))[0].reason == "ProviderNotAvailable"
     phase, reason, message = provider_state("terraform")
     assert (phase, reason) == ("Pending", "ProviderNotAvailable")
@@ -116,13 +127,13 @@ def test_kinds_that_are_not_built_are_listed_and_not_available():
     ],
 )
 def test_capacity_is_what_is_written_or_named(kind, entry, limit):
-    given = provider(kind, entry)
-    assert [one.max_capacity for one in declared(given)] == [limit]
-    assert [one.limited for one in kinds(given, built=True)] == [limit is not None]
+    node_provider = provider(kind, entry)
+    assert [declared_type.max_capacity for declared_type in declared(node_provider)] == [limit]
+    assert [node_type.limited for node_type in node_types_of(node_provider, built=True)] == [limit is not None]
 
 
 def test_types_properties_win_over_the_providers_and_lists_are_values():
-    given = provider(
+    node_provider = provider(
         "simulated",
         {**SMALL, "properties": {"team": "b,c", "any": "*"}, "overhead": {"kubeReserved": {"cpu": "500m"}}},
         properties={
@@ -132,8 +143,8 @@ def test_types_properties_win_over_the_providers_and_lists_are_values():
             "vcluster.com/vpc-cidr": "10.0.0.0/16",
         },
     )
-    (kind,) = kinds(given, built=True)
-    assert dict(kind.properties) == {
+    (node_type,) = node_types_of(node_provider, built=True)
+    assert dict(node_type.properties) == {
         "team": ("b", "c"),
         "any": (ANY,),
         "region": ("r",),
@@ -141,13 +152,17 @@ def test_types_properties_win_over_the_providers_and_lists_are_values():
         INSTANCE_TYPE: ("p.small",),
         OS: ("linux",),
     }
-    assert (kind.capacity["cpu"], kind.allocatable["cpu"], kind.capacity["pods"]) == (2000, 1500, 110_000)
-    assert kind.unit_price == 0.001
+    assert (node_type.capacity["cpu"], node_type.allocatable["cpu"], node_type.capacity["pods"]) == (
+        2000,
+        1500,
+        110_000,
+    )
+    assert node_type.unit_price == 0.001
 
 
 def test_settings_of_providers_are_no_properties_to_choose_by():
-    given = {"vcluster.com/vpc-cidr": "10.0.0.0/16", "vcluster.com/os-image": "ubuntu-noble", "a": "b"}
-    assert choosable(given) == {"vcluster.com/os-image": "ubuntu-noble", "a": "b"}
+    properties = {"vcluster.com/vpc-cidr": "10.0.0.0/16", "vcluster.com/os-image": "ubuntu-noble", "a": "b"}
+    assert choosable(properties) == {"vcluster.com/os-image": "ubuntu-noble", "a": "b"}
 
 
 @pytest.mark.parametrize(
@@ -166,19 +181,24 @@ def test_settings_of_providers_are_no_properties_to_choose_by():
     ],
 )
 def test_simulated_types_have_zones_and_prices(entry, properties, offerings):
-    (kind,) = kinds(provider("simulated", {**SMALL, **entry}, properties=properties), built=True)
-    assert kind.offerings == offerings
+    (node_type,) = node_types_of(provider("simulated", {**SMALL, **entry}, properties=properties), built=True)
+    assert node_type.offerings == offerings
 
 
 def test_types_of_ec2_come_from_its_catalogue_and_the_document_says_what_differs():
-    given = provider("ec2", {"name": "m6i.large", "maxCapacity": 3}, cloudAccount=1)
-    assert kinds(given, built=True) == []
-    (one,) = declared(given)
-    assert (one.name, one.max_capacity, one.phase, one.offerings) == ("m6i.large", 3, "Available", None)
+    node_provider = provider("ec2", {"name": "m6i.large", "maxCapacity": 3}, cloudAccount=1)
+    assert node_types_of(node_provider, built=True) == []
+    (declared_type,) = declared(node_provider)
+    assert (declared_type.name, declared_type.max_capacity, declared_type.phase, declared_type.offerings) == (
+        "m6i.large",
+        3,
+        "Available",
+        None,
+    )
 
 
 def test_ids_and_counters_follow_from_provider_and_name():
-    given = provider("simulated", SMALL)
-    assert ids.is_id(type_id(given, "small"))
-    assert type_id(given, "small") == type_id(given, "small") != type_id(given, "large")
-    assert capacity_counter(given, "small") == f"capacity/{given.id}/small"
+    node_provider = provider("simulated", SMALL)
+    assert ids.is_id(type_id(node_provider, "small"))
+    assert type_id(node_provider, "small") == type_id(node_provider, "small") != type_id(node_provider, "large")
+    assert capacity_counter(node_provider, "small") == f"capacity/{node_provider.id}/small"

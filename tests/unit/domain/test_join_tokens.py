@@ -11,14 +11,14 @@ from stockyard.domain.join_tokens import join_token, token_id
 CLAIM = "ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
-def test_a_token_has_the_form_that_kubeadm_takes_and_is_always_the_same() -> None:
+def test_join_token_has_kubeadm_format_and_is_deterministic() -> None:
     token = join_token(b"key", CLAIM, 1)
     assert re.fullmatch(r"[a-z0-9]{6}\.[a-z0-9]{16}", token)
     assert token == join_token(b"key", CLAIM, 1)
     assert token_id(token) == token[:6]
 
 
-def test_another_key_claim_or_attempt_gives_another_token() -> None:
+def test_join_token_depends_on_key_claim_and_attempt() -> None:
     tokens = {
         join_token(key, claim, attempt)
         for key in (b"key", b"yek")
@@ -29,6 +29,6 @@ def test_another_key_claim_or_attempt_gives_another_token() -> None:
     assert len({token_id(token) for token in tokens}) == 12
 
 
-def test_no_token_without_a_key() -> None:
+def test_join_token_requires_key() -> None:
     with pytest.raises(ValueError, match="needs the installation's key"):
         join_token(b"", CLAIM, 1)

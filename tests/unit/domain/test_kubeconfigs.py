@@ -33,7 +33,7 @@ def kubeadm(user: Any = ADMIN, cluster: Any = AUTHORITY, **more: Any) -> str:
 
 
 @pytest.mark.parametrize("user", [ADMIN, {"token": "t"}, {}])
-def test_credentials_as_data_are_taken(user: Any) -> None:
+def test_kubeconfig_with_credentials_as_data_is_accepted(user: Any) -> None:
     text = kubeadm(user, {**AUTHORITY, "tls-server-name": "demo"})
     check(text)
     report = read(ReadyReport, {"kubeconfig": text, "certificate_authority": "Q0E="})
@@ -78,7 +78,7 @@ def test_credentials_as_data_are_taken(user: Any) -> None:
         "a: [" + "a," * 30_000 + "]",
     ],
 )
-def test_anything_else_is_refused_without_its_words(text: str) -> None:
+def test_kubeconfig_with_anything_else_is_refused_without_quoting_it(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(ReadyReport, {"kubeconfig": text, "certificate_authority": "Q0E="})
     (problem,) = refused.value.errors

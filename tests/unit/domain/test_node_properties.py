@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.declared_types import kinds
-from stockyard.domain.node_properties import chosen, node_labels
+from stockyard.domain.declared_types import node_types_of
+from stockyard.domain.node_properties import node_labels, select_values
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -27,12 +27,12 @@ def claim(*requirements: dict[str, Any], **fields: Any) -> NodeClaim:
     return NodeClaim("ncl_1", "one", NOW, NOW, requirements=requirements, **fields)
 
 
-def labels(given: NodeClaim, of_type: dict[str, str], of_provider: dict[str, str] | None = None) -> dict[str, str]:
+def labels(node_claim: NodeClaim, of_type: dict[str, str], of_provider: dict[str, str] | None = None) -> dict[str, str]:
     block = {"simulated": {"nodeTypes": [{**ENTRY, "properties": of_type}]}}
     provider = NodeProvider("npr_1", "lab", "simulated", block, NOW, NOW, properties=of_provider or {})
-    (kind,) = kinds(provider, built=True)
-    found = node_labels(kind, given, PLACED)
-    return {key: value for key, value in found.items() if BUILT_IN.get(key) != value}
+    (node_type,) = node_types_of(provider, built=True)
+    all_labels = node_labels(node_type, node_claim, PLACED)
+    return {key: value for key, value in all_labels.items() if BUILT_IN.get(key) != value}
 
 
 def test_built_in_ones_say_what_was_placed() -> None:
@@ -44,8 +44,8 @@ def test_built_in_ones_say_what_was_placed() -> None:
     anywhere = replace(PLACED, zones=("*",))
     assert "topology.kubernetes.io/zone" not in node_labels(None, claim(), anywhere)
     named = claim(properties={"topology.kubernetes.io/zone": "a"})
-    for given in (claim(), named):
-        assert "topology.kubernetes.io/zone" not in node_labels(None, given, replace(PLACED, zones=("a", "b")))
+    for node_claim in (claim(), named):
+        assert "topology.kubernetes.io/zone" not in node_labels(None, node_claim, replace(PLACED, zones=("a", "b")))
 
 
 def test_the_claims_property_wins_over_the_types_and_that_over_the_providers() -> None:
@@ -66,9 +66,9 @@ def test_a_claim_cannot_rename_what_stockyard_sets() -> None:
 @pytest.mark.parametrize("name", ["small", "lab.small"])
 def test_the_names_of_the_type_are_there_however_the_claim_spells_them(key: str, name: str) -> None:
     provider = NodeProvider("npr_1", "lab", "simulated", {"simulated": {"nodeTypes": [ENTRY]}}, NOW, NOW)
-    (kind,) = kinds(provider, built=True)
-    asked = claim({"key": key, "operator": "In", "values": ["large", name]})
-    assert node_labels(kind, asked, PLACED) == BUILT_IN
+    (node_type,) = node_types_of(provider, built=True)
+    node_claim = claim({"key": key, "operator": "In", "values": ["large", name]})
+    assert node_labels(node_type, node_claim, PLACED) == BUILT_IN
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_the_names_of_the_type_are_there_however_the_claim_spells_them(key: str,
     ],
 )
 def test_of_a_list_the_node_has_the_value_that_the_claim_chose(requirement: Any, value: str) -> None:
-    given = claim(*([requirement] if requirement else []))
-    assert labels(given, {"tier": "gold,silver,bronze"}) == {"tier": value}
+    node_claim = claim(*([requirement] if requirement else []))
+    assert labels(node_claim, {"tier": "gold,silver,bronze"}) == {"tier": value}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_name_that_is_too_long_for_a_label_becomes_none() -> None:
 
 def test_what_was_chosen_before_stays_while_it_is_permitted() -> None:
     permitted = {"tier": ("gold", "silver"), "any": ("*",)}
-    assert chosen(permitted, claim(), {"tier": "silver", "any": "x"}) == {"tier": "silver", "any": "x"}
-    assert chosen(permitted, claim(), {"tier": "iron"}) == {"tier": "gold"}
+    assert select_values(permitted, claim(), {"tier": "silver", "any": "x"}) == {"tier": "silver", "any": "x"}
+    assert select_values(permitted, claim(), {"tier": "iron"}) == {"tier": "gold"}
     wants_gold = claim({"key": "tier", "values": ["gold"]}, {"key": "any", "operator": "NotIn", "values": ["x"]})
-    assert chosen(permitted, wants_gold, {"tier": "silver", "any": "x"}) == {"tier": "gold"}
+    assert select_values(permitted, wants_gold, {"tier": "silver", "any": "x"}) == {"tier": "gold"}

@@ -10,12 +10,12 @@ import pytest
 
 from stockyard.domain.node_types import (
     Declaration,
-    NodeKind,
+    NodeType,
     Offering,
     effective_properties,
     formula_cost,
     is_extended,
-    kind_of,
+    node_type_of,
     parse_property,
     read_properties,
     read_resources,
@@ -39,9 +39,9 @@ PLAIN = Declaration("tf", "medium", {"cpu": "2", "memory": "4Gi"})
     ],
 )
 def test_the_formula(resources, cost):
-    found = formula_cost(read_resources(resources))
-    assert found == cost
-    assert isinstance(found, int) == (cost == int(cost))
+    cost_found = formula_cost(read_resources(resources))
+    assert cost_found == cost
+    assert isinstance(cost_found, int) == (cost == int(cost))
 
 
 @pytest.mark.skipif(not GOLDEN.is_file(), reason="the shared examples are not beside this repository")
@@ -52,7 +52,7 @@ def test_the_golden_costs():
 
 
 def test_a_plain_declaration():
-    assert kind_of(PLAIN) == NodeKind(
+    assert node_type_of(PLAIN) == NodeType(
         name="tf.medium",
         provider="tf",
         properties={NODE_TYPE: ("tf.medium",), INSTANCE_TYPE: ("tf.medium",), OS: ("linux",)},
@@ -64,26 +64,26 @@ def test_a_plain_declaration():
 
 
 def test_overhead_is_taken_off_and_may_be_too_much():
-    kind = kind_of(replace(PLAIN, overhead={"cpu": "2500m", "memory": "1Gi", "vendor.com/x": 1}))
-    assert kind.allocatable == {
+    node_type = node_type_of(replace(PLAIN, overhead={"cpu": "2500m", "memory": "1Gi", "vendor.com/x": 1}))
+    assert node_type.allocatable == {
         "cpu": -500,
         "memory": 3 * 2**30 * 1000,
         "pods": 110_000,
         "vendor.com/x": -1000,
     }
-    assert kind.capacity["cpu"] == 2000
-    assert kind.cost == 28
+    assert node_type.capacity["cpu"] == 2000
+    assert node_type.cost == 28
 
 
 def test_the_type_wins_over_its_provider_and_built_in_over_both():
-    found = effective_properties(
+    properties = effective_properties(
         replace(
             PLAIN,
             provider_properties={"a": "1", "b": "2", OS: "windows", "kubevirt.vcluster.com/image-url": "docker://a:1"},
             properties={"b": "3,4", CAPACITY_TYPE: "spot", NODE_TYPE: "mine", "beta.kubernetes.io/arch": "arm64"},
         )
     )
-    assert found == {
+    assert properties == {
         "a": ("1",),
         "b": ("3", "4"),
         ARCH: ("arm64",),
@@ -105,21 +105,21 @@ def test_the_type_wins_over_its_provider_and_built_in_over_both():
     ],
 )
 def test_the_zone(zone, properties, zones):
-    kind = kind_of(replace(PLAIN, zone=zone, properties=properties))
-    assert kind.offerings == (Offering("on-demand", zones, None),)
-    assert ZONE not in kind.properties
-    assert CAPACITY_TYPE not in kind.properties
+    node_type = node_type_of(replace(PLAIN, zone=zone, properties=properties))
+    assert node_type.offerings == (Offering("on-demand", zones, None),)
+    assert ZONE not in node_type.properties
+    assert CAPACITY_TYPE not in node_type.properties
 
 
 def test_an_ec2_type_keeps_its_own_name_as_label():
     ways = (Offering("on-demand", ("a", "b"), 0.1), Offering("spot", ("a",), 0.04))
-    kind = kind_of(
+    node_type = node_type_of(
         replace(PLAIN, provider="ec2", name="m6i.large", instance_type="m6i.large", arch="amd64", offerings=ways)
     )
-    assert (kind.name, kind.bare) == ("ec2.m6i.large", "m6i.large")
-    assert kind.properties[INSTANCE_TYPE] == ("m6i.large",)
-    assert kind.properties[ARCH] == ("amd64",)
-    assert kind.usd_hour == 0.04
+    assert (node_type.name, node_type.bare) == ("ec2.m6i.large", "m6i.large")
+    assert node_type.properties[INSTANCE_TYPE] == ("m6i.large",)
+    assert node_type.properties[ARCH] == ("amd64",)
+    assert node_type.usd_hour == 0.04
 
 
 @pytest.mark.parametrize(
@@ -142,19 +142,19 @@ def test_an_ec2_type_keeps_its_own_name_as_label():
     ],
 )
 def test_what_orders_kinds(change, ranks, money, usd_hour):
-    kind = kind_of(replace(PLAIN, **change))
-    ways = kind.offerings if len(ranks) == len(kind.offerings) else kind.offerings * len(ranks)
-    assert tuple(kind.rank(way) for way in ways) == pytest.approx(ranks)
-    assert [None if (found := kind.money(way)) is None else pytest.approx(found) for way in ways] == list(money)
-    assert kind.effective_cost == pytest.approx(min(ranks)), "what is shown as cost is what orders"
-    assert kind.usd_hour == pytest.approx(usd_hour) if usd_hour is not None else kind.usd_hour is None
+    node_type = node_type_of(replace(PLAIN, **change))
+    ways = node_type.offerings if len(ranks) == len(node_type.offerings) else node_type.offerings * len(ranks)
+    assert tuple(node_type.rank(way) for way in ways) == pytest.approx(ranks)
+    assert [None if (price := node_type.money(way)) is None else pytest.approx(price) for way in ways] == list(money)
+    assert node_type.effective_cost == pytest.approx(min(ranks)), "what is shown as cost is what orders"
+    assert node_type.usd_hour == pytest.approx(usd_hour) if usd_hour is not None else node_type.usd_hour is None
 
 
 def test_extended_resources():
     named = ["cpu", "memory", "pods", "ephemeral-storage", "hugepages-1Gi", "nvidia.com/gpu", "smarter-devices/fuse"]
     assert [name for name in named if is_extended(name)] == ["nvidia.com/gpu", "smarter-devices/fuse"]
-    kind = kind_of(replace(PLAIN, resources={**PLAIN.resources, "nvidia.com/gpu": 1, "vendor.com/none": "0"}))
-    assert kind.extended() == {"nvidia.com/gpu"}
+    node_type = node_type_of(replace(PLAIN, resources={**PLAIN.resources, "nvidia.com/gpu": 1, "vendor.com/none": "0"}))
+    assert node_type.extended() == {"nvidia.com/gpu"}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_value_that_is_no_label_is_refused_by_its_key(text):
     with pytest.raises(ValueError, match=r"^team: "):
         parse_property("team", text)
     with pytest.raises(ValueError, match=r"^team: "):
-        kind_of(replace(PLAIN, properties={"team": text}))
+        node_type_of(replace(PLAIN, properties={"team": text}))
 
 
 def test_settings_of_a_provider_may_be_any_text():
@@ -199,4 +199,4 @@ def test_settings_of_a_provider_may_be_any_text():
 )
 def test_wrong_resources_are_refused_by_name(resources, words):
     with pytest.raises(ValueError, match=words):
-        kind_of(replace(PLAIN, resources=resources))
+        node_type_of(replace(PLAIN, resources=resources))

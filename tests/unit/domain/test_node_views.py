@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 
 from stockyard.domain.conditions import Condition
-from stockyard.domain.declared_types import declared, kinds
+from stockyard.domain.declared_types import declared, node_types_of
 from stockyard.domain.models.node_claims import NodeClaimView
 from stockyard.domain.models.node_environments import NodeEnvironmentView
 from stockyard.domain.models.node_providers import NodeProviderView
 from stockyard.domain.models.node_types import NodeTypeView
-from stockyard.domain.node_records import NodeClaim, NodeEnvironment, NodeProvider, Placement
+from stockyard.domain.node_records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption
 from stockyard.domain.node_views import (
     node_claim_view,
     node_environment_view,
@@ -32,7 +32,7 @@ PROVIDER = NodeProvider(
 CONDITION = Condition("Scheduled", "True", "Placed", "m", "t1")
 
 
-def same(view, model):
+def validated(view, model):
     json.dumps(view)
     assert set(view) == {field.alias or name for name, field in model.model_fields.items()}
     return model.model_validate(view)
@@ -40,66 +40,80 @@ def same(view, model):
 
 def test_a_provider():
     view = node_provider_view(PROVIDER, "acme")
-    shown = same(view, NodeProviderView)
-    assert (shown.spec, shown.node_types) == (PROVIDER.spec["simulated"], ["small"])
-    assert [one.pointer for one in shown.warnings] == ["/properties/kubernetes.io~1os"]
+    provider_view = validated(view, NodeProviderView)
+    assert (provider_view.spec, provider_view.node_types) == (PROVIDER.spec["simulated"], ["small"])
+    assert [warning.pointer for warning in provider_view.warnings] == ["/properties/kubernetes.io~1os"]
     none = NodeProvider("npr_1", "p", "terraform", {"terraform": {}}, "t1", "t2")
-    assert [one["pointer"] for one in node_provider_view(none, "acme")["warnings"]] == ["/spec"]
+    assert [warning["pointer"] for warning in node_provider_view(none, "acme")["warnings"]] == ["/spec"]
 
 
 def test_a_shared_provider_is_shown_to_tenants_without_its_document():
     settings = {"terraform.vcluster.com/credentials": "ops/admin", "vcluster.com/node-type": "x", "team": "a"}
     shared = replace(PROVIDER, id="spr_1", properties=settings, annotations={"last-applied": "all of it"})
-    ours, theirs = (same(node_provider_view(shared, who), NodeProviderView) for who in ("_platform", "acme"))
-    assert (ours.shared, ours.spec, len(ours.warnings)) == (True, PROVIDER.spec["simulated"], 1)
-    assert (ours.properties, ours.annotations) == (shared.properties, shared.annotations)
-    assert (theirs.shared, theirs.spec, theirs.warnings, theirs.annotations) == (True, {}, [], {})
-    assert theirs.properties == {"vcluster.com/node-type": "x", "team": "a"}
-    assert theirs.node_types == ours.node_types == ["small"]
+    platform_view, tenant_view = (
+        validated(node_provider_view(shared, viewer), NodeProviderView) for viewer in ("_platform", "acme")
+    )
+    assert (platform_view.shared, platform_view.spec, len(platform_view.warnings)) == (
+        True,
+        PROVIDER.spec["simulated"],
+        1,
+    )
+    assert (platform_view.properties, platform_view.annotations) == (shared.properties, shared.annotations)
+    assert (tenant_view.shared, tenant_view.spec, tenant_view.warnings, tenant_view.annotations) == (True, {}, [], {})
+    assert tenant_view.properties == {"vcluster.com/node-type": "x", "team": "a"}
+    assert tenant_view.node_types == platform_view.node_types == ["small"]
 
 
 def test_a_shared_type_is_shown_to_tenants_without_what_configures_it():
     entry = {**TYPE, "properties": {"terraform.vcluster.com/zone": "z"}, "metadata": {"annotations": {"a": "b"}}}
     shared = replace(PROVIDER, id="spr_1", spec={"simulated": {"nodeTypes": [entry]}})
-    (kind,), (one,) = kinds(shared, built=True), declared(shared)
-    ours, theirs = (same(node_type_view(shared, kind, one, 0, who), NodeTypeView) for who in ("_platform", "acme"))
-    assert ours.properties["terraform.vcluster.com/zone"] == "z"
-    assert ours.annotations == {"a": "b"}
-    assert theirs.annotations == {}
-    assert set(ours.properties) - set(theirs.properties) == {"terraform.vcluster.com/zone"}
-    keys = [{one["key"] for one in shown.requirements} for shown in (ours, theirs)]
+    (node_type,), (declared_type,) = node_types_of(shared, built=True), declared(shared)
+    platform_view, tenant_view = (
+        validated(node_type_view(shared, node_type, declared_type, 0, viewer), NodeTypeView)
+        for viewer in ("_platform", "acme")
+    )
+    assert platform_view.properties["terraform.vcluster.com/zone"] == "z"
+    assert platform_view.annotations == {"a": "b"}
+    assert tenant_view.annotations == {}
+    assert set(platform_view.properties) - set(tenant_view.properties) == {"terraform.vcluster.com/zone"}
+    keys = [
+        {requirement["key"] for requirement in type_view.requirements} for type_view in (platform_view, tenant_view)
+    ]
     assert keys[0] - keys[1] == {"terraform.vcluster.com/zone"}
 
 
 def shown_type(claimed, built=True):
-    (kind,) = kinds(PROVIDER, built=built)
-    return same(node_type_view(PROVIDER, kind, declared(PROVIDER)[0], claimed, "acme"), NodeTypeView)
+    (node_type,) = node_types_of(PROVIDER, built=built)
+    return validated(node_type_view(PROVIDER, node_type, declared(PROVIDER)[0], claimed, "acme"), NodeTypeView)
 
 
 def test_a_type_with_room_a_full_one_and_one_over_its_limit():
-    shown = shown_type(1)
-    assert (shown.name, shown.type, shown.display_name) == ("p.small", "small", "Small")
-    assert shown.capacity.model_dump() == {"total": 3, "claimed": 1, "available": 2}
-    assert [(one.type, one.status) for one in shown.conditions] == [("Synced", "True"), ("HasCapacity", "True")]
-    assert shown.resources == {"cpu": "1500m", "memory": "4Gi", "pods": "110"}
+    type_view = shown_type(1)
+    assert (type_view.name, type_view.type, type_view.display_name) == ("p.small", "small", "Small")
+    assert type_view.capacity.model_dump() == {"total": 3, "claimed": 1, "available": 2}
+    assert [(condition.type, condition.status) for condition in type_view.conditions] == [
+        ("Synced", "True"),
+        ("HasCapacity", "True"),
+    ]
+    assert type_view.resources == {"cpu": "1500m", "memory": "4Gi", "pods": "110"}
     assert shown_type(3).conditions[1].reason == "Full"
     # a limit that was lowered leaves the nodes that are there
     assert shown_type(5).capacity.available == -2
 
 
 def test_properties_are_texts_and_requirements():
-    shown = shown_type(0)
-    assert shown.properties["team"] == "a,b"
-    assert shown.properties["topology.kubernetes.io/zone"] == "global"
-    assert shown.properties["kubernetes.io/os"] == "linux"
-    by_key = {one["key"]: one for one in shown.requirements}
+    type_view = shown_type(0)
+    assert type_view.properties["team"] == "a,b"
+    assert type_view.properties["topology.kubernetes.io/zone"] == "global"
+    assert type_view.properties["kubernetes.io/os"] == "linux"
+    by_key = {requirement["key"]: requirement for requirement in type_view.requirements}
     assert by_key["team"] == {"key": "team", "operator": "In", "values": ["a", "b"]}
     assert by_key["any"] == {"key": "any", "operator": "Exists"}
 
 
 def test_a_type_that_cannot_be_had_says_so():
-    (kind,) = kinds(PROVIDER, built=False)
-    view = node_type_view(PROVIDER, kind, None, 0, "acme")
+    (node_type,) = node_types_of(PROVIDER, built=False)
+    view = node_type_view(PROVIDER, node_type, None, 0, "acme")
     assert (view["phase"], view["conditions"][0]["status"]) == ("Pending", "False")
     assert view["capacity"] == {"total": None, "claimed": None, "available": None}
 
@@ -114,19 +128,21 @@ def test_a_claim_before_and_after_it_was_placed():
         conditions=(CONDITION,),
         resources={"cpu": "1"},
     )
-    shown = same(node_claim_view(claim), NodeClaimView)
-    assert [one.model_dump() for one in shown.requirements] == [
+    claim_view = validated(node_claim_view(claim), NodeClaimView)
+    assert [requirement.model_dump() for requirement in claim_view.requirements] == [
         {"key": "a", "operator": "Gt", "values": ["1"], "min_values": None},
         {"key": "b", "operator": "In", "values": [], "min_values": None},
     ]
-    assert (shown.cluster_id, shown.placement) == (None, None)
-    option = {"type": "p.small", "capacity_type": "spot", "zones": ["a"], "usd_hour": None, "cost": 28, "more": 1}
+    assert (claim_view.cluster_id, claim_view.placement) == (None, None)
+    option = PlacementOption("p.small", "spot", ("a",), usd_hour=None, cost=28)
     placement = Placement("npr_1", "p.small", "spot", ("a",), 28, "t3", options=(option,), considered={"Full": 2})
-    placed = same(node_claim_view(NodeClaim("ncl_1", "one", "t1", "t2", placement=placement)), NodeClaimView)
+    placed = validated(node_claim_view(NodeClaim("ncl_1", "one", "t1", "t2", placement=placement)), NodeClaimView)
     assert placed.placement is not None
     assert (placed.placement.options[0].zones, placed.placement.considered) == (["a"], {"Full": 2})
 
 
 def test_an_environment():
-    one = NodeEnvironment("nev_1", "clu_1", "npr_1", "p", "t1", "t2", conditions=(CONDITION,), outputs={"vpc": "v"})
-    assert same(node_environment_view(one), NodeEnvironmentView).provider == "p"
+    environment = NodeEnvironment(
+        "nev_1", "clu_1", "npr_1", "p", "t1", "t2", conditions=(CONDITION,), outputs={"vpc": "v"}
+    )
+    assert validated(node_environment_view(environment), NodeEnvironmentView).provider == "p"

@@ -59,7 +59,7 @@ FACTORS = {
         ("7Ei", 7 * 2**60 * 1000),
     ],
 )
-def test_reads(written, thousandths):
+def test_milli_reads_quantity(written, thousandths):
     assert milli(written) == thousandths
 
 
@@ -105,7 +105,7 @@ def test_reads(written, thousandths):
         Decimal(1),
     ],
 )
-def test_refuses(written):
+def test_milli_refuses_malformed_quantity(written):
     with pytest.raises(ValueError, match="quantity"):
         milli(written)
 
@@ -128,12 +128,12 @@ def test_refuses(written):
         (-2 * GI * 1000, True, "-2Gi"),
     ],
 )
-def test_writes(thousandths, binary, written):
+def test_text_writes_canonical_quantity(thousandths, binary, written):
     assert text(thousandths, binary) == written
 
 
 @given(st.integers(-LARGEST * 1000, LARGEST * 1000), st.booleans())
-def test_what_is_written_reads_back(thousandths, binary):
+def test_quantity_round_trip(thousandths, binary):
     assert milli(text(thousandths, binary)) == thousandths
 
 
@@ -143,7 +143,7 @@ def test_what_is_written_reads_back(thousandths, binary):
         st.sampled_from(sorted(FACTORS)), st.integers(-20, 9).map("e{}".format), st.integers(-20, 9).map("E{}".format)
     ),
 )
-def test_agrees_with_decimal_arithmetic(number, suffix):
+def test_milli_agrees_with_decimal_arithmetic(number, suffix):
     exact = Fraction(Decimal(number)) * FACTORS[suffix] if suffix in FACTORS else Fraction(Decimal(number + suffix))
     if abs(exact) > LARGEST:
         with pytest.raises(ValueError, match="larger"):

@@ -21,8 +21,8 @@ requirements = st.one_of(plain, st.builds(Requirement.intersection, plain, plain
 
 
 @given(requirements, requirements, st.sampled_from([*VALUES, "4", "y"]))
-def test_an_intersection_has_what_both_have(one, other, value):
-    assert one.intersection(other).has(value) == (one.has(value) and other.has(value))
+def test_intersection_has_values_of_both(first, second, value):
+    assert first.intersection(second).has(value) == (first.has(value) and second.has(value))
 
 
 @given(requirements, requirements, requirements)
@@ -33,28 +33,32 @@ def test_intersection_is_a_lattice(a, b, c):
 
 
 @given(requirements)
-def test_everything_is_neutral_and_nothing_absorbs(one):
-    assert one.intersection(Requirement.of("Exists")) == one
-    assert one.intersection(Requirement.of("DoesNotExist")).empty
+def test_intersection_with_everything_and_with_nothing(requirement):
+    assert requirement.intersection(Requirement.of("Exists")) == requirement
+    assert requirement.intersection(Requirement.of("DoesNotExist")).empty
 
 
 @given(requirements)
-def test_an_empty_set_has_no_value(one):
-    assert not (one.empty and any(one.has(value) for value in VALUES))
-    assert one.empty == (one.operator == "DoesNotExist")
-    assert one.absence_fits == (one.operator in ("NotIn", "DoesNotExist"))
+def test_empty_requirement_has_no_value(requirement):
+    assert not (requirement.empty and any(requirement.has(value) for value in VALUES))
+    assert requirement.empty == (requirement.operator == "DoesNotExist")
+    assert requirement.absence_fits == (requirement.operator in ("NotIn", "DoesNotExist"))
 
 
 @given(requirements)
-def test_what_is_written_reads_back(one):
-    again = Requirements.of(one.entries("size"))["size"]
-    exclusions_lost = one.bounded and one.complement
-    assert again == (Requirement(True, frozenset(), one.gte, one.lte, one.min_values) if exclusions_lost else one)
+def test_requirement_entries_round_trip(requirement):
+    again = Requirements.of(requirement.entries("size"))["size"]
+    exclusions_lost = requirement.bounded and requirement.complement
+    assert again == (
+        Requirement(True, frozenset(), requirement.gte, requirement.lte, requirement.min_values)
+        if exclusions_lost
+        else requirement
+    )
 
 
 @given(st.dictionaries(st.sampled_from("ab"), requirements), st.dictionaries(st.sampled_from("ab"), requirements))
-def test_intersecting_is_mutual(one, other):
-    assert Requirements(one).intersects(Requirements(other)) == Requirements(other).intersects(Requirements(one))
+def test_overlaps_is_symmetric(first, second):
+    assert Requirements(first).intersects(Requirements(second)) == Requirements(second).intersects(Requirements(first))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_intersecting_is_mutual(one, other):
         ("In", [True], "a value is a text"),
     ],
 )
-def test_what_does_not_go_together_is_refused(operator, values, words):
+def test_requirement_refuses_operator_with_wrong_values(operator, values, words):
     with pytest.raises(ValueError, match=words):
         Requirement.of(operator, values)
 
@@ -84,23 +88,23 @@ def test_min_values_is_from_1_to_50(wrong):
         Requirement.of("Exists", (), wrong)
 
 
-def test_nothing_lies_beyond_the_largest_integer():
+def test_bound_beyond_largest_integer_is_empty():
     assert Requirement.of("Gt", [str(LARGEST)]).operator == "DoesNotExist"
     assert Requirement.of("Lt", [str(SMALLEST)], 2) == Requirement(False, frozenset(), None, None, 2)
     assert Requirement.of("Gte", [str(LARGEST)]).has(str(LARGEST))
 
 
 @pytest.mark.parametrize("text", ["", "+", "-", "1.0", " 1", "1_0", "٣", "a", str(2**63), "9" * 5000])
-def test_not_an_integer(text):
+def test_integer_returns_none_for_other_text(text):
     assert integer(text) is None
 
 
-def test_integers():
+def test_integer_reads_64_bit_integers():
     assert [integer(text) for text in ("007", "+7", "-7", str(LARGEST))] == [7, 7, -7, LARGEST]
 
 
-def test_entries_are_read_in_all_spellings():
-    found = Requirements.of(
+def test_requirements_accept_all_spellings_of_entries():
+    read_requirements = Requirements.of(
         [
             {"property": "team", "value": "a"},
             {"key": "beta.kubernetes.io/arch", "operator": "In", "values": ["arm64", "amd64"]},
@@ -110,7 +114,7 @@ def test_entries_are_read_in_all_spellings():
             {"key": "team", "operator": None, "values": ["a", "b"], "minValues": 2},
         ]
     )
-    assert dict(found) == {
+    assert dict(read_requirements) == {
         "team": Requirement(False, frozenset("a"), None, None, 2),
         "kubernetes.io/arch": Requirement(False, frozenset({"amd64"})),
         "size": Requirement(True, frozenset(), 5),
@@ -134,10 +138,10 @@ def test_entries_are_read_in_all_spellings():
         ({"key": "a", "operator": "Gt", "values": ["b"], "minValues": 1}, "a: Gt needs exactly one integer"),
     ],
 )
-def test_a_wrong_entry_is_refused_by_its_key(entry, words):
-    for known in (None, {}):
+def test_requirements_error_names_key(entry, words):
+    for memory in (None, {}):
         with pytest.raises(ValueError, match=words):
-            Requirements.of([entry], known)
+            Requirements.of([entry], memory)
 
 
 @given(
@@ -149,34 +153,34 @@ def test_a_wrong_entry_is_refused_by_its_key(entry, words):
         max_size=6,
     )
 )
-def test_what_was_read_before_changes_nothing(entries):
-    known: dict = {}
-    for given_ in ([], *([entry] for entry in entries), entries):
+def test_requirements_memory_does_not_change_results(entries):
+    memory: dict = {}
+    for some_entries in ([], *([entry] for entry in entries), entries):
         try:
-            fresh = Requirements.of(given_)
+            fresh = Requirements.of(some_entries)
         except ValueError as refused:
             with pytest.raises(ValueError, match="^" + str(refused)[:5]):
-                Requirements.of(given_, known)
+                Requirements.of(some_entries, memory)
         else:
-            assert Requirements.of(given_, known) == fresh
+            assert Requirements.of(some_entries, memory) == fresh
 
 
-def test_requirements_are_a_value():
-    one = Requirements.of([{"key": "a", "values": ["x", "y"]}, {"key": "b", "operator": "Exists"}])
-    other = Requirements.of([{"key": "b", "operator": "Exists"}, {"key": "a", "values": ["y", "x"]}])
-    assert one == other
-    assert {one: 1}[other] == 1
-    assert one != Requirements()
-    assert one.entries() == [{"key": "a", "operator": "In", "values": ["x", "y"]}, {"key": "b", "operator": "Exists"}]
-    assert "frozenset" in repr(one)
+def test_requirements_compare_and_hash_by_value():
+    first = Requirements.of([{"key": "a", "values": ["x", "y"]}, {"key": "b", "operator": "Exists"}])
+    second = Requirements.of([{"key": "b", "operator": "Exists"}, {"key": "a", "values": ["y", "x"]}])
+    assert first == second
+    assert {first: 1}[second] == 1
+    assert first != Requirements()
+    assert first.entries() == [{"key": "a", "operator": "In", "values": ["x", "y"]}, {"key": "b", "operator": "Exists"}]
+    assert "frozenset" in repr(first)
 
 
-def test_with_one_more_both_hold():
-    one = Requirements.of([{"key": ZONE, "values": ["a", "b"]}])
-    more = one.with_("failure-domain.beta.kubernetes.io/zone", Requirement.of("NotIn", ["a"]))
+def test_requirements_with_existing_key_intersects():
+    zones = Requirements.of([{"key": ZONE, "values": ["a", "b"]}])
+    more = zones.with_("failure-domain.beta.kubernetes.io/zone", Requirement.of("NotIn", ["a"]))
     assert more[ZONE].values == {"b"}
-    assert one[ZONE].values == {"a", "b"}
-    assert set(one.with_("x", Requirement.of("Exists"))) == {ZONE, "x"}
+    assert zones[ZONE].values == {"a", "b"}
+    assert set(zones.with_("x", Requirement.of("Exists"))) == {ZONE, "x"}
 
 
 @pytest.mark.parametrize(
@@ -189,13 +193,13 @@ def test_with_one_more_both_hold():
         ("DoesNotExist", [], True, True),
     ],
 )
-def test_what_may_be_undefined(operator, values, custom, well_known):
+def test_compatible_allows_undefined_well_known_keys(operator, values, custom, well_known):
     for key, expected in (("team", custom), (ZONE, well_known)):
         incoming = Requirements.of([{"key": key, "operator": operator, "values": values}])
         assert Requirements().compatible(incoming) is expected
         assert Requirements().compatible(incoming, frozenset()) is custom
 
 
-def test_node_types_are_well_known():
+def test_node_type_key_is_well_known():
     assert "vcluster.com/node-type" in WELL_KNOWN
     assert len(WELL_KNOWN) == 9

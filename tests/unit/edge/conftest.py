@@ -1,4 +1,4 @@
-"""A door, events as the gateway makes them, and an idempotency store in memory."""
+"""An HTTP function, events as the gateway makes them, and an idempotency store in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.records import AuditRecord, Idempotency
-from stockyard.edge.route import Door
+from stockyard.edge.route import HttpFunction
 
 OPERATOR = {
     "sub": "u-1",
@@ -52,16 +52,16 @@ class MemoryKeys:
 
 @dataclass
 class World:
-    """A door with its surroundings, and the way to call it."""
+    """An HTTP function with its surroundings, and the way to call it."""
 
     now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
     keys: dict[str, MemoryKeys] = field(default_factory=dict)
     audits: list[tuple[str, AuditRecord]] = field(default_factory=list)
 
     @cached_property
-    def door(self) -> Door:
+    def http(self) -> HttpFunction:
         # made in the test itself: its logger keeps the stream that is there now
-        return Door(
+        return HttpFunction(
             f"test-{next(_NUMBERS)}",
             keys=lambda caller: self.keys.setdefault(caller.tenant, MemoryKeys()),
             audit=lambda caller, record: self.audits.append((caller.tenant, record)),
@@ -73,8 +73,8 @@ class World:
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
-    def call(self, method: str, path: str, **given: Any) -> Result:
-        return Result(self.door.handle(event(method, path, **given), None))
+    def call(self, method: str, path: str, **options: Any) -> Result:
+        return Result(self.http.handle(event(method, path, **options), None))
 
 
 class Result:
@@ -103,8 +103,8 @@ def event(
     if claims is not None:
         payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
         sent["authorization"] = f"Bearer e30.{payload}.sig"
-        given = {"sub": str(claims["sub"])} if "sub" in claims else {}
-        context["authorizer"] = {"jwt": {"claims": given if flat is None else dict(flat), "scopes": None}}
+        gateway_claims = {"sub": str(claims["sub"])} if "sub" in claims else {}
+        context["authorizer"] = {"jwt": {"claims": gateway_claims if flat is None else dict(flat), "scopes": None}}
     return {
         "version": "2.0",
         "routeKey": f"{method} {path}",

@@ -14,9 +14,8 @@ PATCH = {"description": "canary-value", "tags": {"a": "b"}}
 
 
 def patch_route(world, use):
-    world.door.route(
-        "PATCH",
-        "/v1/clusters/{id}",
+    world.http.route(
+        "PATCH /v1/clusters/{id}",
         summary="Change",
         action="ChangeCluster",
         roles=Roles.OPERATOR,
@@ -27,9 +26,8 @@ def patch_route(world, use):
 
 
 def secret_route(world, use):
-    world.door.route(
-        "GET",
-        "/v1/clusters/{id}/client-secret",
+    world.http.route(
+        "GET /v1/clusters/{id}/client-secret",
         summary="Secret",
         action="ReadClientSecret",
         roles=Roles.OPERATOR,
@@ -42,7 +40,7 @@ def change(world):
     return world.call("PATCH", "/v1/clusters/one", body=PATCH, headers={"if-match": '"1"'})
 
 
-def test_a_change_is_recorded_with_names_and_no_values(world):
+def test_change_is_recorded_with_names_and_no_values(world):
     patch_route(world, lambda _: Answer(200, {"id": CLUSTER_ID}))
     assert change(world).status == 200
     ((tenant, record),) = world.audits
@@ -53,7 +51,7 @@ def test_a_change_is_recorded_with_names_and_no_values(world):
     assert "canary-value" not in repr(record)
 
 
-def test_a_refused_change_is_recorded_with_its_error(world):
+def test_refused_change_is_recorded_with_error(world):
     def refuse(_):
         raise NotFound("no")
 
@@ -63,15 +61,15 @@ def test_a_refused_change_is_recorded_with_its_error(world):
     assert (record.outcome, record.subject) == ("NotFound", "cluster/one")
 
 
-def test_what_the_use_case_has_recorded_is_not_recorded_again(world):
+def test_record_of_use_case_is_not_repeated(world):
     patch_route(world, lambda _: Answer(200, {"id": CLUSTER_ID}, audited=True))
     change(world)
     assert world.audits == []
 
 
-def test_reading_is_not_recorded_unless_it_is_a_secret(world):
-    world.door.route(
-        "GET", "/v1/clusters", summary="List", action="ListClusters", roles=Roles.READERS, answers={200: None}
+def test_only_reads_of_secrets_are_recorded(world):
+    world.http.route(
+        "GET /v1/clusters", summary="List", action="ListClusters", roles=Roles.READERS, answers={200: None}
     )(lambda _: Answer(200, {}))
     world.call("GET", "/v1/clusters")
     assert world.audits == []
@@ -82,7 +80,7 @@ def test_reading_is_not_recorded_unless_it_is_a_secret(world):
     assert "s3cret-canary" not in repr(record)
 
 
-def test_no_secret_goes_out_that_cannot_be_recorded(world):
+def test_secret_is_withheld_if_read_cannot_be_recorded(world):
     world.audits = FailingList()
     secret_route(world, lambda _: Answer(200, {"client_secret": "s3cret-canary"}))
     result = world.call("GET", "/v1/clusters/one/client-secret")
@@ -90,7 +88,7 @@ def test_no_secret_goes_out_that_cannot_be_recorded(world):
     assert "s3cret-canary" not in result.text
 
 
-def test_a_change_that_is_done_is_answered_even_when_the_record_fails(world, capsys):
+def test_completed_change_is_answered_if_record_fails(world, capsys):
     world.audits = FailingList()
     patch_route(world, lambda _: Answer(200, {"id": CLUSTER_ID}))
     assert change(world).status == 200
@@ -112,5 +110,5 @@ class FailingList(list):
         ("/v1/quotas/clusters", ["clusters"], {"name": "clusters"}, "quota/clusters"),
     ],
 )
-def test_what_a_call_is_about(path, parameters, body, subject):
+def test_subject_of_a_call(path, parameters, body, subject):
     assert audit.subject_of(path, parameters, body) == subject

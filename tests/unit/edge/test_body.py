@@ -21,7 +21,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_json_is_read_as_it_is(value):
+def test_json_is_read_unchanged(value):
     assert parse(json.dumps(value).encode()) == value
 
 
@@ -32,29 +32,29 @@ def test_any_bytes_are_json_or_malformed(raw):
 
 
 @pytest.mark.parametrize("number", ["1.0", "1e0", "10E-1"])
-def test_a_whole_number_may_be_written_with_a_fraction(number):
+def test_integral_fractions_are_read_as_integers(number):
     value = parse(number.encode())
     assert (value, type(value)) == (1, int)
 
 
-def test_other_fractions_stay():
+def test_other_fractions_are_kept():
     assert parse(b"1.5") == 1.5
 
 
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", '{"a":1,"a":1}', '{"x":{"a":1,"a":2}}', "'a'", "{} {}"])
-def test_what_is_no_json_is_refused(text):
+def test_malformed_json_is_refused(text):
     with pytest.raises(MalformedBody):
         parse(text.encode())
 
 
-def test_nesting_is_bounded_and_brackets_in_text_do_not_count():
+def test_nesting_is_limited_outside_of_texts():
     assert parse(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
     with pytest.raises(MalformedBody, match="deeper"):
         parse(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
     assert parse(json.dumps('\\"' + "[" * 100).encode()) == '\\"' + "[" * 100
 
 
-def test_errors_repeat_nothing_of_the_body():
+def test_errors_do_not_quote_the_body():
     with pytest.raises(MalformedBody) as caught:
         parse(b'{"secret": "canary-secret" oops}')
     assert "canary" not in str(caught.value)
@@ -62,7 +62,7 @@ def test_errors_repeat_nothing_of_the_body():
     assert caught.value.__suppress_context__
 
 
-def test_the_limit_is_of_bytes_also_inflated():
+def test_size_limit_applies_to_bytes():
     assert len(raw_body({"body": "x" * LIMIT})) == LIMIT
     with pytest.raises(BodyTooLarge):
         raw_body({"body": "é" * (LIMIT // 2) + "x"})
@@ -77,7 +77,7 @@ BY_TYPE = {"headers": {"content-type": "application/gzip"}}
 
 
 @pytest.mark.parametrize("event", [GZIP, BY_TYPE], ids=["encoding", "type"])
-def test_a_compressed_body_is_counted_as_it_was_before(event):
+def test_compressed_body_is_limited_by_its_inflated_size(event):
     small = gzip.compress(b"x" * 1000)
     assert inflated(event, small, 1000) == b"x" * 1000
     with pytest.raises(BodyTooLarge):
@@ -85,7 +85,7 @@ def test_a_compressed_body_is_counted_as_it_was_before(event):
     assert inflated({"headers": {}}, small, 1) == small
 
 
-def test_a_bomb_is_not_unpacked():
+def test_compression_bomb_is_not_inflated():
     bomb = gzip.compress(b"\0" * 50_000_000)
     with pytest.raises(BodyTooLarge):
         inflated(GZIP, bomb, LARGE)
@@ -97,12 +97,12 @@ def test_a_bomb_is_not_unpacked():
     # gzip writes the time, and all workers must collect tests of the same names
     ids=["plain", "cut short", "with more behind", "two streams"],
 )
-def test_what_is_not_one_whole_stream_is_malformed(raw):
+def test_incomplete_or_repeated_stream_is_malformed(raw):
     with pytest.raises(MalformedBody):
         inflated(GZIP, raw, 1000)
 
 
-def test_only_large_routes_take_compressed_bodies():
+def test_only_large_routes_accept_compressed_bodies():
     event = {"headers": {"content-type": "application/json", "content-encoding": "gzip"}}
     assert check_media_type(event, patch=False, gzip=True) == "application/json"
     with pytest.raises(UnsupportedMediaType):

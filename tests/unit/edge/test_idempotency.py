@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stockyard.edge import idempotency
-from stockyard.edge.idempotency import Claim, Replay
+from stockyard.edge.idempotency import IdempotencyLease, Replay
 from stockyard.edge.route import Answer, Roles
 from stockyard.errors import (
     ClusterNameInUse,
@@ -43,9 +43,8 @@ def create(world):
             raise outcome
         return outcome(request)
 
-    world.door.route(
-        "POST",
-        "/v1/clusters",
+    world.http.route(
+        "POST /v1/clusters",
         summary="Create",
         action="CreateCluster",
         roles=Roles.OPERATOR,
@@ -61,12 +60,12 @@ def create(world):
     return call
 
 
-def made(request):
-    return Answer.accepted({"id": "clu_1", "moment": str(request.claim.moment)}, "op_1", version=1)
+def accept(request):
+    return Answer.accepted({"id": "clu_1", "moment": str(request.lease.moment)}, "op_1", version=1)
 
 
-def test_the_same_request_gets_the_same_answer_once_done(world, create):
-    first = create(made)
+def test_repeated_request_gets_stored_answer(world, create):
+    first = create(accept)
     world.wait(86_000)
     second = create()
     assert (first.status, second.status) == (202, 202)
@@ -75,43 +74,42 @@ def test_the_same_request_gets_the_same_answer_once_done(world, create):
     assert second.headers["ETag"] == '"1"'
     assert second.headers["Idempotent-Replayed"] == "true"
     assert "Idempotent-Replayed" not in first.headers
-    assert [one.outcome for _, one in world.audits] == ["done"]
+    assert [record.outcome for _, record in world.audits] == ["done"]
     reordered = dict(reversed(BODY.items()))
     assert create(body=reordered).json == first.json
 
 
-def test_after_a_day_the_key_is_new(world, create):
-    create(made)
+def test_key_expires_after_a_day(world, create):
+    create(accept)
     world.wait(86_400)
     assert create(ClusterNameInUse("taken")).status == 409
 
 
-def test_another_body_is_refused(create):
-    create(made)
+def test_key_with_other_body_is_refused(create):
+    create(accept)
     result = create(body={**BODY, "name": "two"})
     assert (result.status, result.json["error_type"]) == (422, "IdempotencyConflict")
 
 
-def test_keys_of_other_tenants_are_others(world, create):
-    create(made)
-    other = {"sub": "x", "organization": "globex", "realm_access": {"roles": ["stockyard-operator"]}}
-    result = create(lambda _: Answer(202, {"id": "clu_2"}), claims=other)
+def test_keys_are_separate_for_each_tenant(world, create):
+    create(accept)
+    globex_claims = {"sub": "x", "organization": "globex", "realm_access": {"roles": ["stockyard-operator"]}}
+    result = create(lambda _: Answer(202, {"id": "clu_2"}), claims=globex_claims)
     assert result.json == {"id": "clu_2"}
     assert set(world.keys) == {"acme", "globex"}
 
 
-def test_keys_of_a_cluster_s_own_client_are_its_own(world):
-    seen = []
-    world.door.route(
-        "POST",
-        "/v1/node-claims",
+def test_keys_are_separate_for_each_client_of_a_cluster(world):
+    seeds = []
+    world.http.route(
+        "POST /v1/node-claims",
         summary="Claim",
         action="CreateNodeClaim",
         roles=Roles.OPERATOR,
         machine=True,
         idempotent=True,
         answers={202: None},
-    )(lambda request: seen.append(request.claim.randomness) or Answer(202, {"of": request.caller.client_id}))
+    )(lambda request: seeds.append(request.lease.randomness) or Answer(202, {"of": request.caller.client_id}))
     clients = [{"sub": "s", "azp": name, "organization": "acme"} for name in ("one-0123", "two-0123")]
     person = {"sub": "p", "azp": "cli", "organization": "acme", "realm_access": {"roles": ["stockyard-operator"]}}
     for _ in range(2):
@@ -119,26 +117,26 @@ def test_keys_of_a_cluster_s_own_client_are_its_own(world):
             result = world.call("POST", "/v1/node-claims", claims=claims, headers={"Idempotency-Key": "same"})
             of = claims["azp"] if "realm_access" not in claims else "cli"
             assert (result.status, result.json) == (202, {"of": of})
-    assert len(set(seen)) == len(seen) == 3
+    assert len(set(seeds)) == len(seeds) == 3
 
 
-def test_while_the_first_runs_the_second_waits(world, create):
+def test_repeated_request_is_in_progress_while_first_runs(world, create):
     inner = []
 
     def slow(request):
         inner.append(create())
-        return made(request)
+        return accept(request)
 
     assert create(slow).status == 202
     assert (inner[0].status, inner[0].json["error_type"]) == (409, "RequestInProgress")
     assert 1 <= int(inner[0].headers["Retry-After"]) <= 60
 
 
-def test_a_crash_is_taken_over_with_the_same_identifiers(world, create):
-    claims = []
+def test_take_over_after_crash_keeps_identifiers(world, create):
+    leases = []
 
     def crash(request):
-        claims.append(request.claim)
+        leases.append(request.lease)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -148,17 +146,17 @@ def test_a_crash_is_taken_over_with_the_same_identifiers(world, create):
     world.wait(1)
 
     def again(request):
-        claims.append(request.claim)
-        return made(request)
+        leases.append(request.lease)
+        return accept(request)
 
     assert create(again).status == 202
-    first, second = claims
+    first, second = leases
     assert (first.taken_over, second.taken_over) == (False, True)
     assert (first.moment, first.randomness) == (second.moment, second.randomness)
     assert len(first.randomness) == 10
 
 
-def test_a_final_refusal_is_repeated(world, create):
+def test_final_refusal_is_repeated(world, create):
     first = create(ClusterNameInUse("taken"))
     second = create()
     assert (second.status, second.json) == (409, first.json)
@@ -166,17 +164,17 @@ def test_a_final_refusal_is_repeated(world, create):
 
 
 @pytest.mark.parametrize("error", [UnexpectedBehavior("keycloak"), StoreUnavailable("x"), RuntimeError("bug")])
-def test_a_failure_that_may_pass_is_tried_again_at_once(world, create, error):
-    seen = []
+def test_transient_failure_is_retried_at_once(world, create, error):
+    taken_over = []
     assert create(error).status >= 500
-    assert create(lambda request: seen.append(request.claim.taken_over) or made(request)).status == 202
-    assert seen == [True]
+    assert create(lambda request: taken_over.append(request.lease.taken_over) or accept(request)).status == 202
+    assert taken_over == [True]
 
 
-def test_a_validation_fault_keeps_no_key(world, create):
+def test_invalid_input_keeps_no_key(world, create):
     assert create(body={}).status == 422
     assert world.keys == {}
-    assert create(made).status == 202
+    assert create(accept).status == 202
 
 
 @pytest.mark.parametrize("key", ["", "a\nb", "é", "x" * 256])
@@ -184,13 +182,13 @@ def test_keys_are_printable_and_short(create, key):
     assert create(key=key).status == 422
 
 
-def test_no_secret_is_kept(world, create):
-    create(made)
+def test_stored_key_contains_no_secret(world, create):
+    create(accept)
     create(body={**BODY, "name": "two"})
     assert "canary" not in repr(world.keys["acme"].records)
 
 
-def test_a_store_that_fails_while_the_key_is_settled_hides_nothing(world, create, monkeypatch):
+def test_store_failure_while_key_is_settled_keeps_answer(world, create, monkeypatch):
     def broken(_):
         raise StoreUnavailable("down")
 
@@ -201,26 +199,26 @@ def test_a_store_that_fails_while_the_key_is_settled_hides_nothing(world, create
     assert create(use).json["error_type"] == "ClusterNameInUse"
 
 
-def test_the_one_that_lost_the_race_to_take_over_waits(memory_keys):
-    claim = idempotency.begin(memory_keys, "id", "d", NOW)
-    assert isinstance(claim, Claim)
+def test_lost_race_for_take_over_is_in_progress(memory_keys):
+    lease = idempotency.begin(memory_keys, "id", "d", NOW)
+    assert isinstance(lease, IdempotencyLease)
     later = NOW + timedelta(seconds=60)
     stale = memory_keys.get("id")
-    assert isinstance(idempotency.begin(memory_keys, "id", "d", later), Claim)
+    assert isinstance(idempotency.begin(memory_keys, "id", "d", later), IdempotencyLease)
     assert memory_keys.replace(replace(stale, version=2)) is False
     with pytest.raises(RequestInProgress):
         idempotency.begin(memory_keys, "id", "d", later)
-    assert idempotency.finish(memory_keys, claim, 202, {}, {}) is False
+    assert idempotency.finish(memory_keys, lease, 202, {}, {}) is False
 
 
-def test_a_key_that_always_slips_away_is_in_progress(memory_keys):
+def test_key_that_keeps_changing_is_in_progress(memory_keys):
     memory_keys.insert = lambda _: False
     with pytest.raises(RequestInProgress):
         idempotency.begin(memory_keys, "id", "d", NOW)
 
 
 @given(st.text(min_size=1, max_size=300))
-def test_a_key_is_taken_as_it_is_or_refused(key):
+def test_key_is_used_unchanged_or_refused(key):
     try:
         assert idempotency.checked_key(key) == key
     except InvalidInput:
@@ -231,7 +229,7 @@ steps = st.lists(st.sampled_from(["begin", "finish", "fail", "wait", "wait long"
 
 
 @given(steps)
-def test_in_any_order_of_tries_there_is_one_owner_and_one_answer(order):
+def test_any_order_of_tries_has_one_owner_and_one_answer(order):
     keys, now = fresh_keys(), NOW
     owners, answers = [], []
     for step in order:
@@ -246,13 +244,13 @@ def test_in_any_order_of_tries_there_is_one_owner_and_one_answer(order):
             idempotency.give_up(keys, owners.pop(), now)
         else:
             try:
-                got = idempotency.begin(keys, "id", "other" if step == "other" else "d", now)
+                result = idempotency.begin(keys, "id", "other" if step == "other" else "d", now)
             except (RequestInProgress, IdempotencyConflict):
                 continue
-            if isinstance(got, Replay):
-                assert (got.status, got.body) == (202, {"n": 0})
+            if isinstance(result, Replay):
+                assert (result.status, result.body) == (202, {"n": 0})
             else:
-                owners.append(got)
+                owners.append(result)
     assert len(answers) <= 1
 
 

@@ -24,7 +24,7 @@ def claims(**more):
     "organization",
     ["acme", ["acme"], {"acme": {}}, {"acme": {"id": "42"}}, {"acme": None}],
 )
-def test_the_tenant_is_the_one_organization(make_event, organization):
+def test_tenant_is_the_only_organization_of_the_token(make_event, organization):
     caller = caller_of(make_event("GET", "/", claims=claims(organization=organization)))
     assert (caller.tenant, caller.roles) == ("acme", Roles.OPERATOR)
 
@@ -33,7 +33,7 @@ def test_the_tenant_is_the_one_organization(make_event, organization):
     "organization",
     [None, [], {}, "", ["a", "b"], {"a": {}, "b": {}}, ["a", "a"], [1], 7, True, "_platform", "a#b", "a/b", "a" * 64],
 )
-def test_none_or_several_or_strange_organizations_are_forbidden(make_event, organization):
+def test_no_or_several_or_malformed_organizations_are_forbidden(make_event, organization):
     with pytest.raises(Forbidden):
         caller_of(make_event("GET", "/", claims=claims(organization=organization)))
 
@@ -41,18 +41,18 @@ def test_none_or_several_or_strange_organizations_are_forbidden(make_event, orga
 @pytest.mark.parametrize(
     "access", [None, [], "stockyard-admin", {"roles": "stockyard-admin"}, {"roles": [1, None]}, {}]
 )
-def test_roles_that_are_no_list_of_names_give_nothing(make_event, access):
+def test_malformed_roles_grant_nothing(make_event, access):
     caller = caller_of(make_event("GET", "/", claims=claims(realm_access=access)))
     assert caller.roles == Roles.NONE
 
 
-def test_all_roles_are_known(make_event):
+def test_every_role_is_recognized(make_event):
     names = ["stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform"]
     caller = caller_of(make_event("GET", "/", claims=claims(realm_access={"roles": names})))
     assert caller.roles == Roles.VIEWER | Roles.OPERATOR | Roles.ADMIN | Roles.PLATFORM
 
 
-def test_without_a_checked_token_nobody_calls(make_event):
+def test_call_without_verified_token_is_refused(make_event):
     event = make_event("GET", "/", claims=claims())
     del event["requestContext"]["authorizer"]
     with pytest.raises(Unauthorized):
@@ -63,7 +63,7 @@ def test_without_a_checked_token_nobody_calls(make_event):
 
 
 @pytest.mark.parametrize("token", ["", "Bearer", "Bearer a.b", "Bearer a.!!!.c", "Bearer a.W10.c", "Basic dTpw"])
-def test_a_token_that_cannot_be_read_is_refused(make_event, token):
+def test_unreadable_token_is_refused(make_event, token):
     event = make_event("GET", "/", claims=claims(), flat={})
     event["headers"]["authorization"] = token
     with pytest.raises(Unauthorized):
@@ -71,13 +71,13 @@ def test_a_token_that_cannot_be_read_is_refused(make_event, token):
 
 
 @pytest.mark.parametrize("name", ["sub", "iss", "jti", "azp"])
-def test_the_token_must_be_the_one_that_was_checked(make_event, name):
+def test_claims_of_token_must_equal_verified_ones(make_event, name):
     event = make_event("GET", "/", claims=claims(iss="i", jti="j", azp="z"), flat={name: "other"})
     with pytest.raises(Unauthorized):
         caller_of(event)
 
 
-def test_header_names_have_no_case_and_the_scheme_may_lack(make_event):
+def test_header_names_ignore_case_and_scheme_is_optional(make_event):
     event = make_event("GET", "/", claims=claims())
     value = event["headers"].pop("authorization")
     event["headers"]["Authorization"] = value.replace("Bearer", "bEARER ")
@@ -92,35 +92,35 @@ def platform(make_event, tenant, **more):
     return caller_of(make_event("GET", "/", claims={**claims(realm_access=roles), **more}, headers=headers))
 
 
-def test_the_platform_names_a_tenant(make_event):
+def test_platform_role_acts_for_named_tenant(make_event):
     assert platform(make_event, "globex").tenant == "globex"
     assert platform(make_event, "globex", organization=None).tenant == "globex"
 
 
-def test_in_a_foreign_tenant_only_the_platform_role_counts(make_event):
+def test_only_platform_role_counts_in_other_tenant(make_event):
     assert platform(make_event, "globex").roles == Roles.PLATFORM
     assert platform(make_event, "acme").roles == Roles.PLATFORM | Roles.OPERATOR
     assert platform(make_event, None).roles == Roles.PLATFORM | Roles.OPERATOR
 
 
-def test_for_the_platform_itself_only_its_role_counts(make_event):
+def test_only_platform_role_counts_for_platform(make_event):
     for organization in (None, {"acme": {}}, "_platform"):
         caller = platform(make_event, "_platform", organization=organization)
         assert (caller.tenant, caller.roles) == ("_platform", Roles.PLATFORM)
 
 
 @pytest.mark.parametrize("tenant", ["", "_other", "_Platform", "a b", "a#b", "acme,globex"])
-def test_a_tenant_that_is_no_name_is_forbidden(make_event, tenant):
+def test_malformed_tenant_name_is_forbidden(make_event, tenant):
     with pytest.raises(Forbidden):
         platform(make_event, tenant)
 
 
-def test_a_platform_token_without_a_tenant_is_told_how(make_event):
+def test_platform_token_without_tenant_gets_hint(make_event):
     with pytest.raises(Forbidden, match="X-Stockyard-Tenant"):
         platform(make_event, None, organization=None)
 
 
-def test_nobody_else_names_a_tenant(make_event):
+def test_other_roles_cannot_name_a_tenant(make_event):
     for tenant in ("globex", "acme", "_platform"):
         event = make_event("GET", "/", claims=claims(), headers={"x-stockyard-tenant": tenant})
         with pytest.raises(Forbidden):
@@ -128,13 +128,13 @@ def test_nobody_else_names_a_tenant(make_event):
 
 
 @pytest.mark.parametrize("given_claims", [{"azp": "one-1"}, {"client_id": "one-1"}, {"azp": "one-1", "client_id": "x"}])
-def test_a_machine_is_a_client_without_roles(make_event, given_claims):
+def test_machine_is_a_client_without_roles(make_event, given_claims):
     roles = {"roles": ["default-roles"]}
     caller = caller_of(make_event("GET", "/", claims=claims(realm_access=roles, **given_claims)))
     assert (caller.machine, caller.client_id, caller.actor) == (True, "one-1", "client:one-1")
 
 
-def test_a_person_is_no_machine(make_event):
+def test_person_is_no_machine(make_event):
     caller = caller_of(make_event("GET", "/", claims=claims(azp="console", preferred_username="b\nb\x00é")))
     assert (caller.machine, caller.actor) == (False, "user:b?b??")
 
@@ -147,7 +147,7 @@ json_values = st.recursive(
 
 
 @given(organization=json_values, access=json_values, azp=json_values, sub=json_values)
-def test_any_claims_give_a_caller_or_a_typed_refusal(organization, access, azp, sub):
+def test_any_claims_give_caller_or_typed_error(organization, access, azp, sub):
     body = {"organization": organization, "realm_access": access, "azp": azp, "sub": sub}
     payload = base64.urlsafe_b64encode(json.dumps(body).encode()).decode()
     event = {

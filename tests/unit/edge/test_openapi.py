@@ -8,15 +8,22 @@ import re
 import pytest
 
 from stockyard.edge import openapi
-from stockyard.edge.route import Answer, Door, Query, Roles
+from stockyard.edge.route import Answer, HttpFunction, Query, Roles
+
+
+def inlined(document, part):
+    """A part of the document, where it may stand among the components."""
+    if "$ref" not in part:
+        return part
+    _, _, kind, name = part["$ref"].split("/")
+    return document["components"][kind][name]
 
 
 @pytest.fixture
 def document(world):
-    door = world.door
-    door.route(
-        "POST",
-        "/v1/clusters",
+    http = world.http
+    http.route(
+        "POST /v1/clusters",
         summary="Create",
         action="CreateCluster",
         roles=Roles.OPERATOR,
@@ -25,9 +32,8 @@ def document(world):
         idempotent=True,
         dry_run=True,
     )(lambda _: Answer(202))
-    door.route(
-        "GET",
-        "/v1/clusters",
+    http.route(
+        "GET /v1/clusters",
         summary="List",
         action="ListClusters",
         roles=Roles.READERS,
@@ -35,9 +41,8 @@ def document(world):
         query=(Query("status", "Only this.", values=("ready",)),),
         paged=True,
     )(lambda _: Answer(200))
-    door.route(
-        "PATCH",
-        "/v1/clusters/{id}",
+    http.route(
+        "PATCH /v1/clusters/{id}",
         summary="Change",
         action="ChangeCluster",
         roles=Roles.OPERATOR,
@@ -47,39 +52,40 @@ def document(world):
         dry_run=True,
         description="More words.",
     )(lambda _: Answer(200))
-    other = Door("other")
-    other.route(
-        "GET", "/v1/health", summary="Health", action="Health", token=False, answers={200: "machines:HealthView"}
+    second_function = HttpFunction("other")
+    second_function.route(
+        "GET /v1/health",
+        summary="Health",
+        action="Health",
+        open_because="A probe.",
+        answers={200: "machines:HealthView"},
     )(lambda _: Answer(200))
-    other.route(
-        "GET",
-        "/v1/prices",
+    second_function.route(
+        "GET /v1/prices",
         summary="Prices",
         action="ListPrices",
         roles=Roles.READERS,
         answers={200: None},
         query=(Query("n", "A number.", "integer", minimum=1, maximum=3), Query("p", "", pattern="^x")),
     )(lambda _: Answer(200))
-    other.route(
-        "GET",
-        "/v1/clusters/{id}/kubeconfig",
+    second_function.route(
+        "GET /v1/clusters/{id}/kubeconfig",
         summary="Kubeconfig",
         action="ReadKubeconfig",
         roles=Roles.READERS,
         answers={200: "cluster_views:KubeconfigView"},
     )(lambda _: Answer(200))
-    return openapi.build([door, other])
+    return openapi.build([http, second_function])
 
 
-def test_every_reference_resolves_and_it_is_json(document):
-    names = document["components"]["schemas"]
+def test_document_is_json_and_its_references_resolve(document):
     text = json.dumps(document)
-    for part in text.split('"#/components/schemas/')[1:]:
-        assert part.split('"')[0] in names
+    for kind, name in re.findall(r'"#/components/(\w+)/(\w+)"', text):
+        assert name in document["components"][kind]
     assert "#/$defs" not in text
 
 
-def test_statuses_are_all_there(document):
+def test_operations_list_all_their_statuses(document):
     def statuses(path, method):
         return set(document["paths"][path][method]["responses"])
 
@@ -93,36 +99,50 @@ def test_statuses_are_all_there(document):
     assert statuses("/v1/clusters/{id}/kubeconfig", "get") == always | {"200", "401", "403", "404", "409"}
 
 
-def test_what_the_gateway_answers_itself_is_documented_as_such(document):
+def test_answers_of_the_gateway_are_documented(document):
     for status in ("401", "413", "429", "503"):
-        content = document["paths"]["/v1/clusters"]["post"]["responses"][status]["content"]
+        content = inlined(document, document["paths"]["/v1/clusters"]["post"]["responses"][status])["content"]
         assert set(content) == {"application/problem+json", "application/json"}
         assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/GatewayMessage"}
 
 
-def test_parameters_bodies_roles_and_lists(document):
+def test_operations_have_parameters_bodies_and_roles(document):
+    def parameters(operation):
+        return [inlined(document, parameter) for parameter in operation["parameters"]]
+
     create = document["paths"]["/v1/clusters"]["post"]
     assert create["x-stockyard-roles"] == ["stockyard-operator"]
-    assert [one["name"] for one in create["parameters"]] == ["dry_run", "X-Stockyard-Tenant", "Idempotency-Key"]
+    assert [parameter["name"] for parameter in parameters(create)] == [
+        "dry_run",
+        "X-Stockyard-Tenant",
+        "Idempotency-Key",
+    ]
     assert create["requestBody"]["content"]["application/json"]["schema"] == {
         "$ref": "#/components/schemas/ClusterCreate"
     }
     listing = document["paths"]["/v1/clusters"]["get"]
-    assert [one["name"] for one in listing["parameters"]] == ["status", "page_size", "page_token", "X-Stockyard-Tenant"]
-    assert listing["parameters"][0]["schema"]["enum"] == ["ready"]
+    assert [parameter["name"] for parameter in parameters(listing)] == [
+        "status",
+        "page_size",
+        "page_token",
+        "X-Stockyard-Tenant",
+    ]
+    assert parameters(listing)[0]["schema"]["enum"] == ["ready"]
     page = listing["responses"]["200"]["content"]["application/json"]["schema"]
     assert page["properties"]["items"]["items"] == {"$ref": "#/components/schemas/ClusterView"}
     change = document["paths"]["/v1/clusters/{id}"]["patch"]
     assert "application/merge-patch+json" in change["requestBody"]["content"]
-    assert next(one for one in change["parameters"] if one["name"] == "If-Match")["required"] is True
+    assert next(parameter for parameter in parameters(change) if parameter["name"] == "If-Match")["required"] is True
     assert len(change["responses"]["200"]["content"]["application/json"]["schema"]["anyOf"]) == 2
-    assert document["paths"]["/v1/health"]["get"]["security"] == []
-    number, text, _ = (one["schema"] for one in document["paths"]["/v1/prices"]["get"]["parameters"])
+    health = document["paths"]["/v1/health"]["get"]
+    assert (health["security"], health["x-stockyard-open"], health["x-stockyard-function"]) == ([], "A probe.", "other")
+    assert "x-stockyard-open" not in create
+    number, text, _ = (parameter["schema"] for parameter in parameters(document["paths"]["/v1/prices"]["get"]))
     assert number == {"type": "integer", "minimum": 1, "maximum": 3}
     assert text["pattern"] == "^x"
 
 
-def test_secrets_go_in_and_never_out(document):
+def test_secrets_are_write_only(document):
     schemas = document["components"]["schemas"]
     secret = schemas["ClusterCreate"]["properties"]["secret"]["anyOf"][0]
     assert secret["writeOnly"] is True
@@ -131,13 +151,13 @@ def test_secrets_go_in_and_never_out(document):
     assert schemas["ClusterCreate"]["additionalProperties"] is False
 
 
-def test_what_is_refused_when_null_is_not_nullable(document):
+def test_fields_that_refuse_null_are_not_nullable(document):
     patch = document["components"]["schemas"]["ClusterPatch"]["properties"]
     assert (patch["description"]["type"], "default" in patch["description"]) == ("string", False)
     assert {"type": "null"} in patch["tags"]["anyOf"]
 
 
-def test_rules_of_texts_and_lists_are_in_the_document(document):
+def test_schemas_have_rules_of_texts_and_lists(document):
     settings = document["components"]["schemas"]["AwsSettings"]["properties"]
     for name in ("ssh_cidrs", "api_cidrs", "integrations"):
         assert settings[name]["uniqueItems"] is True
@@ -145,3 +165,27 @@ def test_rules_of_texts_and_lists_are_in_the_document(document):
     labels = document["components"]["schemas"]["NodeGroup"]["properties"]["labels"]["additionalProperties"]
     assert re.search(labels["pattern"], "")
     assert not re.search(labels["pattern"], "-")
+
+
+def test_common_responses_and_parameters_are_components(document):
+    create, change = document["paths"]["/v1/clusters"]["post"], document["paths"]["/v1/clusters/{id}"]["patch"]
+    assert create["responses"]["422"] == change["responses"]["422"] == {"$ref": "#/components/responses/InvalidInput"}
+    assert {"$ref": "#/components/parameters/DryRun"} in create["parameters"]
+    assert {"$ref": "#/components/parameters/DryRun"} in change["parameters"]
+    (if_match,) = (parameter for parameter in change["parameters"] if parameter.get("name") == "If-Match")
+    assert if_match["in"] == "header"
+
+
+def test_two_shared_parameters_of_same_name_are_refused():
+    function = HttpFunction("alike")
+    for number, text in enumerate(("One meaning.", "One meaning.", "Another.", "Another.")):
+        function.route(
+            f"GET /v1/things{number}",
+            summary="",
+            action=f"List{number}",
+            roles=Roles.READERS,
+            answers={200: None},
+            query=(Query("near", text),),
+        )(lambda _: Answer(200))
+    with pytest.raises(ValueError, match="called alike"):
+        openapi.build([function])

@@ -17,7 +17,7 @@ PLACE = {"tenant": "acme", "route": "/v1/clusters", "query": {"status": "ready",
 
 
 @given(st.text(max_size=300), st.binary(min_size=16, max_size=64))
-def test_what_goes_in_comes_out(after, key):
+def test_token_round_trip(after, key):
     codec = PageCodec(key)
     token = codec.encode(after, now=NOW, **PLACE)
     assert codec.decode(token, now=NOW + timedelta(minutes=59), **PLACE) == after
@@ -26,7 +26,7 @@ def test_what_goes_in_comes_out(after, key):
 
 
 @pytest.mark.parametrize(
-    "other",
+    "other_place",
     [
         {"tenant": "globex"},
         {"route": "/v1/events"},
@@ -35,21 +35,21 @@ def test_what_goes_in_comes_out(after, key):
         {"query": {}},
     ],
 )
-def test_a_token_belongs_to_its_tenant_route_and_query(other):
+def test_token_is_valid_for_its_tenant_route_and_query_only(other_place):
     codec = PageCodec(b"k" * 16)
     token = codec.encode("clu_1", now=NOW, **PLACE)
     with pytest.raises(InvalidInput):
-        codec.decode(token, now=NOW, **{**PLACE, **other})
+        codec.decode(token, now=NOW, **{**PLACE, **other_place})
 
 
-def test_a_token_lives_an_hour():
+def test_token_expires_after_an_hour():
     codec = PageCodec(b"k" * 16)
     token = codec.encode("clu_1", now=NOW, **PLACE)
     with pytest.raises(InvalidInput, match="expired"):
         codec.decode(token, now=NOW + timedelta(hours=1), **PLACE)
 
 
-def test_another_key_makes_other_tokens():
+def test_tokens_depend_on_key():
     token = PageCodec(b"k" * 16).encode("clu_1", now=NOW, **PLACE)
     with pytest.raises(InvalidInput):
         PageCodec(b"l" * 16).decode(token, now=NOW, **PLACE)
@@ -58,7 +58,7 @@ def test_another_key_makes_other_tokens():
 
 
 @given(st.data())
-def test_no_changed_character_is_accepted(data):
+def test_changed_token_is_refused(data):
     codec = PageCodec(b"k" * 16)
     token = codec.encode("clu_1", now=NOW, **PLACE)
     place = data.draw(st.integers(0, len(token) - 1))
@@ -68,7 +68,7 @@ def test_no_changed_character_is_accepted(data):
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_refused_and_nothing_else_happens(text):
+def test_any_other_text_is_refused(text):
     with pytest.raises(InvalidInput):
         PageCodec(b"k" * 16).decode(text, now=NOW, **PLACE)
 
@@ -76,7 +76,7 @@ def test_any_text_is_refused_and_nothing_else_happens(text):
 @dataclass
 class Item:
     id: str
-    shown: bool
+    visible: bool
 
 
 @dataclass
@@ -86,22 +86,22 @@ class Part:
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 5), st.integers(1, 7))
-def test_pages_of_a_filtered_list_are_the_whole_list_in_order(shown, size, most):
-    everything = [Item(f"{number:03}", keep) for number, keep in enumerate(shown)]
-    asked = []
+def test_pages_of_filtered_list_are_complete_and_in_order(shown_items, size, most):
+    everything = [Item(f"{number:03}", keep) for number, keep in enumerate(shown_items)]
+    limits = []
 
     def read(after, limit):
-        asked.append(limit)
-        rest = [item for item in everything if after is None or item.id > after]
-        part = rest[: min(limit, most)]
-        return Part(part, part[-1].id if len(part) < len(rest) else None)
+        limits.append(limit)
+        following = [item for item in everything if after is None or item.id > after]
+        part = following[: min(limit, most)]
+        return Part(part, part[-1].id if len(part) < len(following) else None)
 
-    found, after, pages = [], None, 0
+    items, after, pages = [], None, 0
     while pages == 0 or after is not None:
-        page, after = filtered(read, lambda item: item.shown, after=after, size=size)
+        page, after = filtered(read, lambda item: item.visible, after=after, size=size)
         assert len(page) == size or after is None
-        found += page
+        items += page
         pages += 1
-    assert found == [item for item in everything if item.shown]
-    assert pages == max(1, -(-len(found) // size))
-    assert min(asked) >= 50
+    assert items == [item for item in everything if item.visible]
+    assert pages == max(1, -(-len(items) // size))
+    assert min(limits) >= 50

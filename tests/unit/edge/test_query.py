@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stockyard.edge.query import TAG, Query, read, tagged
 from stockyard.errors import InvalidInput
 
-KNOWN = (
+DECLARED = (
     Query("flag", "", "boolean"),
     Query("size", "", "integer", minimum=1, maximum=200),
     Query("any", "", "integer"),
@@ -20,10 +20,10 @@ KNOWN = (
 
 
 def parsed(raw):
-    return read({"rawQueryString": raw}, KNOWN)
+    return read({"rawQueryString": raw}, DECLARED)
 
 
-def test_each_kind_is_read():
+def test_parameters_of_each_type_are_read():
     assert parsed("flag=true&size=200&any=-7&status=ready&text=a%20b%2B") == {
         "flag": True,
         "size": 200,
@@ -35,9 +35,9 @@ def test_each_kind_is_read():
     assert parsed("") == {}
 
 
-def test_an_event_without_the_raw_text_is_read_too():
-    assert read({"queryStringParameters": {"text": "a&b"}}, KNOWN) == {"text": "a&b"}
-    assert read({}, KNOWN) == {}
+def test_event_without_raw_query_is_read():
+    assert read({"queryStringParameters": {"text": "a&b"}}, DECLARED) == {"text": "a&b"}
+    assert read({}, DECLARED) == {}
 
 
 @pytest.mark.parametrize(
@@ -63,27 +63,27 @@ def test_an_event_without_the_raw_text_is_read_too():
         "&".join(f"x{n}=1" for n in range(60)),
     ],
 )
-def test_what_is_refused(raw):
+def test_invalid_queries_are_refused(raw):
     with pytest.raises(InvalidInput):
         parsed(raw)
 
 
-def test_a_tag_is_wanted_as_it_is_written():
+def test_tag_filter_is_used_unchanged():
     tags = {"env": "dev", "a=b": "c=d", "empty": ""}
     assert parsed("tag=env%3Ddev") == {"tag": "env=dev"}
-    assert all(tagged(tags, wanted) for wanted in (None, "env=dev", "a=b=c=d", "empty="))
-    assert not any(tagged(tags, wanted) for wanted in ("env=", "env=d", "a=b", "a=c=d"))
+    assert all(tagged(tags, tag) for tag in (None, "env=dev", "a=b=c=d", "empty="))
+    assert not any(tagged(tags, tag) for tag in ("env=", "env=d", "a=b", "a=c=d"))
 
 
-def test_an_unknown_name_is_named_without_its_odd_characters():
+def test_unknown_parameter_is_named_in_printable_characters():
     with pytest.raises(InvalidInput, match=r"'dry\?run'"):
         parsed("dry%0Arun=1")
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused(raw):
+def test_any_query_is_read_or_refused(raw):
     try:
-        found = parsed(raw)
+        values = parsed(raw)
     except InvalidInput:
         return
-    assert set(found) <= {one.name for one in KNOWN}
+    assert set(values) <= {declared.name for declared in DECLARED}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stockyard.edge.requests import ACCEPTED, REFUSED, Deed, answer_of
+from stockyard.edge.requests import ACCEPTED, REFUSED, EventCommand, answer_of
 from stockyard.errors import ClusterNameInUse, RequestInProgress, StoreUnavailable
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -27,19 +27,19 @@ class Bus:
         self.wishes = []
         self.error = None
 
-    def use(self, wish):
-        self.wishes.append(wish)
+    def use(self, request):
+        self.wishes.append(request)
         if self.error is not None:
             raise self.error
-        return {"cluster": wish.cluster or "clu_1", "n": len(self.wishes)}
+        return {"cluster": request.cluster or "clu_1", "n": len(self.wishes)}
 
     def send(self, kind="CreateCluster", detail=None, tenant="acme", now=NOW, **more):
-        deeds = {
-            "CreateCluster": Deed("clusters:ClusterCreate", False, self.use),
-            "DeleteCluster": Deed(None, True, self.use),
+        commands = {
+            "CreateCluster": EventCommand("clusters:ClusterCreate", False, self.use),
+            "DeleteCluster": EventCommand(None, True, self.use),
         }
         event = {"id": "e-1", "account": "222222222222", "detail-type": kind, "detail": detail, **more}
-        return answer_of(event, tenant, deeds, lambda _: self.keys, now)
+        return answer_of(event, tenant, commands, lambda _: self.keys, now)
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def test_a_request_is_carried_out_for_the_envelopes_tenant(bus):
     kind, detail = bus.send(detail={"body": BODY})
     assert kind == ACCEPTED
     assert detail == {"request": "e-1", "detail_type": "CreateCluster", "cluster": "clu_1", "n": 1}
-    (wish,) = bus.wishes
-    assert (wish.tenant, wish.actor, wish.request_id) == ("acme", "event:222222222222", "e-1")
-    assert (wish.body.name, wish.claim.taken_over) == ("one", False)
+    (request,) = bus.wishes
+    assert (request.tenant, request.actor, request.request_id) == ("acme", "event:222222222222", "e-1")
+    assert (request.body.name, request.lease.taken_over) == ("one", False)
 
 
 def test_the_event_is_its_own_key_and_is_answered_once(bus):
@@ -68,8 +68,8 @@ def test_a_key_of_the_caller_holds_over_events(bus):
     bus.send(detail={"body": BODY, "idempotency_key": "k"})
     bus.send(detail={"body": BODY, "idempotency_key": "k"}, id="e-2")
     assert len(bus.wishes) == 1
-    other = {"body": {**BODY, "name": "two"}, "idempotency_key": "k"}
-    kind, detail = bus.send(detail=other, id="e-3")
+    other_request = {"body": {**BODY, "name": "two"}, "idempotency_key": "k"}
+    kind, detail = bus.send(detail=other_request, id="e-3")
     assert (kind, detail["problem"]["error_type"]) == (REFUSED, "IdempotencyConflict")
 
 
@@ -87,12 +87,12 @@ def test_a_key_of_the_caller_holds_over_events(bus):
     ],
 )
 def test_what_is_refused_says_where_and_repeats_no_secret(bus, kind, detail, pointer):
-    answered, found = bus.send(kind, detail)
+    answered, answer = bus.send(kind, detail)
     assert answered == REFUSED
-    assert (found["problem"]["error_type"], found["problem"]["status"]) == ("InvalidInput", 422)
-    pointers = [one["pointer"] for one in found["problem"]["errors"]]
+    assert (answer["problem"]["error_type"], answer["problem"]["status"]) == ("InvalidInput", 422)
+    pointers = [problem["pointer"] for problem in answer["problem"]["errors"]]
     assert pointers == ([] if pointer is None else [pointer])
-    assert "canary" not in repr(found)
+    assert "canary" not in repr(answer)
     assert bus.wishes == []
 
 
@@ -113,12 +113,12 @@ def test_what_may_pass_is_raised_and_taken_over_at_the_next_delivery(bus):
     bus.error = None
     assert bus.send(detail={"body": BODY}, now=NOW + timedelta(seconds=1))[0] == ACCEPTED
     first, second = bus.wishes
-    assert second.claim.taken_over
-    assert first.claim.randomness == second.claim.randomness
+    assert second.lease.taken_over
+    assert first.lease.randomness == second.lease.randomness
 
 
 def test_a_delivery_beside_the_first_one_is_not_refused_but_comes_again(bus):
-    def twice(wish):
+    def twice(request):
         with pytest.raises(RequestInProgress):
             bus.send(detail={"body": BODY})
         return {"cluster": "clu_1"}

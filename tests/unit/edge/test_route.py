@@ -1,4 +1,4 @@
-"""The door as a caller meets it."""
+"""The HTTP edge as a caller meets it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from stockyard.domain.models.clusters import ClusterCreate
 from stockyard.domain.models.machines import HealthView
 from stockyard.edge.contract import model_of
-from stockyard.edge.route import Answer, Door, Query, Roles
+from stockyard.edge.route import Answer, HttpFunction, Query, Roles
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
@@ -39,18 +39,17 @@ def create_route(world, use, **more):
         "idempotent": True,
         "dry_run": True,
     }
-    world.door.route("POST", "/v1/clusters", **{**settings, **more})(use)
+    world.http.route("POST /v1/clusters", **{**settings, **more})(use)
 
 
 def read_route(world, use, **more):
     settings = {"summary": "Read", "action": "GetCluster", "roles": Roles.READERS, "answers": {200: None}}
-    world.door.route("GET", "/v1/clusters/{id}", **{**settings, **more})(use)
+    world.http.route("GET /v1/clusters/{id}", **{**settings, **more})(use)
 
 
 def patch_route(world, use):
-    world.door.route(
-        "PATCH",
-        "/v1/clusters/{id}",
+    world.http.route(
+        "PATCH /v1/clusters/{id}",
         summary="Change",
         action="ChangeCluster",
         roles=Roles.OPERATOR,
@@ -68,10 +67,10 @@ def raising(error):
 
 
 def test_a_function_gets_a_typed_request_and_its_answer_becomes_http(world):
-    seen = []
+    requests = []
 
     def create(request):
-        seen.append(request)
+        requests.append(request)
         return Answer.accepted({"id": "clu_1"}, "op_1", version=3)
 
     create_route(world, create)
@@ -82,12 +81,12 @@ def test_a_function_gets_a_typed_request_and_its_answer_becomes_http(world):
     assert result.headers["Location"] == "/v1/operations/op_1"
     assert result.headers["Content-Type"] == "application/json"
     assert result.headers["Cache-Control"] == "no-store"
-    request = seen[0]
+    request = requests[0]
     assert isinstance(request.body, ClusterCreate)
     assert request.document == CLUSTER
     assert (request.caller.tenant, request.caller.actor) == ("acme", "user:bob")
     assert request.caller.roles == Roles.VIEWER | Roles.OPERATOR
-    assert (request.request_id, request.now, request.dry_run, request.claim) == ("req-1", world.now, False, None)
+    assert (request.request_id, request.now, request.dry_run, request.lease) == ("req-1", world.now, False, None)
 
 
 def test_input_faults_name_their_places_and_no_value(world):
@@ -98,7 +97,7 @@ def test_input_faults_name_their_places_and_no_value(world):
     assert result.status == 422
     assert result.headers["Content-Type"] == "application/problem+json"
     assert result.json["error_type"] == "InvalidInput"
-    assert {one["pointer"] for one in result.json["errors"]} == {"/secret", "/settings/key_pair", "/colour"}
+    assert {problem["pointer"] for problem in result.json["errors"]} == {"/secret", "/settings/key_pair", "/colour"}
     assert secret not in result.text
     assert result.json["instance"] == "/v1/clusters"
     assert result.json["request_id"] == "req-1"
@@ -141,7 +140,7 @@ def test_an_unexpected_error_is_found_in_the_log_by_its_request(world, capsys):
     world.call("GET", "/v1/clusters/one")
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     failed = next(line for line in lines if line["message"] == "request failed")
-    assert failed["failed_request"] == "req-1"
+    assert failed["request_id"] == "req-1"
     assert failed["chain"][0].startswith("RuntimeError at test_route.py:")
     assert failed["chain"][1].startswith("JSONDecodeError at ")
 
@@ -158,6 +157,14 @@ def test_one_line_is_logged_for_each_request(world, capsys):
     )
 
 
+@pytest.mark.parametrize("document", [{"id": "clu_1", "operation_id": "op_1"}, {"id": "op_1"}])
+def test_a_request_is_logged_with_the_operation_and_the_subject_it_was_about(world, capsys, document):
+    read_route(world, lambda _: Answer(200, document, subject="clu_1"))
+    world.call("GET", "/v1/clusters/one")
+    (line,) = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert (line["request_id"], line["operation_id"], line["subject"]) == ("req-1", "op_1", "clu_1")
+
+
 def test_what_no_route_takes_is_404_or_405(world):
     missing = world.call("GET", "/v1/nothing")
     assert (missing.status, missing.json["error_type"]) == (404, "NotFound")
@@ -169,7 +176,7 @@ def test_what_no_route_takes_is_404_or_405(world):
 
 
 def test_an_event_that_is_none_is_a_problem_too(world):
-    answer = world.door.handle({}, None)
+    answer = world.http.handle({}, None)
     assert answer["statusCode"] == 500
     assert json.loads(answer["body"])["error_type"] == "Internal"
     assert answer["headers"]["Content-Type"] == "application/problem+json"
@@ -184,25 +191,28 @@ def test_roles_decide_who_comes_in(world, make_event):
     nobody = world.call("POST", "/v1/clusters", claims=None, body=CLUSTER)
     assert (nobody.status, nobody.json["error_type"]) == (401, "Unauthorized")
     assert nobody.headers["WWW-Authenticate"] == "Bearer"
-    assert [(tenant, one.outcome) for tenant, one in world.audits] == [("acme", "Forbidden")]
+    assert [(tenant, record.outcome) for tenant, record in world.audits] == [("acme", "Forbidden")]
 
 
 def test_machines_come_in_where_a_route_says_so(world):
     machine = {"sub": "s", "azp": "one-0123", "organization": "acme", "realm_access": {"roles": ["default"]}}
-    seen = []
-    world.door.route(
-        "POST",
-        "/v1/clusters/{id}/ready",
+    requests = []
+    world.http.route(
+        "POST /v1/clusters/{id}/ready",
         summary="Report",
         action="ReportReady",
         machine=True,
         body="machines:ReadyReport",
         answers={200: "machines:Accepted"},
-    )(lambda request: seen.append(request) or Answer(200, {"status": "accepted"}))
+    )(lambda request: requests.append(request) or Answer(200, {"status": "accepted"}))
     kubeconfig = "{clusters: [{name: k, cluster: {}}], users: [{name: k, user: {}}]}"
     report = {"kubeconfig": kubeconfig, "certificate_authority": "c"}
     assert world.call("POST", "/v1/clusters/one/ready", claims=machine, body=report).status == 200
-    assert (seen[0].caller.client_id, seen[0].caller.machine, dict(seen[0].params)) == ("one-0123", True, {"id": "one"})
+    assert (requests[0].caller.client_id, requests[0].caller.machine, dict(requests[0].params)) == (
+        "one-0123",
+        True,
+        {"id": "one"},
+    )
     person = world.call("POST", "/v1/clusters/one/ready", body=report)
     assert (person.status, "own client" in person.json["detail"]) == (403, True)
     read_route(world, lambda _: Answer(200, {}))
@@ -210,17 +220,15 @@ def test_machines_come_in_where_a_route_says_so(world):
 
 
 def test_a_route_without_a_token_serves_anyone(world):
-    world.door.route("GET", "/v1/health", summary="Health", action="Health", token=False, answers={200: None})(
+    world.http.route("GET /v1/health", summary="Health", action="Health", open_because="A probe.", answers={200: None})(
         lambda request: Answer(200, {"status": "ok", "actor": request.caller.actor})
     )
     assert world.call("GET", "/v1/health", claims=None).json == {"status": "ok", "actor": "anonymous"}
 
 
-def test_a_route_that_lets_nobody_in_or_is_unknown_is_refused(world):
+def test_a_route_that_lets_nobody_in_is_refused(world):
     with pytest.raises(ValueError, match="lets nobody in"):
         read_route(world, lambda _: Answer(200), roles=Roles.NONE)
-    with pytest.raises(ValueError, match="table of paths"):
-        world.door.route("GET", "/v1/x", summary="", action="X", roles=Roles.VIEWER, answers={})(lambda _: Answer(200))
 
 
 @pytest.mark.parametrize(
@@ -253,17 +261,16 @@ def test_bodies_that_are_refused(world, raw, headers, status):
 
 def test_a_body_may_come_in_base64(world, make_event):
     create_route(world, lambda request: Answer(202, {"name": request.body.name}))
-    given = make_event("POST", "/v1/clusters", body=CLUSTER)
-    given |= {"body": base64.b64encode(given["body"].encode()).decode(), "isBase64Encoded": True}
-    assert json.loads(world.door.handle(given, None)["body"]) == {"name": "one"}
-    given["body"] = "*"
-    assert world.door.handle(given, None)["statusCode"] == 400
+    request = make_event("POST", "/v1/clusters", body=CLUSTER)
+    request |= {"body": base64.b64encode(request["body"].encode()).decode(), "isBase64Encoded": True}
+    assert json.loads(world.http.handle(request, None)["body"]) == {"name": "one"}
+    request["body"] = "*"
+    assert world.http.handle(request, None)["statusCode"] == 400
 
 
 def test_an_action_takes_no_body_but_an_empty_one(world):
-    world.door.route(
-        "POST",
-        "/v1/clusters/{id}/resume",
+    world.http.route(
+        "POST /v1/clusters/{id}/resume",
         summary="Resume",
         action="ResumeCluster",
         roles=Roles.OPERATOR,
@@ -281,8 +288,8 @@ def test_changes_need_if_match(world):
     assert (result.status, result.json, result.headers["ETag"]) == (200, {"seen": 4}, '"5"')
     assert world.call("PATCH", "/v1/clusters/x", body=body).status == 428
     assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": "*"}).status == 428
-    for other in ('W/"4"', '"04"', '"4", "5"', "4", '"-1"'):
-        assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": other}).status == 412
+    for condition in ('W/"4"', '"04"', '"4", "5"', "4", '"-1"'):
+        assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": condition}).status == 412
     assert world.call("PATCH", "/v1/clusters/x", body=body, headers={"if-match": '"0"'}).status == 200
     merge = {"content-type": "application/merge-patch+json", "if-match": '"4"'}
     assert world.call("PATCH", "/v1/clusters/x", body=body, headers=merge).status == 200
@@ -299,9 +306,8 @@ def test_pages_go_on_where_they_ended(world):
         return Answer.listing([{"after": request.page.after, "size": request.page.size}], "clu_9")
 
     kind = Query("status", "Only this status.", values=("ready", "failed"))
-    world.door.route(
-        "GET",
-        "/v1/clusters",
+    world.http.route(
+        "GET /v1/clusters",
         summary="List",
         action="ListClusters",
         roles=Roles.READERS,
@@ -314,8 +320,11 @@ def test_pages_go_on_where_they_ended(world):
     token = first.json["next_page_token"]
     second = world.call("GET", "/v1/clusters", query=f"status=ready&page_token={token}")
     assert second.json["items"] == [{"after": "clu_9", "size": 50}]
-    other = {"sub": "u", "organization": "globex", "realm_access": {"roles": ["stockyard-viewer"]}}
-    for query, claims in ((f"status=failed&page_token={token}", None), (f"status=ready&page_token={token}", other)):
+    other_claims = {"sub": "u", "organization": "globex", "realm_access": {"roles": ["stockyard-viewer"]}}
+    for query, claims in (
+        (f"status=failed&page_token={token}", None),
+        (f"status=ready&page_token={token}", other_claims),
+    ):
         more = {} if claims is None else {"claims": claims}
         refused = world.call("GET", "/v1/clusters", query=query, **more)
         assert (refused.status, "items" in refused.json) == (422, False)
@@ -342,7 +351,7 @@ def test_a_dry_run_is_neither_audited_nor_kept(world):
 
 
 def test_an_answer_may_be_a_model_and_the_route_may_name_one(world):
-    world.door.route("GET", "/v1/health", summary="", action="Health", token=False, answers={200: HealthView})(
+    world.http.route("GET /v1/health", summary="", action="Health", open_because="A probe.", answers={200: HealthView})(
         lambda _: Answer(200, HealthView())
     )
     assert model_of(HealthView) is HealthView
@@ -350,19 +359,19 @@ def test_an_answer_may_be_a_model_and_the_route_may_name_one(world):
 
 
 def test_a_door_that_pages_needs_a_key(make_event, capsys):
-    door = Door("no-key")
-    door.route("GET", "/v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
+    http = HttpFunction("no-key")
+    http.route("GET /v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
         lambda _: Answer.listing([], "clu_1")
     )
-    answer = door.handle(make_event("GET", "/v1/clusters"), None)
+    answer = http.handle(make_event("GET", "/v1/clusters"), None)
     assert (answer["statusCode"], json.loads(answer["body"])["error_type"]) == (500, "Internal")
     assert "TypeError" in capsys.readouterr().out
 
 
 def test_the_last_page_has_no_token(world):
-    world.door.route(
-        "GET", "/v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True
-    )(lambda _: Answer.listing([], None))
+    world.http.route("GET /v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
+        lambda _: Answer.listing([], None)
+    )
     assert world.call("GET", "/v1/clusters").json == {"items": [], "next_page_token": None}
 
 
@@ -388,3 +397,20 @@ def test_a_plan_that_costs_nothing_is_a_whole_plan(world):
     plan = world.call("POST", "/v1/clusters", body=CLUSTER, query="dry_run=true").json
     assert model_of("plan:PlanView").model_validate(plan, strict=True).plan.changes[0].after == 2
     assert plan["plan"].keys() == model_of("plan:Plan").model_fields.keys()
+
+
+def test_a_dry_run_of_a_change_shows_what_would_differ(world):
+    current = {"limit": 1, "name": "clusters", "version": 3}
+    create_route(world, lambda _: Answer.change_plan(current, {"limit": 2, "name": "clusters"}))
+    plan = world.call("POST", "/v1/clusters", body=CLUSTER, query="dry_run=true").json["plan"]
+    assert plan["changes"] == [{"pointer": "/limit", "before": 1, "after": 2}]
+
+
+def test_a_stale_version_is_refused_by_name(world):
+    def use(request):
+        request.check_version("quota", 4)
+        return Answer(200)
+
+    patch_route(world, use)
+    result = world.call("PATCH", "/v1/clusters/one", body={}, headers={"If-Match": '"3"'})
+    assert (result.status, result.json["detail"]) == (412, "The quota is at version 4, not 3.")

@@ -40,7 +40,7 @@ from stockyard.errors import MalformedBody
         ("|\n  a\n  b", "a\nb"),
     ],
 )
-def test_plain_texts_are_what_they_are_in_json(text, value):
+def test_plain_scalars_have_types_of_json(text, value):
     if text == "*":
         with pytest.raises(MalformedBody):
             parse(b"a: *\n", 32)
@@ -48,7 +48,7 @@ def test_plain_texts_are_what_they_are_in_json(text, value):
     assert parse(f"a: {text}".encode(), 32) == [{"a": value}]
 
 
-def test_documents_that_are_empty_are_not_there():
+def test_empty_documents_are_skipped():
     assert parse(b"---\na: 1\n---\n# nothing\n---\n[1, {b: 2}]\n...\n", 32) == [{"a": 1}, [1, {"b": 2}]]
 
 
@@ -78,18 +78,18 @@ def test_documents_that_are_empty_are_not_there():
         b"{" * 100_000,
     ],
 )
-def test_what_is_refused(raw):
+def test_yaml_beyond_json_is_refused(raw):
     with pytest.raises(MalformedBody) as refused:
         parse(raw, 32)
     assert "canary" not in refused.value.detail
 
 
-def test_refusals_do_not_repeat_the_body():
+def test_errors_do_not_quote_the_body():
     with pytest.raises(MalformedBody) as refused:
         parse(b"canary: [canary", 32)
     assert "canary" not in refused.value.detail
 
 
-def test_the_deepest_that_is_allowed():
-    (found,) = parse(b"[" * 32 + b"]" * 32, 32)
-    assert str(found) == "[" * 32 + "]" * 32
+def test_deepest_allowed_nesting_is_read():
+    (document,) = parse(b"[" * 32 + b"]" * 32, 32)
+    assert str(document) == "[" * 32 + "]" * 32

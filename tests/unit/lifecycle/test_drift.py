@@ -15,7 +15,9 @@ from stockyard.lifecycle.drift import (
     differences,
     fingerprint,
     note_drift,
+    still_declared,
 )
+from stockyard.providers.nodes.ec2.catalogue import still_offers
 
 NOW = "2026-01-01T00:00:00.000Z"
 LATER = "2026-01-02T00:00:00.000Z"
@@ -46,8 +48,12 @@ def provider(kind: str = "simulated", name: str = "lab", **fields: Any) -> NodeP
 
 
 def changed(now: NodeProvider, *, before: NodeProvider, claim: NodeClaim = CLAIM, placed: Placement = PLACED) -> Any:
-    launched = fingerprint(before, claim, placed, launched=True)
-    return differences(launched, fingerprint(now, claim, placed))
+    launched = fingerprint(before, claim, placed, offered=True)
+    return differences(launched, fingerprint(now, claim, placed, offered=_offered(now, placed)))
+
+
+def _offered(now: NodeProvider, placed: Placement) -> bool:
+    return (still_offers if now.kind == "ec2" else still_declared)(now, placed)
 
 
 def small(**fields: Any) -> NodeProvider:
@@ -93,10 +99,10 @@ def test_what_makes_no_other_node_is_no_drift(fields: dict[str, Any]) -> None:
     ],
 )
 def test_what_makes_another_node_is_drift_for_that_reason(fields: dict[str, Any], reason: str) -> None:
-    found = changed(small(**fields), before=provider())
-    assert reason in found
+    reasons = changed(small(**fields), before=provider())
+    assert reason in reasons
     if fields.get("name") != "tiny":
-        assert found == (reason,)
+        assert reasons == (reason,)
     assert changed(provider(), before=provider()) == (), "and undone it is none"
 
 
@@ -109,8 +115,8 @@ def test_a_capacity_type_that_is_withdrawn_is_drift_of_the_nodes_that_have_it() 
 def test_settings_of_launch_and_of_what_is_shown_are_no_template() -> None:
     for block in ({"launchSeconds": 9}, {"joinSeconds": "never"}, {"deploy": {"kubevirt": {"version": "2"}}}):
         assert changed(provider(block={"nodeTypes": [SMALL], **block}), before=provider()) == ()
-    other = provider(display_name="L", price_per_cost_unit=2.0, labels={"a": "b"}, annotations={"c": "d"})
-    assert changed(other, before=provider()) == ()
+    unchanged = provider(display_name="L", price_per_cost_unit=2.0, labels={"a": "b"}, annotations={"c": "d"})
+    assert changed(unchanged, before=provider()) == ()
 
 
 def test_the_claims_own_property_wins_so_that_the_providers_is_none() -> None:
@@ -126,8 +132,12 @@ def test_a_types_property_wins_over_its_providers() -> None:
 
 
 def test_what_stockyard_sets_itself_is_no_property() -> None:
-    given = {"kubernetes.io/os": "windows", "topology.kubernetes.io/zone": "a", "karpenter.sh/capacity-type": "spot"}
-    assert changed(provider(properties=given), before=provider()) == ()
+    properties = {
+        "kubernetes.io/os": "windows",
+        "topology.kubernetes.io/zone": "a",
+        "karpenter.sh/capacity-type": "spot",
+    }
+    assert changed(provider(properties=properties), before=provider()) == ()
 
 
 @pytest.mark.parametrize(
@@ -162,9 +172,13 @@ def test_a_provider_of_ec2(fields: dict[str, Any], reasons: tuple[str, ...]) -> 
 
 def test_a_way_that_was_withdrawn_before_the_launch_is_no_drift_until_it_is_changed() -> None:
     withdrawn = small(zones=["b"])
-    launched = fingerprint(withdrawn, CLAIM, PLACED, launched=True)
-    assert differences(launched, fingerprint(provider(), CLAIM, PLACED)) == ()
-    assert differences(launched, fingerprint(withdrawn, CLAIM, PLACED)) == (TYPE,)
+    launched = fingerprint(withdrawn, CLAIM, PLACED, offered=True)
+    assert (
+        differences(launched, fingerprint(provider(), CLAIM, PLACED, offered=still_declared(provider(), PLACED))) == ()
+    )
+    assert differences(launched, fingerprint(withdrawn, CLAIM, PLACED, offered=still_declared(withdrawn, PLACED))) == (
+        TYPE,
+    )
 
 
 @pytest.mark.parametrize("before", ["", "0:a:b:c", "1:a:b", "1:a:b:c:d"])
@@ -175,18 +189,18 @@ def test_a_fingerprint_of_other_rules_is_not_compared(before: str) -> None:
 
 def test_drift_is_said_once_by_its_first_reason_and_taken_back_once() -> None:
     there = replace(CLAIM, phase="Available")
-    told = note_drift(there, (TYPE, PROPERTIES), LATER)
-    assert told is not None
-    drifted, what = told
+    noted = note_drift(there, (TYPE, PROPERTIES), LATER)
+    assert noted is not None
+    drifted, event = noted
     (condition,) = drifted.conditions
     assert (condition.type, condition.status, condition.reason) == ("NotDrifted", "False", TYPE)
-    assert condition.message == what.message == "Changed since the launch: type, properties."
-    assert (what.before, what.after, what.reason) == ("Available", "Available", "Drifted")
+    assert condition.message == event.message == "Changed since the launch: type, properties."
+    assert (event.before, event.after, event.reason) == ("Available", "Available", "Drifted")
     assert (drifted.version, drifted.updated_at) == (there.version + 1, LATER)
     assert note_drift(drifted, (TYPE, PROPERTIES), LATER) is None
     assert note_drift(drifted, (TYPE,), LATER) is not None
     back = note_drift(drifted, (), LATER)
     assert back is not None
-    assert [(one.status, one.reason) for one in back[0].conditions] == [("True", "AsLaunched")]
+    assert [(condition.status, condition.reason) for condition in back[0].conditions] == [("True", "AsLaunched")]
     assert back[1].reason == "AsLaunched"
     assert note_drift(back[0], (), LATER) is None

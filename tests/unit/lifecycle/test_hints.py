@@ -6,22 +6,23 @@ import pytest
 
 from stockyard.errors import VendorError
 from stockyard.lifecycle.hints import HINTS, hint
-from stockyard.lifecycle.phases import CREATE_CLUSTER, PHASES
+from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, Procedure, procedure_of
 
 
 def test_every_failure_of_a_cloud_has_advice_of_its_own() -> None:
     assert {leaf.__name__ for leaf in VendorError.__subclasses__()} <= set(HINTS)
 
 
-@pytest.mark.parametrize("kind", sorted(PHASES))
-def test_only_the_creation_of_a_cluster_is_resumed(kind: str) -> None:
+@pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.kind)
+def test_only_the_creation_of_a_cluster_is_resumed(procedure: Procedure) -> None:
+    assert procedure.resumable == (procedure.kind == CREATE_CLUSTER)
     for name in (*HINTS, "KeyError"):
-        assert ("resume" in hint(name, kind)) == (kind == CREATE_CLUSTER)
-        assert hint(name, kind).count(".") >= 2
+        assert ("resume" in hint(name, procedure.advice)) == procedure.resumable
+        assert hint(name, procedure.advice).count(".") >= 2
 
 
 def test_a_claim_that_failed_is_made_anew() -> None:
-    assert hint("PermissionDenied", "create_node") == (
+    assert hint("PermissionDenied", procedure_of(PROCEDURES, "create_node").advice) == (
         "Update the account's role from GET /v1/cloud-accounts/{id}/template. "
         "The claim does not try again: delete it and make another."
     )

@@ -1,51 +1,74 @@
-"""A tenant's world in memory, a provider that keeps its resources in a dictionary, and a walk through a document."""
+"""One tenant in memory, a cloud that keeps its resources in a dictionary, and a player of workflow documents."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local.memory import (
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.errors import PermissionDenied, StockyardError
+from stockyard.operations.clusters.await_report import report_ready
+from stockyard.operations.clusters.create import NewCluster, create_cluster
+from stockyard.operations.services import Services
+from stockyard.ports import CloudWork, ClusterPlan, Create, Finding, Outcome, PriceList, Skipped, Tagged, Verification
+from stockyard.providers.clusters.ec2 import planning
+from tests.harness.memory import (
     FixedClock,
     MemoryBus,
     MemoryDeployer,
     MemoryIdentity,
-    MemoryProver,
     MemorySecrets,
     MemoryWorkflows,
 )
-from local.memory_store import MemoryRegistry
-from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import ClusterCouldNotBeDeployed, PermissionDenied, StockyardError
-from stockyard.operations.advance import Fence
-from stockyard.operations.await_report import await_report, report_ready
-from stockyard.operations.create_cluster import NewCluster, create_cluster
-from stockyard.operations.fail_cluster import block, compensate, fail
-from stockyard.operations.run_phase import run_phase
-from stockyard.operations.services import Rules, Services
-from stockyard.ports import CloudWork, Create, Finding, Outcome, Skipped, Tagged
+from tests.harness.memory_store import MemoryRegistry
+from tests.harness.ports import memory_services
+from tests.harness.states import States
+from tests.harness.walk import Walk
 from tests.unit.operations.installation import Installation
 from tests.unit.operations.nodes import Nodes
-
-DOCUMENTS = Path(__file__).parents[3] / "stacks" / "workflows"
 
 
 @dataclass
 class MemoryProvider:
-    """Makes one thing a phase. ``faults`` are raised, one each, by phase; ``late`` ones after the thing was made."""
+    """A cloud and the driver of its clusters. Each phase creates one thing.
+
+    It plans as the EC2 driver does. A phase raises the next of its ``faults`` before it creates the thing, and the next
+    of its ``late`` faults after that.
+    """
 
     things: dict[str, str] = field(default_factory=dict)
     faults: dict[str, list[StockyardError]] = field(default_factory=dict)
     late: dict[str, list[StockyardError]] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     dark: set[str] = field(default_factory=set)
-    asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
-    """The tenant, account and regions of each look of a sweep; it cannot see ``dark`` regions."""
+    sweeps: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    """The tenant, account and regions of each sweep. Regions in ``dark`` refuse to answer."""
+    account_fault: str | None = None
+    """The message of a failed verification of an account; None if accounts can be verified."""
+
+    def verify(self, account: CloudAccount, tenant: str) -> Verification:
+        return Verification(self.account_fault is None, self.account_fault or "")
+
+    def principal(self, attributes: Mapping[str, Any]) -> str:
+        return str(attributes.get("role_arn"))
+
+    def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
+        return "222222222222", f"vantage-{cluster.client_id}-node-role"
+
+    def regions(self, account: CloudAccount) -> Sequence[str]:
+        return (str(account.attributes["region"]),)
+
+    def template(self, account: CloudAccount, installation: str) -> dict[str, Any]:
+        return {"account": account.id, "installation": installation}
+
+    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
+        return list(planning.faults(cluster, prices, "vantage"))
+
+    def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
+        return planning.plan(cluster, prices, "vantage")
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         self._strike(self.faults, "inspect")
@@ -70,8 +93,8 @@ class MemoryProvider:
     def remove(self, phase: str, work: CloudWork) -> Outcome:
         self._strike(self.faults, f"remove {phase}")
         for line in work.ledger.lines(phase):
-            found = [k for k, v in self.things.items() if v == phase and (line.vendor_id in ("", k))]
-            for vendor_id in found:
+            vendor_ids = [k for k, v in self.things.items() if v == phase and (line.vendor_id in ("", k))]
+            for vendor_id in vendor_ids:
                 del self.things[vendor_id]
             work.ledger.gone(line)
         return Outcome(True)
@@ -84,7 +107,7 @@ class MemoryProvider:
         regions: Sequence[str],
         skipped: Skipped | None = None,
     ) -> Sequence[Tagged]:
-        self.asked.append((tenant, account.id, tuple(regions)))
+        self.sweeps.append((tenant, account.id, tuple(regions)))
         for region in self.dark & set(regions):
             assert skipped is not None
             skipped(region, PermissionDenied("the region is not enabled"))
@@ -110,14 +133,6 @@ class MemoryPrices:
         return {"nat_gateway": 0.045, "network_load_balancer": 0.0225, "public_ipv4": 0.005, "gp3": 0.08}[item]
 
 
-class Verifier:
-    def __init__(self) -> None:
-        self.fault: str | None = None
-
-    def verify(self, account: CloudAccount, tenant: str) -> str | None:
-        return self.fault
-
-
 @dataclass
 class World:
     services: Services
@@ -129,108 +144,56 @@ class World:
     deployer: MemoryDeployer
     bus: MemoryBus
     clock: FixedClock
-    verifier: Verifier
 
-    def wanted(self, name: str = "demo", **fields: Any) -> NewCluster:
+    def new_cluster(self, name: str = "demo", **fields: Any) -> NewCluster:
         settings = {"key_pair": "my-key", "region_name": "us-east-1"}
         return NewCluster(name, "a cluster", 1, "k8s", {**settings, **fields.pop("settings", {})}, **fields)
 
     def create(self, name: str = "demo") -> Cluster:
-        return create_cluster(self.services, self.wanted(name), "ann")[0]
+        return create_cluster(self.services, self.new_cluster(name), "ann")[0]
 
     def cluster(self, cluster: Cluster) -> Cluster:
-        found = self.services.store.get(Cluster, cluster.id)
-        assert found is not None
-        return found
+        current = self.services.store.get(Cluster, cluster.id)
+        assert current is not None
+        return current
 
-    def drive(self, cluster: Cluster, document: str, retries: int = 3, report: bool = True) -> str:
+    def drive(self, cluster: Cluster, document: str, report: bool = True) -> str:
         """Walk the states of a workflow document as Step Functions would. Returns the last state's name."""
-        states = json.loads((DOCUMENTS / f"{document}.asl.json").read_text())["States"]
         current = self.cluster(cluster)
         assert current.operation_id is not None
-        fence = Fence(cluster.id, current.operation_id, current.attempt)
-        state = "start" if "start" in states else "settle"
-        data: dict[str, Any] = {"from_phase": current.phase if document == "provision_cluster" else ""}
-        for _ in range(1000):
-            spec = states[state]
-            if spec["Type"] in ("Succeed", "Fail"):
-                return state
-            if spec["Type"] == "Wait":
-                self.clock.advance(data["wait"])
-                state = spec["Next"]
-            elif spec["Type"] == "Choice":
-                state = self._choose(spec, data)
-            else:
-                state = self._task(spec, fence, data, retries, report)
-        raise AssertionError("the walk does not end")
+        value = {
+            "tenant": self.services.tenant,
+            "cluster_id": cluster.id,
+            "operation_id": current.operation_id,
+            "attempt": current.attempt,
+            "from_phase": current.phase if document != "delete_cluster" else "",
+        }
 
-    @staticmethod
-    def _choose(spec: Mapping[str, Any], data: dict[str, Any]) -> str:
-        for choice in spec["Choices"]:
-            if choice["Variable"] == "$.from_phase" and choice["StringEquals"] == data["from_phase"]:
-                return str(choice["Next"])
-            if choice["Variable"] == "$.result.done" and data["done"]:
-                return str(choice["Next"])
-        return str(spec["Default"])
-
-    def _task(self, spec: Mapping[str, Any], fence: Fence, data: dict[str, Any], retries: int, report: bool) -> str:
-        payload = spec["Parameters"]["Payload"]
-        retried = {name for entry in spec["Retry"] for name in entry["ErrorEquals"]}
-        for left in range(retries, -1, -1):
-            try:
-                data.update(self._act(payload, fence, data, report))
-                return str(spec["Next"])
-            except StockyardError as error:
-                if type(error).__name__ in retried and left:
-                    continue
-                data["error"] = {
-                    "Error": type(error).__name__,
-                    "Cause": json.dumps({"errorMessage": str(error), "errorType": type(error).__name__}),
-                }
-                for catch in spec["Catch"]:
-                    if {type(error).__name__, "States.ALL"} & set(catch["ErrorEquals"]):
-                        return str(catch["Next"])
-                raise
-        raise AssertionError("unreachable")
-
-    def _act(self, payload: Mapping[str, Any], fence: Fence, data: dict[str, Any], report: bool) -> dict[str, Any]:
-        action = payload["action"]
-        if action == "await":
-            await_report(self.services, fence, "token")
+        def answer(states: States, token: str) -> None:
             if not report:
-                raise ClusterCouldNotBeDeployed("The machine did not report in time.")
-            cluster = self.services.store.get(Cluster, fence.cluster_id)
-            assert cluster is not None
-            report_ready(self.services, cluster, "kubeconfig: text", "Q0E=")
-            return {}
-        if action == "run":
-            step = run_phase(self.services, fence, payload["phase"])
-        elif action == "compensate":
-            step = compensate(self.services, fence)
-        elif action == "fail":
-            step = fail(self.services, fence, data["error"])
-        else:
-            step = block(self.services, fence, data["error"])
-        return {"done": step.done, "wait": step.wait}
+                states.expire()
+                return
+            report_ready(self.services, self.cluster(cluster), "kubeconfig: text", "Q0E=")
+            states.succeed(token, {"done": True})
+
+        return Walk(lambda: self.services, self.clock, answer=answer).run(document, value)
 
 
 def make_world() -> World:
-    """A world of its own, for what makes many."""
+    """A new world, for tests that need several."""
     registry, clock, identity, secrets = MemoryRegistry(), FixedClock(), MemoryIdentity(), MemorySecrets()
-    workflows, deployer, provider, verifier = MemoryWorkflows(), MemoryDeployer(), MemoryProvider(), Verifier()
-    services = Services(
-        store=registry.store("acme"),
-        clock=clock,
+    workflows, deployer, provider = MemoryWorkflows(), MemoryDeployer(), MemoryProvider()
+    services = memory_services(
+        registry,
+        clock,
         identity=identity,
         secrets=secrets,
         workflows=workflows,
         deployer=deployer,
-        prover=MemoryProver(),
-        providers={"aws": provider},
-        verifiers={"aws": verifier},
+        clouds={"aws": provider},
+        cluster_drivers={"memory": provider},
+        driver_names={("aws", "k8s"): "memory"},
         prices=MemoryPrices(),
-        installation="inst-1",
-        rules=Rules(issuer="https://id.example/realms/stockyard", api_url="https://api.example"),
     )
     account = CloudAccount(
         id="1",
@@ -245,7 +208,7 @@ def make_world() -> World:
         updated_at=services.now(),
     )
     services.store.commit(Create(account))
-    return World(services, registry, provider, identity, secrets, workflows, deployer, MemoryBus(), clock, verifier)
+    return World(services, registry, provider, identity, secrets, workflows, deployer, MemoryBus(), clock)
 
 
 @pytest.fixture
@@ -254,6 +217,6 @@ def world() -> World:
 
 
 @pytest.fixture
-def them(world: World) -> Installation:
+def installation(world: World) -> Installation:
     """Two tenants and the platform, by name."""
     return Installation(Nodes.of(world.registry, world.services, world.clock))

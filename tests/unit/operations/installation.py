@@ -8,13 +8,13 @@ from typing import Any
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeProvider
-from stockyard.operations.node_providers import create_provider
+from stockyard.operations.node_providers.providers import create_provider
+from stockyard.operations.scheduler.wake import Scheduler
 from stockyard.operations.services import Services
-from stockyard.operations.wake_scheduler import Scheduler
 from tests.unit.operations.nodes import Nodes
 
 SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.1}
-ONE: dict[str, Any] = {**SMALL, "maxCapacity": 1}
+LIMITED_TO_ONE: dict[str, Any] = {**SMALL, "maxCapacity": 1}
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class Installation:
     nodes: Nodes
 
     def services(self, tenant: str) -> Services:
-        given, registry = self.nodes.services, self.nodes.registry
+        base, registry = self.nodes.services, self.nodes.registry
         if tenant == PLATFORM:
-            return replace(given, store=registry.platform(), of=self.services)
-        return replace(given, store=registry.store(tenant))
+            return replace(base, store=registry.platform(), services_of=self.services)
+        return replace(base, store=registry.store(tenant))
 
     def of(self, tenant: str) -> Nodes:
         return replace(self.nodes, services=self.services(tenant))
 
     def share(self, name: str = "lab", *types: dict[str, Any], **more: Any) -> NodeProvider:
-        wanted = ProviderDocument(name, "simulated", {"nodeTypes": list(types or (ONE,))}, **more)
-        return create_provider(self.services(PLATFORM), wanted, "user:root")
+        document = ProviderDocument(name, "simulated", {"nodeTypes": list(types or (LIMITED_TO_ONE,))}, **more)
+        return create_provider(self.services(PLATFORM), document, "user:root")
 
     def scheduler(self) -> Scheduler:
         return Scheduler(self.nodes.registry, self.services)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import boto3
 import botocore.session
@@ -15,12 +17,16 @@ import moto.ec2
 import pytest
 from botocore.loaders import Loader
 from moto import mock_aws
+from moto.core.base_backend import BackendDict
 
 from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.domain.times import to_text
 from stockyard.ports import CloudWork, Outcome
-from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
+from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
+from tests.harness.direct_aws import direct_aws
+from tests.harness.stage import Stage
 
 MODELS = Loader()
 """The services' large models, read once."""
@@ -28,6 +34,54 @@ ACME = "222222222222"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CREATE = ("account", "network", "security", "identity", "endpoint", "control_plane")
 DELETE = ("leftovers", "control_plane", "endpoint", "identity", "security", "network")
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "example",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    # moto then loads a few images and not thousands, which takes it half a second for each account
+    "MOTO_AMIS_PATH": str(Path(moto.ec2.__file__).parent / "resources" / "amis.json"),
+}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What moto holds at a moment. To put it back takes a few milliseconds, to make it anew hundreds of them."""
+
+    places: Sequence[tuple[Any, str, Any, Mapping[str, Any]]]
+    """A service's backends, an account, the account's backends, and those by region."""
+    contents: Mapping[Any, Mapping[str, Any]]
+    """A copy of what is in each backend."""
+
+    @classmethod
+    def now(cls) -> Moment:
+        """What it holds now."""
+        places = [
+            (service, account, regions, dict(regions))
+            for service in BackendDict._instances
+            for account, regions in service.items()
+        ]
+        backends = [backend for *_, by_region in places for backend in by_region.values()]
+        return cls(places, _copied({backend: backend.__dict__ for backend in backends}))
+
+    def restore(self) -> None:
+        """Let moto hold that, and nothing else."""
+        for service in BackendDict._instances:
+            service.clear()
+        BackendDict._instances.clear()
+        for service, account, regions, by_region in self.places:
+            regions.clear()
+            regions.update(by_region)
+            service[account] = regions
+            if service not in BackendDict._instances:
+                BackendDict._instances.append(service)
+        for backend, content in _copied(self.contents).items():
+            backend.__dict__ = content
+
+
+def _copied(contents: Mapping[Any, Mapping[str, Any]]) -> dict[Any, Any]:
+    # the backends themselves stay what they are
+    return copy.deepcopy(dict(contents), {id(backend): backend for backend in contents})
 
 
 @dataclass
@@ -51,10 +105,10 @@ class MemoryLedger:
         token = hashlib.sha256(f"{name}/{self.cluster.attempt}".encode()).hexdigest()[:32]
         again = old if old is not None and old.token == token else None
         since = again.detail["since"] if again else to_text(self.now)
-        known = again.detail if again and again.state == "intended" else {}
+        recorded = again.detail if again and again.state == "intended" else {}
         self.all[name] = Resource(
             name, self.cluster.id, self.phase, kind, key, token, "intended", "us-east-1", 1, to_text(self.now),
-            detail={**(detail or {}), **known, "since": since},
+            detail={**(detail or {}), **recorded, "since": since},
         )  # fmt: skip
         return self.all[name]
 
@@ -72,6 +126,10 @@ class MemoryLedger:
         self.writes += 1
         self.all[resource.id] = replace(self.all[resource.id], state="gone")
 
+    def copy(self) -> MemoryLedger:
+        """Another with the same lines."""
+        return replace(self, all=dict(self.all))
+
     def find(self, kind: str, key: str) -> Resource | None:
         return next((line for line in self.lines() if (line.kind, line.key) == (kind, key)), None)
 
@@ -79,11 +137,20 @@ class MemoryLedger:
         return [x for x in self.all.values() if x.state != "gone" and phase in (None, x.phase)]
 
 
+def _with_own_sessions(user: Any) -> Any:
+    """A copy of a driver or a cloud that shares no list of sessions: moto forgets a session that a test makes later."""
+    user_copy = copy.copy(user)
+    user_copy._sessions = copy.copy(user._sessions)
+    user_copy._sessions._kept = OrderedDict(user._sessions._kept)
+    return user_copy
+
+
 @dataclass
 class Yard:
-    """Drives phases as the workflow does: again and again until done, with the clock going on."""
+    """Runs phases as the workflow does: repeated until they are done, while the clock advances."""
 
-    provider: Ec2ClusterProvider
+    provider: Ec2ClusterDriver
+    cloud: AwsCloud
     cluster: Cluster
     account: CloudAccount
     ledger: MemoryLedger
@@ -95,6 +162,12 @@ class Yard:
         self.ledger.phase, self.ledger.now = phase, self.now
         return CloudWork("acme", "inst-1", self.cluster, self.account, self.ledger, self.now, "op_1")
 
+    def copy(self) -> Yard:
+        """Another at the same moment, which goes on with the sessions that there are."""
+        provider, cloud = (_with_own_sessions(user) for user in (self.provider, self.cloud))
+        account = copy.deepcopy(self.account)
+        return replace(self, provider=provider, cloud=cloud, account=account, ledger=self.ledger.copy())
+
     def later(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
 
@@ -104,14 +177,14 @@ class Yard:
     def remove(self, phase: str) -> Outcome:
         return self._until_done(phase, "remove")
 
-    def _until_done(self, phase: str, what: str) -> Outcome:
+    def _until_done(self, phase: str, method: str) -> Outcome:
         for _ in range(40):
-            outcome: Outcome = getattr(self.provider, what)(phase, self.work(phase))
+            outcome: Outcome = getattr(self.provider, method)(phase, self.work(phase))
             if outcome.done:
                 return outcome
             self.waits += 1
             self.later(outcome.wait_seconds)
-        raise AssertionError(f"{what} {phase} does not end: {outcome}")
+        raise AssertionError(f"{method} {phase} does not end: {outcome}")
 
     def create(self) -> dict[str, str]:
         facts: dict[str, str] = {}
@@ -129,7 +202,7 @@ class Yard:
         return self
 
     def tenant(self) -> boto3.Session:
-        """What a person with the tenant's keys sees."""
+        """A session with the tenant's own credentials."""
         if self.seen_by is not None:
             return self.seen_by
         keys = boto3.client("sts", region_name="us-east-1").assume_role(
@@ -143,7 +216,7 @@ class Yard:
         return self.seen_by
 
     def living(self) -> list[str]:
-        """Everything in the account that a cluster could have made, straight from AWS, not by our own search."""
+        """All resources of the account that a cluster can have, listed by AWS and not by the product's search."""
         session = self.tenant()
         ec2, elb, iam = session.client("ec2"), session.client("elbv2"), session.client("iam")
         reservations = ec2.describe_instances()["Reservations"]
@@ -164,19 +237,23 @@ class Yard:
         ]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _moto() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in ENVIRONMENT.items():
+            patched.setenv(name, value)
+        patched.delenv("AWS_ENDPOINT_URL", raising=False)
+        with mock_aws(), direct_aws():
+            yield
+
+
 @pytest.fixture(autouse=True)
-def _aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
-        "AWS_SECRET_ACCESS_KEY": "example",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        # moto then loads a few images and not thousands, which takes it half a second for each account
-        "MOTO_AMIS_PATH": str(Path(moto.ec2.__file__).parent / "resources" / "amis.json"),
-    }.items():
+def _aws(_moto: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is there of what the test before has made."""
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        yield
+    Moment((), {}).restore()
 
 
 @pytest.fixture
@@ -184,8 +261,30 @@ def ec2_config() -> Ec2Config:
     return Ec2Config("vantage", "1.34", "https://api.example.test", "https://id.example.test/realms/s", "stockyard", 60)
 
 
+@pytest.fixture(scope="module")
+def remembered(_moto: None) -> Callable[[str, Callable[[], T]], T]:
+    """Makes an object once in a module. For later tests what moto held then is put back, and the same object returned:
+    a test changes a copy of it only."""
+    moments: dict[str, tuple[Moment, Any]] = {}
+
+    def remember(name: str, make: Callable[[], T]) -> T:
+        if name not in moments:
+            first = make()
+            moments[name] = Moment.now(), first
+        else:
+            moments[name][0].restore()
+        thing: T = moments[name][1]
+        return thing
+
+    return remember
+
+
 @pytest.fixture
-def yard(ec2_config: Ec2Config) -> Yard:
+def yard(ec2_config: Ec2Config, remembered: Callable[[str, Callable[[], Yard]], Yard]) -> Yard:
+    return remembered("yard", lambda: _new_yard(ec2_config)).copy()
+
+
+def _new_yard(ec2_config: Ec2Config) -> Yard:
     moment = to_text(START)
     cluster = Cluster(
         id="clu_01KDVJXQ80000000000000000A",
@@ -202,6 +301,12 @@ def yard(ec2_config: Ec2Config) -> Yard:
     )
     attributes = {"role_arn": f"arn:aws:iam::{ACME}:role/stockyard", "region": "us-east-1"}
     account = CloudAccount("1", "aws", "main", "", attributes, "ext-1", "verified", "", moment, moment)
-    made = Yard(Ec2ClusterProvider(ec2_config, boto3.Session), cluster, account, MemoryLedger(cluster))
-    made.tenant().client("ec2").create_key_pair(KeyName="my-key")
-    return made
+    yard = Yard(
+        Ec2ClusterDriver(ec2_config, boto3.Session),
+        AwsCloud(Stage(), boto3.Session),
+        cluster,
+        account,
+        MemoryLedger(cluster),
+    )
+    yard.tenant().client("ec2").create_key_pair(KeyName="my-key")
+    return yard

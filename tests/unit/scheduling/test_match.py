@@ -1,4 +1,4 @@
-"""What is chosen, from a handful of kinds."""
+"""What is chosen, from a handful of node types."""
 
 from __future__ import annotations
 
@@ -7,94 +7,101 @@ import pytest
 from stockyard.domain.node_types import Offering
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirement, Requirements
 from stockyard.scheduling.index import Index
-from stockyard.scheduling.match import State, Wanted, choose, choose_all
+from stockyard.scheduling.match import Availability, SchedulingRequest, choose, choose_all
 
-NOTHING = State()
+NOTHING = Availability()
 
 
 def name(choice):
-    return None if choice is None else choice.kind.name
+    return None if choice is None else choice.node_type.name
 
 
-def test_the_cheapest_that_fits(kind, wanted):
-    index = Index.build([kind("p.big", 3.0, cpu=16), kind("p.small", 1.0), kind("p.middle", 2.0, cpu=8)])
-    assert name(choose(index, wanted(), NOTHING)) == "p.small"
-    assert name(choose(index, wanted(cpu="4001m"), NOTHING)) == "p.middle"
-    assert name(choose(index, wanted(cpu="8", memory="8"), NOTHING)) == "p.middle"
-    assert choose(index, wanted(cpu="17"), NOTHING) is None
-    assert choose(index, wanted(vendor="1"), NOTHING) is None
-    assert name(choose(index, wanted(vendor="0"), NOTHING)) == "p.small"
+def test_choose_returns_cheapest_match(node_type, asking):
+    index = Index.build([node_type("p.big", 3.0, cpu=16), node_type("p.small", 1.0), node_type("p.middle", 2.0, cpu=8)])
+    assert name(choose(index, asking(), NOTHING)) == "p.small"
+    assert name(choose(index, asking(cpu="4001m"), NOTHING)) == "p.middle"
+    assert name(choose(index, asking(cpu="8", memory="8"), NOTHING)) == "p.middle"
+    assert choose(index, asking(cpu="17"), NOTHING) is None
+    assert choose(index, asking(vendor="1"), NOTHING) is None
+    assert name(choose(index, asking(vendor="0"), NOTHING)) == "p.small"
 
 
-def test_money_decides_over_providers_and_cost_within_one(kind, wanted):
-    kinds = [
-        kind("p.a", 3.0, cost=1, cost_given=True),
-        kind("p.b", 2.0),
-        kind("q.c", cost=100, unit_price=0.01),
-        kind("r.d", cost=1),
+def test_choose_orders_by_price_over_providers_and_by_cost_within_one(node_type, asking):
+    node_types = [
+        node_type("p.a", 3.0, cost=1, cost_given=True),
+        node_type("p.b", 2.0),
+        node_type("q.c", cost=100, unit_price=0.01),
+        node_type("r.d", cost=1),
     ]
-    index = Index.build(kinds)
-    first = choose(index, wanted(), NOTHING, candidates=9)
-    assert [name(one) for one in (first, *first.alternatives)] == ["q.c", "p.b", "p.a", "r.d"]
+    index = Index.build(node_types)
+    first = choose(index, asking(), NOTHING, candidates=9)
+    assert [name(offering) for offering in (first, *first.alternatives)] == ["q.c", "p.b", "p.a", "r.d"]
     assert (first.usd_hour, first.cost) == (1.0, 100)
     assert first.alternatives[-1].usd_hour is None
-    assert name(choose(index, wanted(provider="p"), NOTHING)) == "p.a"
-    assert choose(index, wanted(provider="nobody"), NOTHING) is None
+    assert name(choose(index, asking(provider="p"), NOTHING)) == "p.a"
+    assert choose(index, asking(provider="nobody"), NOTHING) is None
 
 
-def test_ties_go_by_name_then_capacity_type(kind, wanted):
+def test_choose_breaks_ties_by_name_then_capacity_type(node_type, asking):
     both = (Offering("spot", ("a",), 1.0), Offering("on-demand", ("a",), 1.0))
-    index = Index.build([kind("p.b", offerings=both), kind("p.a", offerings=both)])
-    first = choose(index, wanted(), NOTHING, candidates=2)
-    ways = [(name(one), one.capacity_type) for one in (first, *first.alternatives)]
+    index = Index.build([node_type("p.b", offerings=both), node_type("p.a", offerings=both)])
+    first = choose(index, asking(), NOTHING, candidates=2)
+    ways = [(name(offering), offering.capacity_type) for offering in (first, *first.alternatives)]
     assert ways == [("p.a", "on-demand"), ("p.a", "spot"), ("p.b", "on-demand")]
 
 
-def test_one_offering_must_have_both_zone_and_capacity_type(kind, wanted):
+def test_choose_requires_zone_and_capacity_type_in_same_offering(node_type, asking):
     ways = (Offering("on-demand", ("a", "b"), 1.0), Offering("spot", ("b", "c"), 0.3))
-    index = Index.build([kind("p.x", offerings=ways)])
-    spot_in_a = wanted((ZONE, "In", "a"), (CAPACITY_TYPE, "In", "spot"))
+    index = Index.build([node_type("p.x", offerings=ways)])
+    spot_in_a = asking((ZONE, "In", "a"), (CAPACITY_TYPE, "In", "spot"))
     assert choose(index, spot_in_a, NOTHING) is None
-    found = choose(index, wanted((ZONE, "NotIn", "c"), (CAPACITY_TYPE, "In", "spot")), NOTHING)
-    assert (found.capacity_type, found.zones, found.usd_hour) == ("spot", ("b",), 0.3)
-    assert choose(index, wanted((ZONE, "DoesNotExist")), NOTHING) is None
-    assert choose(Index.build([kind("p.x", zones=("*",))]), wanted((ZONE, "In", "q")), NOTHING).zones == ("*",)
+    choice = choose(index, asking((ZONE, "NotIn", "c"), (CAPACITY_TYPE, "In", "spot")), NOTHING)
+    assert (choice.capacity_type, choice.zones, choice.usd_hour) == ("spot", ("b",), 0.3)
+    assert choose(index, asking((ZONE, "DoesNotExist")), NOTHING) is None
+    assert choose(Index.build([node_type("p.x", zones=("*",))]), asking((ZONE, "In", "q")), NOTHING).zones == ("*",)
 
 
-def test_what_was_refused_is_left_out(kind, wanted):
-    index = Index.build([kind("p.x", 1.0, zones=("a", "b")), kind("p.y", 2.0)])
-    some = choose(index, wanted(), State(refused=frozenset({("p.x", "on-demand", "a")})))
-    assert (name(some), some.zones) == ("p.x", ("b",))
-    in_a = wanted((ZONE, "In", "a"))
-    assert name(choose(index, in_a, State(refused=frozenset({("p.x", "on-demand", "a")})))) == "p.y"
-    assert name(choose(index, wanted(), State(refused=frozenset({("p.x", "on-demand", "*")})))) == "p.y"
-    assert name(choose(index, wanted(), State(refused=frozenset({("p.x", "spot", "*"), ("q", "spot", "a")})))) == "p.x"
+def test_choose_excludes_refused_offerings(node_type, asking):
+    index = Index.build([node_type("p.x", 1.0, zones=("a", "b")), node_type("p.y", 2.0)])
+    other_zone = choose(index, asking(), Availability(refused=frozenset({("p.x", "on-demand", "a")})))
+    assert (name(other_zone), other_zone.zones) == ("p.x", ("b",))
+    in_a = asking((ZONE, "In", "a"))
+    assert name(choose(index, in_a, Availability(refused=frozenset({("p.x", "on-demand", "a")})))) == "p.y"
+    assert name(choose(index, asking(), Availability(refused=frozenset({("p.x", "on-demand", "*")})))) == "p.y"
+    assert (
+        name(choose(index, asking(), Availability(refused=frozenset({("p.x", "spot", "*"), ("q", "spot", "a")}))))
+        == "p.x"
+    )
 
 
-def test_limited_kinds_are_taken_in_the_order_of_the_claims(kind, wanted):
-    index = Index.build([kind("p.few", 1.0, limited=True), kind("p.many", 2.0, limited=False)])
-    claims = [wanted(), wanted(provider="p"), wanted(), wanted(cpu="5")]
-    state = State({"p.few": 2})
-    assert [name(one) for one in choose_all(index, claims, state)] == ["p.few", "p.few", "p.many", None]
-    assert state.free == {"p.few": 2}
-    assert [name(one) for one in choose_all(index, claims, NOTHING)] == ["p.many", "p.many", "p.many", None]
-    assert name(choose_all(index, claims, State({"p.few": -3}))[0]) == "p.many"
+def test_choose_all_uses_up_limited_types_in_order_of_claims(node_type, asking):
+    index = Index.build([node_type("p.few", 1.0, limited=True), node_type("p.many", 2.0, limited=False)])
+    claims = [asking(), asking(provider="p"), asking(), asking(cpu="5")]
+    availability = Availability({"p.few": 2})
+    assert [name(choice) for choice in choose_all(index, claims, availability)] == ["p.few", "p.few", "p.many", None]
+    assert availability.free == {"p.few": 2}
+    assert [name(choice) for choice in choose_all(index, claims, NOTHING)] == ["p.many", "p.many", "p.many", None]
+    assert name(choose_all(index, claims, Availability({"p.few": -3}))[0]) == "p.many"
 
 
-def test_one_provider_after_the_other_shares_what_is_left(kind, wanted):
+def test_choose_all_shares_free_nodes_between_tables(node_type, asking):
     """A pass that starts later sees what others took before."""
-    index = Index.build([kind("p.few", 1.0, limited=True), kind("q.other", 2.0)])
-    chosen = choose_all(index, [wanted(), wanted(provider="p"), wanted()], State({"p.few": 1}))
-    assert [name(one) for one in chosen] == ["p.few", None, "q.other"]
+    index = Index.build([node_type("p.few", 1.0, limited=True), node_type("q.other", 2.0)])
+    choices = choose_all(
+        index,
+        [asking(), asking(provider="p"), asking()],
+        Availability({"p.few": 1}),
+    )
+    assert [name(choice) for choice in choices] == ["p.few", None, "q.other"]
 
 
-def test_extended_resources_are_never_given_unasked(kind, wanted):
-    gpu = kind("p.gpu", 1.0, allocatable={"nvidia/gpu": 1000})
-    index = Index.build([gpu, kind("p.plain", 9.0)])
-    assert name(choose(index, wanted(), NOTHING)) == "p.plain"
-    assert name(choose(index, wanted(nvidia_gpu="0"), NOTHING)) == "p.plain"
-    assert name(choose(index, wanted(nvidia_gpu="1"), NOTHING)) == "p.gpu"
-    assert choose(Index.build([gpu]), wanted(), NOTHING) is None
+def test_choose_never_returns_unrequested_extended_resources(node_type, asking):
+    gpu = node_type("p.gpu", 1.0, allocatable={"nvidia/gpu": 1000})
+    index = Index.build([gpu, node_type("p.plain", 9.0)])
+    assert name(choose(index, asking(), NOTHING)) == "p.plain"
+    assert name(choose(index, asking(nvidia_gpu="0"), NOTHING)) == "p.plain"
+    assert name(choose(index, asking(nvidia_gpu="1"), NOTHING)) == "p.gpu"
+    assert choose(Index.build([gpu]), asking(), NOTHING) is None
 
 
 @pytest.mark.parametrize(
@@ -108,9 +115,9 @@ def test_extended_resources_are_never_given_unasked(kind, wanted):
         (("a", "P.*", "*", "p*", "p."), None),
     ],
 )
-def test_allowed_node_types(kind, wanted, allowed, expected):
-    index = Index.build([kind("p.a", 1.0), kind("p.b", 2.0), kind("q.a", 3.0)])
-    assert name(choose(index, wanted(allowed=allowed), NOTHING)) == expected
+def test_choose_returns_allowed_node_types_only(node_type, asking, allowed, expected):
+    index = Index.build([node_type("p.a", 1.0), node_type("p.b", 2.0), node_type("q.a", 3.0)])
+    assert name(choose(index, asking(allowed=allowed), NOTHING)) == expected
 
 
 @pytest.mark.parametrize(
@@ -130,13 +137,13 @@ def test_allowed_node_types(kind, wanted, allowed, expected):
         ((INSTANCE_TYPE, "In", "unknown"), None, None),
     ],
 )
-def test_names_of_node_types_in_all_spellings(kind, wanted, entry, provider, expected):
-    kinds = [
-        kind("p.m6i.large", 1.0, label="m6i.large"),
-        kind("q.m6i.large", 2.0, label="m6i.large"),
-        kind("q.only", 3.0),
+def test_choose_accepts_all_spellings_of_node_type_names(node_type, asking, entry, provider, expected):
+    node_types = [
+        node_type("p.m6i.large", 1.0, label="m6i.large"),
+        node_type("q.m6i.large", 2.0, label="m6i.large"),
+        node_type("q.only", 3.0),
     ]
-    assert name(choose(Index.build(kinds), wanted(entry, provider=provider), NOTHING)) == expected
+    assert name(choose(Index.build(node_types), asking(entry, provider=provider), NOTHING)) == expected
 
 
 @pytest.mark.parametrize(
@@ -158,23 +165,23 @@ def test_names_of_node_types_in_all_spellings(kind, wanted, entry, provider, exp
         (("kubernetes.io/arch", "NotIn", "amd64"), "p.four"),
     ],
 )
-def test_properties(kind, wanted, entry, expected):
-    kinds = [
-        kind("p.four", 1.0, size="4"),
-        kind("p.list", 2.0, size=("2", "16")),
-        kind("p.any", 3.0, size="*"),
-        kind("p.none", 4.0),
+def test_choose_matches_properties(node_type, asking, entry, expected):
+    node_types = [
+        node_type("p.four", 1.0, size="4"),
+        node_type("p.list", 2.0, size=("2", "16")),
+        node_type("p.any", 3.0, size="*"),
+        node_type("p.none", 4.0),
     ]
-    assert name(choose(Index.build(kinds), wanted(entry), NOTHING)) == expected
+    assert name(choose(Index.build(node_types), asking(entry), NOTHING)) == expected
 
 
-def test_two_bounds_are_met_by_one_value(kind, wanted):
-    index = Index.build([kind("p.list", 1.0, size=("2", "16")), kind("p.eight", 2.0, size="8")])
-    assert name(choose(index, wanted(("size", "Gt", "4"), ("size", "Lt", "10")), NOTHING)) == "p.eight"
+def test_choose_matches_two_bounds_with_one_value(node_type, asking):
+    index = Index.build([node_type("p.list", 1.0, size=("2", "16")), node_type("p.eight", 2.0, size="8")])
+    assert name(choose(index, asking(("size", "Gt", "4"), ("size", "Lt", "10")), NOTHING)) == "p.eight"
 
 
 def least(key, operator, values, count):
-    return Wanted(Requirements({key: Requirement.of(operator, values, count)}))
+    return SchedulingRequest(Requirements({key: Requirement.of(operator, values, count)}))
 
 
 @pytest.mark.parametrize(
@@ -193,27 +200,31 @@ def least(key, operator, values, count):
         (least("nowhere", "NotIn", ("a",), 1), (), None),
     ],
 )
-def test_min_values(kind, claim, refused, expected):
-    kinds = [kind("p.a", 1.0, size="4"), kind("p.b", 2.0, size="8"), kind("p.c", 3.0, size="*", zones=("z",))]
-    assert name(choose(Index.build(kinds), claim, State(refused=frozenset(refused)))) == expected
+def test_choose_respects_min_values(node_type, claim, refused, expected):
+    node_types = [
+        node_type("p.a", 1.0, size="4"),
+        node_type("p.b", 2.0, size="8"),
+        node_type("p.c", 3.0, size="*", zones=("z",)),
+    ]
+    assert name(choose(Index.build(node_types), claim, Availability(refused=frozenset(refused)))) == expected
 
 
-def test_what_is_not_available_or_not_sound_is_never_chosen(kind, wanted):
+def test_choose_excludes_unavailable_and_oversubscribed_types(node_type, asking):
     index = Index.build(
-        [kind("p.a", 1.0, available=False), kind("p.b", 2.0, allocatable={"pods": -1}), kind("p.c", 3.0)]
+        [node_type("p.a", 1.0, available=False), node_type("p.b", 2.0, allocatable={"pods": -1}), node_type("p.c", 3.0)]
     )
-    assert name(choose(index, wanted(), NOTHING)) == "p.c"
+    assert name(choose(index, asking(), NOTHING)) == "p.c"
 
 
-def test_a_kind_without_offering_or_zone_is_never_chosen(kind, wanted):
-    assert choose(Index.build([kind("p.a", offerings=()), kind("p.b", zones=())]), wanted(), NOTHING) is None
-    assert choose(Index.build([]), wanted(), NOTHING) is None
+def test_choose_excludes_types_without_offering_or_zone(node_type, asking):
+    assert choose(Index.build([node_type("p.a", offerings=()), node_type("p.b", zones=())]), asking(), NOTHING) is None
+    assert choose(Index.build([]), asking(), NOTHING) is None
 
 
-def test_alternatives_are_cut(kind, wanted):
-    index = Index.build([kind(f"p.{number}", float(number)) for number in range(9)])
-    first = choose(index, wanted(), NOTHING, candidates=3)
-    assert [one.kind.name for one in first.alternatives] == ["p.1", "p.2", "p.3"]
-    assert choose(index, wanted(), NOTHING).alternatives == ()
-    (same,) = choose_all(index, [wanted()], NOTHING, candidates=3)
-    assert same == first
+def test_choose_limits_number_of_alternatives(node_type, asking):
+    index = Index.build([node_type(f"p.{number}", float(number)) for number in range(9)])
+    first = choose(index, asking(), NOTHING, candidates=3)
+    assert [alternative.node_type.name for alternative in first.alternatives] == ["p.1", "p.2", "p.3"]
+    assert choose(index, asking(), NOTHING).alternatives == ()
+    (batch_choice,) = choose_all(index, [asking()], NOTHING, candidates=3)
+    assert batch_choice == first

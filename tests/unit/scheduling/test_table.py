@@ -27,27 +27,27 @@ def numbers(mask: int) -> list[int]:
 
 
 @given(st.sets(st.integers(0, 300)))
-def test_a_mask_has_the_bits_of_its_numbers(wanted):
-    assert numbers(mask_of(wanted, 301)) == sorted(wanted)
+def test_mask_has_bits_of_its_row_numbers(asking):
+    assert numbers(mask_of(asking, 301)) == sorted(asking)
 
 
 @given(st.lists(values, max_size=20), st.lists(entries, min_size=1, max_size=3))
-def test_a_column_allows_what_the_algebra_does(rows, several):
-    asked = several[0]
-    for one in several[1:]:
-        asked = asked.intersection(one)
+def test_column_allows_same_rows_as_requirement_algebra(rows, several):
+    requirement = several[0]
+    for entry in several[1:]:
+        requirement = requirement.intersection(entry)
     groups: dict[tuple[str, ...], list[int]] = {}
     for number, row in enumerate(rows):
         groups.setdefault(row, []).append(number)
     has = [Requirement(complement=True) if row == ("*",) else Requirement(False, frozenset(row)) for row in rows]
-    expected = [number for number, own in enumerate(has) if own.overlaps(asked)]
-    assert numbers(Column(groups, len(rows)).allowing(asked)) == expected
+    expected = [number for number, own in enumerate(has) if own.overlaps(requirement)]
+    assert numbers(Column(groups, len(rows)).allowing(requirement)) == expected
 
 
 @given(st.lists(st.integers(-2, 5), max_size=20), st.integers(-3, 7))
-def test_amounts(rows, asked):
+def test_amounts_at_least_returns_rows_with_enough(rows, requested):
     by_amount: dict[int, list[int]] = {}
     for number, amount in enumerate(rows):
         by_amount.setdefault(amount, []).append(number)
-    found = Amounts(by_amount, len(rows)).at_least(asked)
-    assert numbers(found) == [number for number, amount in enumerate(rows) if amount >= asked]
+    mask = Amounts(by_amount, len(rows)).at_least(requested)
+    assert numbers(mask) == [number for number, amount in enumerate(rows) if amount >= requested]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
 
 OLDEST_MINOR = 30
 """Of Kubernetes 1: the agent's admission policy needs it."""
@@ -29,7 +29,8 @@ class Settings:
     """Name of our secret with ``{"client_id", "client_secret"}`` of the realm's admin client."""
     page_key_secret: str = ""
     """Name of our secret whose text signs page tokens."""
-    secret_prefix: str = "stockyard/dev"  # noqa: S105 - a prefix of names
+    secret_prefix: str = ""
+    """Of the names of our secrets; ``stockyard/{stage}`` unless it is set."""
     provision_workflow: str = ""
     delete_workflow: str = ""
     provision_node_workflow: str = ""
@@ -56,68 +57,76 @@ class Settings:
     agent_quiet_seconds: int = 60
     """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
 
+    # What is the same in every stage.
+    quotas: ClassVar[Mapping[str, int]] = {"clusters": 20, "node_providers": 50, "nodeclaims": 1000}
+    """Limits of a tenant that has none of its own."""
+    lease_seconds: ClassVar[int] = 120
+    """How long an accepted cluster may wait for the rest of its acceptance before it is undone."""
+    drain_seconds: ClassVar[int] = 600
+    """How long a drain may take before pods are deleted past their budgets."""
+    retry_deletion_seconds: ClassVar[int] = 900
+    stuck_seconds: ClassVar[int] = 1800
 
-def read(environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings of this process. Names are ``STOCKYARD_`` and the field in capitals.
+    @property
+    def in_flight_seconds(self) -> int:
+        """How long after an intent the thing may still appear: a worker's longest life and the cloud's hiding."""
+        return self.worker_seconds + self.visibility_seconds
+
+    @property
+    def token_url(self) -> str:
+        """Where a client of the realm gets its tokens."""
+        return f"{self.issuer}/protocol/openid-connect/token"
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """The settings of this process. Names are ``STOCKYARD_`` and the field in capitals; an empty one is as none.
 
     Raises ``KeyError`` for a missing table and ``ValueError`` for a value that cannot be read, with the name.
     """
-    source = os.environ if environment is None else environment
-    if not source.get("STOCKYARD_TABLE"):
+    values: dict[str, Any] = {}
+    for each in fields(Settings):
+        name = f"STOCKYARD_{each.name.upper()}"
+        if text := environment.get(name):
+            values[each.name] = _READERS[str(each.type).partition("[")[0]](name, text)
+    if "table" not in values:
         raise KeyError("STOCKYARD_TABLE is not set")
-
-    def text(name: str, default: str = "") -> str:
-        return source.get(f"STOCKYARD_{name}", "") or default
-
-    def number(name: str, default: int) -> int:
-        value = text(name, str(default))
-        try:
-            return int(value)
-        except ValueError:
-            raise ValueError(f"STOCKYARD_{name} is not a whole number: {value!r}") from None
-
-    try:
-        event_tenants = json.loads(text("EVENT_TENANTS", "{}"))
-    except ValueError:
-        raise ValueError("STOCKYARD_EVENT_TENANTS is not JSON") from None
-    stage = text("STAGE", "dev")
-    return Settings(
-        table=source["STOCKYARD_TABLE"],
-        stage=stage,
-        bus=text("BUS"),
-        api_url=text("API_URL").rstrip("/"),
-        issuer=text("ISSUER").rstrip("/"),
-        audience=text("AUDIENCE", "stockyard"),
-        cluster_audience=text("CLUSTER_AUDIENCE", "stockyard-cli"),
-        identity_admin_secret=text("IDENTITY_ADMIN_SECRET"),
-        page_key_secret=text("PAGE_KEY_SECRET"),
-        secret_prefix=text("SECRET_PREFIX", f"stockyard/{stage}"),
-        provision_workflow=text("PROVISION_WORKFLOW"),
-        delete_workflow=text("DELETE_WORKFLOW"),
-        provision_node_workflow=text("PROVISION_NODE_WORKFLOW"),
-        delete_node_workflow=text("DELETE_NODE_WORKFLOW"),
-        power_node_workflow=text("POWER_NODE_WORKFLOW"),
-        name_prefix=text("NAME_PREFIX", "vantage"),
-        kubernetes_version=_minor(text("KUBERNETES_VERSION", "1.34")),
-        vdeployer_url_template=text("VDEPLOYER_URL_TEMPLATE"),
-        principal_pattern=text("PRINCIPAL_PATTERN"),
-        event_tenants=event_tenants,
-        visibility_seconds=number("VISIBILITY_SECONDS", 60),
-        worker_seconds=number("WORKER_SECONDS", 120),
-        sweep_grace_seconds=number("SWEEP_GRACE_SECONDS", 3600),
-        report_only=text("REPORT_ONLY") == "true",
-        launch_seconds=number("LAUNCH_SECONDS", 300),
-        register_seconds=number("REGISTER_SECONDS", 900),
-        agent_busy_seconds=number("AGENT_BUSY_SECONDS", 10),
-        agent_quiet_seconds=number("AGENT_QUIET_SECONDS", 60),
+    settings = Settings(**values)
+    _check_minor(settings.kubernetes_version)
+    return replace(
+        settings,
+        api_url=settings.api_url.rstrip("/"),
+        issuer=settings.issuer.rstrip("/"),
+        secret_prefix=settings.secret_prefix or f"stockyard/{settings.stage}",
     )
 
 
-def _minor(version: str) -> str:
-    found = re.fullmatch(r"1\.(\d{1,2})", version)
-    if found is None or int(found[1]) < OLDEST_MINOR:
+def _whole_number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{name} is not a whole number: {text!r}") from None
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise ValueError(f"{name} is not JSON") from None
+
+
+_READERS: Mapping[str, Callable[[str, str], Any]] = {
+    "str": lambda _, text: text,
+    "int": _whole_number,
+    "bool": lambda _, text: text == "true",
+    "Mapping": _json,
+}
+"""How a field of that type is read from (name, text)."""
+
+
+def _check_minor(version: str) -> None:
+    minor = re.fullmatch(r"1\.(\d{1,2})", version)
+    if minor is None or int(minor[1]) < OLDEST_MINOR:
         raise ValueError(
             f"STOCKYARD_KUBERNETES_VERSION is {version!r}; it must be a minor of at least 1.{OLDEST_MINOR}, which the"
             " agent of a cluster needs"
         )
-    return version

@@ -5,28 +5,32 @@ Everything is made on first use and kept for the life of the process, so that a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from stockyard import ports, settings
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.records import AuditRecord, NodeClaim, Outbox
-from stockyard.operations.services import Rules, Services
+from stockyard.domain.records import AuditRecord
+from stockyard.metrics import namespace
+from stockyard.operations.services import Factories, Services
+from stockyard.providers import registry as provider_registry
 
 if TYPE_CHECKING:
     from stockyard.adapters.catalog import Ec2PriceList
     from stockyard.adapters.secrets import SecretsManagerSecrets
+    from stockyard.edge.route import HttpFunction
     from stockyard.operations.idempotency_keys import IdempotencyKeys
-    from stockyard.operations.reap import Reaper
-    from stockyard.operations.refresh_catalog import CatalogRefresh
-    from stockyard.operations.relay_outbox import Relay
-    from stockyard.operations.wake_scheduler import Changes, Scheduler
-    from stockyard.ports.nodes import NodeSource, Scarcity
+    from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
+    from stockyard.operations.relay.outbox import Relay
+    from stockyard.operations.scheduler.wake import Scheduler
+    from stockyard.operations.sweep.run import Reaper
+    from stockyard.ports.nodes import NodeSource, UnavailableOfferings
 
 T = TypeVar("T")
+
+provider_registry.introduce()
 
 
 class Lazy(Mapping[str, T]):
@@ -51,7 +55,9 @@ class Lazy(Mapping[str, T]):
 @cache
 def configuration() -> settings.Settings:
     """The environment of this process."""
-    return settings.read()
+    import os
+
+    return settings.read(os.environ)
 
 
 def _client(service: str) -> Any:
@@ -97,7 +103,7 @@ def secrets() -> SecretsManagerSecrets:
 
 @cache
 def page_key() -> bytes:
-    """The key that signs page tokens."""
+    """The key that signs page tokens, and that the tokens of machines are derived from."""
     return secrets().own(configuration().page_key_secret).encode()
 
 
@@ -106,13 +112,13 @@ def identity() -> ports.Identity:
     """The realm's clients."""
     from stockyard.adapters.keycloak import Keycloak
 
-    chosen = configuration()
+    settings = configuration()
     return Keycloak(
-        chosen.issuer,
-        chosen.audience,
+        settings.issuer,
+        settings.audience,
         installation=installation(),
         read_secret=lambda name: secrets().own(name),
-        admin_secret=chosen.identity_admin_secret,
+        admin_secret=settings.identity_admin_secret,
     )
 
 
@@ -121,15 +127,23 @@ def workflows() -> ports.Workflows:
     """Step Functions, by the names that use cases start them by."""
     from stockyard.adapters.workflows import StepFunctionsWorkflows
 
-    chosen = configuration()
+    settings = configuration()
     arns = {
-        "provision": chosen.provision_workflow,
-        "delete": chosen.delete_workflow,
-        "provision_node": chosen.provision_node_workflow,
-        "delete_node": chosen.delete_node_workflow,
-        "power_node": chosen.power_node_workflow,
+        "provision": settings.provision_workflow,
+        "delete": settings.delete_workflow,
+        "provision_node": settings.provision_node_workflow,
+        "delete_node": settings.delete_node_workflow,
+        "power_node": settings.power_node_workflow,
     }
     return StepFunctionsWorkflows(_client("stepfunctions"), arns)
+
+
+@cache
+def telemetry() -> ports.Telemetry:
+    """The function's log and its metrics."""
+    from stockyard.adapters.telemetry import LoggedTelemetry
+
+    return LoggedTelemetry(namespace(configuration().stage))
 
 
 @cache
@@ -156,104 +170,47 @@ def _deployer() -> ports.Deployer:
 
 
 @cache
-def _prover() -> ports.Prover:
+def _attestor() -> ports.MachineAttestor:
     import os
 
-    from stockyard.adapters.sts_prover import StsProver
+    from stockyard.adapters.sts_attestor import StsAttestor
 
     host = urlsplit(configuration().api_url).netloc
-    return StsProver(host, endpoint=os.environ.get("AWS_ENDPOINT_URL"))
+    return StsAttestor(host, endpoint=os.environ.get("AWS_ENDPOINT_URL"))
 
 
-def _ec2_provider() -> ports.ClusterProvider:
-    import boto3
+@cache
+def _cluster_drivers() -> Mapping[str, ports.ClusterDriver]:
+    return _providers("clusters")
 
-    from stockyard.providers.clusters.ec2.provider import Ec2ClusterProvider, Ec2Config
 
-    chosen = configuration()
-    config = Ec2Config(
-        name_prefix=chosen.name_prefix,
-        kubernetes_version=chosen.kubernetes_version,
-        api_url=chosen.api_url,
-        issuer=chosen.issuer,
-        audience=chosen.cluster_audience,
-        visibility_seconds=chosen.visibility_seconds,
+@cache
+def _clouds() -> Mapping[str, ports.Cloud]:
+    return _providers("clouds")
+
+
+def _providers(room: str) -> Mapping[str, Any]:
+    def make(name: str) -> Any:
+        return provider_registry.descriptor(room, name).make(configuration())
+
+    return Lazy({name: partial(make, name) for name in provider_registry.names(room)})
+
+
+@cache
+def _node_sources() -> Mapping[str, NodeSource]:
+    from stockyard.providers.descriptors import SourceTools
+
+    tools = SourceTools(
+        configuration(), lambda tenant: registry().store(tenant), lambda region: prices().region(region)
     )
-    return Ec2ClusterProvider(config, boto3.Session)
-
-
-def _ec2_verifier() -> ports.AccountVerifier:
-    import boto3
-
-    from stockyard.providers.clusters.ec2.verify import Ec2AccountVerifier
-
-    return Ec2AccountVerifier(boto3.Session)
+    return Lazy({name: partial(make, tools) for name, make in provider_registry.node_sources().items()})
 
 
 @cache
-def _providers() -> Mapping[str, ports.ClusterProvider]:
-    return Lazy({"aws": _ec2_provider})
+def _unavailable_offerings() -> UnavailableOfferings:
+    from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
 
-
-def _simulated_source() -> NodeSource:
-    from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-
-    return SimulatedNodes(lambda tenant: registry().store(tenant))
-
-
-def _ec2_source() -> NodeSource:
-    import boto3
-
-    from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
-
-    chosen = configuration()
-    config = Ec2NodesConfig(
-        name_prefix=chosen.name_prefix,
-        kubernetes_version=chosen.kubernetes_version,
-        api_url=chosen.api_url,
-        visibility_seconds=chosen.visibility_seconds,
-    )
-    return Ec2Nodes(config, boto3.Session, prices().region)
-
-
-@cache
-def _sources() -> Mapping[str, NodeSource]:
-    return Lazy({"ec2": _ec2_source, "simulated": _simulated_source})
-
-
-@cache
-def _catalogs() -> dict[Any, Any]:
-    return {}
-
-
-@cache
-def _scarcity() -> Scarcity:
-    from stockyard.adapters.scarcity import StoredScarcity
-
-    return StoredScarcity(registry().platform())
-
-
-@cache
-def _verifiers() -> Mapping[str, ports.AccountVerifier]:
-    return Lazy({"aws": _ec2_verifier})
-
-
-@cache
-def rules() -> Rules:
-    """The stage's choices that use cases need."""
-    chosen = configuration()
-    return Rules(
-        name_prefix=chosen.name_prefix,
-        issuer=chosen.issuer,
-        api_url=chosen.api_url,
-        in_flight_seconds=chosen.worker_seconds + chosen.visibility_seconds,
-        sweep_grace_seconds=chosen.sweep_grace_seconds,
-        report_only=chosen.report_only,
-        launch_seconds=chosen.launch_seconds,
-        register_seconds=chosen.register_seconds,
-        agent_busy_seconds=chosen.agent_busy_seconds,
-        agent_quiet_seconds=chosen.agent_quiet_seconds,
-    )
+    return StoredUnavailableOfferings(registry().platform())
 
 
 def store(tenant: str) -> ports.Store:
@@ -261,112 +218,92 @@ def store(tenant: str) -> ports.Store:
     return registry().platform() if tenant == PLATFORM else registry().store(tenant)
 
 
+@cache
+def _factories() -> Factories:
+    return Factories(
+        identity=identity,
+        secrets=secrets,
+        workflows=workflows,
+        telemetry=telemetry,
+        deployer=_deployer,
+        attestor=_attestor,
+        clouds=_clouds,
+        cluster_drivers=_cluster_drivers,
+        driver_names=cache(provider_registry.driver_names),
+        prices=prices,
+        installation=installation,
+        node_sources=_node_sources,
+        unavailable_offerings=_unavailable_offerings,
+        token_key=page_key,
+    )
+
+
 def services(tenant: str) -> Services:
     """A tenant's ports, or the platform's, which has the installation's own records."""
-    return Services(
-        store=store(tenant),
-        clock=clock(),
-        identity=identity(),
-        secrets=secrets(),
-        workflows=workflows(),
-        deployer=_deployer(),
-        prover=_prover(),
-        providers=_providers(),
-        verifiers=_verifiers(),
-        prices=prices(),
-        installation=installation(),
-        rules=rules(),
-        sources=_sources(),
-        scarcity=_scarcity(),
-        catalogs=_catalogs(),
-        of=services if tenant == PLATFORM else None,
-    )
+    tenant_services = services if tenant == PLATFORM else None
+    return Services(store(tenant), clock(), configuration(), _factories(), tenant_services)
 
 
 def relay() -> Relay:
     """What sends the outbox."""
-    from stockyard.operations.relay_outbox import Relay
+    from stockyard.operations.relay.outbox import Relay
 
-    return Relay(registry(), workflows(), bus())
+    return Relay(registry(), workflows(), bus(), clock(), telemetry())
 
 
 def scheduler() -> Scheduler:
     """What binds claims to node types."""
-    from stockyard.operations.wake_scheduler import Scheduler
+    from stockyard.operations.scheduler.wake import Scheduler
 
     return Scheduler(registry(), services)
 
 
+@cache
+def background() -> ports.Background:
+    """Workers of their own for this function."""
+    import os
+
+    from stockyard.adapters.background import LambdaBackground
+
+    return LambdaBackground(_client("lambda"), os.environ["AWS_LAMBDA_FUNCTION_NAME"])
+
+
 def reap() -> Reaper:
     """What sweeps."""
-    from stockyard.operations.reap import Reaper
+    from stockyard.operations.sweep.run import Reaper
 
-    return Reaper(registry(), clock(), services)
+    def hand_out(tenant: str, place: str) -> None:
+        background().invoke({"tenant": tenant, "place": place})
+
+    return Reaper(registry(), clock(), services, hand_out)
 
 
 def catalog() -> CatalogRefresh:
     """What refreshes the EC2 catalogue."""
     from stockyard.adapters.aws_catalog import connected
     from stockyard.adapters.catalog import StoredPriceSheets
-    from stockyard.operations.refresh_catalog import CatalogRefresh
+    from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 
-    return CatalogRefresh(registry(), clock(), connected(), StoredPriceSheets(registry().platform()))
-
-
-def claims_of(records: Iterable[Mapping[str, Any]]) -> list[tuple[str, NodeClaim]]:
-    """(tenant, claim) of every stream record of a claim that waits for a node type, as it was written then."""
-    from stockyard.adapters.dynamodb import codec
-
-    found: list[tuple[str, NodeClaim]] = []
-    for record in records:
-        image = record.get("dynamodb", {}).get("NewImage")
-        if image and image.get("kind") == {"S": "NodeClaim"}:
-            tenant, claim = codec.read(image)
-            if isinstance(claim, NodeClaim) and claim.due_at is not None:
-                found.append((tenant, claim))
-    return found
+    return CatalogRefresh(registry(), clock(), connected(), StoredPriceSheets(registry().platform()), _node_sources())
 
 
-def changes_of(records: Iterable[Mapping[str, Any]]) -> Changes:
-    """What of these stream records may let other claims be placed, and which providers were changed."""
-    from stockyard.operations.allowed_types import ID as ALLOWED
-    from stockyard.operations.wake_scheduler import Changes
+def changes(records: Iterable[Mapping[str, Any]]) -> Iterable[ports.RecordChange]:
+    """What an event of the table's stream says about our records."""
+    from stockyard.adapters.dynamodb import stream
 
-    roomier: set[str] = set()
-    providers: set[tuple[str, str]] = set()
-    for record in records:
-        image = record.get("dynamodb", {}).get("NewImage") or {}
-        given = {name: image.get(name, {}).get("S", "") for name in ("kind", "tenant", "sk", "moved", "status")}
-        makes_room = (
-            (given["kind"] == "Counter" and given["sk"].startswith("capacity/") and given["moved"] == "down")
-            or (given["kind"] == "Cluster" and given["status"] == "ready")
-            or (given["kind"] == "Fact" and given["sk"] == ALLOWED)
-        )
-        if given["kind"] == "NodeProvider" and record.get("eventName") != "INSERT":
-            providers.add((given["tenant"], given["sk"]))
-        if makes_room or given["kind"] == "NodeProvider":
-            roomier.add(given["tenant"])
-    return Changes(frozenset(roomier), frozenset(providers))
+    return stream.changes(records)
 
 
-def outbox_of(record: Mapping[str, Any]) -> tuple[str, Outbox] | None:
-    """(tenant, item) of a stream record that inserted an outbox item; None for any other record."""
-    from stockyard.adapters.dynamodb import codec
+def http(name: str) -> HttpFunction:
+    """The HTTP side of the function ``name``: keys, audit records and page tokens are the caller's tenant's."""
+    from stockyard.edge.route import HttpFunction
 
-    image = record.get("dynamodb", {}).get("NewImage")
-    if record.get("eventName") != "INSERT" or not image or image.get("kind") != {"S": "Outbox"}:
-        return None
-    tenant, item = codec.read(image)
-    return (tenant, item) if isinstance(item, Outbox) else None
-
-
-def tenant_template(account: Any) -> dict[str, Any]:
-    """The CloudFormation template for a tenant's AWS account."""
-    from stockyard.providers.clusters.ec2 import tenant_template as template
-
-    chosen = configuration()
-    document: dict[str, Any] = json.loads(json.dumps(template.render(account, installation(), chosen)))
-    return document
+    return HttpFunction(
+        name,
+        keys=lambda caller: keys_of(caller.tenant),
+        audit=lambda caller, record: audit(caller.tenant, record),
+        page_key=page_key,
+    )
 
 
 def keys_of(tenant: str) -> IdempotencyKeys:

@@ -17,7 +17,10 @@ from stockyard.domain.records import (
     Event,
     Fact,
     Idempotency,
+    NodeClaim,
     Outbox,
+    Placement,
+    PlacementOption,
     PriceSheet,
     Record,
     Resource,
@@ -147,11 +150,40 @@ def test_bytes_come_back_as_bytes() -> None:
 
 
 def test_only_accepting_clusters_and_outbox_items_are_due() -> None:
-    def made(status: str) -> Cluster:
+    def cluster_with_status(status: str) -> Cluster:
         lease = TIME
         return Cluster("clu_1", "n", "", "k8s", "aws", 1, "n-0", status, {}, TIME, TIME, lease_expires_at=lease)
 
-    accepting, ready = codec.to_item("acme", made("accepting")), codec.to_item("acme", made("ready"))
+    accepting, ready = (
+        codec.to_item("acme", cluster_with_status("accepting")),
+        codec.to_item("acme", cluster_with_status("ready")),
+    )
     assert (accepting["due_pk"], accepting["due_sk"]) == ({"S": "DUE#Cluster"}, {"S": TIME})
     assert "due_pk" not in ready
     assert ready["all_pk"] == {"S": "ALL#Cluster"}
+
+
+def test_a_cluster_stored_before_drivers_has_the_driver_of_that_release() -> None:
+    cluster = Cluster("clu_1", "n", "", "k8s", "aws", 1, "n-0", "ready", {}, TIME, TIME, driver="other")
+    item = codec.to_item("acme", cluster)
+    assert codec.from_item(Cluster, item).driver == "other"
+    del item["driver"]
+    assert codec.from_item(Cluster, item).driver == "ec2"
+    assert codec.default(Cluster, "driver") == "ec2"
+
+
+def test_placement_options_are_read_as_the_release_before_stored_them() -> None:
+    options = (
+        PlacementOption("lab.small", "spot", ("a", "b"), usd_hour=None, cost=28.0),
+        PlacementOption("lab.large", "on-demand", ("*",), usd_hour=0.5, cost=2.5),
+    )
+    placed = Placement("npr_1", "lab.small", "spot", ("a", "b"), 28.0, TIME, options=options)
+    claim = NodeClaim("ncl_1", "workers-1", TIME, TIME, placement=placed)
+    item = codec.to_item("acme", claim)
+    stored = [
+        {"type": "lab.small", "capacity_type": "spot", "zones": ["a", "b"], "usd_hour": None, "cost": 28, "more": 1},
+        {"type": "lab.large", "capacity_type": "on-demand", "zones": ["*"], "usd_hour": 0.5, "cost": 2.5},
+    ]
+    item["placement"]["M"]["options"] = codec.encode(stored)
+    assert codec.from_item(NodeClaim, item) == claim
+    assert codec.from_item(NodeClaim, codec.to_item("acme", claim)) == claim

@@ -118,9 +118,9 @@ def test_a_counter_that_rises_while_it_is_emptied_is_subtracted_from() -> None:
 def test_no_write_has_a_placeholder_that_it_does_not_use(write: Write, emptied: bool) -> None:
     """DynamoDB refuses it: "unused in expressions"."""
     (member,) = transact_item("table", "acme", write, emptied).values()
-    said = " ".join(text for name, text in member.items() if name.endswith("Expression"))
-    given = {**member.get("ExpressionAttributeNames", {}), **member.get("ExpressionAttributeValues", {})}
-    assert {one for one in given if not re.search(rf"{one}\b", said)} == set()
+    expressions = " ".join(text for name, text in member.items() if name.endswith("Expression"))
+    placeholders = {**member.get("ExpressionAttributeNames", {}), **member.get("ExpressionAttributeValues", {})}
+    assert {placeholder for placeholder in placeholders if not re.search(rf"{placeholder}\b", expressions)} == set()
 
 
 @pytest.mark.parametrize(

@@ -34,20 +34,20 @@ ACCOUNT = CloudAccount(
 def pointers(model, document):
     with pytest.raises(InvalidInput) as caught:
         read(model, document)
-    return {one.pointer: one.detail for one in caught.value.errors}
+    return {problem.pointer: problem.detail for problem in caught.value.errors}
 
 
 def test_an_account_is_read_with_its_defaults():
     account = read(CloudAccountCreate, GOOD)
-    assert account.attributes.model_dump() == {"role_arn": ROLE, "region": "us-east-1"}
+    assert account.attributes == {"role_arn": ROLE, "region": "us-east-1"}
     assert (account.description, account.tags) == ("", {})
 
 
 @pytest.mark.parametrize("provider", ["cudo", "kubernetes", "bcm"])
 def test_providers_that_are_not_built_yet_are_named(provider):
     for attributes in ({"role_arn": ROLE}, {"project": "p", "api_key": "k"}):
-        found = pointers(CloudAccountCreate, {**GOOD, "provider": provider, "attributes": attributes})
-        assert found == {"/provider": f"{provider} is not built yet; only aws is"}
+        problems = pointers(CloudAccountCreate, {**GOOD, "provider": provider, "attributes": attributes})
+        assert problems == {"/provider": f"{provider} is not built yet; only aws is"}
 
 
 @pytest.mark.parametrize("provider", ["gcp", "AWS", "", 1, None])
@@ -56,7 +56,7 @@ def test_other_providers_are_unknown(provider):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "where"),
+    ("attributes", "pointer"),
     [
         ({}, "/attributes/role_arn"),
         ({"role_arn": None}, "/attributes/role_arn"),
@@ -67,8 +67,8 @@ def test_other_providers_are_unknown(provider):
         ({"role_arn": ROLE, "external_id": "mine"}, "/attributes/external_id"),
     ],
 )
-def test_attributes_that_are_refused(attributes, where):
-    assert set(pointers(CloudAccountCreate, {**GOOD, "attributes": attributes})) == {where}
+def test_attributes_that_are_refused(attributes, pointer):
+    assert set(pointers(CloudAccountCreate, {**GOOD, "attributes": attributes})) == {pointer}
 
 
 def test_the_external_id_is_never_the_callers():
@@ -87,7 +87,7 @@ def test_a_patch_gives_whole_fields():
 
 
 @pytest.mark.parametrize(
-    ("patch", "where"),
+    ("patch", "pointer"),
     [
         ({"provider": "aws"}, "/provider"),
         ({"name": None}, "/name"),
@@ -97,8 +97,8 @@ def test_a_patch_gives_whole_fields():
         ({"verification": "verified"}, "/verification"),
     ],
 )
-def test_patches_that_are_refused(patch, where):
-    assert set(pointers(CloudAccountPatch, patch)) == {where}
+def test_patches_that_are_refused(patch, pointer):
+    assert set(pointers(CloudAccountPatch, patch)) == {pointer}
 
 
 def test_the_view_is_of_its_model():

@@ -12,7 +12,7 @@ from stockyard.errors import InvalidInput
 def pointers(document):
     with pytest.raises(InvalidInput) as caught:
         read(ClusterPatch, document)
-    return {one.pointer: one.detail for one in caught.value.errors}
+    return {problem.pointer: problem.detail for problem in caught.value.errors}
 
 
 def test_what_is_absent_stays():
@@ -33,10 +33,10 @@ def test_the_merged_tags_must_be_good():
     current = {f"k{n}": "v" for n in range(40)}
     with pytest.raises(InvalidInput) as caught:
         read(ClusterPatch, {"tags": {"one-more": "v"}}).tags_after(current)
-    assert [one.pointer for one in caught.value.errors] == ["/tags"]
+    assert [problem.pointer for problem in caught.value.errors] == ["/tags"]
     with pytest.raises(InvalidInput) as caught:
         read(ClusterPatch, {"tags": {"aws:x": "v"}}).tags_after({})
-    assert [one.pointer for one in caught.value.errors] == ["/tags/aws:x"]
+    assert [problem.pointer for problem in caught.value.errors] == ["/tags/aws:x"]
     assert pointers({"tags": {"a": 1}}) == {"/tags/a": "must be a string"}
 
 
@@ -46,8 +46,8 @@ def test_what_is_fixed_says_so(name):
 
 
 def test_settings_are_fixed_each_by_its_name():
-    found = pointers({"settings": {"key_pair": "other", "autoscaler_node_groups": []}})
-    assert found == dict.fromkeys(
+    problems = pointers({"settings": {"key_pair": "other", "autoscaler_node_groups": []}})
+    assert problems == dict.fromkeys(
         ("/settings/key_pair", "/settings/autoscaler_node_groups"), "cannot be changed after creation"
     )
     assert pointers({"settings": {"colour": 1}}) == {"/settings/colour": "unknown field"}

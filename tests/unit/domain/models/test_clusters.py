@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stockyard.domain import cloud_kinds
+from stockyard.domain.cloud_kinds import ClusterKind
 from stockyard.domain.models.base import read
-from stockyard.domain.models.clusters import AwsSettings, ClusterCreate
+from stockyard.domain.models.clusters import ClusterCreate, ClusterSettings, settings_for
 from stockyard.errors import InvalidInput
+from stockyard.providers import registry
+from stockyard.providers.clusters.ec2.settings import AwsSettings
 
 WORKER = {"name": "gpu", "role": "worker", "min_size": 0, "max_size": 4, "instance_types": ["g5.xlarge"]}
 CONTROL = {"name": "cp", "role": "control", "min_size": 1, "max_size": 1, "instance_types": ["m5.large", "m5.xlarge"]}
@@ -41,7 +45,12 @@ def changed(path, value):
 def faults(document):
     with pytest.raises(InvalidInput) as caught:
         read(ClusterCreate, document)
-    return {one.pointer: one.detail for one in caught.value.errors}
+    return {problem.pointer: problem.detail for problem in caught.value.errors}
+
+
+def normal(cluster):
+    """The settings as the record keeps them."""
+    return settings_for("aws", cluster.cluster_type, cluster.name, cluster.settings)
 
 
 def groups(*given_groups):
@@ -51,7 +60,7 @@ def groups(*given_groups):
 def test_the_minimal_request_is_filled_up():
     cluster = read(ClusterCreate, MINIMAL)
     assert cluster.secret is None
-    assert cluster.settings.normal() == {
+    assert normal(cluster) == {
         "key_pair": "my-key",
         "region_name": "us-east-1",
         "control_plane_instance_type": "t3.xlarge",
@@ -86,7 +95,7 @@ def test_the_full_request_of_the_reference():
     cluster = read(ClusterCreate, document)
     assert cluster.secret.get_secret_value() == "a" * 24
     assert "aaaa" not in repr(cluster)
-    settings = cluster.settings.normal()
+    settings = normal(cluster)
     assert settings["control_plane_instance_type"] == "m5.large"
     assert settings["region_name"] == "eu-west-1"
     worker = settings["autoscaler_node_groups"][1]
@@ -96,9 +105,9 @@ def test_the_full_request_of_the_reference():
 
 
 def test_normal_settings_are_valid_settings_and_stay_as_they_are():
-    normal = read(ClusterCreate, groups(CONTROL, WORKER)).settings.normal()
-    again = read(AwsSettings, json.loads(json.dumps(normal)))
-    assert again.normal() == normal
+    settings = normal(read(ClusterCreate, groups(CONTROL, WORKER)))
+    again = read(AwsSettings, json.loads(json.dumps(settings)))
+    assert again.normal() == settings
 
 
 @pytest.mark.parametrize(
@@ -176,7 +185,7 @@ def test_secrets_that_are_not_and_are_never_repeated(secret):
     document = changed("/secret", secret)
     with pytest.raises(InvalidInput) as caught:
         read(ClusterCreate, document)
-    assert [one.pointer for one in caught.value.errors] == ["/secret"]
+    assert [problem.pointer for problem in caught.value.errors] == ["/secret"]
     assert secret not in repr(caught.value.errors) + caught.value.detail
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -189,7 +198,7 @@ def test_group_sizes():
     assert set(faults(groups({**WORKER, "max_size": 101}))) == {"/settings/autoscaler_node_groups/0/max_size"}
     assert set(faults(groups({**WORKER, "min_size": -1}))) == {"/settings/autoscaler_node_groups/0/min_size"}
     full = read(ClusterCreate, groups({**WORKER, "min_size": 100, "max_size": 100}))
-    assert full.settings.autoscaler_node_groups[0].max_size == 100
+    assert normal(full)["autoscaler_node_groups"][0]["max_size"] == 100
 
 
 @pytest.mark.parametrize("field", ["name", "role", "min_size", "max_size", "instance_types"])
@@ -199,7 +208,7 @@ def test_a_group_has_all_its_fields(field):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "where"),
+    ("field", "value", "path"),
     [
         ("name", "-a", "name"),
         ("name", "a" * 64, "name"),
@@ -224,14 +233,14 @@ def test_a_group_has_all_its_fields(field):
         ("id", "x", "id"),
     ],
 )
-def test_group_fields_that_are_refused(field, value, where):
-    assert set(faults(groups({**WORKER, field: value}))) == {f"/settings/autoscaler_node_groups/0/{where}"}
+def test_group_fields_that_are_refused(field, value, path):
+    assert set(faults(groups({**WORKER, field: value}))) == {f"/settings/autoscaler_node_groups/0/{path}"}
 
 
 @pytest.mark.parametrize("strategy", ["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"])
 def test_allocation_strategies(strategy):
     group = {**WORKER, "allocation_strategy": strategy, "capacity_type": "spot"}
-    assert read(ClusterCreate, groups(group)).settings.autoscaler_node_groups[0].allocation_strategy == strategy
+    assert normal(read(ClusterCreate, groups(group)))["autoscaler_node_groups"][0]["allocation_strategy"] == strategy
 
 
 @pytest.mark.parametrize("key", ["a", "a/b", "example.com/a", "node.kubernetes.io/a_b.c", "p" * 63, "x/" + "p" * 63])
@@ -263,9 +272,9 @@ def test_groups_beside_each_other():
     ],
 )
 def test_the_control_plane_has_size_one_for_now(smallest, largest, text):
-    found = faults(groups({**CONTROL, "min_size": smallest, "max_size": largest}))
-    assert list(found) == ["/settings/autoscaler_node_groups/0/max_size"]
-    assert text in found["/settings/autoscaler_node_groups/0/max_size"]
+    problems = faults(groups({**CONTROL, "min_size": smallest, "max_size": largest}))
+    assert list(problems) == ["/settings/autoscaler_node_groups/0/max_size"]
+    assert text in problems["/settings/autoscaler_node_groups/0/max_size"]
 
 
 def test_integrations_are_known_and_listed_once():
@@ -285,7 +294,7 @@ def test_slurm_wants_its_own_kind_of_name(name, good):
 
 
 @pytest.mark.parametrize(
-    ("cidrs", "where"),
+    ("cidrs", "path"),
     [
         (["10.0.0.1/8"], "/0"),
         (["10.0.0.0/33"], "/0"),
@@ -296,9 +305,9 @@ def test_slurm_wants_its_own_kind_of_name(name, good):
         ([f"10.0.{number}.0/24" for number in range(21)], ""),
     ],
 )
-def test_ranges_that_are_refused(cidrs, where):
+def test_ranges_that_are_refused(cidrs, path):
     for name in ("ssh_cidrs", "api_cidrs"):
-        assert set(faults(changed(f"/settings/{name}", cidrs))) == {f"/settings/{name}{where}"}
+        assert set(faults(changed(f"/settings/{name}", cidrs))) == {f"/settings/{name}{path}"}
 
 
 @pytest.mark.parametrize(
@@ -336,13 +345,55 @@ def test_any_json_at_any_place_is_read_or_refused_at_that_place(value, path):
     try:
         cluster = read(ClusterCreate, changed(path, value))
     except InvalidInput as error:
-        faulty = [one.pointer for one in error.errors if not one.pointer.startswith(path)]
+        faulty = [problem.pointer for problem in error.errors if not problem.pointer.startswith(path)]
         assert faulty == [], error.detail  # noqa: PT017
     else:
-        json.dumps(cluster.settings.normal())
+        json.dumps(normal(cluster))
 
 
 @given(json_values)
 def test_any_json_is_read_or_refused(value):
     with pytest.raises(InvalidInput):
         read(ClusterCreate, value)
+
+
+class ToySettings(ClusterSettings):
+    """What a second driver might want to know."""
+
+    size: int
+
+
+@pytest.fixture
+def _two_drivers():
+    toy = ClusterKind("toy", cloud="toyland", cluster_type="k8s", settings=f"{__name__}:ToySettings")
+    drivers = {**registry.Kinds("clusters"), "toy": toy}
+    cloud_kinds.use(registry.Kinds("clouds"), registry.PLANNED_CLOUDS, drivers)
+    yield
+    registry.introduce()
+
+
+@pytest.mark.usefixtures("_two_drivers")
+def test_between_two_drivers_the_account_chooses_whose_settings_they_are():
+    cluster = read(ClusterCreate, {**MINIMAL, "settings": {"size": 3}})
+    assert settings_for("toyland", "k8s", cluster.name, cluster.settings) == {"size": 3}
+    with pytest.raises(InvalidInput) as caught:
+        settings_for("aws", "k8s", cluster.name, cluster.settings)
+    assert {problem.pointer for problem in caught.value.errors} == {"/settings/key_pair", "/settings/size"}
+    assert faults(changed("/settings", [])) == {"/settings": "must be an object"}
+
+
+@pytest.mark.usefixtures("_two_drivers")
+def test_the_document_shows_the_settings_of_every_driver():
+    settings = ClusterCreate.model_json_schema()["properties"]["settings"]
+    assert settings["anyOf"] == [{"$ref": "#/$defs/AwsSettings"}, {"$ref": "#/$defs/ToySettings"}]
+
+
+@pytest.mark.parametrize(("name", "good"), [("hpc-1", True), ("Hpc", False)])
+def test_the_name_is_checked_again_beside_the_settings_that_the_account_chooses(name, good):
+    settings = {"key_pair": "k", "integrations": ["slurm"]}
+    if good:
+        assert settings_for("aws", "k8s", name, settings)["integrations"] == ["slurm"]
+    else:
+        with pytest.raises(InvalidInput) as caught:
+            settings_for("aws", "k8s", name, settings)
+        assert [problem.pointer for problem in caught.value.errors] == ["/name"]

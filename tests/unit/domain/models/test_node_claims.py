@@ -13,7 +13,7 @@ CLAIM = NodeClaim("ncl_1", "one", "t", "t", labels={"a": "b"}, annotations={"c":
 
 
 def test_requirements_are_entries_of_the_core():
-    given = {
+    document = {
         "cluster": "demo",
         "requirements": [
             {"key": "a", "values": ["b", "c"], "min_values": 2},
@@ -22,14 +22,14 @@ def test_requirements_are_entries_of_the_core():
         ],
         "taints": [{"key": "k", "value": "", "effect": "NoSchedule"}],
     }
-    made = read(NodeClaimCreate, given)
-    assert [one.entry() for one in made.requirements] == [
+    request = read(NodeClaimCreate, document)
+    assert [requirement.entry() for requirement in request.requirements] == [
         {"key": "a", "operator": "In", "values": ["b", "c"], "minValues": 2},
         {"key": "d", "operator": "Exists"},
         {"key": "e", "operator": "Lte", "values": ["5"]},
     ]
-    assert [one.entry() for one in made.taints] == [{"key": "k", "value": "", "effect": "NoSchedule"}]
-    assert (made.power, made.priority, made.name) == ("On", 0, None)
+    assert [taint.entry() for taint in request.taints] == [{"key": "k", "value": "", "effect": "NoSchedule"}]
+    assert (request.power, request.priority, request.name) == ("On", 0, None)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_requirements_are_entries_of_the_core():
 def test_what_is_refused(field, value, pointer):
     with pytest.raises(InvalidInput) as refused:
         read(NodeClaimCreate, {"cluster": "demo", field: value})
-    assert [one.pointer for one in refused.value.errors][:1] == [pointer]
+    assert [problem.pointer for problem in refused.value.errors][:1] == [pointer]
 
 
 def test_a_patch_changes_what_does_not_make_another_node():

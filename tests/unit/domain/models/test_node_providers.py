@@ -29,7 +29,7 @@ GIT = {"repository": "r"}
 PROPERTIES = tuple(f"properties/{name}" for name in ("a", "b", "c d", "f"))
 
 
-def one(**changes: Any) -> dict[str, Any]:
+def single_type(**changes: Any) -> dict[str, Any]:
     """A block of one node type."""
     return {"nodeTypes": [{**TYPE, **changes}]}
 
@@ -41,14 +41,14 @@ def at(*names: str) -> set[str]:
 
 def block(kind: str, **changes: Any) -> dict[str, Any]:
     spec = {**BLOCKS[kind], **changes}
-    given = {"name": "p", "kind": kind, "spec": {key: value for key, value in spec.items() if value is not None}}
-    return read(NodeProviderCreate, given).block()
+    document = {"name": "p", "kind": kind, "spec": {key: value for key, value in spec.items() if value is not None}}
+    return read(NodeProviderCreate, document).block()
 
 
 def faults(kind: str, **changes: Any) -> dict[str, str]:
     with pytest.raises(InvalidInput) as refused:
         block(kind, **changes)
-    return {one.pointer: one.detail for one in refused.value.errors}
+    return {problem.pointer: problem.detail for problem in refused.value.errors}
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
@@ -89,7 +89,7 @@ def test_raw_templates_are_not_touched():
             {"nodeEnvironmentTemplate": {"inline": "x", "infrastructure": {"inline": "y"}}},
             {"/spec/nodeEnvironmentTemplate"},
         ),
-        ("terraform", {"nodeTypes": [{"name": "a"}]}, {f"/spec/nodeTypes/0/resources/{one}" for one in RESOURCES}),
+        ("terraform", {"nodeTypes": [{"name": "a"}]}, {f"/spec/nodeTypes/0/resources/{name}" for name in RESOURCES}),
         ("metal3", {"nodeTypes": [{"name": "a", "resources": {"cpu": 1}}]}, {"/spec/nodeTypes/0/resources/memory"}),
         (
             "kubeVirt",
@@ -120,21 +120,23 @@ def test_raw_templates_are_not_touched():
         ("simulated", {"colour": "red"}, {"/spec/colour"}),
         ("simulated", {"nodeTypes": [TYPE, TYPE]}, {"/spec/nodeTypes/1/name"}),
         ("simulated", {"nodeTypes": [{**TYPE, "name": "A"}]}, {"/spec/nodeTypes/0/name"}),
-        ("simulated", one(maxCapacity=-1, cost=1.5), at("maxCapacity", "cost")),
-        ("simulated", one(resources={**RESOURCES, "a b": 1}), at("resources/a b")),
-        ("simulated", one(resources={"cpu": "-1", "memory": "4Gb"}), at("resources/cpu", "resources/memory")),
-        ("simulated", one(properties={"a": "x y", "b": "x,-", "c d": "e", "f": "*,g"}), at(*PROPERTIES)),
+        ("simulated", single_type(maxCapacity=-1, cost=1.5), at("maxCapacity", "cost")),
+        ("simulated", single_type(resources={**RESOURCES, "a b": 1}), at("resources/a b")),
+        ("simulated", single_type(resources={"cpu": "-1", "memory": "4Gb"}), at("resources/cpu", "resources/memory")),
+        ("simulated", single_type(properties={"a": "x y", "b": "x,-", "c d": "e", "f": "*,g"}), at(*PROPERTIES)),
     ],
 )  # fmt: skip
 def test_what_is_refused(kind, changes, pointers):
-    found = faults(kind, **changes)
-    assert {one for one in found if any(one.startswith(pointer) for pointer in pointers)} == set(found), found
-    assert all(any(one.startswith(pointer) for one in found) for pointer in pointers), found
+    problems = faults(kind, **changes)
+    assert {place for place in problems if any(place.startswith(pointer) for pointer in pointers)} == set(problems), (
+        problems
+    )
+    assert all(any(place.startswith(pointer) for place in problems) for pointer in pointers), problems
 
 
 def test_faults_never_repeat_a_value():
-    found = faults("simulated", nodeTypes=[{**TYPE, "cost": "canary", "colour": "canary"}])
-    assert "canary" not in str(found)
+    problems = faults("simulated", nodeTypes=[{**TYPE, "cost": "canary", "colour": "canary"}])
+    assert "canary" not in str(problems)
 
 
 @pytest.mark.parametrize(
@@ -150,13 +152,13 @@ def test_faults_never_repeat_a_value():
     ],
 )
 def test_values_of_properties_are_labels_unless_they_are_settings(properties, ok):
-    given = {"name": "p", "kind": "simulated", "spec": {}, "properties": properties}
+    document = {"name": "p", "kind": "simulated", "spec": {}, "properties": properties}
     if ok:
-        assert read(NodeProviderCreate, given).properties == properties
+        assert read(NodeProviderCreate, document).properties == properties
         return
     with pytest.raises(InvalidInput) as refused:
-        read(NodeProviderCreate, given)
-    assert all(one.pointer.startswith("/properties") for one in refused.value.errors)
+        read(NodeProviderCreate, document)
+    assert all(problem.pointer.startswith("/properties") for problem in refused.value.errors)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_values_of_properties_are_labels_unless_they_are_settings(properties, ok
 def test_what_a_provider_cannot_be(changes):
     with pytest.raises(InvalidInput) as refused:
         read(NodeProviderCreate, {"name": "p", "kind": "simulated", "spec": {}, **changes})
-    assert [one.pointer for one in refused.value.errors] == [f"/{name}" for name in changes]
+    assert [problem.pointer for problem in refused.value.errors] == [f"/{name}" for name in changes]
 
 
 STORED = NodeProvider(
@@ -183,8 +185,8 @@ def test_a_patch_gives_whole_fields():
         "labels": {},
         "price_per_cost_unit": None,
     }
-    found = read(NodeProviderPatch, {"spec": {"launchSeconds": 5, "nodeTypes": None}}).changes(STORED)
-    assert found == {"spec": {"simulated": {"launchSeconds": 5, "joinSeconds": 0}}}
+    changes = read(NodeProviderPatch, {"spec": {"launchSeconds": 5, "nodeTypes": None}}).changes(STORED)
+    assert changes == {"spec": {"simulated": {"launchSeconds": 5, "joinSeconds": 0}}}
     assert read(NodeProviderPatch, {}).changes(STORED) == {}
 
 
@@ -203,11 +205,11 @@ def test_a_patch_gives_whole_fields():
 def test_patches_that_are_refused(patch, pointer):
     with pytest.raises(InvalidInput) as refused:
         read(NodeProviderPatch, patch).changes(STORED)
-    assert [one.pointer for one in refused.value.errors] == [pointer]
+    assert [problem.pointer for problem in refused.value.errors] == [pointer]
 
 
 @pytest.mark.parametrize(
-    ("current", "patch", "found"),
+    ("current", "patch", "expected"),
     [
         ({"a": {"b": 1, "c": 2}}, {"a": {"b": None, "d": 3}}, {"a": {"c": 2, "d": 3}}),
         ({"a": [1]}, {"a": [2]}, {"a": [2]}),
@@ -215,5 +217,5 @@ def test_patches_that_are_refused(patch, pointer):
         ({"a": 1}, None, {}),
     ],
 )
-def test_merge_patches(current, patch, found):
-    assert merged(current, patch) == found
+def test_merge_patches(current, patch, expected):
+    assert merged(current, patch) == expected

@@ -89,8 +89,8 @@ def test_a_plan_of_nothing_is_a_plan():
 
 
 def test_prices_and_quotas():
-    known = PriceView(region="us-east-1", name="t3.large", unit="hour", currency="USD", price=0.0832)
-    assert PriceView.model_validate(known.model_dump()) == known
+    price = PriceView(region="us-east-1", name="t3.large", unit="hour", currency="USD", price=0.0832)
+    assert PriceView.model_validate(price.model_dump()) == price
     assert QuotaView(name="clusters", limit=20, used=1, version=0).model_dump()["used"] == 1
     assert read(QuotaPut, {"limit": 0}).limit == 0
     for limit in (-1, 100_001, "7", True, None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stockyard.adapters.aws_errors import translated
@@ -48,14 +49,16 @@ def connected() -> AwsMarket:
     config = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=3, read_timeout=30)
     return AwsMarket(
         lambda region: boto3.client("ec2", region_name=region, config=config),
-        boto3.client("pricing", region_name=PRICING_REGION, config=config),
+        cache(lambda: boto3.client("pricing", region_name=PRICING_REGION, config=config)),
     )
 
 
 class AwsMarket:
     """Implements ``operations.refresh_catalog.Market``. ``ec2`` makes the client of a region."""
 
-    def __init__(self, ec2: Callable[[str], EC2Client], pricing: PricingClient) -> None:
+    cloud, default_region = "aws", PRICING_REGION
+
+    def __init__(self, ec2: Callable[[str], EC2Client], pricing: Callable[[], PricingClient]) -> None:
         self._ec2 = ec2
         self._pricing = pricing
 
@@ -74,30 +77,32 @@ class AwsMarket:
 
     def prices(self, region: str) -> Mapping[str, float]:
         """On-demand prices for Linux by instance type."""
-        found: dict[str, float] = {}
+        prices: dict[str, float] = {}
         for product in self._products("AmazonEC2", {"regionCode": region, **_ON_DEMAND}):
             name, price = product["product"]["attributes"].get("instanceType"), _usd(product)
             # A price of 0 belongs to reservations that are already paid for.
             if name and price:
-                found[name] = price
-        return found
+                prices[name] = price
+        return prices
 
     def rates(self, region: str) -> Mapping[str, float]:
         """The rates of everything else that a cluster pays for."""
-        found: dict[str, float] = {}
+        rates: dict[str, float] = {}
         for rate, service, attributes, usage in _RATES:
             pattern = re.compile(rf"([A-Z0-9]+-)?{re.escape(usage)}")
             for product in self._products(service, {"regionCode": region, **attributes}):
                 price = _usd(product)
                 if price and pattern.fullmatch(product["product"]["attributes"].get("usagetype", "")):
-                    found[rate] = price
-        return found
+                    rates[rate] = price
+        return rates
 
     def _products(self, service: str, attributes: Mapping[str, str]) -> Iterator[Any]:
         filters: Any = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in attributes.items()]
         with translated():
-            pages = self._pricing.get_paginator("get_products").paginate(
-                ServiceCode=service, Filters=filters, FormatVersion="aws_v1"
+            pages = (
+                self._pricing()
+                .get_paginator("get_products")
+                .paginate(ServiceCode=service, Filters=filters, FormatVersion="aws_v1")
             )
             for page in pages:
                 for text in page["PriceList"]:

@@ -63,8 +63,8 @@ def translate(error: ClientError | BotoCoreError | ResponseParserError) -> Vendo
         answer = error.response
         code = answer.get("Error", {}).get("Code", "")
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        what = answer.get("Error", {}).get("Message", "")
-        return by_code(code, f"{error.operation_name}: {what or code}", status)
+        message = answer.get("Error", {}).get("Message", "")
+        return by_code(code, f"{error.operation_name}: {message or code}", status)
     if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
         return VendorTimeout("no answer in time", code=type(error).__name__)
     # Everything else botocore raises on its own is about connections, credentials or endpoints.

@@ -40,7 +40,7 @@ class EventBridgeBus:
         with translated():
             answer = self._client.put_events(Entries=entries)  # type: ignore[arg-type]
         if answer["FailedEntryCount"]:
-            failed = next((one for one in answer["Entries"] if one.get("ErrorCode")), None)
+            failed = next((entry for entry in answer["Entries"] if entry.get("ErrorCode")), None)
             if failed is None:
                 raise VendorUnavailable("PutEvents: the event was not taken")
             code = failed.get("ErrorCode", "")

@@ -10,6 +10,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,12 @@ class Ec2PriceList:
 
         A type that only another region is known to offer has its size but no price.
         """
-        known = self.region(region)
-        offer = known.instances.get(name) if known else None
+        sheet = self.region(region)
+        offer = sheet.instances.get(name) if sheet else None
         if offer is not None:
-            return _shown(offer, offer.usd_hour)
+            return _properties(offer, offer.usd_hour)
         elsewhere = _offline()[0].instances.get(name)
-        return None if elsewhere is None else _shown(elsewhere, None)
+        return None if elsewhere is None else _properties(elsewhere, None)
 
     def offered(self, region: str, name: str) -> bool | None:
         """Whether the region offers the type; None when nothing is known of the region or, offline, of the type."""
@@ -56,8 +57,8 @@ class Ec2PriceList:
 
     def rate(self, region: str, item: str) -> float | None:
         """USD of an item; see ``ports.PriceList.rate``. Also ``nat_gateway_gb``: a GB through a NAT gateway."""
-        known = self.region(region)
-        rate = known.rates.get(item) if known else None
+        sheet = self.region(region)
+        rate = sheet.rates.get(item) if sheet else None
         if rate is None and region == OFFLINE_REGION:
             rate = _offline()[0].rates.get(item)
         return rate
@@ -68,11 +69,11 @@ class Ec2PriceList:
 
     def _sheet(self, region: str) -> RegionOffers | None:
         now = self._monotonic()
-        kept = self._kept.get(region)
-        if kept is None or now - kept[0] >= _KEEP_SECONDS:
+        cached = self._kept.get(region)
+        if cached is None or now - cached[0] >= _KEEP_SECONDS:
             record = self._store.get(PriceSheet, region) if region else None
-            kept = self._kept[region] = (now, None if record is None else _unpack(record))
-        return kept[1]
+            cached = self._kept[region] = (now, None if record is None else _unpack(record))
+        return cached[1]
 
 
 class StoredPriceSheets:
@@ -87,13 +88,13 @@ class StoredPriceSheets:
 
     def moments(self) -> Mapping[str, str]:
         """When each region was refreshed; by one query, some 20 KB a region. Raises ``StoreError`` leaves."""
-        found: dict[str, str] = {}
+        times: dict[str, str] = {}
         after: str | None = None
         while True:
             page = self._store.list(PriceSheet, after=after)
-            found.update((sheet.id, sheet.refreshed_at) for sheet in page.items)
+            times.update((sheet.id, sheet.refreshed_at) for sheet in page.items)
             if page.next_id is None:
-                return found
+                return times
             after = page.next_id
 
 
@@ -117,14 +118,14 @@ def _unpack(record: PriceSheet) -> RegionOffers:
 
 
 def _instances(rows: list[list[Any]]) -> dict[str, InstanceOffer]:
-    found = {}
-    for name, vcpu, memory, architecture, interfaces, addresses, usd_hour, *rest in rows:
-        gpus = tuple(Gpus(*gpu) for gpu in rest[0]) if rest else ()
-        found[name] = InstanceOffer(name, vcpu, memory, architecture, interfaces, addresses, usd_hour, gpus)
-    return found
+    offers = {}
+    for name, vcpu, memory, architecture, interfaces, addresses, usd_hour, *optional in rows:
+        gpus = tuple(Gpus(*gpu) for gpu in optional[0]) if optional else ()
+        offers[name] = InstanceOffer(name, vcpu, memory, architecture, interfaces, addresses, usd_hour, gpus)
+    return offers
 
 
-def _shown(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:
+def _properties(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:
     return {
         "vcpu": offer.vcpu,
         "memory_mib": offer.memory_mib,
@@ -132,10 +133,7 @@ def _shown(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:
         "usd_hour": usd_hour,
         "max_pods": offer.max_pods,
         "interfaces": offer.interfaces,
-        "gpus": [
-            {"name": gpu.name, "manufacturer": gpu.manufacturer, "count": gpu.count, "memory_mib": gpu.memory_mib}
-            for gpu in offer.gpus
-        ],
+        "gpus": [asdict(gpu) for gpu in offer.gpus],
     }
 
 

@@ -85,7 +85,7 @@ class Keycloak:
 
     def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
         """Make the client, or adopt it when it is ``owner``'s (its secret is set anew); else ``VendorConflict``."""
-        wanted = cluster_client(
+        desired = cluster_client(
             client_id,
             installation=self._installation,
             owner=owner,
@@ -93,12 +93,12 @@ class Keycloak:
             secret=secret,
             audience=self._audience,
         )
-        return self._retried(lambda: self._create(wanted))
+        return self._retried(lambda: self._create(desired))
 
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None. ``owner`` is empty when it is not ours."""
-        found = self._retried(lambda: self._look_up(client_id))
-        return view(found, self._installation) if found is not None else None
+        client = self._retried(lambda: self._look_up(client_id))
+        return view(client, self._installation) if client is not None else None
 
     def client_secret(self, client_id: str) -> str:
         """The current secret. ``VendorNotFound`` when the client is gone."""
@@ -110,13 +110,13 @@ class Keycloak:
 
     def owned_clients(self) -> Sequence[IdentityClient]:
         """Every client that carries this installation's ownership attributes, read page by page."""
-        found: list[IdentityClient] = []
+        clients: list[IdentityClient] = []
         first = 0
         while True:
             page = self._retried(lambda start=first: self._page(first=start, max=_PAGE))  # type: ignore[misc]
-            found.extend(view(one, self._installation) for one in page if owner_of(one, self._installation))
+            clients.extend(view(client, self._installation) for client in page if owner_of(client, self._installation))
             if len(page) < _PAGE:
-                return found
+                return clients
             first += _PAGE
 
     def service_token(self) -> str:
@@ -133,48 +133,48 @@ class Keycloak:
 
     # --- one try of each ---------------------------------------------------------------------------------------------
 
-    def _create(self, wanted: Mapping[str, Any]) -> IdentityClient:
+    def _create(self, desired: Mapping[str, Any]) -> IdentityClient:
         try:
             with self._calling() as admin:
-                made = admin.create_client(dict(wanted))
+                uuid = admin.create_client(dict(desired))
         except VendorConflict:
-            return self._adopt(wanted)
-        return view({**wanted, "id": made}, self._installation)
+            return self._adopt(desired)
+        return view({**desired, "id": uuid}, self._installation)
 
-    def _adopt(self, wanted: Mapping[str, Any]) -> IdentityClient:
-        client_id = str(wanted["clientId"])
-        found = self._look_up(client_id)
-        if found is None:
+    def _adopt(self, desired: Mapping[str, Any]) -> IdentityClient:
+        client_id = str(desired["clientId"])
+        client = self._look_up(client_id)
+        if client is None:
             raise VendorUnavailable(f"the client {client_id} came and went", code="409")
-        if owner_of(found, self._installation) != owner_of(wanted, self._installation):
+        if owner_of(client, self._installation) != owner_of(desired, self._installation):
             raise VendorConflict(f"the client {client_id} belongs to someone else", code="409")
         with self._calling() as admin:
-            admin.update_client(found["id"], {"clientId": client_id, "secret": wanted["secret"]})
-        return view(found, self._installation)
+            admin.update_client(client["id"], {"clientId": client_id, "secret": desired["secret"]})
+        return view(client, self._installation)
 
     def _delete(self, client_id: str, owner: str, uuid: str | None) -> bool:
-        found = self._look_up(client_id)
-        if found is None or not owner or owner_of(found, self._installation) != owner:
+        client = self._look_up(client_id)
+        if client is None or not owner or owner_of(client, self._installation) != owner:
             return False
-        if uuid is not None and found["id"] != uuid:
+        if uuid is not None and client["id"] != uuid:
             return False
         try:
             with self._calling() as admin:
-                admin.delete_client(found["id"])
+                admin.delete_client(client["id"])
         except VendorNotFound:
             # Someone else deleted it between the two calls, or the answer to our first try was lost.
             return True
         return True
 
     def _secret_of(self, client_id: str) -> str:
-        found = self._look_up(client_id)
-        if found is None:
+        client = self._look_up(client_id)
+        if client is None:
             raise VendorNotFound(f"there is no client {client_id}", code="404")
         with self._calling() as admin:
-            return str(admin.get_client_secrets(found["id"])["value"])
+            return str(admin.get_client_secrets(client["id"])["value"])
 
     def _look_up(self, client_id: str) -> Mapping[str, Any] | None:
-        return next((one for one in self._page(clientId=client_id) if one.get("clientId") == client_id), None)
+        return next((client for client in self._page(clientId=client_id) if client.get("clientId") == client_id), None)
 
     def _page(self, **query: Any) -> list[Mapping[str, Any]]:
         # python-keycloak's own list call cannot page, and a realm may hold thousands of clients.
@@ -191,17 +191,17 @@ class Keycloak:
         configured = self._credentials()
         if "service_client_id" in configured:
             return configured["service_client_id"], configured["service_client_secret"]
-        found = self._look_up(SERVICE_CLIENT)
-        if found is None:
+        client = self._look_up(SERVICE_CLIENT)
+        if client is None:
             secret = random_secrets.token_urlsafe(24)
-            wanted = confidential(SERVICE_CLIENT, secret, {SERVICE: "true"}, [])
+            desired = confidential(SERVICE_CLIENT, secret, {SERVICE: "true"}, [])
             try:
                 with self._calling() as admin:
-                    admin.create_client(wanted)
+                    admin.create_client(desired)
             except VendorConflict:
                 raise VendorUnavailable("the service client was made meanwhile", code="409") from None
             return SERVICE_CLIENT, secret
-        if attributes(found).get(SERVICE) != "true":
+        if attributes(client).get(SERVICE) != "true":
             raise VendorRefused(
                 f"the client {SERVICE_CLIENT} is not ours",
                 hint="name service_client_id and service_client_secret in the identity admin secret",
@@ -264,13 +264,17 @@ class Keycloak:
     def _credentials(self) -> dict[str, str]:
         hint = 'put {"client_id": ..., "client_secret": ...} into the identity admin secret'
         try:
-            found = json.loads(self._read_secret(self._admin_secret))
+            credentials = json.loads(self._read_secret(self._admin_secret))
         except ValueError:
             # `from None`: the decoder's error would carry the secret's text.
             raise VendorRefused("the identity admin secret is not JSON", hint=hint) from None
-        if not isinstance(found, dict) or not found.get("client_id") or not found.get("client_secret"):
+        if (
+            not isinstance(credentials, dict)
+            or not credentials.get("client_id")
+            or not credentials.get("client_secret")
+        ):
             raise VendorRefused("the identity admin secret lacks the client's id or secret", hint=hint)
-        return {str(key): str(value) for key, value in found.items()}
+        return {str(key): str(value) for key, value in credentials.items()}
 
 
 @contextmanager

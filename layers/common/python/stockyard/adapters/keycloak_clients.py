@@ -55,13 +55,13 @@ def confidential(
 
 
 def _mapper(name: str, kind: str, config: Mapping[str, str]) -> dict[str, Any]:
-    where = {
+    token_claims = {
         "access.token.claim": "true",
         "introspection.token.claim": "true",
         "id.token.claim": "false",
         "userinfo.token.claim": "false",
     }
-    return {"name": name, "protocol": "openid-connect", "protocolMapper": kind, "config": {**config, **where}}
+    return {"name": name, "protocol": "openid-connect", "protocolMapper": kind, "config": {**config, **token_claims}}
 
 
 def attributes(client: Mapping[str, Any]) -> Mapping[str, str]:
@@ -71,8 +71,8 @@ def attributes(client: Mapping[str, Any]) -> Mapping[str, str]:
 
 def owner_of(client: Mapping[str, Any], installation: str) -> str:
     """The cluster that a client belongs to; empty when this installation did not make it."""
-    found = attributes(client)
-    return found.get(OWNER, "") if found.get(INSTALLATION) == installation else ""
+    values = attributes(client)
+    return values.get(OWNER, "") if values.get(INSTALLATION) == installation else ""
 
 
 def view(client: Mapping[str, Any], installation: str) -> IdentityClient:

@@ -67,23 +67,23 @@ class SecretsManagerSecrets:
 
     def names(self, prefix: str) -> Sequence[str]:
         """Names that start with ``prefix``, sorted. A very recent change may not show yet."""
-        found: list[str] = []
+        names: list[str] = []
         with translated():
             pages = self._client.get_paginator("list_secrets").paginate(
                 Filters=[{"Key": "name", "Values": [self._root + prefix]}]
             )
             for page in pages:
-                found.extend(secret["Name"] for secret in page["SecretList"])
+                names.extend(secret["Name"] for secret in page["SecretList"])
         # The filter of the service ignores case, so the prefix is compared again.
-        wanted = self._root + prefix
-        return sorted(name.removeprefix(self._root) for name in found if name.startswith(wanted))
+        full_prefix = self._root + prefix
+        return sorted(name.removeprefix(self._root) for name in names if name.startswith(full_prefix))
 
     def own(self, name: str) -> str:
         """One of the stage's own secrets by its full name or ARN, kept for five minutes. ``VendorNotFound``."""
         now = self._clock()
-        kept = self._own.get(name)
-        if kept is not None and now < kept[0]:
-            return kept[1]
+        cached = self._own.get(name)
+        if cached is not None and now < cached[0]:
+            return cached[1]
         value = self._read(name)
         if value is None:
             raise VendorNotFound(f"there is no secret {name}", code="ResourceNotFoundException")
@@ -100,6 +100,6 @@ class SecretsManagerSecrets:
                 return None
 
     def _labels(self, name: str) -> list[dict[str, str]]:
-        tenant, _, rest = name.partition("/")
-        labels = {**self._tags, "stockyard:tenant": tenant, "stockyard:resource": rest.partition("/")[0]}
+        tenant, _, path = name.partition("/")
+        labels = {**self._tags, "stockyard:tenant": tenant, "stockyard:resource": path.partition("/")[0]}
         return [{"Key": key, "Value": value} for key, value in labels.items()]

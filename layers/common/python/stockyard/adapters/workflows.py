@@ -39,11 +39,11 @@ class StepFunctionsWorkflows:
 
     def succeed(self, task_token: str, output: Mapping[str, Any]) -> bool:
         """Wake a waiting task. False when its token is gone, timed out or was never one."""
-        gone = self._client.exceptions
+        exceptions = self._client.exceptions
         with translated():
             try:
                 self._client.send_task_success(taskToken=task_token, output=json.dumps(output))
-            except (gone.TaskTimedOut, gone.TaskDoesNotExist, gone.InvalidToken):
+            except (exceptions.TaskTimedOut, exceptions.TaskDoesNotExist, exceptions.InvalidToken):
                 return False
         return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +18,12 @@ class Condition:
 
 
 def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Condition, ...]:
-    """``conditions`` with ``new`` in place of the one of its type.
+    """``conditions`` with ``new`` instead of the condition of the same type.
 
-    The transition time stays when the status does (Kubernetes API conventions).
+    When the status is the same, the old transition time stays (Kubernetes API conventions).
     """
-    merged: list[Condition] = []
-    found = False
-    for old in conditions:
-        if old.type != new.type:
-            merged.append(old)
-            continue
-        found = True
-        moment = old.last_transition_time if old.status == new.status else new.last_transition_time
-        merged.append(Condition(new.type, new.status, new.reason, new.message, moment))
-    if not found:
-        merged.append(new)
-    return tuple(merged)
+    by_type = {condition.type: condition for condition in conditions}
+    old = by_type.get(new.type)
+    if old is not None and old.status == new.status:
+        new = replace(new, last_transition_time=old.last_transition_time)
+    return tuple({**by_type, new.type: new}.values())

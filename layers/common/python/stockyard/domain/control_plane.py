@@ -1,4 +1,4 @@
-"""What every control plane's machine has and needs, whoever makes it or prices it."""
+"""Requirements of control plane machines, for the code that launches them and for the code that prices them."""
 
 from __future__ import annotations
 

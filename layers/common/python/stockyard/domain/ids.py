@@ -1,4 +1,4 @@
-"""Identifiers: a kind prefix and a ULID, made from a moment and 80 random bits given by the caller."""
+"""Identifiers: a prefix for the kind, and a ULID of a time and 80 random bits. The caller passes both."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def make(prefix: str, moment: datetime, randomness: bytes) -> str:
 
 
 def derive(prefix: str, parent: str, *parts: str) -> str:
-    """An identifier that follows from others: the time of ``parent``, and 80 bits of sha256 of it and ``parts``.
+    """An identifier derived from others: the time of ``parent``, and 80 bits of the SHA-256 of it and ``parts``.
 
-    The same input always gives the same identifier, so a second maker finds what the first one made.
+    The same input always gives the same identifier, so that a repeated creation finds the first one.
     """
     moment = parent.rpartition("_")[2][:10]
     digest = hashlib.sha256("\x00".join((parent, *parts)).encode()).digest()
@@ -44,19 +44,19 @@ def derive(prefix: str, parent: str, *parts: str) -> str:
     return f"{prefix}_{moment}{_letters(number, 16)}"
 
 
-def moment(prefix: str, other: str) -> str:
-    """What sorts before every identifier of ``prefix`` that is not older than the identifier ``other``.
+def lower_bound(prefix: str, identifier: str) -> str:
+    """A text that sorts before every identifier of ``prefix`` that is not older than ``identifier``.
 
-    Those that made the two may not agree about the time: a minute before it counts too.
+    Identifiers up to a minute older are included, because the clocks of their creators may differ.
     """
     milliseconds = 0
-    for letter in other.rpartition("_")[2][:10]:
+    for letter in identifier.rpartition("_")[2][:10]:
         milliseconds = milliseconds << 5 | _ALPHABET.index(letter)
     return f"{prefix}_{_letters(max(0, milliseconds - _SKEW), 10)}"
 
 
 def before(prefix: str, moment: datetime) -> str:
-    """What sorts after every identifier of ``prefix`` that is older than ``moment``, and before all others."""
+    """A text that sorts after all identifiers of ``prefix`` older than ``moment``, and before all others."""
     return f"{prefix}_{_letters(int(moment.timestamp() * 1000), 10)}"
 
 

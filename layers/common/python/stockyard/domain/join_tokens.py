@@ -1,7 +1,8 @@
-"""Tokens by which a claim's machine joins its cluster: kubeadm's bootstrap tokens, derived and never stored.
+"""The two secrets of a claim's machine: by its machine token it proves which one it is, by its join token, a bootstrap
+token of kubeadm, it joins its cluster. Both are derived and never stored.
 
-The same claim and attempt always give the same token, so that the agent that makes it and the machine that is told it
-need no record between them. Without the installation's key nobody can guess one.
+The same claim and attempt always give the same token: the agent and the machine get the same one without a record, and
+a launch that is repeated has the same user data. Without the installation's key nobody can compute a token.
 """
 
 from __future__ import annotations
@@ -11,22 +12,30 @@ import hmac
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID, _SECRET = 6, 16
-"""Characters of kubeadm's format: 31 bits that name the token, 82 that are secret."""
+"""Characters of kubeadm's format: the token's id has 31 bits, its secret 82."""
 
 
 def join_token(key: bytes, claim_id: str, attempt: int) -> str:
     """``abcdef.0123456789abcdef`` of one attempt of a claim. Raises ``ValueError`` for an empty key."""
-    if not key:
-        raise ValueError("a token needs the installation's key")
-    message = f"join\x00{claim_id}\x00{attempt}".encode()
-    number = int.from_bytes(hmac.new(key, message, hashlib.sha256).digest(), "big")
+    number = int.from_bytes(_derived(key, "join", claim_id, attempt), "big")
     text = ""
     for _ in range(_ID + _SECRET):
-        number, rest = divmod(number, len(_ALPHABET))
-        text += _ALPHABET[rest]
+        number, index = divmod(number, len(_ALPHABET))
+        text += _ALPHABET[index]
     return f"{text[:_ID]}.{text[_ID:]}"
 
 
+def machine_token(key: bytes, claim_id: str, attempt: int) -> str:
+    """What the user data of a claim's machine holds in an attempt: 256 bits. Raises ``ValueError`` for an empty key."""
+    return _derived(key, "machine", claim_id, attempt).hex()
+
+
+def _derived(key: bytes, purpose: str, claim_id: str, attempt: int) -> bytes:
+    if not key:
+        raise ValueError("a token needs the installation's key")
+    return hmac.new(key, f"{purpose}\x00{claim_id}\x00{attempt}".encode(), hashlib.sha256).digest()
+
+
 def token_id(token: str) -> str:
-    """The part of a token that is no secret."""
+    """The public part of a token."""
     return token.partition(".")[0]

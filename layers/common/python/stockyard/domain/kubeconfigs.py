@@ -1,7 +1,7 @@
 """The kubeconfig that a machine sends: credentials as data, and nothing that runs a program or reads a file.
 
-Whoever has the secret of a cluster's own client can send one, and an admin's ``kubectl`` does what it says: ``exec``,
-for one, runs any command on the admin's machine. So what may be there is listed, and all else is refused.
+Anybody with the secret of a cluster's own client can send one, and an admin's ``kubectl`` obeys it: ``exec``, for
+example, runs any command on the admin's machine. So the allowed fields are listed and all others are refused.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FIELDS = {
 def check(text: str) -> None:
     """``ValueError`` unless ``text`` is a kubeconfig of one cluster and one user with the listed fields only.
 
-    Its words name fields that may be there, never anything that was sent.
+    The error's text names allowed fields, and never contains what was sent.
     """
     import yaml  # only the report of a machine needs a parser
 
     try:
         _check_bounds(text)
-        # The nodes, not the values that they stand for: nothing is built, and no name is given twice unseen.
+        # Only YAML nodes are read: no value is constructed, and duplicate names can be detected.
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError:
         # the parser's own words would repeat parts of the text
@@ -45,7 +45,7 @@ def check(text: str) -> None:
 
 
 def _check_bounds(text: str) -> None:
-    """Before anything is composed, which takes a frame per level: depth, size, and whether a part is an alias."""
+    """Check depth, size and absence of aliases first, because composing is recursive."""
     import yaml
 
     depth = 0

@@ -24,14 +24,14 @@ OPEN, INTENDED, MADE = "open", "intended", "made"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a member has of its group: a call for it that may be under way, or a machine."""
+    """A member's part of its group: whether a call for it may be running, and its machine's id."""
 
     in_flight: bool
     machine_id: str
 
     @property
     def nothing(self) -> bool:
-        """Whether it can leave without anything to undo."""
+        """Whether the member can leave without anything to undo."""
         return not self.in_flight and not self.machine_id
 
 
@@ -41,38 +41,38 @@ def share(group: LaunchGroup, claim_id: str) -> Share:
     return Share(in_flight, group.machines.get(claim_id, {}).get("id", ""))
 
 
-def intend(group: LaunchGroup, asked: Sequence[str], template_at: str | None, now: str) -> LaunchGroup:
-    """A call for ``asked`` is about to be made, under a token that no other call of the group has."""
+def announce_call(group: LaunchGroup, members: Sequence[str], template_at: str | None, now: str) -> LaunchGroup:
+    """The group before a call for machines of ``members``, with a token that no other call of the group has."""
     token = hashlib.sha256(f"{group.id}/{group.version + 1}".encode()).hexdigest()[:32]
-    fields = {"asked": tuple(asked), "token": token, "intended_at": now, "template_at": template_at}
+    fields = {"asked": tuple(members), "token": token, "intended_at": now, "template_at": template_at}
     return replace(group, state=INTENDED, pause_until=None, version=group.version + 1, **fields)  # type: ignore[arg-type]
 
 
-def made(
+def record_launch(
     group: LaunchGroup, machines: Sequence[Mapping[str, str]], refusal: InsufficientCapacity | None, now: str
 ) -> LaunchGroup:
-    """The call made these machines: the first is the first asked-for member's, and so on."""
-    given = {claim_id: dict(machine) for claim_id, machine in zip(group.asked, machines, strict=False)}
+    """The group after a call that launched ``machines``, in the order of the members of the call."""
+    machines_by_claim = {claim_id: dict(machine) for claim_id, machine in zip(group.asked, machines, strict=False)}
     why = {}
     if refusal is not None:
         why = {"detail": refusal.detail, "code": refusal.code, "refused": [list(way) for way in refusal.refused]}
-    return replace(group, state=MADE, made_at=now, machines=given, refusal=why, version=group.version + 1)
+    return replace(group, state=MADE, made_at=now, machines=machines_by_claim, refusal=why, version=group.version + 1)
 
 
-def opened(group: LaunchGroup, pause_until: str | None) -> LaunchGroup:
-    """The call made nothing."""
+def reopen(group: LaunchGroup, pause_until: str | None) -> LaunchGroup:
+    """The group after a call that launched nothing."""
     return replace(group, state=OPEN, asked=(), token="", pause_until=pause_until, version=group.version + 1)
 
 
-def left(group: LaunchGroup, claim_id: str) -> LaunchGroup:
-    """The group without a member."""
+def without_member(group: LaunchGroup, claim_id: str) -> LaunchGroup:
+    """The group without the member ``claim_id``."""
     members = tuple(member for member in group.members if member != claim_id)
     machines = {member: machine for member, machine in group.machines.items() if member != claim_id}
     return replace(group, members=members, machines=machines, version=group.version + 1)
 
 
 def refusal_of(group: LaunchGroup) -> InsufficientCapacity:
-    """Why a member got no machine."""
+    """The error that says why a member got no machine."""
     why = group.refusal
     ways = [(str(kind), str(capacity_type), str(zone)) for kind, capacity_type, zone in why.get("refused", ())]
     detail = str(why.get("detail") or "There were fewer machines than claims.")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from stockyard.domain.declared_types import FIXED, RESOURCES_UNKNOWN, declared
+from stockyard.domain import provider_kinds
+from stockyard.domain.declared_types import FIXED, RESOURCES_UNKNOWN, block_of, declared
 from stockyard.domain.node_records import NodeClaim, NodeProvider
 from stockyard.domain.requirements import NODE_TYPE
 
@@ -22,9 +23,9 @@ NODE_POOL = "karpenter.sh/nodepool"
 PROVIDER = "vcluster.loft.sh/provider-platform"
 """The label by which a claim of Karpenter's form names its provider."""
 
+KARPENTER_CONDITIONS = {"Provisioned": "Launched", "Joined": "Registered"}
+"""The conditions of a claim that Karpenter knows under another name."""
 OWN, VCLUSTER, KARPENTER = "stockyard/v1", "management.loft.sh/v1", "karpenter.sh/v1"
-OWN_KINDS = frozenset({"ec2", "simulated"})
-"""Kinds of providers that only our own manifests have."""
 
 Place = tuple[str | int, ...]
 Warnings = list[tuple[Place, str]]
@@ -44,48 +45,23 @@ class ProviderDocument:
     annotations: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimDocument:
-    """A claim that a manifest asks for. ``document`` is what only its form has; ``strict``: references must exist."""
-
-    name: str
-    cluster_ref: str = ""
-    provider_ref: str = ""
-    type_ref: str = ""
-    requirements: tuple[dict[str, Any], ...] = ()
-    resources: dict[str, str] = field(default_factory=dict)
-    properties: dict[str, str] = field(default_factory=dict)
-    taints: tuple[dict[str, Any], ...] = ()
-    startup_taints: tuple[dict[str, Any], ...] = ()
-    kubelet_args: dict[str, str] = field(default_factory=dict)
-    power: str | None = None
-    """None where the manifest does not say it: then it stays as it is."""
-    priority: int = 0
-    display_name: str = ""
-    form: str = "stockyard"
-    document: dict[str, Any] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    strict: bool = True
-
-
 def provider_warnings(provider: NodeProvider, block: Place, properties: Place) -> Warnings:
     """What is odd about a provider, with the places of its block and its properties before each pointer."""
-    found: Warnings = [((*properties, key), _SET) for key in provider.properties if key in FIXED]
+    warnings: Warnings = [((*properties, key), _SET) for key in provider.properties if key in FIXED]
     types = declared(provider)
-    if provider.kind == "ec2":
-        globs = provider.spec["ec2"].get("instanceTypes", ["*"])
-        for place, one in enumerate(types):
-            if not any(fnmatchcase(one.name, glob) for glob in globs):
-                found.append(((*block, "nodeTypes", place, "name"), "instanceTypes leaves this type out."))
+    if provider_kinds.kind(provider.kind).discovers:
+        globs = block_of(provider).get("instanceTypes", ["*"])
+        for place, node_type in enumerate(types):
+            if not any(fnmatchcase(node_type.name, glob) for glob in globs):
+                warnings.append(((*block, "nodeTypes", place, "name"), "instanceTypes leaves this type out."))
     elif not types:
-        found.append((block, "The provider has no node types, so no claim can be placed on it."))
-    for place, one in enumerate(types):
+        warnings.append((block, "The provider has no node types, so no claim can be placed on it."))
+    for place, node_type in enumerate(types):
         here = (*block, "nodeTypes", place)
-        found += [((*here, "properties", key), _SET) for key in one.properties if key in FIXED]
-        if one.reason == RESOURCES_UNKNOWN:
-            found.append((here, one.message))
-    return found
+        warnings += [((*here, "properties", key), _SET) for key in node_type.properties if key in FIXED]
+        if node_type.reason == RESOURCES_UNKNOWN:
+            warnings.append((here, node_type.message))
+    return warnings
 
 
 _SET = "Stockyard sets this property itself; what is written here is not used."
@@ -93,10 +69,10 @@ _SET = "Stockyard sets this property itself; what is written here is not used."
 
 def provider_manifest(provider: NodeProvider) -> dict[str, Any]:
     """The provider as a manifest: of ``management.loft.sh/v1`` where that can say it, else of ours."""
-    spec = _said({"displayName": provider.display_name, "properties": provider.properties})
+    spec = _without_empty({"displayName": provider.display_name, "properties": provider.properties})
     if provider.price_per_cost_unit is not None:
         spec["pricePerCostUnit"] = provider.price_per_cost_unit
-    own = provider.kind in OWN_KINDS or provider.price_per_cost_unit is not None
+    own = provider_kinds.kind(provider.kind).own or provider.price_per_cost_unit is not None
     return {
         "apiVersion": OWN if own else VCLUSTER,
         "kind": "NodeProvider",
@@ -115,6 +91,7 @@ def claim_manifest(claim: NodeClaim) -> dict[str, Any]:
         "kind": "NodeClaim",
         "metadata": _metadata(claim.name, claim.labels, claim.annotations),
         "spec": spec(claim),
+        **({"status": _karpenter_status(claim)} if version == KARPENTER else {}),
     }
 
 
@@ -125,27 +102,27 @@ def matched(claim: NodeClaim) -> tuple[dict[str, Any], ...]:
         return claim.requirements
     node_class = (claim.document.get("spec") or {}).get("nodeClassRef") or {}
     origin = {NODE_POOL, f"{node_class.get('group')}/{str(node_class.get('kind')).lower()}"}
-    return tuple(one for one in claim.requirements if one.get("key") not in origin)
+    return tuple(requirement for requirement in claim.requirements if requirement.get("key") not in origin)
 
 
 def asked_requirements(claim: NodeClaim) -> tuple[dict[str, Any], ...]:
     """The requirements as they came: without the one that a named node type was turned into."""
-    kept = claim.document.get("spec") or {}
+    spec = claim.document.get("spec") or {}
     last = claim.requirements[-1] if claim.requirements else {}
-    named = "typeRef" in kept or "type" in kept
+    named = "typeRef" in spec or "type" in spec
     return claim.requirements[:-1] if named and last.get("key") == NODE_TYPE else claim.requirements
 
 
 def _metadata(name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
-    shown = {key: value for key, value in labels.items() if key != NAMESPACE}
+    own_labels = {key: value for key, value in labels.items() if key != NAMESPACE}
     return {
         "name": name,
-        **_said({"namespace": labels.get(NAMESPACE), "labels": shown, "annotations": dict(annotations)}),
+        **_without_empty({"namespace": labels.get(NAMESPACE), "labels": own_labels, "annotations": dict(annotations)}),
     }
 
 
 def _own(claim: NodeClaim) -> dict[str, Any]:
-    spec = _said(
+    spec = _without_empty(
         {
             "cluster": claim.cluster_ref,
             "provider": claim.provider_ref,
@@ -161,8 +138,8 @@ def _own(claim: NodeClaim) -> dict[str, Any]:
 
 
 def _vcluster(claim: NodeClaim) -> dict[str, Any]:
-    kept = dict(claim.document.get("spec") or {})
-    spec = _said(
+    document_spec = dict(claim.document.get("spec") or {})
+    spec = _without_empty(
         {
             "displayName": claim.display_name,
             "vClusterRef": claim.cluster_ref,
@@ -173,14 +150,37 @@ def _vcluster(claim: NodeClaim) -> dict[str, Any]:
         }
     )
     power = {} if claim.power == "On" else {"power": {"state": claim.power}}
-    return {**spec, **power, **kept}
+    return {**spec, **power, **document_spec}
 
 
 def _karpenter(claim: NodeClaim) -> dict[str, Any]:
     common = _common(claim)
-    spec = _said({name: common[name] for name in ("requirements", "taints", "startupTaints")})
+    spec = _without_empty({name: common[name] for name in ("requirements", "taints", "startupTaints")})
     requests = {"resources": {"requests": dict(claim.resources)}} if claim.resources else {}
     return {**spec, **requests, **(claim.document.get("spec") or {})}
+
+
+def _karpenter_status(claim: NodeClaim) -> dict[str, Any]:
+    """The claim's state under Karpenter's names: ``nodeName``, and the conditions that Karpenter's own claims have.
+
+    ``Initialized`` has no time of its own: it follows from the claim's phase.
+    """
+    own = {condition.type: condition for condition in claim.conditions}
+    conditions = [
+        {
+            "type": name,
+            "status": own[own_type].status,
+            "reason": own[own_type].reason,
+            "message": own[own_type].message,
+            "lastTransitionTime": own[own_type].last_transition_time,
+        }
+        for own_type, name in KARPENTER_CONDITIONS.items()
+        if own_type in own
+    ]
+    initialized = {"Available": "True", "Failed": "False"}.get(claim.phase, "Unknown")
+    reason = "Initialized" if initialized == "True" else claim.reason or "Pending"
+    conditions.append({"type": "Initialized", "status": initialized, "reason": reason, "message": claim.message})
+    return {"conditions": conditions, **({"nodeName": claim.node_name} if claim.node_name else {})}
 
 
 def _common(claim: NodeClaim) -> dict[str, Any]:
@@ -193,6 +193,6 @@ def _common(claim: NodeClaim) -> dict[str, Any]:
     }
 
 
-def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that say something."""
     return {name: value for name, value in fields.items() if value}

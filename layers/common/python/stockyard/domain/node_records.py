@@ -6,7 +6,8 @@ provider's catalogue. What is counted for them is a ``Counter`` that exists only
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from stockyard.domain.conditions import Condition
@@ -52,12 +53,30 @@ class NodeProvider:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementOption:
+    """One way to launch a claim's machine. ``type`` is the canonical name of the node type."""
+
+    type: str
+    capacity_type: str
+    zones: tuple[str, ...]
+    """Any of them will do; ``*`` stands for all."""
+    usd_hour: float | None
+    """None when no price is known."""
+    cost: float
+
+    def type_of(self, provider: str) -> str:
+        """The type as the provider of that name calls it; empty when it is another provider's."""
+        prefix = f"{provider}."
+        return self.type.removeprefix(prefix) if self.type.startswith(prefix) else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """What the scheduler decided for a claim, and what it decided from.
 
-    ``options`` are the ways that may be launched, cheapest first, the chosen one leading: each ``{"type",
-    "capacity_type", "zones", "usd_hour", "cost"}``, ``type`` being the canonical name. ``considered`` counts the node
-    types by the first rule that ruled them out. ``counted`` says that one of the type's places is taken.
+    ``options`` are the ways that may be launched: the selected one first, then the others, the cheapest first.
+    ``considered`` counts the node types by the first rule that ruled them out. ``counted`` says that one of the type's
+    places is taken.
     """
 
     provider_id: str
@@ -68,35 +87,26 @@ class Placement:
     decided_at: str
     usd_hour: float | None = None
     counted: bool = False
-    options: tuple[dict[str, Any], ...] = ()
+    options: tuple[PlacementOption, ...] = ()
     considered: dict[str, int] = field(default_factory=dict)
     attempt: int = 1
     group: str = ""
     """The launch group that the claim was placed with; empty: it is launched alone."""
 
+    def may_be_in(self, zones: Sequence[str]) -> bool:
+        """Whether the node's zone is one of these, as far as it is known; ``*`` is any zone."""
+        zone = self.zones[0] if len(self.zones) == 1 else "*"
+        return "*" in (zone, *zones) or zone in zones
 
-@dataclass(frozen=True, slots=True)
-class NodeClaim:
-    """One wanted, promised or existing node.
 
-    ``phase`` is ``Pending``, ``Available`` or ``Failed``; ``deleting`` says that it is on its way out, whatever the
-    phase. ``attempt`` rises with each placement, ``generation`` with each operation; with ``operation_id`` they are
-    the fence of background work. ``due_at`` is there while the scheduler has to look at the claim.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeClaimSpec:
+    """What a node claim asks for: part of its record and of the request for it, in whatever form that comes."""
 
-    id: str
-    name: str
-    created_at: str
-    updated_at: str
     cluster_ref: str = ""
     """The cluster as the claim names it: id or name; empty for a node of no cluster."""
-    cluster_id: str = ""
-    """The cluster it was resolved to; empty until then."""
     provider_ref: str = ""
     """Name of the provider; empty: the cheapest of all."""
-    type_ref: str = ""
-    """Canonical name of the node type; filled by the scheduler unless the claim asked for it."""
-    environment_ref: str = ""
     display_name: str = ""
     requirements: tuple[dict[str, Any], ...] = ()
     """Selector requirements: ``key``, ``operator``, ``values``, ``minValues``."""
@@ -108,9 +118,6 @@ class NodeClaim:
     kubelet_args: dict[str, str] = field(default_factory=dict)
     control_plane: bool = False
     power: str = "On"
-    power_observed: str = ""
-    power_wish: str = ""
-    """What an operation is bringing about: ``On``, ``Off`` or ``Reboot``; empty when none does."""
     priority: int = 0
     form: str = "stockyard"
     """Which document it came as: ``stockyard``, ``vcluster`` or ``karpenter``."""
@@ -118,6 +125,47 @@ class NodeClaim:
     """What a foreign document has besides, so that it can be shown as it came."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+
+    def spec(self) -> dict[str, Any]:
+        """The fields of the specification by name."""
+        return {part.name: getattr(self, part.name) for part in fields(NodeClaimSpec)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewClaim(NodeClaimSpec):
+    """A claim that is asked for and whose form was checked."""
+
+    name: str = ""
+    """Empty: one is made."""
+    type_ref: str = ""
+    """The one node type that will do; empty: any that fits."""
+    strict: bool = True
+    """What it refers to must exist; otherwise the claim waits until it does."""
+    keeps_power: bool = False
+    """The manifest does not say whether the machine runs: a claim that is there stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClaim(NodeClaimSpec):
+    """One wanted, promised or existing node.
+
+    ``phase`` is ``Pending``, ``Available`` or ``Failed``; ``deleting`` says that it is on its way out, whatever the
+    phase. ``attempt`` rises with each placement, ``generation`` with each operation; with ``operation_id`` they are
+    the fence of background work. ``due_at`` is there while the scheduler has to look at the claim.
+    """
+
+    id: str
+    name: str
+    created_at: str
+    updated_at: str
+    cluster_id: str = ""
+    """The cluster that ``cluster_ref`` was resolved to; empty until then."""
+    type_ref: str = ""
+    """Canonical name of the node type; filled by the scheduler unless the claim asked for it."""
+    environment_ref: str = ""
+    power_observed: str = ""
+    power_wish: str = ""
+    """What an operation is bringing about: ``On``, ``Off`` or ``Reboot``; empty when none does."""
     phase: str = "Pending"
     reason: str = ""
     message: str = ""

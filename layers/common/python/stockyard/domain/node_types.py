@@ -25,7 +25,7 @@ _HUGE_PAGES = "hugepages-"
 COST_PER_CPU, COST_PER_GIB, COST_PER_OTHER = 10, 2, 10_000
 _GIB = 2**30
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
-_OURS = (NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS)
+_BUILT_IN = (NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS)
 """Built-in properties that a declaration cannot change."""
 
 
@@ -39,13 +39,13 @@ class Offering:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeKind:
+class NodeType:
     """A node type as the scheduler sees it. ``name`` is canonical: ``provider.type``.
 
     ``properties`` are the effective ones with their values, ``(ANY,)`` for any; zone and capacity type are left out,
     they belong to ``offerings``. ``allocatable`` and ``capacity`` (before the overhead) are thousandths of a unit by
     resource, ``pods`` included. ``cost`` is the explicit one if ``cost_given``, else the formula's; see ``rank`` for
-    what orders kinds. ``unit_price`` is the provider's ``price_per_cost_unit`` in USD an hour.
+    what orders types. ``unit_price`` is the provider's ``price_per_cost_unit`` in USD an hour.
     """
 
     name: str
@@ -68,8 +68,8 @@ class NodeKind:
     @property
     def usd_hour(self) -> float | None:
         """Money per hour of the cheapest offering; None when no money is known."""
-        known = [found for offering in self.offerings if (found := self.money(offering)) is not None]
-        return min(known, default=None)
+        prices = [money for offering in self.offerings if (money := self.money(offering)) is not None]
+        return min(prices, default=None)
 
     @property
     def effective_cost(self) -> float:
@@ -127,8 +127,8 @@ class Declaration:
     offerings: tuple[Offering, ...] | None = None
 
 
-def kind_of(declared: Declaration) -> NodeKind:
-    """The node kind that ``declared`` describes. Raises ``ValueError``."""
+def node_type_of(declared: Declaration) -> NodeType:
+    """The node type that ``declared`` describes. Raises ``ValueError``."""
     properties = effective_properties(declared)
     zones = properties.pop(ZONE)
     properties.pop(CAPACITY_TYPE)
@@ -138,7 +138,7 @@ def kind_of(declared: Declaration) -> NodeKind:
             raise ValueError(f"{required}: a node type needs it")
     cost = formula_cost(capacity) if declared.cost is None else declared.cost
     offerings = declared.offerings
-    return NodeKind(
+    return NodeType(
         name=canonical(declared.provider, declared.name),
         provider=declared.provider,
         properties=MappingProxyType(properties),
@@ -182,38 +182,38 @@ def formula_cost(resources: Mapping[str, int]) -> float:
 
 def read_resources(written: Mapping[str, str | float], pods: int | None = DEFAULT_PODS) -> dict[str, int]:
     """Quantities as thousandths of a unit, with ``pods`` where none are given. Raises ``ValueError``."""
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for name, quantity in written.items():
         try:
-            found[name] = milli(quantity)
+            amounts[name] = milli(quantity)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-        if found[name] < 0:
+        if amounts[name] < 0:
             raise ValueError(f"{name}: {quantity!r} is negative")
     if pods is not None:
-        found.setdefault(PODS, pods * 1000)
-    return found
+        amounts.setdefault(PODS, pods * 1000)
+    return amounts
 
 
 def allocatable(capacity: Mapping[str, int], overhead: Mapping[str, int]) -> dict[str, int]:
     """What is left for pods. It may be negative: then nothing ever fits."""
-    left = dict(capacity)
+    remaining = dict(capacity)
     for name, amount in overhead.items():
-        left[name] = left.get(name, 0) - amount
-    return left
+        remaining[name] = remaining.get(name, 0) - amount
+    return remaining
 
 
 def effective_properties(declared: Declaration) -> dict[str, tuple[str, ...]]:
     """All properties with their values: the type's over its provider's, built-in ones over both."""
-    found = read_properties(declared.provider_properties)
-    found.update(read_properties(declared.properties))
-    for key in _OURS:
-        found.pop(key, None)
-    zones = found.pop(ZONE, (DEFAULT_ZONE,)) if declared.zone is None else parse_property(ZONE, declared.zone)
-    found.update(
+    properties = read_properties(declared.provider_properties)
+    properties.update(read_properties(declared.properties))
+    for key in _BUILT_IN:
+        properties.pop(key, None)
+    zones = properties.pop(ZONE, (DEFAULT_ZONE,)) if declared.zone is None else parse_property(ZONE, declared.zone)
+    properties.update(
         built_in_properties(canonical(declared.provider, declared.name), zones, declared.instance_type, declared.arch)
     )
-    return found
+    return properties
 
 
 def built_in_properties(
@@ -223,7 +223,7 @@ def built_in_properties(
     arch: str | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The properties that every node type has; ``name`` is canonical."""
-    found: dict[str, tuple[str, ...]] = {
+    properties: dict[str, tuple[str, ...]] = {
         NODE_TYPE: (name,),
         INSTANCE_TYPE: (instance_type or name,),
         OS: ("linux",),
@@ -231,8 +231,8 @@ def built_in_properties(
         CAPACITY_TYPE: (ON_DEMAND,),
     }
     if arch is not None:
-        found[ARCH] = (arch,)
-    return found
+        properties[ARCH] = (arch,)
+    return properties
 
 
 def read_properties(written: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

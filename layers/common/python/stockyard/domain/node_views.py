@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from stockyard.domain.conditions import Condition
 from stockyard.domain.declared_types import DeclaredType, block_of, declared, type_id
 from stockyard.domain.manifests import Warnings, provider_warnings
-from stockyard.domain.node_records import NodeClaim, NodeEnvironment, NodeProvider, Placement
-from stockyard.domain.node_types import ANY, NodeKind, is_setting
+from stockyard.domain.node_records import NodeClaim, NodeClaimSpec, NodeEnvironment, NodeProvider, Placement
+from stockyard.domain.node_types import ANY, NodeType, is_setting
 from stockyard.domain.platform import is_foreign, is_shared
 from stockyard.domain.pointers import pointer
 from stockyard.domain.quantities import text
 from stockyard.domain.requirements import CAPACITY_TYPE, ZONE
+from stockyard.domain.views import attributes
 
 T = TypeVar("T")
 
@@ -35,20 +36,15 @@ _PROVIDER = (
     "updated_at",
     "version",
 )
+_CLAIM_OTHERWISE = frozenset(
+    {"cluster_ref", "provider_ref", "requirements", "taints", "startup_taints", "document"},
+)
+"""What a claim's view shows under another name or in another form, or does not show."""
 _CLAIM = (
     "id",
     "name",
-    "display_name",
-    "resources",
-    "properties",
-    "kubelet_args",
-    "control_plane",
-    "power",
+    *(part.name for part in fields(NodeClaimSpec) if part.name not in _CLAIM_OTHERWISE),
     "power_observed",
-    "priority",
-    "form",
-    "labels",
-    "annotations",
     "phase",
     "deleting",
     "reason",
@@ -79,10 +75,6 @@ _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 """Resources whose quantities are shown in Ki, Mi, Gi."""
 
 
-def _named(record: object, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names}
-
-
 def _conditions(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
     return [asdict(condition) for condition in conditions]
 
@@ -96,11 +88,11 @@ def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
     """``provider`` as a ``NodeProviderView`` document for ``tenant``: of a shared one without what configures it."""
     hidden = is_foreign(tenant, provider)
     return {
-        **_named(provider, _PROVIDER),
+        **attributes(provider, _PROVIDER),
         "shared": is_shared(provider),
         **({"properties": _open(provider.properties), "annotations": {}} if hidden else {}),
         "spec": {} if hidden else dict(block_of(provider)),
-        "node_types": [one.name for one in declared(provider)],
+        "node_types": [declaration.name for declaration in declared(provider)],
         "conditions": _conditions(provider.conditions),
         "warnings": [] if hidden else remarks(provider_warnings(provider, ("spec",), ("properties",))),
     }
@@ -108,45 +100,45 @@ def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
 
 def _open(properties: Mapping[str, T]) -> dict[str, T]:
     """Without what configures the provider."""
-    return {key: found for key, found in properties.items() if not is_setting(key)}
+    return {key: value for key, value in properties.items() if not is_setting(key)}
 
 
 def node_type_view(
-    provider: NodeProvider, kind: NodeKind, one: DeclaredType | None, claimed: int, tenant: str
+    provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, claimed: int, tenant: str
 ) -> dict[str, Any]:
     """A node type as a ``NodeTypeView`` document for ``tenant``: of a shared one without what configures it.
 
-    ``one`` is what the provider's document says of it, if anything; ``claimed`` the nodes that there are of a limited
-    one: those of others are not counted.
+    ``declaration`` is what the provider's document says of it, if anything; ``claimed`` counts the nodes of a limited
+    type, which are counted for no other.
     """
     hidden = is_foreign(tenant, provider)
-    properties = _open(_properties(kind)) if hidden else _properties(kind)
-    limit = one.max_capacity if one else None
+    properties = _open(_properties(node_type)) if hidden else _properties(node_type)
+    limit = declaration.max_capacity if declaration else None
     return {
-        "id": type_id(provider, kind.bare),
-        "name": kind.name,
-        "type": kind.bare,
+        "id": type_id(provider, node_type.bare),
+        "name": node_type.name,
+        "type": node_type.bare,
         "provider": provider.name,
         "provider_id": provider.id,
-        "display_name": one.display_name if one else "",
-        **_type_state(provider, kind, one, limit, claimed),
+        "display_name": declaration.display_name if declaration else "",
+        **_type_state(provider, node_type, declaration, limit, claimed),
         "properties": {key: ",".join(values) for key, values in sorted(properties.items())},
         "requirements": [_requirement(key, values) for key, values in sorted(properties.items())],
-        "resources": _quantities(kind.capacity),
-        "allocatable": _quantities(kind.allocatable),
-        "cost": kind.effective_cost,
-        "usd_hour": kind.usd_hour,
+        "resources": _quantities(node_type.capacity),
+        "allocatable": _quantities(node_type.allocatable),
+        "cost": node_type.effective_cost,
+        "usd_hour": node_type.usd_hour,
         "offerings": [
             {"capacity_type": way.capacity_type, "zones": list(way.zones), "usd_hour": way.usd_hour}
-            for way in kind.offerings
+            for way in node_type.offerings
         ],
         "capacity": {
             "total": limit,
             "claimed": None if limit is None else claimed,
             "available": None if limit is None else limit - claimed,
         },
-        "labels": dict(one.labels) if one else {},
-        "annotations": dict(one.annotations) if one and not hidden else {},
+        "labels": dict(declaration.labels) if declaration else {},
+        "annotations": dict(declaration.annotations) if declaration and not hidden else {},
         "created_at": provider.created_at,
         "updated_at": provider.updated_at,
         "version": provider.version,
@@ -154,11 +146,13 @@ def node_type_view(
 
 
 def _type_state(
-    provider: NodeProvider, kind: NodeKind, one: DeclaredType | None, limit: int | None, claimed: int
+    provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, limit: int | None, claimed: int
 ) -> dict[str, Any]:
     """Phase, reason, message and conditions: whether its facts are known, and whether there is room."""
-    phase, reason, message = (one.phase, one.reason, one.message) if one else ("Available", "", "")
-    if phase == "Available" and not kind.available:
+    phase, reason, message = (
+        (declaration.phase, declaration.reason, declaration.message) if declaration else ("Available", "", "")
+    )
+    if phase == "Available" and not node_type.available:
         phase, reason, message = "Pending", provider.reason or "NotAvailable", provider.message
     room = limit is None or claimed < limit
     moment = provider.updated_at
@@ -175,11 +169,11 @@ def _type_state(
     return {"phase": phase, "reason": reason, "message": message, "conditions": _conditions(conditions)}
 
 
-def _properties(kind: NodeKind) -> dict[str, tuple[str, ...]]:
+def _properties(node_type: NodeType) -> dict[str, tuple[str, ...]]:
     """All properties, those of the offerings too."""
-    zones = tuple(dict.fromkeys(zone for way in kind.offerings for zone in way.zones))
-    capacity_types = tuple(dict.fromkeys(way.capacity_type for way in kind.offerings))
-    return {**kind.properties, ZONE: zones, CAPACITY_TYPE: capacity_types}
+    zones = tuple(dict.fromkeys(zone for way in node_type.offerings for zone in way.zones))
+    capacity_types = tuple(dict.fromkeys(way.capacity_type for way in node_type.offerings))
+    return {**node_type.properties, ZONE: zones, CAPACITY_TYPE: capacity_types}
 
 
 def _requirement(key: str, values: tuple[str, ...]) -> dict[str, Any]:
@@ -197,7 +191,7 @@ def _quantities(resources: Mapping[str, int]) -> dict[str, str]:
 def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
     """``claim`` as a ``NodeClaimView`` document."""
     return {
-        **_named(claim, _CLAIM),
+        **attributes(claim, _CLAIM),
         "cluster": claim.cluster_ref,
         "cluster_id": claim.cluster_id or None,
         "provider": claim.provider_ref,
@@ -205,12 +199,12 @@ def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
         "environment": claim.environment_ref,
         "requirements": [
             {
-                "key": one["key"],
-                "operator": one.get("operator", "In"),
-                "values": list(one.get("values") or ()),
-                "min_values": one.get("minValues"),
+                "key": requirement["key"],
+                "operator": requirement.get("operator", "In"),
+                "values": list(requirement.get("values") or ()),
+                "min_values": requirement.get("minValues"),
             }
-            for one in claim.requirements
+            for requirement in claim.requirements
         ],
         "taints": list(claim.taints),
         "startup_taints": list(claim.startup_taints),
@@ -222,25 +216,22 @@ def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
 
 def _placement(placement: Placement) -> dict[str, Any]:
     return {
-        "type": placement.type,
-        "capacity_type": placement.capacity_type,
+        **attributes(placement, ("type", "capacity_type", "usd_hour", "cost", "decided_at", "attempt")),
         "zones": list(placement.zones),
-        "usd_hour": placement.usd_hour,
-        "cost": placement.cost,
-        "decided_at": placement.decided_at,
-        "attempt": placement.attempt,
-        "options": [
-            {name: one.get(name) for name in ("type", "capacity_type", "zones", "usd_hour", "cost")}
-            for one in placement.options
-        ],
+        "options": option_views(placement),
         "considered": dict(placement.considered),
     }
+
+
+def option_views(placement: Placement) -> list[dict[str, Any]]:
+    """The ways that may be launched as ``PlacementOption`` documents."""
+    return [{**asdict(option), "zones": list(option.zones)} for option in placement.options]
 
 
 def node_environment_view(environment: NodeEnvironment) -> dict[str, Any]:
     """``environment`` as a ``NodeEnvironmentView`` document."""
     return {
-        **_named(environment, _ENVIRONMENT),
+        **attributes(environment, _ENVIRONMENT),
         "provider": environment.provider_name,
         "conditions": _conditions(environment.conditions),
     }

@@ -1,4 +1,4 @@
-"""What a cloud region offers and what it costs."""
+"""The instance types and prices of a cloud region."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """The GPUs of an instance type. ``count`` is 0 where the type has a part of one; memory is of each one."""
+    """The GPUs of an instance type. ``count`` is 0 for a fraction of a GPU; ``memory_mib`` is the memory of each."""
 
     name: str
     manufacturer: str
@@ -42,7 +42,7 @@ class InstanceOffer:
 
 @dataclass(frozen=True, slots=True)
 class RegionOffers:
-    """Everything known of one region. ``rates`` are USD by the names of ``ports.PriceList.rate``."""
+    """The offers of one region. ``rates`` are in USD, by the names of ``ports.PriceList.rate``."""
 
     region: str
     as_of: str

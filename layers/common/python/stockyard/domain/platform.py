@@ -1,8 +1,8 @@
-"""What belongs to the platform and to no tenant: the installation's own records, and the providers that all share.
+"""Records that belong to the platform and to no tenant: those of the installation, and the shared node providers.
 
-A shared provider's record, name and counters are the platform's; every tenant reads them, and takes places of its
-limited types, by their ids alone. So nothing that follows from a provider's id has to know whose it is. The platform
-knows who has had nodes of it by facts that the tenants leave with it.
+A shared provider's record, name and capacity counters belong to the platform. Tenants read them and count nodes of
+limited types by their ids, so that code that has a provider's id need not know its owner. For each tenant that has
+had nodes of a shared provider, the platform has a fact.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from stockyard.domain.node_records import NodeProvider
 from stockyard.domain.records import Counter, Fact, Name
 
 PLATFORM = "_platform"
-"""Stands where a tenant's name stands. Not a valid tenant name, so no token's organization can be it."""
+"""The platform's name in place of a tenant's. No tenant can have it, so no token's organization is equal to it."""
 
 SHARED = f"{ids.SHARED_PROVIDER}_"
-"""What the ids of shared providers begin with."""
+"""The prefix of ids of shared providers."""
 
 CAPACITY = "capacity/"
-"""What the ids of all counters of limited types begin with."""
+"""The prefix of ids of the capacity counters of limited types."""
 
 SHARED_CAPACITY = f"{CAPACITY}{SHARED}"
 USES = f"use/{SHARED}"
-"""What the ids of the facts begin with that say who has had nodes of shared providers."""
+"""The prefix of ids of the facts that record which tenants have had nodes of shared providers."""
 
 _SHARED_NAME = "shared/"
 _SHARED: Mapping[type[Any], str] = {NodeProvider: SHARED, Counter: SHARED_CAPACITY, Name: _SHARED_NAME, Fact: USES}
 
 
 def home(tenant: str, kind: type[Any], id: str) -> str:
-    """Who has the record that ``tenant`` means by this id, or those whose ids begin so: itself, or the platform."""
+    """The owner of the record with this id, or id prefix, as ``tenant`` sees it: the tenant itself or the platform."""
     prefix = _SHARED.get(kind)
     return PLATFORM if prefix is not None and id.startswith(prefix) else tenant
 
 
 def use_of(provider_id: str, tenant: str = "") -> str:
-    """The id of the fact that ``tenant`` has had a node of a shared provider; without one what all these begin with."""
+    """The id of the fact that ``tenant`` has had a node of a shared provider; without ``tenant`` their prefix."""
     return f"use/{provider_id}/{tenant}"
 
 
 def use_by(fact_id: str) -> str:
-    """Which tenant's fact it is: the end of an id that ``use_of`` made."""
+    """The tenant in an id that ``use_of`` returned."""
     return fact_id.rpartition("/")[2]
 
 
 def is_shared(provider: NodeProvider) -> bool:
-    """Whether the platform shares it with all tenants."""
+    """Whether the provider belongs to the platform and is shared with all tenants."""
     return provider.id.startswith(SHARED)
 
 
 def is_foreign(tenant: str, provider: NodeProvider) -> bool:
-    """Whether it is the platform's and not the tenant's: then its document is nobody's business there."""
+    """Whether the provider is shared and ``tenant`` is not the platform. Then its document is hidden."""
     return is_shared(provider) and tenant != PLATFORM
 
 

@@ -1,6 +1,6 @@
-"""Kubernetes quantities, exact: thousandths of a unit as integers.
+"""Kubernetes quantities as exact integers: thousandths of a unit.
 
-The unit is the resource's own: a core of ``cpu``, a byte of ``memory``, a piece of anything else.
+The unit depends on the resource: a core for ``cpu``, a byte for ``memory``, one piece for any other resource.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _THOUSANDTHS: Mapping[str, tuple[int, int]] = {
     "Pi": (1000 * 2**50, 1),
     "Ei": (1000 * 2**60, 1),
 }
-"""A suffix as a fraction: how many thousandths one of it is."""
+"""The value of each suffix in thousandths, as a fraction (numerator, denominator)."""
 _DECIMAL = ("E", "P", "T", "G", "M", "k", "", "m")
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
 def milli(value: str | float) -> int:
-    """Thousandths of the unit; what is finer is rounded away from zero, as Kubernetes does.
+    """The quantity in thousandths of its unit. Finer values are rounded away from zero, as Kubernetes does.
 
     Takes text (``250m``, ``1.5Gi``, ``1e3``), an integer, or a float as it is printed. Raises ``ValueError`` for
     anything else, and for more than ``LARGEST`` units.
@@ -56,9 +56,9 @@ def milli(value: str | float) -> int:
     digits = whole.lstrip("+-") + fraction
     if not (digits.isascii() and digits.isdigit()) or whole[1:].strip("0123456789"):
         raise _malformed(written)
-    found, rest = divmod(int(digits) * up, down * 10 ** len(fraction))
-    found += rest > 0
-    return _bounded(value, -found if whole.startswith("-") else found)
+    thousandths, remainder = divmod(int(digits) * up, down * 10 ** len(fraction))
+    thousandths += remainder > 0
+    return _bounded(value, -thousandths if whole.startswith("-") else thousandths)
 
 
 def text(milli: int, binary: bool = False) -> str:
@@ -70,24 +70,24 @@ def text(milli: int, binary: bool = False) -> str:
         return str(milli // 1000)
     if milli == 0:
         return "0"
-    suffix = next(one for one in _DECIMAL if milli % _THOUSANDTHS[one][0] == 0)
+    suffix = next(unit for unit in _DECIMAL if milli % _THOUSANDTHS[unit][0] == 0)
     return f"{milli // _THOUSANDTHS[suffix][0]}{suffix}"
 
 
 def _whole(written: str) -> int | None:
-    """The usual case, a few digits and one of the suffixes of whole thousandths, without detours."""
+    """A fast path for the usual form: at most 12 digits and a suffix of at least a thousandth. None for others."""
     end = -2 if written[-1:] == "i" else -1
     digits, factor = written[:end], _THOUSANDTHS.get(written[end:])
     if factor is None:
         digits, factor = written, _THOUSANDTHS[""]
     if len(digits) > 12 or not (digits.isascii() and digits.isdigit()) or factor[1] != 1:
         return None
-    found = int(digits) * factor[0]
-    return found if found <= LARGEST else None
+    thousandths = int(digits) * factor[0]
+    return thousandths if thousandths <= LARGEST else None
 
 
 def _split(written: str) -> tuple[str, str]:
-    """The number and what follows it."""
+    """The number, and the suffix after it."""
     end = len(written)
     for place, character in enumerate(written):
         if character not in "+-.0123456789":
@@ -97,10 +97,10 @@ def _split(written: str) -> tuple[str, str]:
 
 
 def _factor(written: str, suffix: str) -> tuple[int, int]:
-    """How many thousandths one of ``suffix`` is, as a fraction; a decimal exponent is a suffix too."""
-    known = _THOUSANDTHS.get(suffix)
-    if known is not None:
-        return known
+    """The value of ``suffix`` in thousandths, as a fraction. A decimal exponent is a suffix too."""
+    factor = _THOUSANDTHS.get(suffix)
+    if factor is not None:
+        return factor
     sign, exponent = suffix[1:2], suffix[1:].lstrip("+-")
     if suffix[0] not in "eE" or not (exponent.isascii() and exponent.isdigit()):
         raise _malformed(written)
@@ -116,7 +116,7 @@ def _malformed(written: str) -> ValueError:
     return ValueError(f"{written!r} is not a quantity: a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or e3")
 
 
-def _bounded(value: object, found: int) -> int:
-    if abs(found) > LARGEST * 1000:
+def _bounded(value: object, thousandths: int) -> int:
+    if abs(thousandths) > LARGEST * 1000:
         raise ValueError(f"the quantity {value!r} is larger than 2^63-1")
-    return found
+    return thousandths

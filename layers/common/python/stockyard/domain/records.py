@@ -16,40 +16,12 @@ from stockyard.domain.node_records import (
     NodeEnvironment,
     NodeProvider,
     Placement,
+    PlacementOption,
     Refusal,
     SimulatedMachine,
 )
 
 SCHEMA = 1
-
-__all__ = [
-    "SCHEMA",
-    "UNSEEN",
-    "AuditRecord",
-    "CloudAccount",
-    "Cluster",
-    "Condition",
-    "Counter",
-    "Event",
-    "Fact",
-    "Idempotency",
-    "LaunchGroup",
-    "Name",
-    "NodeClaim",
-    "NodeEnvironment",
-    "NodeProvider",
-    "Operation",
-    "OperationError",
-    "Outbox",
-    "PhaseRecord",
-    "Placement",
-    "PriceSheet",
-    "Quota",
-    "Record",
-    "Refusal",
-    "Resource",
-    "SimulatedMachine",
-]
 
 UNSEEN = frozenset({"accepting", "undoing"})
 """Statuses of clusters that were not handed over: nobody is shown them, and a schedule looks at them."""
@@ -112,6 +84,8 @@ class Cluster:
     """What a deletion could not remove yet, one line each."""
     created_by: str = ""
     """The actor that asked for it, as in audit records: ``user:ann``."""
+    driver: str = ""
+    """The name of the cluster driver that makes it; set when it is created, never changed."""
     sequence: int = 0
     version: int = 1
 
@@ -144,7 +118,7 @@ class OperationError:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One long-running change. ``kind`` is ``create_cluster`` or ``delete_cluster``; ``subject`` the cluster's id."""
+    """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id."""
 
     id: str
     kind: str
@@ -157,6 +131,10 @@ class Operation:
     error: OperationError | None = None
     attempt: int = 1
     sequence: int = 0
+    parent: str = ""
+    """The operation that this one is a part of; empty when it stands by itself."""
+    children: tuple[str, ...] = ()
+    """The operations that are parts of this one."""
     version: int = 1
 
 
@@ -262,9 +240,10 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something a machine or a workflow told us about a cluster. ``id`` is ``cluster id/name``.
+    """Something a machine or a workflow told us about a cluster or claim. ``id`` is ``cluster or claim id/name``.
 
-    Names: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``.
+    Names of a cluster's: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``. Of a claim's: ``node``,
+    those of ``node_commands.done_fact``, and ``machine_token-{attempt}``, the hash of a secret.
     """
 
     id: str

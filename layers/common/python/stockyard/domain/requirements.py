@@ -1,7 +1,7 @@
-"""What a node must be: the algebra of requirements on labels and properties.
+"""Requirements on labels and properties of nodes, and their algebra.
 
-A requirement is a set of values of one key: finite, or all values but some, within bounds where there are any. An
-empty finite set means that the key must not be there.
+A requirement is a set of values of one key: a finite set, or the complement of one, optionally limited by bounds. An
+empty finite set means that the key must be absent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
 _BOUNDS: Mapping[str, tuple[bool, int]] = {"Gt": (True, 1), "Gte": (True, 0), "Lt": (False, -1), "Lte": (False, 0)}
-"""Whether the operator is a lower bound, and how far the bound lies from the number given."""
+"""Whether the operator is a lower bound, and the distance from its number to the inclusive bound."""
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, "NotExists", *_BOUNDS)
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 MOST_MIN_VALUES = 50
@@ -37,7 +37,7 @@ WELL_KNOWN: frozenset[str] = frozenset(
         NODE_TYPE,
     }
 )
-"""Keys that the existing side may leave undefined."""
+"""Keys that a node may leave undefined and still be compatible."""
 _ALIASES: Mapping[str, str] = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
@@ -48,12 +48,12 @@ _ALIASES: Mapping[str, str] = {
 
 
 def normal_key(key: str) -> str:
-    """The key in its present spelling."""
+    """The key, with deprecated spellings replaced."""
     return _ALIASES.get(key, key)
 
 
 def integer(value: str) -> int | None:
-    """``value`` as a 64-bit decimal integer, or None when it is none."""
+    """``value`` as a signed 64-bit integer, or None when it is not one."""
     digits = value[1:] if value[:1] in ("+", "-") else value
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 40:  # a longer one is out of range or padding
         return None
@@ -63,9 +63,9 @@ def integer(value: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """The values that one key may take: ``values`` if finite, all but ``values`` if ``complement``.
+    """The values that one key may have: ``values``, or with ``complement`` all values except ``values``.
 
-    ``gte`` and ``lte`` keep only integers between them. ``min_values`` is how many values must stay to choose from.
+    ``gte`` and ``lte`` allow only integers between them. ``min_values`` is the least number of values to choose from.
     """
 
     complement: bool
@@ -76,19 +76,19 @@ class Requirement:
 
     @classmethod
     def of(cls, operator: str, values: Iterable[str | int] = (), min_values: int | None = None) -> Requirement:
-        """From an operator and its values. Raises ``ValueError`` when they do not go together."""
-        given = [one if type(one) is str else _value(one) for one in values]
+        """The requirement of an operator and its values. Raises ``ValueError`` when they do not match."""
+        texts = [value if type(value) is str else _value(value) for value in values]
         if min_values is not None and not (type(min_values) is int and 1 <= min_values <= MOST_MIN_VALUES):
             raise ValueError(f"minValues is an integer from 1 to {MOST_MIN_VALUES}, not {min_values!r}")
         if operator in (IN, NOT_IN):
-            if not given:
+            if not texts:
                 raise ValueError(f"{operator} needs at least one value")
-            return cls(operator == NOT_IN, frozenset(given), None, None, min_values)
+            return cls(operator == NOT_IN, frozenset(texts), None, None, min_values)
         if operator in _BOUNDS:
-            return _bound(operator, given, min_values)
+            return _bound(operator, texts, min_values)
         if operator not in OPERATORS:
             raise ValueError(f"the operator {operator!r} is not known: use one of {', '.join(OPERATORS)}")
-        if given:
+        if texts:
             raise ValueError(f"{operator} takes no values")
         return cls(operator == EXISTS, frozenset(), None, None, min_values)
 
@@ -99,19 +99,19 @@ class Requirement:
 
     @property
     def empty(self) -> bool:
-        """Whether no value is left. A complement always counts as having one."""
+        """Whether no value is allowed. A complement always allows one."""
         return not self.complement and not self.values
 
     @property
     def operator(self) -> str:
-        """The operator that names the set; bounds do not count, so a range is ``Exists``."""
+        """The operator of the set without its bounds, so a range is ``Exists``."""
         if self.complement:
             return NOT_IN if self.values else EXISTS
         return IN if self.values else DOES_NOT_EXIST
 
     @property
     def absence_fits(self) -> bool:
-        """Whether something without the key satisfies it."""
+        """Whether a node without the key satisfies the requirement."""
         return self.complement == bool(self.values)
 
     def has(self, value: str) -> bool:
@@ -119,7 +119,7 @@ class Requirement:
         return (value in self.values) != self.complement and self.within(value)
 
     def within(self, value: str) -> bool:
-        """Whether ``value`` lies in the bounds; with a bound, only integers do."""
+        """Whether ``value`` is within the bounds. With a bound, only integers are."""
         if self.gte is None and self.lte is None:
             return True
         number = integer(value)
@@ -127,21 +127,21 @@ class Requirement:
             return False
         return (self.gte is None or number >= self.gte) and (self.lte is None or number <= self.lte)
 
-    def intersection(self, other: Requirement) -> Requirement:
-        """The values that both allow; the larger ``min_values`` holds."""
-        gte, lte = _tighter(max, self.gte, other.gte), _tighter(min, self.lte, other.lte)
-        least = _tighter(max, self.min_values, other.min_values)
+    def intersection(self, requirement: Requirement) -> Requirement:
+        """The values that both allow, with the larger ``min_values``."""
+        gte, lte = _tighter(max, self.gte, requirement.gte), _tighter(min, self.lte, requirement.lte)
+        least = _tighter(max, self.min_values, requirement.min_values)
         if gte is not None and lte is not None and gte > lte:
             return Requirement(False, frozenset(), None, None, least)
-        complement = self.complement and other.complement
+        complement = self.complement and requirement.complement
         if complement:
-            values = self.values | other.values
+            values = self.values | requirement.values
         elif self.complement:
-            values = other.values - self.values
-        elif other.complement:
-            values = self.values - other.values
+            values = requirement.values - self.values
+        elif requirement.complement:
+            values = self.values - requirement.values
         else:
-            values = self.values & other.values
+            values = self.values & requirement.values
         if gte is not None or lte is not None:
             bounds = Requirement(True, frozenset(), gte, lte)
             values = frozenset(value for value in values if bounds.within(value))
@@ -149,12 +149,12 @@ class Requirement:
             gte = lte = None
         return Requirement(complement, values, gte, lte, least)
 
-    def overlaps(self, other: Requirement) -> bool:
-        """Whether both can hold of one thing: a value both allow, or both are content with none."""
-        return not self.intersection(other).empty or (self.absence_fits and other.absence_fits)
+    def overlaps(self, requirement: Requirement) -> bool:
+        """Whether one node can satisfy both: there is a value that both allow, or both allow the key's absence."""
+        return not self.intersection(requirement).empty or (self.absence_fits and requirement.absence_fits)
 
     def entries(self, key: str) -> list[dict[str, Any]]:
-        """As selector requirements: two when there are two bounds. Exclusions beside bounds cannot be written."""
+        """The requirement as selector entries: two for two bounds. Exclusions within bounds are lost."""
         extra = {} if self.min_values is None else {"minValues": self.min_values}
         if self.bounded:
             bounds = (("Gte", self.gte), ("Lte", self.lte))
@@ -178,14 +178,14 @@ class Requirements(Mapping[str, Requirement]):
 
     @classmethod
     def of(
-        cls, entries: Iterable[Mapping[str, Any]], known: dict[tuple[Any, ...], Requirement] | None = None
+        cls, entries: Iterable[Mapping[str, Any]], memory: dict[tuple[Any, ...], Requirement] | None = None
     ) -> Requirements:
         """From selector entries: ``key`` or ``property``, ``operator`` (``In`` when missing), ``values`` or ``value``.
 
-        Several entries of one key are intersected. ``known`` keeps what was read before, for the claims of one batch.
+        Several entries of one key are intersected. ``memory`` keeps the requirements that a batch of claims has read.
         Raises ``ValueError``; its text names the key.
         """
-        memory: dict[tuple[Any, ...], Requirement] = {} if known is None else known
+        memory = {} if memory is None else memory
         by_key: dict[str, Requirement] = {}
         for entry in entries:
             key, values = entry.get("key"), entry.get("values")
@@ -197,34 +197,34 @@ class Requirements(Mapping[str, Requirement]):
                 requirement = memory.get(mark)
                 if requirement is None:
                     requirement = memory[mark] = _requirement(entry)
-            except TypeError:  # something unhashable where a text should be: it is refused
+            except TypeError:  # a value is not hashable, and will be refused
                 requirement = _requirement(entry)
             name = entry["property"] if key is None else key
             if name in _ALIASES:
                 name = _ALIASES[name]
             before = by_key.get(name)
             by_key[name] = requirement if before is None else _both(before, requirement, memory)
-        made = cls.__new__(cls)
-        made._by_key, made._hash = by_key, None
-        return made
+        requirements = cls.__new__(cls)
+        requirements._by_key, requirements._hash = by_key, None
+        return requirements
 
     def with_(self, key: str, requirement: Requirement) -> Requirements:
-        """These and one more; on a key that is there already, both hold."""
+        """These requirements and one more. For an existing key the result is the intersection."""
         name = normal_key(key)
         before = self._by_key.get(name)
         return Requirements({**self._by_key, name: requirement if before is None else before.intersection(requirement)})
 
-    def intersects(self, other: Requirements) -> bool:
-        """Whether every key that both list can satisfy both."""
-        return all(own.overlaps(other[key]) for key, own in self._by_key.items() if key in other)
+    def intersects(self, requirements: Requirements) -> bool:
+        """Whether the requirements overlap for every key that both have."""
+        return all(own.overlaps(requirements[key]) for key, own in self._by_key.items() if key in requirements)
 
     def compatible(self, incoming: Requirements, undefined_ok: frozenset[str] = WELL_KNOWN) -> bool:
-        """Whether something of these requirements can serve ``incoming``.
+        """Whether a node with these requirements can satisfy ``incoming``.
 
-        A key that ``incoming`` asks for must be listed here, unless it is in ``undefined_ok`` or absence will do.
+        Every key of ``incoming`` must be defined here, unless it is in ``undefined_ok`` or may be absent.
         """
-        for key, asked in incoming.items():
-            if key not in self._by_key and key not in undefined_ok and not asked.absence_fits:
+        for key, requirement in incoming.items():
+            if key not in self._by_key and key not in undefined_ok and not requirement.absence_fits:
                 return False
         return self.intersects(incoming)
 
@@ -260,17 +260,17 @@ class Requirements(Mapping[str, Requirement]):
         return f"Requirements({self._by_key!r})"
 
 
-def _both(one: Requirement, other: Requirement, memory: dict[tuple[Any, ...], Requirement]) -> Requirement:
-    """The intersection, made once for the same two; ``memory`` keeps both alive, so their identities are theirs."""
-    mark = (id(one), id(other))
-    found = memory.get(mark)
-    if found is None:
-        found = memory[mark] = one.intersection(other)
-    return found
+def _both(first: Requirement, second: Requirement, memory: dict[tuple[Any, ...], Requirement]) -> Requirement:
+    """The intersection, computed once per pair. ``memory`` references both, so that their identities stay unique."""
+    mark = (id(first), id(second))
+    intersection = memory.get(mark)
+    if intersection is None:
+        intersection = memory[mark] = first.intersection(second)
+    return intersection
 
 
 def _mark(entry: Mapping[str, Any], values: Any) -> tuple[Any, ...]:
-    """What tells entries apart that are not just key, operator and values; no key is the empty text."""
+    """The memory's key for an entry in any form. It begins with an empty text, which no requirement's key is."""
     listed = tuple(values) if type(values) is list else values
     read = entry.get
     return ("", read("key"), read("property"), read("operator"), listed, read("value"), read("minValues"))
@@ -297,12 +297,12 @@ def _requirement(entry: Mapping[str, Any]) -> Requirement:
         raise ValueError(f"{key}: {error}") from None
 
 
-def _value(given: object) -> str:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, int) and not isinstance(given, bool):
-        return str(given)
-    raise ValueError(f"a value is a text, not {given!r}")
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"a value is a text, not {value!r}")
 
 
 def _bound(operator: str, values: Sequence[str], min_values: int | None) -> Requirement:
@@ -311,12 +311,12 @@ def _bound(operator: str, values: Sequence[str], min_values: int | None) -> Requ
     if number is None:
         raise ValueError(f"{operator} needs exactly one integer")
     bound = number + step
-    if not SMALLEST <= bound <= LARGEST:  # nothing is greater than the greatest
+    if not SMALLEST <= bound <= LARGEST:  # no integer is beyond the bound
         return Requirement(False, frozenset(), None, None, min_values)
     return Requirement(True, frozenset(), bound if lower else None, None if lower else bound, min_values)
 
 
-def _tighter(choose: Any, one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return int(choose(one, other))
+def _tighter(choose: Any, first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return int(choose(first, second))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+TICK = timedelta(milliseconds=1)
+"""The resolution of times."""
 
 
 def to_text(moment: datetime) -> str:

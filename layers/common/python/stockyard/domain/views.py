@@ -47,24 +47,25 @@ _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason",
 _AUDIT = ("id", "time", "actor", "action", "subject", "outcome", "request_id", "detail")
 
 
-def _named(record: object, names: tuple[str, ...]) -> dict[str, Any]:
+def attributes(record: object, names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of ``record`` that a view shows as they are."""
     return {name: getattr(record, name) for name in names}
 
 
 def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
     """``account`` as a ``CloudAccountView`` document."""
-    return {"id": int(account.id), **_named(account, _ACCOUNT)}
+    return {"id": int(account.id), **attributes(account, _ACCOUNT)}
 
 
 def cluster_view(cluster: Cluster) -> dict[str, Any]:
     """``cluster`` as a ``ClusterView`` document."""
-    return {**_named(cluster, _CLUSTER), "conditions": [asdict(condition) for condition in cluster.conditions]}
+    return {**attributes(cluster, _CLUSTER), "conditions": [asdict(condition) for condition in cluster.conditions]}
 
 
 def operation_view(operation: Operation, progress: int) -> dict[str, Any]:
     """``operation`` as an ``OperationView`` document; ``progress`` in percent."""
     return {
-        **_named(operation, _OPERATION),
+        **attributes(operation, _OPERATION),
         "phases": [asdict(phase) for phase in operation.phases],
         "error": asdict(operation.error) if operation.error else None,
         "progress": progress,
@@ -73,9 +74,9 @@ def operation_view(operation: Operation, progress: int) -> dict[str, Any]:
 
 def event_view(event: Event, tenant: str) -> dict[str, Any]:
     """``event`` as an ``EventView`` document."""
-    return {**_named(event, _EVENT), "tenant": tenant, "phase": {"before": event.before, "after": event.after}}
+    return {**attributes(event, _EVENT), "tenant": tenant, "phase": {"before": event.before, "after": event.after}}
 
 
 def audit_view(record: AuditRecord) -> dict[str, Any]:
     """``record`` as an ``AuditView`` document."""
-    return _named(record, _AUDIT)
+    return attributes(record, _AUDIT)

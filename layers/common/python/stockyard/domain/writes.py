@@ -1,4 +1,4 @@
-"""What can be written to the table, as values: members of one transaction (``ports.Store.commit``)."""
+"""Writes as values: the members of one transaction (``ports.Store.commit``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Insert or overwrite without looking; only for facts and quotas, where the last writer is right."""
+    """Insert or overwrite without a condition; only for facts and quotas, where the last writer is right."""
 
     record: Record
 

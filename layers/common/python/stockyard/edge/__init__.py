@@ -1,1 +1,1 @@
-"""The door of the product: requests become typed values, results and errors become HTTP answers."""
+"""The edge of the product: requests become typed values, results and errors become HTTP answers."""

@@ -22,13 +22,15 @@ def record(
     outcome: str,
     request_id: str,
     fields: Iterable[str],
+    started_at: datetime,
     now: datetime,
     randomness: bytes,
 ) -> AuditRecord:
-    """The record of one call. ``fields`` are the names that the body had; its values are never kept."""
+    """The record of one call, which began at ``started_at``. ``fields`` are the names that the body had; its values
+    are never kept. Its id is of the moment in which it is written: records are listed, and followed, in that order."""
     return AuditRecord(
         id=ids.make(ids.AUDIT, now, randomness),
-        time=times.to_text(now),
+        time=times.to_text(started_at),
         actor=caller.actor,
         action=action,
         subject=subject,
@@ -42,9 +44,9 @@ def subject_of(path: str, parameters: Iterable[str], body: Any) -> str:
     """What a call is about: the identifier in its answer, else ``collection/name`` of the path."""
     parts = path.strip("/").split("/")
     collection = parts[1].rstrip("s") if len(parts) > 1 else ""
-    given = body.get("id") if isinstance(body, dict) else None
-    if given is None:
-        given = next(iter(parameters), None)
-    if given is None:
+    identifier = body.get("id") if isinstance(body, dict) else None
+    if identifier is None:
+        identifier = next(iter(parameters), None)
+    if identifier is None:
         return collection
-    return str(given) if ids.is_id(str(given)) else f"{collection}/{given}"
+    return str(identifier) if ids.is_id(str(identifier)) else f"{collection}/{identifier}"

@@ -45,7 +45,11 @@ def check_media_type(event: Mapping[str, Any], *, patch: bool, yaml: bool = Fals
     also YAML) in UTF-8, not compressed (with ``gzip`` it may be so, by its encoding or by its type)."""
     kind, *parameters = _media_type(event)
     allowed = _PATCH if patch else _JSON | {YAML} if yaml else _JSON | {GZIP} if gzip else _JSON
-    charset = [value.strip('"') for name, _, value in (one.partition("=") for one in parameters) if name == "charset"]
+    charset = [
+        value.strip('"')
+        for name, _, value in (parameter.partition("=") for parameter in parameters)
+        if name == "charset"
+    ]
     if kind not in allowed or any(value not in ("utf-8", "utf8") for value in charset):
         raise UnsupportedMediaType(f"Send the body as {' or '.join(sorted(allowed))} in UTF-8.")
     if _encoding(event) not in ("identity", *(["gzip"] if gzip and kind != GZIP else [])):
@@ -59,14 +63,14 @@ def inflated(event: Mapping[str, Any], raw: bytes, limit: int) -> bytes:
         return raw
     stream = zlib.decompressobj(wbits=31)
     try:
-        found = stream.decompress(raw, limit + 1)
+        document = stream.decompress(raw, limit + 1)
     except zlib.error:
         raise MalformedBody("The body is not gzip.") from None
-    if len(found) > limit:
+    if len(document) > limit:
         raise _too_large(limit)
     if not stream.eof or stream.unused_data:
         raise MalformedBody("The body is not one whole gzip stream.")
-    return found
+    return document
 
 
 def _media_type(event: Mapping[str, Any]) -> list[str]:
@@ -123,10 +127,10 @@ def _depth(text: str) -> int:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise MalformedBody("The body has a name twice in one object.")
-    return found
+    return members
 
 
 def _constant(name: str) -> Any:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stockyard.edge.idempotency import Claim
+from stockyard.edge.idempotency import IdempotencyLease
 from stockyard.edge.identity import Caller, Roles
 from stockyard.edge.query import Query
+from stockyard.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -26,8 +27,8 @@ def model_of(reference: type[BaseModel] | str) -> type[BaseModel]:
     if not isinstance(reference, str):
         return reference
     module, _, name = reference.partition(":")
-    found: type[BaseModel] = getattr(import_module(MODELS + module), name)
-    return found
+    model: type[BaseModel] = getattr(import_module(MODELS + module), name)
+    return model
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Request:
     """A checked request. ``path`` is the concrete one, ``params`` its parameters.
 
     ``body`` is the validated model, ``document`` the JSON it came from (a merge patch as it was sent). ``if_match`` is
-    the version the caller read. ``claim`` is there when the request has an ``Idempotency-Key``.
+    the version the caller read. ``lease`` is there when the request has an ``Idempotency-Key``.
     """
 
     method: str
@@ -57,7 +58,7 @@ class Request:
     now: datetime
     if_match: int | None = None
     idempotency_key: str | None = None
-    claim: Claim | None = None
+    lease: IdempotencyLease | None = None
     dry_run: bool = False
     page: Page = field(default_factory=lambda: Page(50))
 
@@ -67,6 +68,15 @@ class Request:
         if self.if_match is None:
             raise TypeError("the route does not demand If-Match")
         return self.if_match
+
+    def check_version(self, name: str, version: int) -> None:
+        """``PreconditionFailed`` unless ``version`` is the one that the caller read; ``name`` says of what."""
+        if version != self.version:
+            raise PreconditionFailed(f"The {name} is at version {version}, not {self.version}.")
+
+    def stable_id(self, prefix: str) -> str | None:
+        """An identifier for what is created, the same in every try of an idempotency key; None without a key."""
+        return self.lease.stable_id(prefix) if self.lease else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +102,9 @@ class Answer:
         return Answer(200, {"items": list(items)}, next_id=next_id)
 
     @staticmethod
-    def accepted(body: Mapping[str, Any], operation_id: str, **more: Any) -> Answer:
+    def accepted(body: Mapping[str, Any], operation_id: str, **settings: Any) -> Answer:
         """202: the work goes on, and ``Location`` names its operation."""
-        return Answer(202, body, location=f"/v1/operations/{operation_id}", **more)
+        return Answer(202, body, location=f"/v1/operations/{operation_id}", **settings)
 
     @staticmethod
     def plan(plan: Mapping[str, Any]) -> Answer:
@@ -108,43 +118,63 @@ class Answer:
         empty = {"creates": [], "changes": [], "deletes": [], "price": price, "rejected": [], "warnings": []}
         return Answer.plan({**empty, **parts})
 
+    @staticmethod
+    def change_plan(current: Any, fields: Mapping[str, Any], **parts: Sequence[Mapping[str, Any]]) -> Answer:
+        """The answer to a dry run of a change: each of ``fields`` that is not as in ``current``, a record or a view."""
+        before = current if isinstance(current, Mapping) else {name: getattr(current, name) for name in fields}
+        changes = [
+            {"pointer": f"/{name}", "before": before[name], "after": value}
+            for name, value in fields.items()
+            if value != before[name]
+        ]
+        return Answer.free_plan(changes=changes, **parts)
 
-Use = Callable[[Request], Answer]
+
+Handler = Callable[[Request], Answer]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path, and everything the edge must know of it.
+    """One method of one path, and everything that the edge, the document and the gateway must know of it.
 
-    ``roles``: any of them will do. ``machine``: a client without roles may call too; the function checks whose it is.
-    ``token`` False: no token is needed. ``audited``: by default what changes something. ``yaml``: the body may be a
-    stream of YAML documents; the model is then given their list. ``large``: the body may have 5 MiB and come as gzip.
-    ``platform``: the role stockyard-platform may mean the platform itself, which has things of this kind.
+    ``name`` is method and path template, ``POST /v1/clusters``. ``action`` names it in audit records and in the
+    document. ``roles``: any of them will do. ``machine``: a client without roles may call too; the function checks
+    whose it is. ``open_because``: why no token is needed; empty where one is. Models may be named ``module:Class``.
+    ``audited``: by default what changes something. ``yaml``: the body may be a stream of YAML documents; the model is
+    then given their list. ``large``: the body may have 5 MiB and come as gzip. ``platform``: the role
+    stockyard-platform may mean the platform itself, which has things of this kind.
     """
 
-    method: str
-    path: str
-    use: Use
+    name: str
+    _: KW_ONLY
     summary: str
     action: str
     roles: Roles = Roles.NONE
     machine: bool = False
-    token: bool = True
+    open_because: str = ""
     body: type[BaseModel] | str | None = None
-    answers: Mapping[int, type[BaseModel] | str | None] = field(default_factory=dict)
+    answers: Mapping[int, type[BaseModel] | str | None]
     query: tuple[Query, ...] = ()
     paged: bool = False
     idempotent: bool = False
     if_match: bool = False
     dry_run: bool = False
-    audited: bool = False
+    audited: bool | None = None
     yaml: bool = False
     platform: bool = False
     large: bool = False
-    tag: str = ""
     description: str = ""
 
+    def __post_init__(self) -> None:
+        if self.audited is None:
+            object.__setattr__(self, "audited", self.method != "GET")
+
     @property
-    def name(self) -> str:
-        """``POST /v1/clusters``: method and path template."""
-        return f"{self.method} {self.path}"
+    def method(self) -> str:
+        """``POST``."""
+        return self.name.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """``/v1/clusters``."""
+        return self.name.partition(" ")[2]

@@ -2,7 +2,8 @@
 
 The record is written before the work (``running``, with a lease) and again after it (``done``, with the answer). A
 first request that crashed leaves an expired lease; the next one with the key takes over, with the same
-:class:`Claim`: identifiers made from it are those of the first try, so that its half-done work is found again.
+:class:`IdempotencyLease`: identifiers made from it are those of the first try, so that its half-done work is found
+again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from stockyard.domain import times
+from stockyard.domain import ids, times
 from stockyard.domain.records import Idempotency
 from stockyard.errors import IdempotencyConflict, InvalidInput, RequestInProgress
 
@@ -29,19 +30,16 @@ class Keys(Protocol):
 
     def get(self, id: str) -> Idempotency | None:
         """The record, read consistently."""
-        ...
 
     def insert(self, record: Idempotency) -> bool:
         """Create it; False when there is one."""
-        ...
 
     def replace(self, record: Idempotency) -> bool:
         """Overwrite version ``record.version - 1``; False when that is not what is there."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class IdempotencyLease:
     """The right to do the work of a key. ``taken_over``: an earlier try may have done a part of it.
 
     ``moment`` and ``randomness`` (10 bytes) are the same in every try: make identifiers from them.
@@ -59,6 +57,10 @@ class Claim:
     def randomness(self) -> bytes:
         """Ten bytes that depend on the key and its first moment alone."""
         return hashlib.sha256(f"{self.record.id}\x00{self.record.created_at}".encode()).digest()[:10]
+
+    def stable_id(self, prefix: str) -> str:
+        """An identifier of this kind that is the same in every try."""
+        return ids.make(prefix, self.moment, self.randomness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def digest(document: Any, path: str) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def begin(keys: Keys, id: str, body_digest: str, now: datetime) -> Claim | Replay:
+def begin(keys: Keys, id: str, body_digest: str, now: datetime) -> IdempotencyLease | Replay:
     """The right to work, or the earlier answer.
 
     ``IdempotencyConflict`` for another body, ``RequestInProgress`` while the first request runs.
@@ -95,32 +97,34 @@ def begin(keys: Keys, id: str, body_digest: str, now: datetime) -> Claim | Repla
         if stored is None:
             fresh = _fresh(id, body_digest, now)
             if keys.insert(fresh):
-                return Claim(fresh, taken_over=False)
+                return IdempotencyLease(fresh, taken_over=False)
         elif _expired(stored, now):
             renewed = replace(_fresh(id, body_digest, now), version=stored.version + 1)
             if keys.replace(renewed):
-                return Claim(renewed, taken_over=False)
+                return IdempotencyLease(renewed, taken_over=False)
         else:
-            known = _known(stored, body_digest, now)
-            if isinstance(known, Replay):
-                return known
-            if keys.replace(known):
-                return Claim(known, taken_over=True)
+            outcome = _taken_over(stored, body_digest, now)
+            if isinstance(outcome, Replay):
+                return outcome
+            if keys.replace(outcome):
+                return IdempotencyLease(outcome, taken_over=True)
     raise RequestInProgress("Another request with this Idempotency-Key is running.", retry_after=1)
 
 
-def finish(keys: Keys, claim: Claim, status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> bool:
+def finish(
+    keys: Keys, lease: IdempotencyLease, status: int, headers: Mapping[str, str], body: Mapping[str, Any]
+) -> bool:
     """Keep the answer. False when another request has taken over meanwhile; its answer is the one kept."""
-    record = claim.record
-    done = replace(
+    record = lease.record
+    finished = replace(
         record, state="done", status=status, headers=dict(headers), body=dict(body), version=record.version + 1
     )
-    return keys.replace(done)
+    return keys.replace(finished)
 
 
-def give_up(keys: Keys, claim: Claim, now: datetime) -> None:
-    """After a failure that may pass: end the lease, so that the next try takes over at once, with the same claim."""
-    record = claim.record
+def give_up(keys: Keys, lease: IdempotencyLease, now: datetime) -> None:
+    """After a failure that may pass: end the lease, so that the next try takes over at once, with the same lease."""
+    record = lease.record
     keys.replace(replace(record, lease_expires_at=times.to_text(now), version=record.version + 1))
 
 
@@ -140,14 +144,14 @@ def _expired(stored: Idempotency, now: datetime) -> bool:
     return stored.expires_at <= times.epoch(now)
 
 
-def _known(stored: Idempotency, body_digest: str, now: datetime) -> Idempotency | Replay:
+def _taken_over(stored: Idempotency, body_digest: str, now: datetime) -> Idempotency | Replay:
     if stored.digest != body_digest:
         raise IdempotencyConflict("This Idempotency-Key was used with another body.")
     if stored.state == "done":
         return Replay(stored.status, stored.headers, stored.body)
-    left = (times.from_text(stored.lease_expires_at) - now).total_seconds()
-    if left > 0:
+    remaining = (times.from_text(stored.lease_expires_at) - now).total_seconds()
+    if remaining > 0:
         raise RequestInProgress(
-            "The first request with this Idempotency-Key is still running.", retry_after=min(int(left) + 1, 2)
+            "The first request with this Idempotency-Key is still running.", retry_after=min(int(remaining) + 1, 2)
         )
     return replace(stored, lease_expires_at=times.to_text(now + LEASE), version=stored.version + 1)

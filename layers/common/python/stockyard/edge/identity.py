@@ -19,7 +19,7 @@ from stockyard.errors import Forbidden, Unauthorized
 
 TENANT_HEADER = "x-stockyard-tenant"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_SAME = ("iss", "sub", "jti", "azp", "client_id")
+_SHARED_CLAIMS = ("iss", "sub", "jti", "azp", "client_id")
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
@@ -31,6 +31,10 @@ class Roles(Flag):
     OPERATOR = 2
     ADMIN = 4
     PLATFORM = 8
+    ADMINISTRATORS = 12
+    """Who may manage accounts and providers."""
+    CHANGERS = 14
+    """Who may change clusters and claims."""
     READERS = 15
     """All that may read."""
 
@@ -67,17 +71,17 @@ def caller_of(event: Mapping[str, Any]) -> Caller:
     roles = _roles(claims)
     client = claims.get("azp") or claims.get("client_id")
     client_id = client if isinstance(client, str) and client else None
-    wanted = header(event, TENANT_HEADER)
-    own = _organizations(claims.get("organization"))
-    if wanted is None:
-        return Caller(_one(own, roles), _actor(claims, client_id, roles), roles, client_id)
+    tenant = header(event, TENANT_HEADER)
+    organizations = _organizations(claims.get("organization"))
+    if tenant is None:
+        return Caller(_sole_tenant(organizations, roles), _actor(claims, client_id, roles), roles, client_id)
     if Roles.PLATFORM not in roles:
         raise Forbidden("Only the role stockyard-platform may name a tenant.")
-    if wanted != PLATFORM and not _TENANT.fullmatch(wanted):
+    if tenant != PLATFORM and not _TENANT.fullmatch(tenant):
         raise Forbidden("X-Stockyard-Tenant does not name a tenant.")
     # in a foreign tenant, and for the platform itself, only that role counts: being an operator at home gives no more
-    effective = roles if own == [wanted] != [PLATFORM] else Roles.PLATFORM
-    return Caller(wanted, _actor(claims, client_id, roles), effective, client_id)
+    effective = roles if organizations == [tenant] != [PLATFORM] else Roles.PLATFORM
+    return Caller(tenant, _actor(claims, client_id, roles), effective, client_id)
 
 
 def claims_of(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,9 +92,9 @@ def claims_of(event: Mapping[str, Any]) -> dict[str, Any]:
         raise Unauthorized("A valid bearer token is needed.")
     claims = _payload(header(event, "authorization") or "")
     flat = checked.get("claims") or {}
-    for name in _SAME:
-        given = claims.get(name)
-        if name in flat and given is not None and str(given) != str(flat[name]):
+    for name in _SHARED_CLAIMS:
+        signed = claims.get(name)
+        if name in flat and signed is not None and str(signed) != str(flat[name]):
             raise Unauthorized("The token is not the one that was checked.")
     return claims
 
@@ -104,8 +108,8 @@ def header(event: Mapping[str, Any], name: str) -> str | None:
 
 
 def _payload(authorization: str) -> dict[str, Any]:
-    scheme, _, rest = authorization.strip().partition(" ")
-    token = rest.strip() if scheme.lower() == "bearer" else scheme
+    scheme, _, credentials = authorization.strip().partition(" ")
+    token = credentials.strip() if scheme.lower() == "bearer" else scheme
     parts = token.split(".")
     try:
         decoded = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
@@ -119,10 +123,10 @@ def _payload(authorization: str) -> dict[str, Any]:
 def _roles(claims: Mapping[str, Any]) -> Roles:
     access = claims.get("realm_access")
     names = access.get("roles") if isinstance(access, Mapping) else None
-    found = Roles.NONE
+    roles = Roles.NONE
     for name in names if isinstance(names, list) else ():
-        found |= ROLE_NAMES.get(name, Roles.NONE) if isinstance(name, str) else Roles.NONE
-    return found
+        roles |= ROLE_NAMES.get(name, Roles.NONE) if isinstance(name, str) else Roles.NONE
+    return roles
 
 
 def _organizations(claim: Any) -> list[str]:
@@ -138,7 +142,7 @@ def _strings(items: Iterable[Any]) -> list[str]:
     return [item if isinstance(item, str) else "" for item in items]
 
 
-def _one(organizations: list[str], roles: Roles) -> str:
+def _sole_tenant(organizations: list[str], roles: Roles) -> str:
     if not organizations and Roles.PLATFORM in roles:
         raise Forbidden("Name the tenant by the header X-Stockyard-Tenant.")
     if len(organizations) != 1:
@@ -150,5 +154,5 @@ def _one(organizations: list[str], roles: Roles) -> str:
 
 def _actor(claims: Mapping[str, Any], client_id: str | None, roles: Roles) -> str:
     name = claims.get("preferred_username") or claims.get("sub")
-    who = f"user:{name}" if isinstance(name, str) and (roles or client_id is None) else f"client:{client_id}"
-    return _UNPRINTABLE.sub("?", who)[:200]
+    actor = f"user:{name}" if isinstance(name, str) and (roles or client_id is None) else f"client:{client_id}"
+    return _UNPRINTABLE.sub("?", actor)[:200]

@@ -26,7 +26,6 @@ class Listed(Protocol):
     @property
     def id(self) -> str:
         """Where the list goes on behind."""
-        ...
 
 
 class Part(Protocol[T_co]):
@@ -35,12 +34,10 @@ class Part(Protocol[T_co]):
     @property
     def items(self) -> Sequence[T_co]:
         """The records."""
-        ...
 
     @property
     def next_id(self) -> str | None:
         """Where the list goes on behind, None at its end."""
-        ...
 
 
 L = TypeVar("L", bound=Listed)
@@ -53,16 +50,16 @@ def filtered(
 
     ``read`` is given where to start and how much to read at once.
     """
-    found: list[L] = []
-    while len(found) <= size:
+    items: list[L] = []
+    while len(items) <= size:
         part = read(after, max(size, DEFAULT_SIZE))
-        found += filter(keep, part.items)
+        items += filter(keep, part.items)
         after = part.next_id
         if after is None:
             break
-    if len(found) > size:
-        return found[:size], found[size - 1].id
-    return found, None
+    if len(items) > size:
+        return items[:size], items[size - 1].id
+    return items, None
 
 
 class PageCodec:
@@ -84,11 +81,11 @@ class PageCodec:
         try:
             raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         except ValueError:
-            raise _refused() from None
+            raise _foreign_token() from None
         signature, payload = raw[:_SIGNATURE], raw[_SIGNATURE:]
         # one text per token: spare bits of the last character must not make a second one
         if not hmac.compare_digest(signature, self._sign(payload, tenant, route, query)) or _text(raw) != token:
-            raise _refused()
+            raise _foreign_token()
         after, expires = json.loads(payload)
         if now.timestamp() >= expires:
             raise InvalidInput("page_token has expired; start from the first page.")
@@ -103,5 +100,5 @@ def _text(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def _refused() -> InvalidInput:
+def _foreign_token() -> InvalidInput:
     return InvalidInput("page_token is not one of this list and query.")

@@ -1,55 +1,30 @@
-"""Every path of the API and its methods: what 404 and 405 are decided by, also where no function serves a request.
-
-A test compares the table with the routes that the functions declare.
-"""
+"""What paths look like, and the refusal of requests that no route takes."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
 
 from stockyard.errors import MethodNotAllowed, NotFound, StockyardError
+
+TABLE = Path(__file__).with_name("paths.json")
+"""Path -> its methods; generated."""
 
 PARAMETER = "^[A-Za-z0-9_-][A-Za-z0-9._=-]{0,159}$"
 """What every id and name in a path looks like: names of node types have dots, those of some quotas ``=``."""
 
-METHODS: Mapping[str, tuple[str, ...]] = {
-    "/v1/allowed-node-types": ("GET", "PUT"),
-    "/v1/apply": ("POST",),
-    "/v1/audit": ("GET",),
-    "/v1/cloud-accounts": ("GET", "POST"),
-    "/v1/cloud-accounts/{id}": ("DELETE", "GET", "PATCH"),
-    "/v1/cloud-accounts/{id}/template": ("GET",),
-    "/v1/cloud-accounts/{id}/verify": ("POST",),
-    "/v1/clusters": ("GET", "POST"),
-    "/v1/clusters/{id}": ("DELETE", "GET", "PATCH"),
-    "/v1/clusters/{id}/agent": ("GET",),
-    "/v1/clusters/{id}/bootstrap": ("POST",),
-    "/v1/clusters/{id}/client-secret": ("GET",),
-    "/v1/clusters/{id}/kubeconfig": ("GET",),
-    "/v1/clusters/{id}/observations": ("POST",),
-    "/v1/clusters/{id}/ready": ("POST",),
-    "/v1/clusters/{id}/resume": ("POST",),
-    "/v1/clusters/{id}/tree": ("GET",),
-    "/v1/events": ("GET",),
-    "/v1/health": ("GET",),
-    "/v1/node-claims": ("GET", "POST"),
-    "/v1/node-claims/{id}": ("DELETE", "GET", "PATCH"),
-    "/v1/node-claims/{id}/explanation": ("GET",),
-    "/v1/node-claims/{id}/join": ("POST",),
-    "/v1/node-claims/{id}/power": ("POST",),
-    "/v1/node-environments": ("GET",),
-    "/v1/node-environments/{id}": ("GET",),
-    "/v1/node-providers": ("GET", "POST"),
-    "/v1/node-providers/{id}": ("DELETE", "GET", "PATCH"),
-    "/v1/node-types": ("GET",),
-    "/v1/node-types/{id}": ("GET",),
-    "/v1/operations": ("GET",),
-    "/v1/operations/{id}": ("GET",),
-    "/v1/prices": ("GET",),
-    "/v1/quotas": ("GET",),
-    "/v1/quotas/{name}": ("PUT",),
-}
+
+@cache
+def methods() -> Mapping[str, tuple[str, ...]]:
+    """Every path of the API and its methods, in order of path: what ``make openapi`` wrote from the routes.
+
+    A function knows its own routes alone, and 404 and 405 are decided by all of them.
+    """
+    table: dict[str, list[str]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return {path: tuple(names) for path, names in table.items()}
 
 
 def pattern(template: str) -> re.Pattern[str]:
@@ -66,8 +41,8 @@ def check_parameters(values: Iterable[str]) -> None:
 
 def unserved(method: str, path: str) -> tuple[StockyardError, dict[str, str]]:
     """The error for a request that no route takes, and its header fields."""
-    for template, methods in METHODS.items():
-        if pattern(template).fullmatch(path) and method not in methods:
-            allowed = ", ".join(methods)
+    for template, names in methods().items():
+        if pattern(template).fullmatch(path) and method not in names:
+            allowed = ", ".join(names)
             return MethodNotAllowed(f"This resource allows {allowed}."), {"Allow": allowed}
     return NotFound("There is no such resource."), {}

@@ -1,8 +1,8 @@
-"""The door of Step Functions: one phase of a workflow, once."""
+"""The handler of Step Functions: one phase of a workflow, once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger
@@ -11,7 +11,7 @@ from stockyard.errors import StockyardError
 
 
 class Step(Protocol):
-    """How far a phase came: see ``stockyard.operations.run_phase.Step``."""
+    """How far a phase came: see ``stockyard.operations.engine.step.Step``."""
 
     @property
     def done(self) -> bool: ...
@@ -23,18 +23,15 @@ class Step(Protocol):
     def message(self) -> str: ...
 
 
-def answer(
-    logger: Logger, event: Mapping[str, Any], subject: Mapping[str, str], actions: Mapping[str, Callable[[], Step]]
-) -> dict[str, Any]:
-    """Do the one of ``actions`` that the event names; ``{done, wait}``. ``subject`` says in the log what it is about.
+def answer(logger: Logger, act: Callable[[], Step]) -> dict[str, Any]:
+    """Do one action of a phase; ``{done, wait}``.
 
     Errors go out by class name, which the workflow document retries or catches.
     """
-    facts = {"action": event["action"], "phase": event.get("phase"), **subject}
     try:
-        step = actions[event["action"]]()
+        step = act()
     except StockyardError as error:
-        logger.warning("phase failed", extra={**facts, "error": error.error_type, "detail": error.detail})
+        logger.warning("phase failed", extra={"error": error.error_type, "detail": error.detail})
         raise
-    logger.info("phase answered", extra={**facts, "done": step.done, "detail": step.message})
+    logger.info("phase answered", extra={"done": step.done, "detail": step.message})
     return {"done": step.done, "wait": step.wait}

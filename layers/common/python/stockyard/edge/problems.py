@@ -21,7 +21,7 @@ CONTENT_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:stockyard:problem:"
 
 
-def shown(error: Exception, *, guarded: bool = False) -> StockyardError:
+def public_error(error: Exception, *, guarded: bool = False) -> StockyardError:
     """The error a caller may see for ``error``. ``guarded``: the request carried ``If-Match``.
 
     What is not ours says nothing but that it happened; the request id finds it in the logs.
@@ -47,17 +47,17 @@ def document(error: StockyardError, *, instance: str, request_id: str) -> dict[s
         "error_type": error.error_type,
         "retryable": error.retryable,
         "request_id": request_id,
-        "errors": [{"pointer": one.pointer, "detail": one.detail} for one in error.errors],
+        "errors": [{"pointer": field.pointer, "detail": field.detail} for field in error.errors],
     }
 
 
 def headers(error: StockyardError) -> dict[str, str]:
     """Header fields that belong to the error: ``Retry-After``, ``WWW-Authenticate``."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     if error.retry_after is not None:
-        found["Retry-After"] = str(error.retry_after)
+        fields["Retry-After"] = str(error.retry_after)
     elif error.status in (429, 503) or error.error_type == "RequestInProgress":
-        found["Retry-After"] = "1"
+        fields["Retry-After"] = "1"
     if error.status == 401:
-        found["WWW-Authenticate"] = "Bearer"
-    return found
+        fields["WWW-Authenticate"] = "Bearer"
+    return fields

@@ -39,25 +39,25 @@ TAG = Query("tag", "Only what has this tag, as key=value.", pattern="^.+=")
 LABEL = Query("label", "Only what has this label, as key=value.", pattern="^.+=")
 
 
-def tagged(tags: Mapping[str, str], wanted: str | None) -> bool:
+def tagged(tags: Mapping[str, str], pair: str | None) -> bool:
     """Whether the tag that ``TAG`` (or the label that ``LABEL``) asks for is among ``tags``; always, for none.
 
-    A key may have equals signs itself, so ``wanted`` is not taken apart.
+    A key may have equals signs itself, so ``pair`` is not taken apart.
     """
-    return wanted is None or any(f"{key}={value}" == wanted for key, value in tags.items())
+    return pair is None or any(f"{key}={value}" == pair for key, value in tags.items())
 
 
-def read(event: Mapping[str, Any], known: Sequence[Query]) -> dict[str, Any]:
+def read(event: Mapping[str, Any], declared: Sequence[Query]) -> dict[str, Any]:
     """The parameters of a request, typed. ``InvalidInput`` for an unknown, repeated or malformed one."""
-    declared = {query.name: query for query in known}
-    found: dict[str, Any] = {}
+    parameters = {query.name: query for query in declared}
+    values: dict[str, Any] = {}
     for name, text in _pairs(event):
-        if name not in declared:
-            raise InvalidInput(f"There is no query parameter {_shown(name)} here.")
-        if name in found:
+        if name not in parameters:
+            raise InvalidInput(f"There is no query parameter {_printable(name)} here.")
+        if name in values:
             raise InvalidInput(f"The query parameter {name} is given twice.")
-        found[name] = _value(declared[name], text)
-    return found
+        values[name] = _value(parameters[name], text)
+    return values
 
 
 def _pairs(event: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -96,5 +96,5 @@ def _integer(query: Query, text: str) -> int:
     return number
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     return "'" + "".join(c if c.isascii() and c.isprintable() else "?" for c in name[:64]) + "'"

@@ -9,7 +9,7 @@ from typing import Any
 
 from stockyard.edge import idempotency, problems
 from stockyard.edge.contract import model_of
-from stockyard.edge.idempotency import Claim, Keys, Replay
+from stockyard.edge.idempotency import IdempotencyLease, Keys, Replay
 from stockyard.errors import CallerError, FieldProblem, Forbidden, InvalidInput, StockyardError
 
 ACCEPTED, REFUSED = "RequestAccepted", "RequestRefused"
@@ -17,30 +17,30 @@ FIELDS = frozenset({"idempotency_key", "cluster", "body"})
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EventRequest:
     """A checked request. ``cluster`` is an id or a name; ``body`` the validated model, None for a deletion."""
 
     tenant: str
     actor: str
     cluster: str
     body: Any
-    claim: Claim
+    lease: IdempotencyLease
     request_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """What a detail type does: the model of its body (None: no body), whether it names a cluster, the use case."""
+class EventCommand:
+    """What a detail type does: the model of its body (None: no body), whether it names a cluster, who serves it."""
 
     body: str | None
     names_cluster: bool
-    use: Callable[[Wish], Mapping[str, Any]]
+    handler: Callable[[EventRequest], Mapping[str, Any]]
 
 
 def answer_of(
     event: Mapping[str, Any],
     tenant: str | None,
-    deeds: Mapping[str, Deed],
+    commands: Mapping[str, EventCommand],
     keys_of: Callable[[str], Keys],
     now: datetime,
 ) -> tuple[str, dict[str, Any]]:
@@ -51,47 +51,47 @@ def answer_of(
     """
     base = {"request": str(event.get("id", "")), "detail_type": str(event.get("detail-type", ""))}
     try:
-        done = _carry_out(event, tenant, deeds, keys_of, now)
+        outcome = _carry_out(event, tenant, commands, keys_of, now)
     except CallerError as error:
         if error.retryable:
             raise
         problem = problems.document(error, instance="event", request_id=base["request"])
         return REFUSED, {**base, "problem": problem}
-    return ACCEPTED, {**base, **done}
+    return ACCEPTED, {**base, **outcome}
 
 
 def _carry_out(
     event: Mapping[str, Any],
     tenant: str | None,
-    deeds: Mapping[str, Deed],
+    commands: Mapping[str, EventCommand],
     keys_of: Callable[[str], Keys],
     now: datetime,
 ) -> Mapping[str, Any]:
     if tenant is None:
         raise Forbidden("The account of this event belongs to no tenant.")
     kind, detail, event_id = str(event.get("detail-type")), event.get("detail"), str(event.get("id", ""))
-    if kind not in deeds:
+    if kind not in commands:
         raise InvalidInput(f"There is no request {kind[:64]}.")
     if not isinstance(detail, Mapping):
         raise InvalidInput("The detail must be an object.")
-    deed = deeds[kind]
-    cluster, body = _checked(deed, detail)
+    command = commands[kind]
+    cluster, body = _checked(command, detail)
     key = idempotency.checked_key(str(detail.get("idempotency_key") or event_id))
     keys = keys_of(tenant)
-    found = idempotency.begin(keys, f"event {kind}#{key}", idempotency.digest(dict(detail), kind), now)
-    if isinstance(found, Replay):
-        return found.body
-    wish = Wish(tenant, f"event:{event.get('account')}", cluster, body, found, event_id)
+    lease = idempotency.begin(keys, f"event {kind}#{key}", idempotency.digest(dict(detail), kind), now)
+    if isinstance(lease, Replay):
+        return lease.body
+    request = EventRequest(tenant, f"event:{event.get('account')}", cluster, body, lease, event_id)
     try:
-        done = dict(deed.use(wish))
+        answer = dict(command.handler(request))
     except StockyardError:
-        idempotency.give_up(keys, found, now)
+        idempotency.give_up(keys, lease, now)
         raise
-    idempotency.finish(keys, found, 202, {}, done)
-    return done
+    idempotency.finish(keys, lease, 202, {}, answer)
+    return answer
 
 
-def _checked(deed: Deed, detail: Mapping[str, Any]) -> tuple[str, Any]:
+def _checked(command: EventCommand, detail: Mapping[str, Any]) -> tuple[str, Any]:
     unknown = [FieldProblem(f"/{name}", "unknown field") for name in detail if name not in FIELDS]
     if unknown:
         raise InvalidInput("The detail has unknown fields.", errors=unknown)
@@ -101,10 +101,10 @@ def _checked(deed: Deed, detail: Mapping[str, Any]) -> tuple[str, Any]:
             "A secret may not travel in an event.", errors=[FieldProblem("/body/secret", "not allowed in an event")]
         )
     cluster = detail.get("cluster")
-    if deed.names_cluster and not (isinstance(cluster, str) and cluster):
+    if command.names_cluster and not (isinstance(cluster, str) and cluster):
         raise InvalidInput("The cluster is missing.", errors=[FieldProblem("/cluster", "this field is required")])
-    if deed.body is None:
+    if command.body is None:
         return str(cluster or ""), None
     from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body
 
-    return str(cluster or ""), read(model_of(deed.body), body, at=("body",))
+    return str(cluster or ""), read(model_of(command.body), body, at=("body",))

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.ids import OPERATION
 from stockyard.domain.platform import PLATFORM
 from stockyard.edge import audit, body, etag, idempotency, paths, problems
 from stockyard.edge import query as queries
-from stockyard.edge.contract import Answer, Page, Request, Route, model_of
-from stockyard.edge.idempotency import Claim, Keys, Replay
+from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
+from stockyard.edge.idempotency import IdempotencyLease, Keys, Replay
 from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, header
 from stockyard.edge.paging import DEFAULT_SIZE, PageCodec
 from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody, StockyardError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Dependencies:
     """What the edge needs from outside: idempotency keys, the audit log, the key of page tokens, time, randomness."""
 
     keys: Callable[[Caller], Keys] | None
@@ -66,52 +67,63 @@ def log_failure(logger: Logger, error: Exception, request_id: str) -> None:
     current: BaseException | None = error
     while current is not None and len(chain) < 5:
         frames = traceback.extract_tb(current.__traceback__)[-8:]
-        where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno} {one.name}" for one in reversed(frames))
-        chain.append(f"{type(current).__name__} at {where}")
+        location = " < ".join(
+            f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in reversed(frames)
+        )
+        chain.append(f"{type(current).__name__} at {location}")
         current = current.__cause__ or current.__context__
-    logger.error("request failed", extra={"failed_request": request_id, "chain": chain})
+    logger.error("request failed", extra={"request_id": request_id, "chain": chain})
 
 
 class Call:
     """One call of one route."""
 
     def __init__(
-        self, outside: Outside, route: Route, event: Mapping[str, Any], params: Mapping[str, str], request_id: str
+        self,
+        dependencies: Dependencies,
+        route: Route,
+        handler: Handler,
+        event: Mapping[str, Any],
+        params: Mapping[str, str],
+        request_id: str,
     ) -> None:
-        self._outside = outside
+        self._dependencies = dependencies
         self._route = route
+        self._handler = handler
         self._event = event
         self._params = params
         self._request_id = request_id
         self._path = str(event.get("rawPath") or route.path)
-        self._now = outside.clock()
+        self._now = dependencies.clock()
         self._caller = ANONYMOUS
         self._dry_run = False
-        self._told = False
+        self._audit_written = False
         self._names: tuple[str, ...] = ()
-        self._claim: Claim | None = None
+        self._lease: IdempotencyLease | None = None
         self._keys: Keys | None = None
+        self._subject: dict[str, Any] = {}
 
     def reply(self) -> Reply:
         """The reply, whatever happens. Logs one line."""
         started = time.perf_counter()
         try:
-            answered = self._run()
+            result = self._run()
         except Exception as error:
-            answered = self._failed(error)
-        self._outside.logger.info(
+            result = self._failed(error)
+        self._dependencies.logger.info(
             "request",
             extra={
                 "http_method": self._route.method,
                 "route": self._route.path,
-                "status": answered.status,
-                "request": self._request_id,
+                "status": result.status,
+                "request_id": self._request_id,
                 "tenant": self._caller.tenant,
                 "actor": self._caller.actor,
                 "milliseconds": round((time.perf_counter() - started) * 1000, 1),
+                **self._subject,
             },
         )
-        return answered
+        return result
 
     def _run(self) -> Reply:
         self._identify()
@@ -119,18 +131,19 @@ class Call:
         request = self._request()
         replay = self._begin(request)
         if replay is not None:
-            return self._again(replay)
-        answer = self._route.use(self._with_claim(request))
+            return self._replayed(replay)
+        answer = self._handler(self._with_lease(request))
         document = self._document(answer, request)
         headers = _headers(answer)
+        self._subject = {"subject": self._subject_of(answer, document), **_operation_of(document)}
         self._audit(audit.DONE, answer, document)
-        if self._keys is not None and self._claim is not None:
-            idempotency.finish(self._keys, self._claim, answer.status, headers, document)
+        if self._keys is not None and self._lease is not None:
+            idempotency.finish(self._keys, self._lease, answer.status, headers, document)
         return reply(answer.status, document, headers)
 
     def _identify(self) -> None:
         route = self._route
-        if not route.token:
+        if route.open_because:
             return
         self._caller = caller_of(self._event)
         if self._caller.tenant == PLATFORM and not route.platform:
@@ -142,8 +155,12 @@ class Call:
 
     def _request(self) -> Request:
         route, event = self._route, self._event
-        known = (*route.query, *(queries.PAGE if route.paged else ()), *((queries.DRY_RUN,) if route.dry_run else ()))
-        query = queries.read(event, known)
+        declared = (
+            *route.query,
+            *(queries.PAGE if route.paged else ()),
+            *((queries.DRY_RUN,) if route.dry_run else ()),
+        )
+        query = queries.read(event, declared)
         self._dry_run = bool(query.pop("dry_run", False))
         size, token = query.pop("page_size", DEFAULT_SIZE), query.pop("page_token", None)
         key = idempotency.checked_key(header(event, "idempotency-key")) if route.idempotent else None
@@ -197,30 +214,32 @@ class Call:
         return model
 
     def _begin(self, request: Request) -> Replay | None:
-        if request.idempotency_key is None or request.dry_run or self._outside.keys is None:
+        if request.idempotency_key is None or request.dry_run or self._dependencies.keys is None:
             return None
-        self._keys = self._outside.keys(self._caller)
-        sent = idempotency.digest(request.document, self._path)
+        self._keys = self._dependencies.keys(self._caller)
+        body_digest = idempotency.digest(request.document, self._path)
         # A cluster's own client has its own: it is answered nothing that somebody else of the tenant was, and nobody
         # takes its keys. No key has a line end.
-        whose = f"{self._caller.client_id}\n" if self._caller.machine else ""
-        found = idempotency.begin(self._keys, f"{self._route.name}#{whose}{request.idempotency_key}", sent, self._now)
-        if isinstance(found, Replay):
-            return found
-        self._claim = found
+        owner = f"{self._caller.client_id}\n" if self._caller.machine else ""
+        lease = idempotency.begin(
+            self._keys, f"{self._route.name}#{owner}{request.idempotency_key}", body_digest, self._now
+        )
+        if isinstance(lease, Replay):
+            return lease
+        self._lease = lease
         return None
 
-    def _with_claim(self, request: Request) -> Request:
-        return replace(request, claim=self._claim) if self._claim else request
+    def _with_lease(self, request: Request) -> Request:
+        return replace(request, lease=self._lease) if self._lease else request
 
-    def _again(self, replay: Replay) -> Reply:
+    def _replayed(self, replay: Replay) -> Reply:
         headers = {**replay.headers, "Idempotent-Replayed": "true"}
         return reply(replay.status, replay.body, headers, problem=replay.status >= 400)
 
     def _codec(self) -> PageCodec:
-        if self._outside.page_key is None:
-            raise TypeError(f"{self._route.name} pages, but its door has no page_key")
-        return PageCodec(self._outside.page_key())
+        if self._dependencies.page_key is None:
+            raise TypeError(f"{self._route.name} pages, but its function has no page_key")
+        return PageCodec(self._dependencies.page_key())
 
     def _after(self, token: str, query: Mapping[str, Any]) -> str:
         return self._codec().decode(token, tenant=self._caller.tenant, route=self._path, query=query, now=self._now)
@@ -233,64 +252,74 @@ class Call:
         )
 
     def _document(self, answer: Answer, request: Request) -> dict[str, Any]:
-        given = answer.body
-        if given is None:
+        content = answer.body
+        if content is None:
             document: dict[str, Any] = {}
-        elif isinstance(given, Mapping):
-            document = dict(given)
+        elif isinstance(content, Mapping):
+            document = dict(content)
         else:
-            document = given.model_dump(mode="json")
+            document = content.model_dump(mode="json")
         if self._route.paged:
             document["next_page_token"] = self._next_token(answer.next_id, request)
         return document
 
     def _audit(self, outcome: str, answer: Answer | None, document: Any) -> None:
         """Write the audit record. Of a secret that is read it comes before the secret goes out, or nothing does."""
-        write = self._outside.audit
+        write = self._dependencies.audit
         if not self._route.audited or write is None or self._dry_run or not self._caller.tenant:
             return
-        if self._told or (answer is not None and answer.audited):
+        if self._audit_written or (answer is not None and answer.audited):
             return
-        subject = (answer.subject if answer else None) or audit.subject_of(self._path, self._params.values(), document)
-        made = audit.record(
+        record = audit.record(
             self._caller,
             action=self._route.action,
-            subject=subject,
+            subject=self._subject_of(answer, document),
             outcome=outcome,
             request_id=self._request_id,
             fields=self._names,
-            now=self._now,
-            randomness=self._outside.randomness(10),
+            started_at=self._now,
+            now=self._dependencies.clock(),
+            randomness=self._dependencies.randomness(10),
         )
         try:
-            write(self._caller, made)
-            self._told = True
+            write(self._caller, record)
+            self._audit_written = True
         except Exception as error:
-            log_failure(self._outside.logger, error, self._request_id)
+            log_failure(self._dependencies.logger, error, self._request_id)
             if self._route.method == "GET" and answer is not None:
                 raise
 
-    def _failed(self, error: Exception) -> Reply:
-        shown = problems.shown(error, guarded=self._route.if_match)
-        if not isinstance(error, CallerError):
-            log_failure(self._outside.logger, error, self._request_id)
-        self._audit(shown.error_type, None, None)
-        answered = refusal(shown, path=self._path, request_id=self._request_id)
-        if self._keys is not None and self._claim is not None:
-            self._settle_key(error, shown, self._keys, self._claim)
-        return answered
+    def _subject_of(self, answer: Answer | None, document: Any) -> str:
+        named = answer.subject if answer else None
+        return named or audit.subject_of(self._path, self._params.values(), document)
 
-    def _settle_key(self, error: Exception, shown: StockyardError, keys: Keys, claim: Claim) -> None:
+    def _failed(self, error: Exception) -> Reply:
+        public = problems.public_error(error, guarded=self._route.if_match)
+        if not isinstance(error, CallerError):
+            log_failure(self._dependencies.logger, error, self._request_id)
+        self._audit(public.error_type, None, None)
+        result = refusal(public, path=self._path, request_id=self._request_id)
+        if self._keys is not None and self._lease is not None:
+            self._settle_key(error, public, self._keys, self._lease)
+        return result
+
+    def _settle_key(self, error: Exception, public: StockyardError, keys: Keys, lease: IdempotencyLease) -> None:
         """Keep a final refusal under the key; let a failure that may pass be tried again."""
         try:
             if isinstance(error, CallerError) and not error.retryable:
-                document = problems.document(shown, instance=self._path, request_id=self._request_id)
-                idempotency.finish(keys, claim, shown.status, problems.headers(shown), document)
+                document = problems.document(public, instance=self._path, request_id=self._request_id)
+                idempotency.finish(keys, lease, public.status, problems.headers(public), document)
             else:
-                idempotency.give_up(keys, claim, self._now)
-        except StockyardError as second:
+                idempotency.give_up(keys, lease, self._now)
+        except StockyardError as failure:
             # the lease runs out by itself; the first error is the one to answer
-            log_failure(self._outside.logger, second, self._request_id)
+            log_failure(self._dependencies.logger, failure, self._request_id)
+
+
+def _operation_of(document: Mapping[str, Any]) -> dict[str, str]:
+    """The log's key of the operation that an answer names, or is."""
+    identifier = str(document.get("operation_id") or document.get("id"))
+    return {"operation_id": identifier} if identifier.startswith(f"{OPERATION}_") else {}
 
 
 def _headers(answer: Answer) -> dict[str, str]:

@@ -36,23 +36,23 @@ class _Loader(_Base):
 
 
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    found: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for name, pattern, starts in _PLAIN:
         for start in starts:
-            found.setdefault(start.replace("\0", ""), []).append((_PREFIX + name, re.compile(f"^(?:{pattern})$")))
-    return found
+            table.setdefault(start.replace("\0", ""), []).append((_PREFIX + name, re.compile(f"^(?:{pattern})$")))
+    return table
 
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
             raise MalformedBody("The body has a name that is no text; put it into quotes.")
-        if key in found:
+        if key in members:
             raise MalformedBody("The body has a name twice in one object.")
-        found[key] = loader.construct_object(value_node, deep=True)
-    return found
+        members[key] = loader.construct_object(value_node, deep=True)
+    return members
 
 
 def _float(loader: Any, node: yaml.ScalarNode) -> float | int:
@@ -75,7 +75,7 @@ def parse(raw: bytes, max_depth: int) -> list[Any]:
         raise MalformedBody("The body is not UTF-8.") from None
     try:
         _check(text, max_depth)
-        documents = [one for one in yaml.load_all(text, Loader=_Loader) if one is not None]
+        documents = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
         json.dumps(documents, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError:
         raise MalformedBody("The body has half of a surrogate pair.") from None

@@ -1,15 +1,22 @@
-"""A decision about a cluster and its operation, as values: what to write and what to tell."""
+"""A decision about a subject and its operation, as values: what to write and what to tell."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.records import Cluster, NodeClaim, Operation, OperationError
+from stockyard.lifecycle.phases import Phase, Procedure
+
+Subject = Cluster | NodeClaim
+"""What long operations are about: each record belongs to one attempt of one operation at a time (its fence)."""
+S = TypeVar("S", bound=Subject)
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """Something to tell. ``about`` is ``Cluster`` or ``Operation``; it becomes an event and an EventBridge message."""
+class Transition:
+    """Something to tell. ``about`` is the class name of the subject's record or ``Operation``; it becomes an event and
+    an EventBridge message."""
 
     about: str
     before: str | None
@@ -19,13 +26,39 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The new records (versions already raised) and what happened. ``workflow`` is the execution to start, if any."""
+class Change(Generic[S]):
+    """The new records (versions already raised) and what happened."""
 
-    cluster: Cluster
+    subject: S
     operation: Operation
-    happenings: tuple[Happening, ...] = ()
-    workflow: str | None = None
-    from_phase: str | None = None
-    closed: Operation | None = None
-    """Another operation that this change ends (a creation overtaken by a deletion)."""
+    transitions: tuple[Transition, ...] = ()
+    workflow: Procedure | None = None
+    """The procedure whose state machine is to start, if any."""
+    from_phase: str = ""
+    """The phase at which it starts; empty for the first."""
+    closed: tuple[Operation, Transition] | None = None
+    """Another operation that this change ends, and what is told of it (a creation overtaken by a deletion)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEnd:
+    """How a phase ended well."""
+
+    phase: Phase
+    message: str
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an operation failed for good."""
+
+    procedure: Procedure
+    error: OperationError
+    undone: bool = True
+    """Whether nothing is left of what the failed phase made."""
+
+    @property
+    def message(self) -> str:
+        """What is told of it."""
+        return f"Phase {self.error.phase} failed: {self.error.cause}"

@@ -1,9 +1,6 @@
-"""What a person can do about a failed phase: by the name of its error, and how it goes on by the kind of operation."""
+"""What a person can do about a failed phase, by the name of its error."""
 
 from __future__ import annotations
-
-from stockyard.lifecycle.node_phases import CREATE_NODE, DELETE_NODE, POWER_NODE
-from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER
 
 _CONSOLE = "Read the cause; of a machine, its console output in the cloud account may say more."
 _AWAY = "The service did not answer properly for a long time."
@@ -25,15 +22,8 @@ HINTS: dict[str, str] = {
     "VendorConflict": "Something else in the account still uses or changes it.",
 }
 _UNKNOWN = "Read the cause; nobody foresaw it."
-_GOES_ON: dict[str, str] = {
-    CREATE_CLUSTER: "A resume goes on from the phase that failed.",
-    CREATE_NODE: "The claim does not try again: delete it and make another.",
-    POWER_NODE: "The switch can be asked for again.",
-    DELETE_CLUSTER: "The deletion is tried again by itself.",
-    DELETE_NODE: "The deletion is tried again by itself.",
-}
 
 
-def hint(error_name: str, kind: str) -> str:
-    """Advice for an error by class name, for an operation of this kind."""
-    return f"{HINTS.get(error_name, _UNKNOWN)} {_GOES_ON[kind]}"
+def hint(error_name: str, advice: str) -> str:
+    """What to do about an error by class name; ``advice`` says how the operation goes on (``Procedure.advice``)."""
+    return f"{HINTS.get(error_name, _UNKNOWN)} {advice}"

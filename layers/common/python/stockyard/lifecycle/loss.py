@@ -1,4 +1,4 @@
-"""Nodes whose machine was ended by somebody else: what is said of their claims. Pure, as ``lifecycle.claim``."""
+"""Nodes whose machine was ended by somebody else: what is said of their claims. Pure, as ``lifecycle.node_claim``."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import NodeClaim
-from stockyard.lifecycle.change import Happening
-from stockyard.lifecycle.claim import AVAILABLE, FAILED
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.node_claim import AVAILABLE, FAILED
 from stockyard.lifecycle.node_phases import PROVISIONED
 
 LOST = "MachineGone"
 """Reason of a failed claim whose machine was ended by somebody else when its node was available."""
 
 
-def lose(claim: NodeClaim, now: str) -> tuple[NodeClaim, Happening]:
+def lose(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition]:
     """The machine of an available node is gone, and nobody asked for that here. Its place is given back."""
     text = (
         f"Machine {claim.machine_id} was ended by somebody else. Deleting the claim removes what is left of its node."
@@ -29,7 +29,7 @@ def lose(claim: NodeClaim, now: str) -> tuple[NodeClaim, Happening]:
         updated_at=now,
         version=claim.version + 1,
     )
-    return lost, Happening("NodeClaim", AVAILABLE, FAILED, LOST, text)
+    return lost, Transition("NodeClaim", AVAILABLE, FAILED, LOST, text)
 
 
 def is_lost(claim: NodeClaim) -> bool:

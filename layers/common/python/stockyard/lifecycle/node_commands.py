@@ -13,8 +13,8 @@ from typing import Any
 
 from stockyard.domain import ids, times
 from stockyard.domain.records import NodeClaim
-from stockyard.lifecycle.claim import PENDING
 from stockyard.lifecycle.loss import is_lost
+from stockyard.lifecycle.node_claim import PENDING
 
 TOKEN, LABEL, DRAIN, DELETE = "bootstrap_token", "label", "drain", "delete_node"
 KINDS = (TOKEN, LABEL, DRAIN, DELETE)
@@ -64,8 +64,8 @@ def commands_of(
         return _labelling(claim, node)
     if not waits or node is not None or claim.node_name:
         return []
-    made = facts.get(done_fact(claim, TOKEN))
-    if made is not None and now < times.from_text(made) + TOKEN_LIFE / 2:
+    token_made_at = facts.get(done_fact(claim, TOKEN))
+    if token_made_at is not None and now < times.from_text(token_made_at) + TOKEN_LIFE / 2:
         return []
     arguments = {"token": token, "expires_at": times.to_text(now + TOKEN_LIFE), "claim": claim.id}
     return [Command(command_id(claim, TOKEN), TOKEN, None, arguments)]

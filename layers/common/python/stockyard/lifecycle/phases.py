@@ -1,99 +1,236 @@
-"""The phases of operations, in order, as the workflow documents run them. Those of claims are in ``node_phases``."""
+"""The table of phases: what each kind of operation does, in order, for which driver. Workflow documents come from it.
+
+A phase is a row. The engine (``operations.engine``) runs the rows, and ``stacks.workflows`` writes them as documents,
+so that neither tests the kind of an operation.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
 from stockyard.lifecycle.node_phases import (
     CREATE_NODE,
-    CREATE_NODE_PHASES,
     DELETE_NODE,
-    DELETE_NODE_PHASES,
+    ENVIRONMENT_PHASE,
+    JOINED,
+    MACHINE_PHASE,
     POWER_NODE,
-    POWER_NODE_PHASES,
+    PROVISIONED,
+    SCHEDULE,
+    SCHEDULED,
 )
 
 CREATE_CLUSTER = "create_cluster"
 DELETE_CLUSTER = "delete_cluster"
 
-CREATE_PHASES: tuple[str, ...] = (
-    "account",
-    "network",
-    "security",
-    "identity",
-    "endpoint",
-    "control_plane",
-    "report",
-    "deploy",
-    "complete",
-)
-DELETE_PHASES: tuple[str, ...] = (
-    "settle",
-    "leftovers",
-    "control_plane",
-    "endpoint",
-    "identity",
-    "security",
-    "network",
-    "client",
-    "forget",
-)
-PHASES: dict[str, tuple[str, ...]] = {
-    CREATE_CLUSTER: CREATE_PHASES,
-    DELETE_CLUSTER: DELETE_PHASES,
-    CREATE_NODE: CREATE_NODE_PHASES,
-    DELETE_NODE: DELETE_NODE_PHASES,
-    POWER_NODE: POWER_NODE_PHASES,
-}
-
-CLOUD_PHASES: frozenset[str] = frozenset(
-    {"account", "network", "security", "identity", "endpoint", "control_plane", "leftovers"}
-)
-"""Phases whose work is the provider's."""
-
-LIMIT_SECONDS: dict[str, int] = {
-    "account": 600,
-    "network": 1800,
-    "security": 600,
-    "identity": 600,
-    "endpoint": 1200,
-    "control_plane": 1800,
-    "report": 2400,
-    "deploy": 1800,
-    "complete": 600,
-    "settle": 3600,
-    "leftovers": 3600,
-    "client": 600,
-    "forget": 600,
-}
-"""How long a phase may take from its first start in an attempt before it counts as failed."""
-
-_UNDONE_WITH: dict[str, tuple[str, ...]] = {"report": ("control_plane",), "deploy": (), "complete": ()}
-_RESUMED_AT: dict[str, str] = {"report": "control_plane"}
-
-
-def undone_with(phase: str) -> tuple[str, ...]:
-    """Provider phases whose resources a failure of ``phase`` undoes.
-
-    What earlier phases made stays, so that ``resume`` can go on; a machine that never reported is replaced.
-    """
-    return _UNDONE_WITH.get(phase, (phase,))
-
-
-def resumed_at(phase: str) -> str:
-    """The phase from which a failed creation goes on."""
-    return _RESUMED_AT.get(phase, phase)
-
-
-CONDITION_OF: dict[str, str] = {
-    "account": "AccountReachable",
-    "network": "NetworkReady",
-    "security": "SecurityReady",
-    "identity": "IdentityReady",
-    "endpoint": "EndpointReady",
-    "control_plane": "ControlPlaneRunning",
-    "report": "ControlPlaneReported",
-    "deploy": "Deployed",
-}
-"""The condition that a creation phase decides."""
-
 READY = "Ready"
 DELETED = "Deleted"
+DEGRADED = "Degraded"
+"""A ready cluster's condition after a change of it has failed."""
+
+ENSURE, REMOVE = "ensure", "remove"
+"""Work of the subject's driver. Any other name in ``Phase.runs`` is an action of the operation's package."""
+
+COMPENSATE, FAIL, BLOCK = "compensate", "fail", "block"
+"""What follows a phase that failed for good: undo it and say so, only say so, or say so and be tried again later."""
+
+ANY = ""
+"""The driver of rows that hold for every driver without rows of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase. ``limit_seconds`` is how long it may take from its first start in an attempt before it has failed."""
+
+    name: str
+    limit_seconds: int
+    runs: str
+    """``ENSURE``, ``REMOVE``, or the name of an action."""
+    condition: str = ""
+    """The condition of the subject that the phase decides."""
+    undoes: tuple[str, ...] = ()
+    """Phases whose resources are removed when this one fails. What earlier ones made stays for a resume."""
+    resumed_at: str = ""
+    """The phase from which a resume goes on after this one has failed; this one when empty."""
+    token_seconds: int = 0
+    """More than 0: the workflow waits that long for a task token to be answered, instead of asking again."""
+    before_workflow: bool = False
+    """Whether it is over before an execution starts, so that no document has a state for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """The phases of a kind of operation, and the state machine that runs them."""
+
+    kind: str
+    workflow: str
+    """How the outbox names the state machine."""
+    machine: str
+    """What the state machine is called in a stage, without the stage's prefix."""
+    subject: str
+    """``cluster`` or ``claim``: an execution's input has ``cluster_id`` or ``claim_id``."""
+    comment: str
+    phases: tuple[Phase, ...]
+    on_failure: str
+    error: str
+    """Type of the error that a failure is written down as."""
+    doing: str
+    """What was going on when a deletion overtook it, for people."""
+    advice: str
+    """How it goes on after a failure, for people."""
+    ends: tuple[str, str] = ("done", "failed")
+    """Names of the last states: after success, and after failure."""
+    failure: str = ""
+    """The name of the error an execution fails with; ``error`` when empty."""
+    timeout_seconds: int = 21_600
+    resumable: bool = False
+    """Whether an execution may start at a later phase, which its input names."""
+
+    def phase(self, name: str) -> Phase:
+        """The row of a phase. Raises ``KeyError`` for a phase that the procedure does not have."""
+        for phase in self.phases:
+            if phase.name == name:
+                return phase
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The phases' names, in order."""
+        return tuple(phase.name for phase in self.phases)
+
+    @property
+    def conditions(self) -> Iterator[str]:
+        """The conditions that the phases decide, in order."""
+        return (phase.condition for phase in self.phases if phase.condition)
+
+
+def _ensure_phase(name: str, seconds: int, condition: str, *, undoes: bool = True) -> Phase:
+    return Phase(name, seconds, ENSURE, condition, undoes=(name,) if undoes else ())
+
+
+_RETRIED = "The deletion is tried again by itself."
+_CREATE = Procedure(
+    kind=CREATE_CLUSTER,
+    workflow="provision",
+    machine="provision-cluster",
+    subject="cluster",
+    comment="Creates a cluster. A failure undoes the phase and is written on the operation.",
+    phases=(
+        _ensure_phase("account", 600, "AccountReachable"),
+        _ensure_phase("network", 1800, "NetworkReady"),
+        _ensure_phase("security", 600, "SecurityReady"),
+        _ensure_phase("identity", 600, "IdentityReady"),
+        _ensure_phase("endpoint", 1200, "EndpointReady"),
+        _ensure_phase("control_plane", 1800, "ControlPlaneRunning"),
+        Phase(
+            "report",
+            2400,
+            "report",
+            "ControlPlaneReported",
+            # A machine that never reported is replaced.
+            undoes=("control_plane",),
+            resumed_at="control_plane",
+            token_seconds=1800,
+        ),
+        Phase("deploy", 1800, "deploy", "Deployed"),
+        Phase("complete", 600, "complete"),
+    ),
+    on_failure=COMPENSATE,
+    error="ClusterCouldNotBeDeployed",
+    doing="it was being created",
+    advice="A resume goes on from the phase that failed.",
+    ends=("ready", "not_deployed"),
+    resumable=True,
+)
+_DELETE = Procedure(
+    kind=DELETE_CLUSTER,
+    workflow="delete",
+    machine="delete-cluster",
+    subject="cluster",
+    comment="Deletes a cluster: exactly what its ledger names, then its identity, then its record.",
+    phases=(
+        Phase("settle", 3600, "settle"),
+        Phase("leftovers", 3600, REMOVE),
+        Phase("control_plane", 1800, REMOVE),
+        Phase("endpoint", 1200, REMOVE),
+        Phase("identity", 600, REMOVE),
+        Phase("security", 600, REMOVE),
+        Phase("network", 1800, REMOVE),
+        Phase("client", 600, "client"),
+        Phase("forget", 600, "forget"),
+    ),
+    on_failure=BLOCK,
+    error="ClusterCouldNotBeDeployed",
+    doing="it was being deleted",
+    advice=_RETRIED,
+    ends=("gone", "blocked"),
+    failure="DeletionBlocked",
+    timeout_seconds=28_800,
+)
+_MACHINE = (MACHINE_PHASE,)
+_CREATE_NODE = Procedure(
+    kind=CREATE_NODE,
+    workflow="provision_node",
+    machine="provision-node",
+    subject="claim",
+    comment="Makes the node of a placed claim.",
+    phases=(
+        Phase(SCHEDULE, 0, "schedule", SCHEDULED, undoes=_MACHINE, before_workflow=True),
+        Phase(ENVIRONMENT_PHASE, 1800, "environment", PROVISIONED, undoes=_MACHINE),
+        Phase(MACHINE_PHASE, 300, "launch", PROVISIONED, undoes=_MACHINE),
+        Phase("register", 900, "register", JOINED, undoes=_MACHINE),
+        Phase("initialize", 900, "initialize", JOINED, undoes=_MACHINE),
+    ),
+    on_failure=COMPENSATE,
+    error="NodeCouldNotBeProvisioned",
+    doing="its node was being made",
+    advice="The claim does not try again: delete it and make another.",
+    ends=("available", "not_provisioned"),
+)
+_DELETE_NODE = Procedure(
+    kind=DELETE_NODE,
+    workflow="delete_node",
+    machine="delete-node",
+    subject="claim",
+    comment="Gives the node of a claim back.",
+    phases=(
+        Phase("settle", 1800, "settle"),
+        Phase("drain", 3600, "drain"),
+        Phase("terminate", 3600, "terminate"),
+        Phase("release", 600, "release"),
+    ),
+    on_failure=BLOCK,
+    error="NodeCouldNotBeProvisioned",
+    doing="it was being deleted",
+    advice=_RETRIED,
+    ends=("gone", "blocked"),
+    failure="DeletionBlocked",
+    timeout_seconds=28_800,
+)
+_POWER_NODE = Procedure(
+    kind=POWER_NODE,
+    workflow="power_node",
+    machine="power-node",
+    subject="claim",
+    comment="Switches the machine of an available node.",
+    phases=(Phase("power", 1200, "power"),),
+    on_failure=FAIL,
+    error="NodeCouldNotBeProvisioned",
+    doing="its machine was being switched",
+    advice="The switch can be asked for again.",
+    ends=("switched", "not_switched"),
+    failure="NodeCouldNotBeSwitched",
+    timeout_seconds=3600,
+)
+
+Procedures = Mapping[tuple[str, str], Procedure]
+PROCEDURES: Procedures = {
+    (procedure.kind, ANY): procedure for procedure in (_CREATE, _DELETE, _CREATE_NODE, _DELETE_NODE, _POWER_NODE)
+}
+"""By kind of operation and driver. A driver whose phases differ brings rows of its own."""
+
+
+def procedure_of(procedures: Procedures, kind: str, driver: str = ANY) -> Procedure:
+    """The procedure of a kind of operation for a driver. Raises ``KeyError`` for a kind that is not known."""
+    return procedures.get((kind, driver)) or procedures[(kind, ANY)]

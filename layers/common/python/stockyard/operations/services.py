@@ -1,83 +1,110 @@
-"""What use cases are given: the ports and a few settings, in one frozen value that the composition root builds."""
+"""What use cases are given: a tenant's records, the time, the stage's settings, and ports that are made when used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stockyard import ports
 from stockyard.domain import ids, times
+from stockyard.domain.records import AuditRecord
+from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedure, Procedures, procedure_of
 
 if TYPE_CHECKING:
-    from stockyard.ports.nodes import NodeSource, Scarcity
+    from stockyard.ports.nodes import NodeSource, UnavailableOfferings
+    from stockyard.settings import Settings
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The stage's choices that use cases need."""
+class Factories:
+    """How the ports are had that all tenants of a process share. A factory may be called often and answers the same."""
 
-    name_prefix: str = "vantage"
-    issuer: str = ""
-    api_url: str = ""
-    lease_seconds: int = 120
-    quotas: Mapping[str, int] = field(
-        default_factory=lambda: {"clusters": 20, "node_providers": 50, "nodeclaims": 1000}
-    )
-    retry_deletion_seconds: int = 900
-    stuck_seconds: int = 1800
-    in_flight_seconds: int = 180
-    """How long after an intent the thing may still appear: a worker's longest life and the cloud's hiding."""
-    sweep_grace_seconds: int = 3600
-    report_only: bool = False
-    launch_seconds: int = 300
-    """How long a machine may take to be made."""
-    drain_seconds: int = 600
-    """How long a drain may take before pods are deleted past their budgets."""
-    register_seconds: int = 900
-    """How long its node may then take to join."""
-    agent_busy_seconds: int = 10
-    agent_quiet_seconds: int = 60
-    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
+    identity: Callable[[], ports.Identity]
+    secrets: Callable[[], ports.Secrets]
+    workflows: Callable[[], ports.Workflows]
+    telemetry: Callable[[], ports.Telemetry]
+    deployer: Callable[[], ports.Deployer]
+    attestor: Callable[[], ports.MachineAttestor]
+    clouds: Callable[[], Mapping[str, ports.Cloud]]
+    """By the cloud account's provider."""
+    cluster_drivers: Callable[[], Mapping[str, ports.ClusterDriver]]
+    """By the name on the cluster's record."""
+    driver_names: Callable[[], Mapping[tuple[str, str], str]]
+    """The driver of a new cluster, by the cloud account's provider and the cluster's type."""
+    prices: Callable[[], ports.PriceList]
+    installation: Callable[[], str]
+    """The id of the installation, which the table knows."""
+    node_sources: Callable[[], Mapping[str, NodeSource]]
+    """By the provider's kind; a kind without one is not built yet."""
+    unavailable_offerings: Callable[[], UnavailableOfferings | None]
+    token_key: Callable[[], bytes]
+    """The installation's key that the tokens of machines are derived from."""
+    catalogs: dict[Any, Any] = field(default_factory=dict)
+    """Catalogues of node types that the process has built, by version; see ``node_providers.catalog``."""
 
-    @property
-    def token_url(self) -> str:
-        """Where a client of the realm gets its tokens."""
-        return f"{self.issuer}/protocol/openid-connect/token"
+
+class LazyPort(Generic[T]):
+    """An attribute of ``Services`` that is had from the factory of the same name each time it is read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, services: Services, owner: type) -> T:
+        factory: Callable[[], T] = getattr(services.factories, self._name)
+        return factory()
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Everything a tenant's use case may touch. ``store`` is bound to the tenant."""
+    """Everything a tenant's use case may touch. ``store`` is bound to the tenant; a port is made when it is read."""
 
     store: ports.Store
     clock: ports.Clock
-    identity: ports.Identity
-    secrets: ports.Secrets
-    workflows: ports.Workflows
-    deployer: ports.Deployer
-    prover: ports.Prover
-    providers: Mapping[str, ports.ClusterProvider]
-    verifiers: Mapping[str, ports.AccountVerifier]
-    prices: ports.PriceList
-    installation: str
-    rules: Rules = field(default_factory=Rules)
-    sources: Mapping[str, NodeSource] = field(default_factory=dict)
-    """By the provider's kind; a kind without one is not built yet."""
-    scarcity: Scarcity | None = None
-    catalogs: dict[Any, Any] = field(default_factory=dict)
-    """Catalogues of node types that the process has built, by version; see ``node_catalog``."""
-    of: Callable[[str], Services] | None = None
+    settings: Settings
+    factories: Factories
+    services_of: Callable[[str], Services] | None = None
     """Another tenant's services. Only the platform has it: a tenant is by itself."""
+    procedures: Procedures = field(default_factory=lambda: PROCEDURES)
+    """What each kind of operation does, for which driver."""
+
+    identity = LazyPort[ports.Identity]()
+    secrets = LazyPort[ports.Secrets]()
+    workflows = LazyPort[ports.Workflows]()
+    telemetry = LazyPort[ports.Telemetry]()
+    deployer = LazyPort[ports.Deployer]()
+    attestor = LazyPort[ports.MachineAttestor]()
+    clouds = LazyPort[Mapping[str, ports.Cloud]]()
+    cluster_drivers = LazyPort[Mapping[str, ports.ClusterDriver]]()
+    driver_names = LazyPort[Mapping[tuple[str, str], str]]()
+    prices = LazyPort[ports.PriceList]()
+    installation = LazyPort[str]()
+    node_sources = LazyPort["Mapping[str, NodeSource]"]()
+    unavailable_offerings = LazyPort["UnavailableOfferings | None"]()
+    token_key = LazyPort[bytes]()
 
     @property
     def tenant(self) -> str:
         """The tenant that everything here belongs to."""
         return self.store.tenant
 
+    def procedure(self, kind: str, driver: str = ANY) -> Procedure:
+        """The phases of a kind of operation. Raises ``KeyError`` for a kind that is not known."""
+        return procedure_of(self.procedures, kind, driver)
+
     def new_id(self, prefix: str) -> str:
         """A fresh identifier of that prefix."""
         return ids.make(prefix, self.clock.now(), self.clock.randomness(10))
+
+    def audit_record(self, actor: str, action: str, subject: str, request_id: str, detail: str = "") -> AuditRecord:
+        """The record of a call that did what it was for, where the edge does not write it."""
+        return AuditRecord(self.new_id(ids.AUDIT), self.now(), actor, action, subject, "done", request_id, detail)
+
+    def seconds_since(self, moment: str) -> float:
+        """How long ago a moment was that a record has."""
+        return (self.clock.now() - times.from_text(moment)).total_seconds()
 
     def now(self) -> str:
         """The current moment as the API shows it."""

@@ -7,61 +7,23 @@ Vendor failures come out as ``stockyard.errors.VendorError`` leaves, store failu
 from __future__ import annotations
 
 from stockyard.domain.writes import Add, Check, Create, Put, Remove, Replace, Write
-from stockyard.ports.clouds import (
-    AccountVerifier,
-    CloudWork,
-    ClusterProvider,
-    Finding,
-    Ledger,
-    Outcome,
-    PriceList,
-    Skipped,
-    Tagged,
-)
+from stockyard.ports.clouds import Cloud, PriceList, Skipped, Tagged, Verification
+from stockyard.ports.clusters import CloudWork, ClusterDriver, ClusterPlan, Finding, Ledger, Outcome
 from stockyard.ports.services import (
     EVENTS_AT_ONCE,
+    Background,
     Bus,
     Clock,
     Deployer,
     Identity,
     IdentityClient,
+    MachineAttestor,
     MachineIdentity,
-    Prover,
     Secrets,
+    Telemetry,
     Workflows,
 )
-from stockyard.ports.table import Page, Registry, Store
+from stockyard.ports.table import Page, RecordChange, Registry, Store
 
 # What a transaction is made of belongs to the port, for those who use it. Nodes' ports are in ``ports.nodes``, so that
 # a function that knows no nodes does not load them.
-__all__ = [
-    "EVENTS_AT_ONCE",
-    "AccountVerifier",
-    "Add",
-    "Bus",
-    "Check",
-    "Clock",
-    "CloudWork",
-    "ClusterProvider",
-    "Create",
-    "Deployer",
-    "Finding",
-    "Identity",
-    "IdentityClient",
-    "Ledger",
-    "MachineIdentity",
-    "Outcome",
-    "Page",
-    "PriceList",
-    "Prover",
-    "Put",
-    "Registry",
-    "Remove",
-    "Replace",
-    "Secrets",
-    "Skipped",
-    "Store",
-    "Tagged",
-    "Workflows",
-    "Write",
-]

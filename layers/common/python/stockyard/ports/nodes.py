@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from stockyard.domain.node_types import NodeKind
-from stockyard.domain.records import CloudAccount, Cluster, LaunchGroup, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.node_types import NodeType
+from stockyard.domain.records import (
+    CloudAccount,
+    Cluster,
+    LaunchGroup,
+    NodeClaim,
+    NodeEnvironment,
+    NodeProvider,
+    Placement,
+)
+from stockyard.domain.requirements import Requirement
 from stockyard.errors import InsufficientCapacity
-from stockyard.ports.clouds import Finding, Ledger, Outcome, Tagged
+from stockyard.ports.clouds import Tagged
+from stockyard.ports.clusters import Finding, Ledger, Outcome
 
 
 class Group(Protocol):
@@ -24,29 +34,27 @@ class Group(Protocol):
 
     def read(self) -> LaunchGroup | None:
         """The record; None when its last member has left it."""
-        ...
 
-    def intend(self, seen: LaunchGroup, template_at: str | None) -> LaunchGroup:
+    def intend(self, earlier_group: LaunchGroup, template_at: str | None) -> LaunchGroup:
         """Announce one call for all members that still wait for a machine, under a token of its own.
 
         ``Fenced`` when the claim is no longer this attempt's, ``NotYetVisible`` when another worker was first.
         """
-        ...
 
     def made(
-        self, asked: LaunchGroup, machines: Sequence[Mapping[str, str]], refusal: InsufficientCapacity | None = None
+        self,
+        announced_call: LaunchGroup,
+        machines: Sequence[Mapping[str, str]],
+        refusal: InsufficientCapacity | None = None,
     ) -> LaunchGroup | None:
-        """What the call that ``asked`` announced has made, given out in order. The record as it then stands, which
-        is another one's when that was first."""
-        ...
+        """What ``announced_call`` has made, given out in order. The record as it then stands, which is another one's
+        when that was first."""
 
-    def opened(self, asked: LaunchGroup, pause_seconds: int = 0) -> LaunchGroup | None:
+    def opened(self, announced_call: LaunchGroup, pause_seconds: int = 0) -> LaunchGroup | None:
         """The announced call made nothing: another one may be announced, after a pause."""
-        ...
 
-    def over(self, seen: LaunchGroup) -> bool:
+    def over(self, announced_call: LaunchGroup) -> bool:
         """Whether the announced call can no longer be under way, nor what it made be hidden."""
-        ...
 
 
 @runtime_checkable
@@ -55,7 +63,65 @@ class LaunchesTogether(Protocol):
 
     def together(self, provider: NodeProvider, capacity_type: str) -> int:
         """How many equal claims one call takes at most; 1: each is launched alone."""
+
+
+SIGNATURE, TOKEN = "signature", "token"
+"""How a machine proves which one it is: by a request that it signs with keys of its cloud, or by a secret in its user
+data."""
+
+
+@runtime_checkable
+class Attests(Protocol):
+    """A source that says how its machines prove which ones they are. The machines of any other sign a request."""
+
+    def attestation(self, provider: NodeProvider) -> str:
+        """``SIGNATURE`` or ``TOKEN``. With ``TOKEN`` each machine has user data of its own, and is told its token by
+        ``NodeWork.machine_token``; so no such source launches claims together."""
         ...
+
+
+@runtime_checkable
+class HasTopology(Protocol):
+    """A source whose machines stand in a network of their own: it knows which clusters and zones they reach."""
+
+    def location(self, provider: NodeProvider) -> tuple[str, str]:
+        """Region and cloud account of the machines. They stay as long as the provider has any."""
+
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
+        """Why a machine could not reach the cluster (None: there is none); empty when it can."""
+
+    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
+        """Why no machine can stand in a zone as asked for; empty when one can, or may."""
+
+
+@runtime_checkable
+class Drifts(Protocol):
+    """A source that decides itself whether a node could still be had as it was launched.
+
+    Of others the node type that the document declares decides.
+    """
+
+    def still_offers(self, provider: NodeProvider, placement: Placement) -> bool:
+        """Whether the document still lets the type, capacity type and zone through."""
+
+
+@runtime_checkable
+class Discovers(Protocol):
+    """A source whose node types come from offers that the installation refreshes."""
+
+    def sheet(self, provider: NodeProvider) -> str:
+        """The sheet of offers that the provider's types come from: a region."""
+
+
+@runtime_checkable
+class LaunchesSlowly(Protocol):
+    """A source whose machines may need longer than the stage allows."""
+
+    def limits(self, provider: NodeProvider) -> Mapping[str, int]:
+        """How many seconds a machine of the provider may take: by ``launch``, ``register`` and ``drain``.
+
+        One that is absent, or shorter than the stage's, is the stage's. Makes no call.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +144,8 @@ class NodeWork:
     account: CloudAccount | None = None
     environment: NodeEnvironment | None = None
     group: Group | None = None
+    machine_token: str = field(default="", repr=False)
+    """What the machine's user data has to hold, and nothing else may: see ``Attests``. Only a launch is told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,60 +186,47 @@ class NodeSource(Protocol):
     ``VendorError`` leaf.
     """
 
-    def kinds(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeKind]:
+    def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:
         """The node types on offer, with offerings and prices: from the record and the catalogue, no cloud call."""
-        ...
 
     def scope(self, provider: NodeProvider, account: CloudAccount | None) -> str:
-        """Where a refused capacity is refused: ``ec2/{region}``, shared by all tenants, or the provider alone."""
-        ...
+        """Where a refused capacity is refused: a cloud's region, shared by all tenants, or the provider alone."""
 
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:
         """What is wrong with a provider's document beyond its form; no cloud call."""
-        ...
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """Set up what the provider needs once for a cluster. Run twice, the second run changes nothing. Facts become
         the environment's outputs."""
-        ...
 
     def launch(self, work: NodeWork) -> Outcome:
         """Make the claim's machine, by the placement's options in order. Facts: ``machine_id``, ``type``,
         ``capacity_type``, ``zone``. Run twice it finds the machine of the first run."""
-        ...
 
     def look(self, work: NodeWork) -> Machine:
         """The claim's machine as it is now."""
-        ...
 
     def power(self, work: NodeWork, state: str) -> Outcome:
         """Bring the machine to ``On`` or ``Off``, or ``Reboot`` it once."""
-        ...
 
     def terminate(self, work: NodeWork) -> Outcome:
         """Remove the machine and everything that was made for it alone, found by ledger line, token and tags."""
-        ...
 
     def clear(self, work: EnvironmentWork) -> Outcome:
         """Remove what ``prepare`` set up for the cluster."""
-        ...
 
     def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:
         """Every machine that carries our tags and that no cluster provider's sweep sees (for the sweep)."""
-        ...
 
     def discard(self, provider: NodeProvider, thing: Tagged, tenant: str) -> bool:
         """Remove one orphan; True when it is gone."""
-        ...
 
 
-class Scarcity(Protocol):
+class UnavailableOfferings(Protocol):
     """What clouds refused a moment ago, remembered for all tenants."""
 
     def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
         """Type, capacity type and zone (``*``: all) of what was refused in the scope and is not forgotten yet."""
-        ...
 
     def remember(self, scope: str, refused: Sequence[tuple[str, str, str]], reason: str, now: datetime) -> None:
         """Keep it for some minutes. Said again, it counts from then."""
-        ...

@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from stockyard.metrics import Metric
+
+
+class Telemetry(Protocol):
+    """What the people who run the product look at. ``keys`` are those of the function's log: ``tenant``,
+    ``cluster_id`` or ``claim_id``, ``operation_id``, ``attempt``, ``phase``."""
+
+    def log(self, message: str, **keys: str | int) -> None:
+        """One line of the log."""
+        ...
+
+    def measure(self, message: str, metric: Metric, value: float, **keys: str | int) -> None:
+        """One line of the log that is also one value of the metric. ``keys`` has the metric's dimensions."""
+        ...
 
 
 class Clock(Protocol):
@@ -13,11 +29,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The current moment in UTC."""
-        ...
 
     def randomness(self, size: int) -> bytes:
         """``size`` bytes fit for secrets."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +51,22 @@ class Identity(Protocol):
         """Make a confidential client with a service account, a hardcoded tenant mapper (``organization``), an
         audience mapper and the attributes ``stockyard.cluster_id`` = ``owner`` and ``stockyard.installation``. When one
         of that ``client_id`` exists: returned (secret set anew) if it is ``owner``'s, else ``VendorConflict``."""
-        ...
 
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None. ``owner`` is empty when it is not this installation's."""
-        ...
 
     def client_secret(self, client_id: str) -> str:
         """The current secret. ``VendorNotFound`` when the client is gone."""
-        ...
 
     def delete_client(self, *, client_id: str, owner: str, uuid: str | None = None) -> bool:
         """Delete if owned by ``owner``; with ``uuid`` only that very one, not one made later under the same name.
         False when there was none or it belongs to someone else."""
-        ...
 
     def owned_clients(self) -> Sequence[IdentityClient]:
         """Every client of this installation's clusters (for the sweep)."""
-        ...
 
     def service_token(self) -> str:
         """An access token of Stockyard's own service account."""
-        ...
 
 
 class Secrets(Protocol):
@@ -66,13 +74,11 @@ class Secrets(Protocol):
 
     def put(self, name: str, value: str) -> None:
         """Create or overwrite."""
-        ...
 
     def get(self, name: str) -> str | None: ...
 
     def delete(self, name: str) -> None:
         """Delete at once; a missing one is no error."""
-        ...
 
     def names(self, prefix: str) -> Sequence[str]: ...
 
@@ -80,17 +86,14 @@ class Secrets(Protocol):
 class Workflows(Protocol):
     def start(self, workflow: str, name: str, payload: Mapping[str, Any]) -> None:
         """Start an execution. A running or finished one of that name is success."""
-        ...
 
     def succeed(self, task_token: str, output: Mapping[str, Any]) -> bool:
         """Wake a waiting task. False when the token is gone."""
-        ...
 
     def running(self, workflow: str, name: str) -> bool: ...
 
     def stop(self, workflow: str, name: str) -> None:
         """Stop an execution; one that is not running is no error."""
-        ...
 
 
 EVENTS_AT_ONCE = 10
@@ -100,11 +103,17 @@ EVENTS_AT_ONCE = 10
 class Bus(Protocol):
     def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
         """Put one event on the bus. Raises ``VendorError``; at least once."""
-        ...
 
     def publish_all(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Put up to ``EVENTS_AT_ONCE`` events (detail type, detail) on the bus. When it raises, any may be there."""
-        ...
+
+
+class Background(Protocol):
+    def invoke(self, event: Mapping[str, Any]) -> None:
+        """Have this function run on ``event`` in a worker of its own, at least once. Does not wait for it.
+
+        Raises ``VendorError`` leaves when nobody has taken the event.
+        """
 
 
 class Deployer(Protocol):
@@ -115,21 +124,23 @@ class Deployer(Protocol):
 
     def deploy(self, client_id: str, settings: Mapping[str, Any], token: str) -> None:
         """POST /deploy; 200 and 409 are done. 5xx and time-outs are retryable, other answers ``VendorRefused``."""
-        ...
 
 
-class Prover(Protocol):
-    """Says who signed a presigned STS GetCallerIdentity request."""
+class MachineAttestor(Protocol):
+    """Says which machine of a cloud signed a request with the keys that its cloud gave it."""
 
     def caller(self, request: Mapping[str, Any]) -> MachineIdentity:
-        """The identity behind the request. ``Unauthorized`` unless it is for STS, signs our host, and is accepted."""
-        ...
+        """The machine behind the request. ``Unauthorized`` unless the signature covers our host's name and the cloud
+        accepts it as a machine's."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineIdentity:
-    """``arn`` is an assumed-role ARN whose session name is the instance id."""
+    """Which machine proves itself, as its cloud says it: nobody can choose any of the three."""
 
     account: str
-    arn: str
-    user_id: str
+    """The cloud's own name of the account that the machine stands in."""
+    role: str
+    """The name of the role that the machine has there."""
+    machine_id: str
+    """The cloud's id of the machine."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -21,6 +21,26 @@ class Page(Generic[R]):
     next_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class RecordChange:
+    """A record as a write has left it, as the table tells who follows it. The removal of a record is none."""
+
+    tenant: str
+    kind: str
+    """The name of the record's class."""
+    id: str
+    created: bool
+    """Whether the write made it; else it was there before."""
+    status: str
+    """Empty for kinds that have none."""
+    lowered: bool
+    """Of a counter: whether the write made it less."""
+    position: str
+    """Where in the stream it stands."""
+    record: Callable[[], Record]
+    """Reads the whole record. Raises ``StoreError`` for a kind that this release does not know."""
+
+
 class Store(Protocol):
     """The records of one tenant. There is no way to build one without a tenant, and none to reach another's."""
 
@@ -29,7 +49,6 @@ class Store(Protocol):
 
     def get(self, kind: type[R], id: str) -> R | None:
         """The record, read consistently, or None."""
-        ...
 
     def list(
         self,
@@ -45,15 +64,12 @@ class Store(Protocol):
 
         ``where`` keeps those whose top-level attributes equal the given values. Consistent read.
         """
-        ...
 
     def commit(self, *writes: Write) -> None:
         """All writes or none (at most 100). Raises ``Conflict`` with the index of the first write that failed."""
-        ...
 
     def next_number(self, counter: str) -> int:
         """Add 1 to a counter and return it. A number may be skipped, never given twice."""
-        ...
 
 
 class Registry(Protocol):
@@ -66,31 +82,24 @@ class Registry(Protocol):
     ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of outbox items, of ``accepting`` and ``undoing`` clusters, and of claims that wait for a
         node type, due ``before`` then and not before ``since``; the longest due first."""
-        ...
 
     def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:
         """(tenant, claim) of the claims of a cluster that a workflow works on, in order of id. A moment old."""
-        ...
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(tenant, record) of every cloud account, cluster or node provider, read as the caller goes on.
 
         Consistency is eventual.
         """
-        ...
 
     def tenant_of(self, kind: type[R], id: str) -> str | None:
         """The tenant that has a cluster of this id; None also while the index does not show it yet."""
-        ...
 
     def table_id(self) -> str:
         """What tells this table from a restored copy of it."""
-        ...
 
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` at first use."""
-        ...
 
     def platform(self) -> Store:
         """The records of the installation itself, which belong to no tenant."""
-        ...

@@ -1,1 +1,1 @@
-"""Which node type a claim gets: pure functions of a catalogue, claims and what is scarce."""
+"""Scheduling: which offering a claim gets. Pure functions of a catalogue, claims and availability."""

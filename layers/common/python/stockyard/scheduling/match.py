@@ -1,24 +1,24 @@
-"""The choice of a node type for one claim or for thousands."""
+"""Chooses an offering for one claim or for thousands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stockyard.domain.node_types import NodeKind
 from stockyard.domain.requirements import ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
 from stockyard.scheduling.index import Index
+from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What one claim asks for. ``resources`` (desiredCapacity) are thousandths of a unit.
+class SchedulingRequest:
+    """The requirements of one claim. ``resources`` (desiredCapacity) are thousandths of a unit.
 
-    ``allowed`` are names of node types or ``provider.*``: None allows all, an empty one none. Without a ``provider``
-    the cheapest of all is taken. ``out_of_reach`` are providers whose machines could not reach the claim's cluster, or
-    not stand in a zone that it asks for.
+    ``allowed`` lists names of node types or ``provider.*``; None allows all, an empty tuple none. Without a
+    ``provider`` all providers compete. ``out_of_reach`` names providers whose machines could not reach the claim's
+    cluster, or could not be in a zone that the claim asks for.
     """
 
     requirements: Requirements = field(default_factory=Requirements)
@@ -29,155 +29,159 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What is scarce now: ``free`` nodes of limited kinds (not listed: none) and what was ``refused`` of late."""
+class Availability:
+    """What is available: ``free`` nodes of limited node types (0 if not listed), and recently ``refused`` offerings."""
 
     free: Mapping[str, int] = field(default_factory=dict)
     refused: frozenset[rules.Refusal] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A way to get the node: any of ``zones``, none of which was refused. ``usd_hour`` is None if no money is known."""
+class SelectedOffering(RankedOffering):
+    """The cheapest matching offering, and the next cheaper ones as ``alternatives``, in order."""
 
-    kind: NodeKind
-    capacity_type: str
-    zones: tuple[str, ...]
-    usd_hour: float | None
-    cost: float
+    alternatives: tuple[RankedOffering, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Candidate):
-    """The cheapest way, and the next ones that would do as well, in order."""
-
-    alternatives: tuple[Candidate, ...] = ()
-
-
-def choose(index: Index, wanted: Wanted, state: State, *, candidates: int = 0) -> Choice | None:
-    """The cheapest way to serve one claim, with up to ``candidates`` alternatives; None when nothing fits."""
-    return _Batch(index, state).choose(wanted, candidates)
+def choose(
+    index: Index, request: SchedulingRequest, availability: Availability, *, candidates: int = 0
+) -> SelectedOffering | None:
+    """The cheapest offering for one claim, with up to ``candidates`` alternatives; None when nothing matches."""
+    return _Batch(index, availability).choose(request, candidates)
 
 
-def choose_all(index: Index, wanted: Sequence[Wanted], state: State, *, candidates: int = 0) -> list[Choice | None]:
-    """A choice for each claim in the order given; what one takes of a limited kind, the next ones miss."""
-    batch = _Batch(index, state)
-    chosen: list[Choice | None] = []
-    for one in wanted:
-        choice = batch.choose(one, candidates)
-        if choice is not None and choice.kind.limited:
-            batch.take(choice.kind.name)
-        chosen.append(choice)
-    return chosen
+def choose_all(
+    index: Index, requests: Sequence[SchedulingRequest], availability: Availability, *, candidates: int = 0
+) -> list[SelectedOffering | None]:
+    """A choice for each request, in order. A node of a limited type that one gets is not free for the next ones."""
+    batch = _Batch(index, availability)
+    selected: list[SelectedOffering | None] = []
+    for request in requests:
+        choice = batch.choose(request, candidates)
+        if choice is not None and choice.node_type.limited:
+            batch.take(choice.node_type.name)
+        selected.append(choice)
+    return selected
 
 
 class _Batch:
-    """One call: the tables in use, and what is left of limited kinds."""
+    """The state of one call: a matcher per table, and the free nodes of limited node types."""
 
-    def __init__(self, index: Index, state: State) -> None:
+    def __init__(self, index: Index, availability: Availability) -> None:
         self._index = index
-        self._state = state
-        self._free = dict(state.free)
-        self._passes: dict[str | None, _Pass] = {}
+        self._availability = availability
+        self._free = dict(availability.free)
+        self._matchers: dict[str | None, _TableMatcher] = {}
 
-    def choose(self, wanted: Wanted, candidates: int) -> Choice | None:
-        found = self._passes.get(wanted.provider)
-        if found is None:
-            found = _Pass(self._index.table(wanted.provider), self._free, self._state.refused)
-            self._passes[wanted.provider] = found
-        return found.choose(wanted, candidates)
+    def choose(self, request: SchedulingRequest, candidates: int) -> SelectedOffering | None:
+        matcher = self._matchers.get(request.provider)
+        if matcher is None:
+            matcher = _TableMatcher(self._index.table(request.provider), self._free, self._availability.refused)
+            self._matchers[request.provider] = matcher
+        return matcher.choose(request, candidates)
 
     def take(self, name: str) -> None:
-        left = self._free[name] = self._free[name] - 1
-        if left <= 0:
-            for one in self._passes.values():
-                one.close(name)
+        remaining = self._free[name] = self._free[name] - 1
+        if remaining <= 0:
+            for matcher in self._matchers.values():
+                matcher.close(name)
 
 
-class _Pass:
-    """One table in one call, with the masks of the wishes met so far."""
+class _TableMatcher:
+    """Matches requests against one table. The masks of earlier requests of the call are kept."""
 
     def __init__(self, table: Table, free: Mapping[str, int], refused: frozenset[rules.Refusal]) -> None:
         self._table = table
-        self._open = rules.available(table) & rules.sound(table) & rules.with_room(table, free)
-        self._zones = rules.unrefused(table, refused)
+        self._candidates = rules.available(table) & rules.sound(table) & rules.with_free_nodes(table, free)
+        self._zones = rules.not_refused(table, refused)
         self._allowed: dict[tuple[str, ...], int] = {}
         self._extended: dict[frozenset[str], int] = {}
         self._required: dict[str, dict[int, int]] = {}
-        """By key and identity: a batch has one object for equal entries, and to hash it would cost more."""
-        self._met: list[Requirement] = []
-        """Keeps them alive, so that no other object gets their identity."""
+        """Masks by key and identity of the requirement: equal entries of a batch share one object."""
+        self._kept_alive: list[Requirement] = []
+        """References to those requirements, so that no other object gets the same identity."""
         self._amounts: dict[str, dict[int, int]] = {}
-        self._offered: dict[int, tuple[frozenset[str], int]] = {}
-        self._made: dict[frozenset[str], dict[int, Choice]] = {}
+        self._rows_of_zones: dict[int, tuple[frozenset[str], int]] = {}
+        self._choices: dict[frozenset[str], dict[int, SelectedOffering]] = {}
 
     def close(self, name: str) -> None:
-        """No node of the kind is left."""
-        self._open &= ~self._table.kinds.get(name, 0)
+        """Exclude a node type that has no free node any more."""
+        self._candidates &= ~self._table.node_types.get(name, 0)
 
-    def choose(self, wanted: Wanted, candidates: int) -> Choice | None:
-        zones, left = self._left(wanted)
-        if not left:
+    def choose(self, request: SchedulingRequest, candidates: int) -> SelectedOffering | None:
+        zones, matches = self._matching_rows(request)
+        if not matches:
             return None
-        first = self._choice((left & -left).bit_length() - 1, zones)
+        first = self._choice((matches & -matches).bit_length() - 1, zones)
         if not candidates:
             return first
-        others = tuple(
-            Candidate(one.kind, one.capacity_type, one.zones, one.usd_hour, one.cost)
-            for one in self._after_first(left, zones, candidates)
+        alternatives = tuple(
+            RankedOffering(
+                alternative.node_type,
+                alternative.capacity_type,
+                alternative.zones,
+                alternative.usd_hour,
+                alternative.cost,
+            )
+            for alternative in self._after_first(matches, zones, candidates)
         )
-        return Choice(first.kind, first.capacity_type, first.zones, first.usd_hour, first.cost, others)
+        return SelectedOffering(
+            first.node_type, first.capacity_type, first.zones, first.usd_hour, first.cost, alternatives
+        )
 
-    def _left(self, wanted: Wanted) -> tuple[frozenset[str], int]:
-        """The zones that may be and the rows that satisfy every rule."""
-        left = self._open & self._resources(wanted.resources)
-        if wanted.allowed is not None:
-            left &= self._allowing(wanted.allowed)
-        if wanted.out_of_reach:
-            left &= rules.in_reach(self._table, wanted.out_of_reach)
-        where: Requirement | None = None
+    def _matching_rows(self, request: SchedulingRequest) -> tuple[frozenset[str], int]:
+        """The allowed zones, and the rows that satisfy every rule."""
+        matches = self._candidates & self._resources(request.resources)
+        if request.allowed is not None:
+            matches &= self._allowing(request.allowed)
+        if request.out_of_reach:
+            matches &= rules.in_reach(self._table, request.out_of_reach)
+        zone_requirement: Requirement | None = None
         counted: list[tuple[str, Requirement]] | None = None
-        for key, asked in wanted.requirements.items():
-            if asked.min_values is not None:
-                counted = [*(counted or ()), (key, asked)]
+        for key, requirement in request.requirements.items():
+            if requirement.min_values is not None:
+                counted = [*(counted or ()), (key, requirement)]
             if key == ZONE:
-                where = asked
+                zone_requirement = requirement
                 continue
-            known = self._required.get(key)
-            if known is None:
-                known = self._required[key] = {}
-            mask = known.get(id(asked))
+            masks = self._required.get(key)
+            if masks is None:
+                masks = self._required[key] = {}
+            mask = masks.get(id(requirement))
             if mask is None:
-                mask = known[id(asked)] = rules.requirement(self._table, key, asked)
-                self._met.append(asked)
-            left &= mask
-        zones, offered = self._offered.get(id(where)) or self._offering(where)
-        left &= offered
+                mask = masks[id(requirement)] = rules.requirement(self._table, key, requirement)
+                self._kept_alive.append(requirement)
+            matches &= mask
+        zones, offered = self._rows_of_zones.get(id(zone_requirement)) or self._offering(zone_requirement)
+        matches &= offered
         if (
             counted
-            and left
-            and not all(rules.various(self._table, self._zones, key, asked, left) for key, asked in counted)
+            and matches
+            and not all(
+                rules.satisfies_min_values(self._table, self._zones, key, requirement, matches)
+                for key, requirement in counted
+            )
         ):
-            left = 0
-        return zones, left
+            matches = 0
+        return zones, matches
 
     def _resources(self, resources: Mapping[str, int]) -> int:
-        left = self._table.every
-        asked: frozenset[str] = frozenset()
+        matches = self._table.every
+        extended_names: frozenset[str] = frozenset()
         for name, amount in resources.items():
-            known = self._amounts.get(name)
-            if known is None:
-                known = self._amounts[name] = {}
-            mask = known.get(amount)
+            masks = self._amounts.get(name)
+            if masks is None:
+                masks = self._amounts[name] = {}
+            mask = masks.get(amount)
             if mask is None:
-                mask = known[amount] = rules.resource(self._table, name, amount)
-            left &= mask
+                mask = masks[amount] = rules.resource(self._table, name, amount)
+            matches &= mask
             if amount > 0 and name in self._table.extended:
-                asked |= {name}
-        plain = self._extended.get(asked)
+                extended_names |= {name}
+        plain = self._extended.get(extended_names)
         if plain is None:
-            plain = self._extended[asked] = rules.extended(self._table, asked)
-        return left & plain
+            plain = self._extended[extended_names] = rules.extended(self._table, extended_names)
+        return matches & plain
 
     def _allowing(self, entries: tuple[str, ...]) -> int:
         mask = self._allowed.get(entries)
@@ -185,28 +189,30 @@ class _Pass:
             mask = self._allowed[entries] = rules.allowed(self._table, entries)
         return mask
 
-    def _offering(self, where: Requirement | None) -> tuple[frozenset[str], int]:
-        zones = rules.zones_of(self._zones, where)
-        found = self._offered[id(where)] = (zones, rules.offered(self._zones, zones))
-        if where is not None:
-            self._met.append(where)
-        return found
+    def _offering(self, requirement: Requirement | None) -> tuple[frozenset[str], int]:
+        zones = rules.zones_of(self._zones, requirement)
+        zones_and_rows = self._rows_of_zones[id(requirement)] = (zones, rules.offered(self._zones, zones))
+        if requirement is not None:
+            self._kept_alive.append(requirement)
+        return zones_and_rows
 
-    def _after_first(self, left: int, zones: frozenset[str], most: int) -> Iterator[Choice]:
-        left &= left - 1
-        while left and most:
-            yield self._choice((left & -left).bit_length() - 1, zones)
-            left &= left - 1
+    def _after_first(self, matches: int, zones: frozenset[str], most: int) -> Iterator[SelectedOffering]:
+        matches &= matches - 1
+        while matches and most:
+            yield self._choice((matches & -matches).bit_length() - 1, zones)
+            matches &= matches - 1
             most -= 1
 
-    def _choice(self, number: int, zones: frozenset[str]) -> Choice:
-        """Row ``number`` with what is left of its zones."""
-        known = self._made.get(zones)
-        if known is None:
-            known = self._made[zones] = {}
-        made = known.get(number)
-        if made is None:
+    def _choice(self, number: int, zones: frozenset[str]) -> SelectedOffering:
+        """The offering of row ``number``, with the zones that are allowed and were not refused."""
+        choices = self._choices.get(zones)
+        if choices is None:
+            choices = self._choices[zones] = {}
+        choice = choices.get(number)
+        if choice is None:
             row = self._table.rows[number]
             possible = tuple(zone for zone in row.zones if zone in zones and self._zones[zone] >> number & 1)
-            made = known[number] = Choice(row.kind, row.capacity_type, possible, row.usd_hour, row.cost)
-        return made
+            choice = choices[number] = SelectedOffering(
+                row.node_type, row.capacity_type, possible, row.usd_hour, row.cost
+            )
+        return choice

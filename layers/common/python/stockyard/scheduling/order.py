@@ -1,4 +1,4 @@
-"""Orders: of the ways to get a node, cheapest first, and of claims, fair."""
+"""The order of offerings (cheapest first) and of claims (priority, then age)."""
 
 from __future__ import annotations
 
@@ -6,66 +6,70 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from stockyard.domain.node_types import NodeKind, Offering
+from stockyard.domain.node_types import NodeType, Offering
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One way to get a node: an offering of a kind. ``usd_hour`` and ``cost`` are what it is ordered by."""
+class RankedOffering:
+    """An offering of a node type, with the ``usd_hour`` and ``cost`` that it is ordered by."""
 
-    kind: NodeKind
+    node_type: NodeType
     capacity_type: str
     zones: tuple[str, ...]
     usd_hour: float | None
     cost: float
 
 
-def rows_of(kinds: Iterable[NodeKind]) -> list[Row]:
-    """Every way to get a node of ``kinds``. An offering without a zone is none."""
-    return [row_of(kind, offering) for kind in kinds for offering in kind.offerings if offering.zones]
+def ranked_offerings(node_types: Iterable[NodeType]) -> list[RankedOffering]:
+    """The offerings of ``node_types`` that have a zone."""
+    return [
+        ranked(node_type, offering) for node_type in node_types for offering in node_type.offerings if offering.zones
+    ]
 
 
-def row_of(kind: NodeKind, offering: Offering) -> Row:
-    """One offering with what orders it."""
-    return Row(kind, offering.capacity_type, offering.zones, kind.money(offering), kind.rank(offering))
+def ranked(node_type: NodeType, offering: Offering) -> RankedOffering:
+    """One offering with its price and cost."""
+    return RankedOffering(
+        node_type, offering.capacity_type, offering.zones, node_type.money(offering), node_type.rank(offering)
+    )
 
 
-def cheapest_first(rows: Iterable[Row], provider: str | None) -> list[Row]:
-    """The order of choice: by ``cost`` within one provider, by money over all; ties by name, then capacity type.
+def cheapest_first(rows: Iterable[RankedOffering], provider: str | None) -> list[RankedOffering]:
+    """The order of choice: by ``cost`` within one provider, by price over all; ties by name, then capacity type.
 
-    Over all providers, what has no money price comes last, by cost. Equal offerings of a kind keep their order.
+    Over all providers, offerings without a price come last, ordered by cost. Equal offerings keep their order.
     """
     return sorted(rows, key=_over_all if provider is None else _within)
 
 
-def _within(row: Row) -> tuple[float, str, str]:
-    return (row.cost, row.kind.name, row.capacity_type)
+def _within(row: RankedOffering) -> tuple[float, str, str]:
+    return (row.cost, row.node_type.name, row.capacity_type)
 
 
-def _over_all(row: Row) -> tuple[bool, float, str, str]:
+def _over_all(row: RankedOffering) -> tuple[bool, float, str, str]:
     money = row.cost if row.usd_hour is None else row.usd_hour
-    return (row.usd_hour is None, money, row.kind.name, row.capacity_type)
+    return (row.usd_hour is None, money, row.node_type.name, row.capacity_type)
 
 
-class Claimed(Protocol):
-    """What puts one claim before another."""
+class Prioritized(Protocol):
+    """The fields of a claim that decide the order."""
 
     @property
     def priority(self) -> int:
-        """The higher goes first."""
+        """The higher priority is served first."""
 
     @property
     def created_at(self) -> str:
-        """RFC 3339 in UTC, milliseconds; the earlier goes first."""
+        """RFC 3339 in UTC with milliseconds. The older claim is served first."""
 
     @property
     def id(self) -> str:
-        """Decides between equals."""
+        """Decides between claims that are otherwise equal."""
 
 
-C = TypeVar("C", bound=Claimed)
+C = TypeVar("C", bound=Prioritized)
 
 
-def fair(claims: Iterable[C]) -> Sequence[C]:
-    """The claims in the order in which they are served: by priority, the older first within one."""
+def by_priority_and_age(claims: Iterable[C]) -> Sequence[C]:
+    """The claims in the order in which they are served: by priority, and older ones first among equals."""
     return sorted(claims, key=lambda claim: (-claim.priority, claim.created_at, claim.id))

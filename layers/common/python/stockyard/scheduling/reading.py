@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import Requirement, Requirements
-from stockyard.scheduling.match import Wanted
+from stockyard.scheduling.match import SchedulingRequest
 
 
 class Reader:
@@ -19,16 +19,16 @@ class Reader:
         self._entries: dict[tuple[Any, ...], Requirement] = {}
         self._quantities: dict[str, int] = {}
 
-    def wanted(
+    def request(
         self,
         requirements: Iterable[Mapping[str, Any]] = (),
         resources: Mapping[str, str | float] | None = None,
         provider: str | None = None,
         allowed: Iterable[str] | None = None,
         out_of_reach: frozenset[str] = frozenset(),
-    ) -> Wanted:
+    ) -> SchedulingRequest:
         """One claim from its selector entries and quantities. Raises ``ValueError`` that names the key."""
-        return Wanted(
+        return SchedulingRequest(
             Requirements.of(requirements, self._entries),
             {name: self._milli(name, quantity) for name, quantity in (resources or {}).items()},
             provider,
@@ -37,13 +37,13 @@ class Reader:
         )
 
     def _milli(self, name: str, quantity: str | float) -> int:
-        known = self._quantities.get(quantity) if type(quantity) is str else None
-        if known is not None:
-            return known
+        cached = self._quantities.get(quantity) if type(quantity) is str else None
+        if cached is not None:
+            return cached
         try:
-            found = milli(quantity)
+            amount = milli(quantity)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
         if type(quantity) is str:
-            self._quantities[quantity] = found
-        return found
+            self._quantities[quantity] = amount
+        return amount

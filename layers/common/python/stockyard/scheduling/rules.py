@@ -1,4 +1,4 @@
-"""The rules of a match, one function each: which rows of a table a wish leaves. A claim gets the AND of all.
+"""The rules of a match, one function each. A rule returns a mask of rows, and a request matches the AND of all masks.
 
 The rule ``Provider`` has no mask: a claim with a provider is matched in that provider's own table.
 """
@@ -12,129 +12,133 @@ from stockyard.domain.requirements import CAPACITY_TYPE, ZONE, Requirement
 from stockyard.scheduling.table import NAME_KEYS, Table
 
 Refusal = tuple[str, str, str]
-"""Kind, capacity type and zone that a provider refused; the zone ``*`` is all zones."""
+"""Node type, capacity type and zone that a provider refused; the zone ``*`` stands for all zones."""
 _WILDCARD = ".*"
 
 
 def in_reach(table: Table, providers: Iterable[str]) -> int:
-    """OutOfReach: rows of all providers but these."""
-    found = table.every
+    """OutOfReach: rows of all providers except these."""
+    rows = table.every
     for provider in providers:
-        found &= ~table.providers.get(provider, 0)
-    return found
+        rows &= ~table.providers.get(provider, 0)
+    return rows
 
 
 def allowed(table: Table, entries: Iterable[str]) -> int:
-    """NotAllowed: rows of the kinds that are named, or whose provider is, as ``provider.*``."""
-    found = 0
+    """NotAllowed: rows of the node types that ``entries`` name, directly or by ``provider.*``."""
+    rows = 0
     for entry in entries:
-        found |= table.kinds.get(entry, 0)
+        rows |= table.node_types.get(entry, 0)
         if entry.endswith(_WILDCARD):
-            found |= table.providers.get(entry.removesuffix(_WILDCARD), 0)
-    return found
+            rows |= table.providers.get(entry.removesuffix(_WILDCARD), 0)
+    return rows
 
 
 def available(table: Table) -> int:
-    """Unavailable: rows of the kinds whose phase is Available."""
+    """Unavailable: rows of the node types whose phase is Available."""
     return table.available
 
 
-def requirement(table: Table, key: str, asked: Requirement) -> int:
-    """Requirement: rows whose kind can satisfy ``asked``. Also the capacity type's part of Offering."""
+def requirement(table: Table, key: str, requirement: Requirement) -> int:
+    """Requirement: rows whose node type can satisfy ``requirement``. Also the part of Offering about capacity types."""
     if key in NAME_KEYS:
-        return named(table, key, asked)
+        return named(table, key, requirement)
     column = table.columns.get(key)
     if column is None:
-        return table.every if asked.absence_fits else 0
-    return column.allowing(asked)
+        return table.every if requirement.absence_fits else 0
+    return column.allowing(requirement)
 
 
-def named(table: Table, key: str, asked: Requirement) -> int:
-    """Requirement, for the keys whose values are names of kinds, in any spelling. Every kind has one name."""
-    found = 0
-    if not asked.bounded:  # no name is a number
-        known = table.spellings[key]
-        for value in asked.values:
-            found |= known.get(value, 0)
-        if asked.complement:
-            found = table.every & ~found
-    return found
+def named(table: Table, key: str, requirement: Requirement) -> int:
+    """Requirement, for keys whose values are names of node types in any spelling. A node type has exactly one name."""
+    rows = 0
+    if not requirement.bounded:  # no name is a number
+        spellings = table.spellings[key]
+        for value in requirement.values:
+            rows |= spellings.get(value, 0)
+        if requirement.complement:
+            rows = table.every & ~rows
+    return rows
 
 
-def extended(table: Table, asked: frozenset[str]) -> int:
-    """ExtendedResource: rows of the kinds that have no extended resource but those asked for."""
-    found = table.every
+def extended(table: Table, names: frozenset[str]) -> int:
+    """ExtendedResource: rows of node types whose extended resources are all in ``names``."""
+    rows = table.every
     for name, having in table.extended.items():
-        if name not in asked:
-            found &= ~having
-    return found
+        if name not in names:
+            rows &= ~having
+    return rows
 
 
 def sound(table: Table) -> int:
-    """Resource, of a kind whose overhead exceeds what it has: nothing ever fits it."""
+    """Resource: rows of node types whose overhead does not exceed their capacity; nothing fits the others."""
     return table.sound
 
 
-def resource(table: Table, name: str, asked: int) -> int:
-    """Resource: rows with ``asked`` thousandths of the unit allocatable; one without the resource has 0."""
-    if asked <= 0:
+def resource(table: Table, name: str, amount: int) -> int:
+    """Resource: rows with at least ``amount`` allocatable, in thousandths of the unit; 0 without the resource."""
+    if amount <= 0:
         return table.every
     amounts = table.amounts.get(name)
-    return 0 if amounts is None else amounts.at_least(asked)
+    return 0 if amounts is None else amounts.at_least(amount)
 
 
-def with_room(table: Table, free: Mapping[str, int]) -> int:
-    """Full: rows of the kinds that are not limited, or of which one is left."""
-    found = table.every
+def with_free_nodes(table: Table, free: Mapping[str, int]) -> int:
+    """Full: rows of node types that are not limited, or that have a free node."""
+    rows = table.every
     for name, mask in table.limited.items():
         if free.get(name, 0) <= 0:
-            found &= ~mask
-    return found
+            rows &= ~mask
+    return rows
 
 
-def unrefused(table: Table, refused: Iterable[Refusal]) -> dict[str, int]:
+def not_refused(table: Table, refused: Iterable[Refusal]) -> dict[str, int]:
     """RefusedRecently: for each zone the rows that offer it and were not refused there."""
-    found = dict(table.zones)
+    by_zone = dict(table.zones)
     for name, capacity_type, zone in refused:
-        rows = table.kinds.get(name, 0) & table.columns[CAPACITY_TYPE].by_value.get(capacity_type, 0)
-        for one in (zone,) if zone != ANY else tuple(found):
-            if one in found:
-                found[one] &= ~rows
-    return found
+        rows = table.node_types.get(name, 0) & table.columns[CAPACITY_TYPE].by_value.get(capacity_type, 0)
+        for zone_name in (zone,) if zone != ANY else tuple(by_zone):
+            if zone_name in by_zone:
+                by_zone[zone_name] &= ~rows
+    return by_zone
 
 
-def zones_of(zones: Iterable[str], asked: Requirement | None) -> frozenset[str]:
-    """The zones that ``asked`` allows; a row of any zone can be in each."""
-    return frozenset(zone for zone in zones if asked is None or asked.has(zone) or (zone == ANY and not asked.empty))
+def zones_of(zones: Iterable[str], requirement: Requirement | None) -> frozenset[str]:
+    """The zones that ``requirement`` allows. A row with the zone ``*`` can be in every zone."""
+    return frozenset(
+        zone
+        for zone in zones
+        if requirement is None or requirement.has(zone) or (zone == ANY and not requirement.empty)
+    )
 
 
-def offered(zones: Mapping[str, int], asked: frozenset[str]) -> int:
-    """Offering: rows that have one of the zones asked for; ``zones`` are what ``unrefused`` left."""
-    found = 0
-    for zone in asked:
-        found |= zones.get(zone, 0)
-    return found
+def offered(zones: Mapping[str, int], requested_zones: frozenset[str]) -> int:
+    """Offering: rows that have one of the requested zones. ``zones`` is the result of ``not_refused``."""
+    rows = 0
+    for zone in requested_zones:
+        rows |= zones.get(zone, 0)
+    return rows
 
 
-def various(table: Table, zones: Mapping[str, int], key: str, asked: Requirement, left: int) -> bool:
-    """MinValues: whether the rows ``left`` have at least ``min_values`` values of ``key`` that ``asked`` allows.
+def satisfies_min_values(table: Table, zones: Mapping[str, int], key: str, requirement: Requirement, rows: int) -> bool:
+    """MinValues: whether ``rows`` have at least ``min_values`` values of ``key`` that the requirement allows.
 
-    Each kind counts once for the keys that name kinds. A kind of any value adds none.
+    For keys that name node types each node type counts once. A node type with any value (``*``) adds none.
     """
-    least = asked.min_values or 0
+    least = requirement.min_values or 0
     if key in NAME_KEYS:
-        return _kinds(table, left, least) >= least
+        return _count_types(table, rows, least) >= least
     column = table.columns.get(key)
     masks = zones if key == ZONE else {} if column is None else column.by_value
-    having = sum(1 for value, mask in masks.items() if mask & left and asked.has(value) and value != ANY)
+    having = sum(1 for value, mask in masks.items() if mask & rows and requirement.has(value) and value != ANY)
     return having >= least
 
 
-def _kinds(table: Table, left: int, enough: int) -> int:
-    """How many kinds have a row ``left``, counted up to ``enough``."""
+def _count_types(table: Table, rows: int, enough: int) -> int:
+    """The number of node types among ``rows``, counted up to ``enough``."""
     count = 0
-    while left and count < enough:
-        name = table.rows[(left & -left).bit_length() - 1].kind.name
-        left &= ~table.kinds[name]
+    while rows and count < enough:
+        name = table.rows[(rows & -rows).bit_length() - 1].node_type.name
+        rows &= ~table.node_types[name]
         count += 1
     return count

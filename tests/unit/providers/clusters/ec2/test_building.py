@@ -1,4 +1,4 @@
-"""Repeated calls: what a try that is made again sends, and what an answer to it proves."""
+"""Repeated calls: what a retry sends, and what the answer to it proves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from stockyard.domain.times import to_text
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorRefused, VendorTimeout
-from stockyard.providers.aws.calls import Calls
+from stockyard.providers.clouds.aws.calls import Calls
 
 TOKENED = [
     ("network", "create_route_table"),
@@ -19,7 +19,7 @@ TOKENED = [
 
 
 class _Wire:
-    """Calls of one operation: what they sent, and what is answered in place of AWS."""
+    """Records the calls of one operation, and answers them in place of AWS."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -52,7 +52,7 @@ def _before(yard: Any, phase: str) -> None:
 
 
 @pytest.mark.parametrize(("phase", "operation"), TOKENED)
-def test_a_call_with_a_client_token_is_repeated_word_for_word(
+def test_call_with_client_token_is_repeated_unchanged(
     yard: Any, monkeypatch: pytest.MonkeyPatch, phase: str, operation: str
 ) -> None:
     _before(yard, phase)
@@ -66,7 +66,7 @@ def test_a_call_with_a_client_token_is_repeated_word_for_word(
 
 
 @pytest.mark.parametrize(("phase", "operation"), TOKENED)
-def test_a_refused_token_proves_that_the_thing_exists(
+def test_refused_token_proves_existing_resource(
     yard: Any, monkeypatch: pytest.MonkeyPatch, phase: str, operation: str
 ) -> None:
     _before(yard, phase)
@@ -81,9 +81,7 @@ def test_a_refused_token_proves_that_the_thing_exists(
     assert {line.state for line in yard.ledger.lines()} == {"made"}
 
 
-def test_a_name_that_a_try_has_just_made_is_not_written_off_by_the_age_of_the_first_try(
-    yard: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_name_created_by_last_try_is_not_judged_by_age_of_first_try(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.ensure("network")
     yard.ledger.phase = "security"
     yard.ledger.intend(
@@ -112,12 +110,10 @@ def test_a_name_that_a_try_has_just_made_is_not_written_off_by_the_age_of_the_fi
     assert [x for x in yard.living() if x.startswith("sg-")] == []
 
 
-def test_a_taken_name_is_somebody_elses_only_after_ours_would_have_been_shown(
-    yard: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_existing_name_is_foreign_only_after_visibility_delay(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     wire = _Wire(monkeypatch, "create_role")
-    taken = VendorRefused("exists", code="EntityAlreadyExists")
-    wire.answers = [taken, taken, taken]
+    name_in_use = VendorRefused("exists", code="EntityAlreadyExists")
+    wire.answers = [name_in_use, name_in_use, name_in_use]
     for _ in range(2):
         with pytest.raises(NotYetVisible):
             yard.provider.ensure("identity", yard.work("identity"))
@@ -126,9 +122,7 @@ def test_a_taken_name_is_somebody_elses_only_after_ours_would_have_been_shown(
         yard.provider.ensure("identity", yard.work("identity"))
 
 
-def test_a_denial_just_after_creation_is_waited_for_and_one_that_stays_is_told(
-    yard: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_denial_after_creation_is_retried_and_lasting_one_is_raised(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     denial = PermissionDenied("AttachInternetGateway is not allowed", code="UnauthorizedOperation")
     wire = _Wire(monkeypatch, "attach_internet_gateway")
     wire.answers = [denial, denial, denial]
@@ -143,7 +137,7 @@ def test_a_denial_just_after_creation_is_waited_for_and_one_that_stays_is_told(
     yard.ensure("network")
 
 
-def test_a_denied_first_call_is_told_at_once(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_denied_first_call_is_raised_at_once(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     wire = _Wire(monkeypatch, "create_vpc")
     wire.answers = [PermissionDenied("CreateVpc is not allowed", code="UnauthorizedOperation")]
     with pytest.raises(PermissionDenied):

@@ -1,4 +1,4 @@
-"""What a cluster's own controllers made, whoever of them made it, and what our role may not delete."""
+"""Resources of a cluster's own controllers are deleted with it, and those that our role may not delete are named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stockyard.errors import PermissionDenied
-from stockyard.providers.aws.calls import Calls
+from stockyard.providers.clouds.aws.calls import Calls
 
 
 def _marks(yard: Any) -> dict[str, list[dict[str, str]]]:
@@ -18,7 +18,7 @@ def _marks(yard: Any) -> dict[str, list[dict[str, str]]]:
     }
 
 
-def _made(yard: Any, marks: list[dict[str, str]], stem: str = "k8s-a") -> list[str]:
+def _create_for_controller(yard: Any, marks: list[dict[str, str]], stem: str = "k8s-a") -> list[str]:
     ec2, elbv2 = yard.tenant().client("ec2"), yard.tenant().client("elbv2")
     vpc = yard.ledger.find("vpc", "main").vendor_id
     subnet = yard.ledger.find("subnet", "public-a").vendor_id
@@ -55,30 +55,30 @@ def _deny(monkeypatch: pytest.MonkeyPatch, *operations: str) -> None:
 
 
 @pytest.mark.parametrize("whose", ["cloud controller", "load balancer controller"])
-def test_either_controllers_things_are_known_by_its_own_tag(yard: Any, whose: str) -> None:
+def test_resources_of_either_controller_are_found_by_tag(yard: Any, whose: str) -> None:
     yard.ensure("network")
-    theirs = set(_made(yard, _marks(yard)[whose]))
-    others = set(_made(yard, [{"Key": "elbv2.k8s.aws/cluster", "Value": "another"}], "k8s-b"))
+    own_things = set(_create_for_controller(yard, _marks(yard)[whose]))
+    foreign_things = set(_create_for_controller(yard, [{"Key": "elbv2.k8s.aws/cluster", "Value": "another"}], "k8s-b"))
     yard.remove("leftovers")
-    assert theirs & set(yard.living()) == set()
-    assert others <= set(yard.living())
+    assert own_things & set(yard.living()) == set()
+    assert foreign_things <= set(yard.living())
 
 
-def test_what_a_controller_makes_after_the_first_look_goes_behind_the_machine(yard: Any) -> None:
+def test_late_controller_resources_are_removed_after_machine(yard: Any) -> None:
     yard.create()
     yard.later(120)
     yard.remove("leftovers")
-    late = {*_made(yard, _marks(yard)["load balancer controller"]), _volume(yard)}
+    late = {*_create_for_controller(yard, _marks(yard)["load balancer controller"]), _volume(yard)}
     yard.remove("control_plane")
     assert late & set(yard.living()) == set()
 
 
-def test_a_volume_in_use_is_left_to_the_look_behind_the_machine_and_waited_for_there(yard: Any) -> None:
+def test_attached_volume_is_removed_after_machine(yard: Any) -> None:
     yard.create()
     yard.later(120)
     volume, ec2 = _volume(yard), yard.tenant().client("ec2")
-    other = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
-    ec2.attach_volume(VolumeId=volume, InstanceId=other, Device="/dev/sdf")
+    instance_id = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
+    ec2.attach_volume(VolumeId=volume, InstanceId=instance_id, Device="/dev/sdf")
     assert yard.provider.remove("leftovers", yard.work("leftovers")).done
     outcome = None
     for _ in range(5):
@@ -87,17 +87,15 @@ def test_a_volume_in_use_is_left_to_the_look_behind_the_machine_and_waited_for_t
     assert outcome is not None
     assert (outcome.done, outcome.remaining) == (False, (f"volume {volume}",))
     assert yard.ledger.lines("control_plane") == []
-    ec2.detach_volume(VolumeId=volume, InstanceId=other)
+    ec2.detach_volume(VolumeId=volume, InstanceId=instance_id)
     yard.remove("control_plane")
     assert volume not in yard.living()
 
 
-def test_what_our_role_may_not_delete_holds_the_machine_up_no_longer_and_is_told(
-    yard: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undeletable_resource_is_reported_and_does_not_keep_machine(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = yard.create()
     yard.later(120)
-    group, balancer, target = _made(yard, _marks(yard)["cloud controller"])
+    group, balancer, target = _create_for_controller(yard, _marks(yard)["cloud controller"])
     volume = _volume(yard)
     with monkeypatch.context() as patched:
         _deny(patched, "delete_target_group", "delete_security_group")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from local.corrections.refusals import gone_have_no_tags, planned_refusals
+from local.aws.corrections.refusals import gone_have_no_tags, planned_refusals
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorRefused
 
 
-def test_a_created_cluster_has_the_names_of_the_reference_and_nothing_is_left_after_deletion(yard: Any) -> None:
+def test_created_cluster_has_reference_names_and_deletion_leaves_nothing(yard: Any) -> None:
     before = sorted(yard.living())
     facts = yard.create()
     session, stem = yard.tenant(), f"vantage-{yard.cluster.client_id}"
@@ -21,14 +21,14 @@ def test_a_created_cluster_has_the_names_of_the_reference_and_nothing_is_left_af
     profile = session.client("iam").get_instance_profile(InstanceProfileName=f"{stem}-instance-profile")
     assert [r["RoleName"] for r in profile["InstanceProfile"]["Roles"]] == [f"{stem}-node-role"]
     named = [{"Name": "tag:Name", "Values": [f"{stem}-control-plane"]}]
-    found = session.client("ec2").describe_instances(Filters=named)["Reservations"][0]["Instances"]
-    assert [i["InstanceId"] for i in found] == [facts["instance_id"]]
-    assert found[0]["MetadataOptions"]["HttpTokens"] == "required"
-    assert found[0]["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
-    assert found[0]["KeyName"] == "my-key"
+    instances = session.client("ec2").describe_instances(Filters=named)["Reservations"][0]["Instances"]
+    assert [i["InstanceId"] for i in instances] == [facts["instance_id"]]
+    assert instances[0]["MetadataOptions"]["HttpTokens"] == "required"
+    assert instances[0]["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+    assert instances[0]["KeyName"] == "my-key"
     assert facts["endpoint"].startswith("https://")
     assert facts["endpoint"].endswith(":6443")
-    carried = {t["Key"]: t["Value"] for t in found[0]["Tags"]}
+    carried = {t["Key"]: t["Value"] for t in instances[0]["Tags"]}
     assert carried["stockyard:installation"] == "inst-1"
     assert carried["stockyard:tenant"] == "acme"
     assert carried["stockyard:resource"] == yard.cluster.id
@@ -40,7 +40,7 @@ def test_a_created_cluster_has_the_names_of_the_reference_and_nothing_is_left_af
     assert yard.ledger.lines() == []
 
 
-def test_the_network_has_public_and_private_subnets_with_a_way_out(yard: Any) -> None:
+def test_network_has_public_and_private_subnets_with_routes(yard: Any) -> None:
     yard.ensure("network")
     ec2 = yard.tenant().client("ec2")
     vpc = yard.ledger.find("vpc", "main").vendor_id
@@ -59,7 +59,7 @@ def test_the_network_has_public_and_private_subnets_with_a_way_out(yard: Any) ->
     assert kinds == ["igw", "igw", "nat", "nat"]
 
 
-def test_running_each_phase_again_changes_nothing(yard: Any) -> None:
+def test_repeated_phases_change_nothing(yard: Any) -> None:
     yard.create()
     before, writes = sorted(yard.living()), yard.ledger.writes
     yard.later(3600)
@@ -89,7 +89,7 @@ CALLS = [
 
 
 def _crash(yard: Any, phase: str, line: str) -> tuple[str, ...]:
-    """Create until the crash; the phases up to and with the one that crashed."""
+    """Run the phases until the crash. Returns the phases that ran, the crashed one included."""
     reached = CREATE[: CREATE.index(phase) + 1]
     yard.ledger.fail_made = line
     for name in reached[:-1]:
@@ -99,10 +99,10 @@ def _crash(yard: Any, phase: str, line: str) -> tuple[str, ...]:
     return reached
 
 
-def test_a_crash_between_call_and_record_is_found_again(yard: Any) -> None:
-    """In one life: each line of it crashes once, and is found by the next attempt, which comes to the next."""
+def test_resource_is_adopted_after_crash_before_record(yard: Any) -> None:
+    """One creation crashes once at each line; the next attempt adopts the resource and reaches the next line."""
     for phase in CREATE:
-        for line in (line for where, line in CALLS if where == phase):
+        for line in (line for line_phase, line in CALLS if line_phase == phase):
             yard.ledger.fail_made = line
             with pytest.raises(RuntimeError, match="the machine stopped"):
                 yard.ensure(phase)
@@ -114,14 +114,14 @@ def test_a_crash_between_call_and_record_is_found_again(yard: Any) -> None:
 
 
 @pytest.mark.parametrize(("phase", "line"), CALLS)
-def test_a_crash_between_call_and_record_is_deleted(yard: Any, phase: str, line: str) -> None:
+def test_resource_is_deleted_after_crash_before_record(yard: Any, phase: str, line: str) -> None:
     _crash(yard, phase, line)
     yard.delete()
     assert yard.living() == []
     assert yard.ledger.lines() == []
 
 
-def test_what_may_be_hidden_is_waited_for_and_made_once_after_that(yard: Any) -> None:
+def test_creation_waits_for_visibility_delay_after_open_intent(yard: Any) -> None:
     yard.work("network")
     yard.ledger.intend("vpc", "main", {"name": "x"})
     with pytest.raises(NotYetVisible):
@@ -132,7 +132,7 @@ def test_what_may_be_hidden_is_waited_for_and_made_once_after_that(yard: Any) ->
     assert len([x for x in yard.living() if x.startswith("vpc-")]) == 1
 
 
-def test_a_line_that_is_only_intended_is_gone_only_after_the_cloud_must_have_shown_it(yard: Any) -> None:
+def test_removal_waits_for_visibility_delay_after_open_intent(yard: Any) -> None:
     yard.work("network")
     yard.ledger.intend("vpc", "main", {"name": "x"})
     outcome = yard.provider.remove("network", yard.work("network"))
@@ -143,7 +143,7 @@ def test_a_line_that_is_only_intended_is_gone_only_after_the_cloud_must_have_sho
 
 
 @pytest.mark.parametrize("seconds", [0, 120])
-def test_what_somebody_else_has_removed_is_gone_though_its_removal_is_refused(yard: Any, seconds: int) -> None:
+def test_deletion_succeeds_for_resources_removed_by_others(yard: Any, seconds: int) -> None:
     """The rights of our role hang on tags, and EC2 knows none of what is gone."""
     before = sorted(yard.living())
     facts = yard.create()
@@ -158,7 +158,7 @@ def test_what_somebody_else_has_removed_is_gone_though_its_removal_is_refused(ya
     assert yard.ledger.lines() == []
 
 
-def test_a_refused_removal_of_what_is_there_is_told(yard: Any) -> None:
+def test_refused_removal_of_existing_resource_is_raised(yard: Any) -> None:
     yard.ensure("network")
     yard.later(120)
     with planned_refusals({}, {"ec2:DeleteRouteTable": 1}), pytest.raises(PermissionDenied):
@@ -167,7 +167,7 @@ def test_a_refused_removal_of_what_is_there_is_told(yard: Any) -> None:
     assert yard.living() == []
 
 
-def test_a_role_of_that_name_that_is_not_ours_is_neither_adopted_nor_deleted(yard: Any) -> None:
+def test_foreign_role_is_neither_adopted_nor_deleted(yard: Any) -> None:
     iam = yard.tenant().client("iam")
     name = f"vantage-{yard.cluster.client_id}-node-role"
     iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": []}))
@@ -180,49 +180,49 @@ def test_a_role_of_that_name_that_is_not_ours_is_neither_adopted_nor_deleted(yar
     assert iam.get_role(RoleName=name)["Role"]["RoleName"] == name
 
 
-def _given_vpc(yard: Any) -> dict[str, str]:
+def _existing_network(yard: Any) -> dict[str, str]:
     ec2 = yard.tenant().client("ec2")
     vpc = ec2.create_vpc(CidrBlock="172.20.0.0/16")["Vpc"]["VpcId"]
-    made = {"vpc": vpc}
+    network = {"vpc": vpc}
     for index, name in enumerate(("dark", "private", "public")):
-        made[name] = ec2.create_subnet(VpcId=vpc, CidrBlock=f"172.20.{index}.0/24", AvailabilityZone="us-east-1a")[
+        network[name] = ec2.create_subnet(VpcId=vpc, CidrBlock=f"172.20.{index}.0/24", AvailabilityZone="us-east-1a")[
             "Subnet"
         ]["SubnetId"]
     gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     address = ec2.allocate_address(Domain="vpc")["AllocationId"]
-    nat = ec2.create_nat_gateway(SubnetId=made["public"], AllocationId=address)["NatGateway"]["NatGatewayId"]
+    nat = ec2.create_nat_gateway(SubnetId=network["public"], AllocationId=address)["NatGateway"]["NatGatewayId"]
     for name, target in (("public", {"GatewayId": gateway}), ("private", {"NatGatewayId": nat})):
         table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
         ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **target)
-        ec2.associate_route_table(RouteTableId=table, SubnetId=made[name])
-    return made
+        ec2.associate_route_table(RouteTableId=table, SubnetId=network[name])
+    return network
 
 
 @pytest.mark.parametrize("settings", [("vpc_id",), ("subnet_id",), ("vpc_id", "subnet_id")])
-def test_a_given_network_is_used_and_left_untouched(yard: Any, settings: tuple[str, ...]) -> None:
-    given = _given_vpc(yard)
+def test_existing_network_is_used_and_left_unchanged(yard: Any, settings: tuple[str, ...]) -> None:
+    network = _existing_network(yard)
     before = sorted(yard.living())
-    values = {"vpc_id": given["vpc"], "subnet_id": given["private"]}
+    values = {"vpc_id": network["vpc"], "subnet_id": network["private"]}
     yard.with_settings(**{name: values[name] for name in settings})
     assert list(yard.provider.inspect(yard.work("account"))) == []
     facts = yard.create()
     session = yard.tenant()
     instance = session.client("ec2").describe_instances(InstanceIds=[facts["instance_id"]])["Reservations"][0]
-    assert instance["Instances"][0]["SubnetId"] == given["private"]
+    assert instance["Instances"][0]["SubnetId"] == network["private"]
     balancer = session.client("elbv2").describe_load_balancers()["LoadBalancers"][0]
     assert balancer["Scheme"] == "internet-facing"
-    assert [zone["SubnetId"] for zone in balancer["AvailabilityZones"]] == [given["public"]]
+    assert [zone["SubnetId"] for zone in balancer["AvailabilityZones"]] == [network["public"]]
     yard.later(120)
     yard.delete()
     assert sorted(yard.living()) == before
 
 
-def test_a_public_control_plane_stands_in_a_public_subnet(yard: Any) -> None:
+def test_public_control_plane_is_in_public_subnet(yard: Any) -> None:
     yard.with_settings(public_control_plane=True)
     facts = yard.create()
-    found = yard.tenant().client("ec2").describe_instances(InstanceIds=[facts["instance_id"]])
-    assert found["Reservations"][0]["Instances"][0]["SubnetId"] == yard.ledger.find("subnet", "public-a").vendor_id
+    answer = yard.tenant().client("ec2").describe_instances(InstanceIds=[facts["instance_id"]])
+    assert answer["Reservations"][0]["Instances"][0]["SubnetId"] == yard.ledger.find("subnet", "public-a").vendor_id
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_public_control_plane_stands_in_a_public_subnet(yard: Any) -> None:
         ({"api_cidrs": ["203.0.113.0/24"]}, 6443, {"203.0.113.0/24"}),
     ],
 )
-def test_only_the_named_ranges_reach_the_control_plane(
+def test_only_configured_ranges_reach_control_plane(
     yard: Any, settings: dict[str, Any], port: int, cidrs: set[str]
 ) -> None:
     yard.with_settings(**settings)
@@ -244,12 +244,12 @@ def test_only_the_named_ranges_reach_the_control_plane(
     nat = ec2.describe_addresses()["Addresses"][0]["PublicIp"]
     group = yard.ledger.find("security_group", "control-plane").vendor_id
     rules = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
-    found = {r["CidrIp"] for rule in rules if rule["FromPort"] == port for r in rule["IpRanges"]}
+    open_cidrs = {r["CidrIp"] for rule in rules if rule["FromPort"] == port for r in rule["IpRanges"]}
     inside = {"10.0.0.0/16", f"{nat}/32"} if port == 6443 else set()
-    assert found == cidrs | inside
+    assert open_cidrs == cidrs | inside
 
 
-def test_what_the_cluster_itself_made_goes_first(yard: Any) -> None:
+def test_resources_of_cluster_controllers_are_deleted(yard: Any) -> None:
     yard.create()
     session, key = yard.tenant(), f"kubernetes.io/cluster/{yard.cluster.client_id}"
     ec2, elbv2 = session.client("ec2"), session.client("elbv2")
@@ -282,28 +282,28 @@ def test_what_the_cluster_itself_made_goes_first(yard: Any) -> None:
     assert session.client("elb").describe_load_balancers()["LoadBalancerDescriptions"] == []
 
 
-def test_the_sweep_sees_all_and_removes_all_in_its_order(yard: Any) -> None:
+def test_sweep_lists_and_removes_all_resources(yard: Any) -> None:
     yard.create()
-    other = yard.provider.tagged(yard.account, "another-installation", "acme", ["us-east-1"])
-    assert list(other) == []
-    found = list(yard.provider.tagged(yard.account, "inst-1", "acme", ["us-east-1", "us-west-2"]))
-    assert len({(t.kind, t.vendor_id) for t in found}) == len(found)
-    assert {t.resource_id for t in found} == {yard.cluster.id}
-    assert all(t.created_at == "2026-01-01T00:00:00.000Z" for t in found if t.kind == "vpc")
-    assert not yard.provider.discard(yard.account, found[0], "globex")
-    for thing in found:
-        assert yard.provider.discard(yard.account, thing, "acme"), thing
+    foreign_things = yard.cloud.tagged(yard.account, "another-installation", "acme", ["us-east-1"])
+    assert list(foreign_things) == []
+    things = list(yard.cloud.tagged(yard.account, "inst-1", "acme", ["us-east-1", "us-west-2"]))
+    assert len({(t.kind, t.vendor_id) for t in things}) == len(things)
+    assert {t.resource_id for t in things} == {yard.cluster.id}
+    assert all(t.created_at == "2026-01-01T00:00:00.000Z" for t in things if t.kind == "vpc")
+    assert not yard.cloud.discard(yard.account, things[0], "globex")
+    for thing in things:
+        assert yard.cloud.discard(yard.account, thing, "acme"), thing
     assert yard.living() == []
-    assert list(yard.provider.tagged(yard.account, "inst-1", "acme", ["us-east-1"])) == []
+    assert list(yard.cloud.tagged(yard.account, "inst-1", "acme", ["us-east-1"])) == []
 
 
-def test_inspection_names_each_fault_at_its_pointer(yard: Any) -> None:
+def test_inspection_names_pointer_of_each_fault(yard: Any) -> None:
     groups = [{"name": "w", "role": "worker", "instance_types": ["t3.large", "x9.huge"]}]
     yard.with_settings(
         key_pair="none", control_plane_instance_type="q1.none", autoscaler_node_groups=groups, vpc_id="vpc-00000000"
     )
-    found = {f.pointer: f.warning for f in yard.provider.inspect(yard.work("account"))}
-    assert found == {
+    warning_by_pointer = {f.pointer: f.warning for f in yard.provider.inspect(yard.work("account"))}
+    assert warning_by_pointer == {
         "/settings/key_pair": False,
         "/settings/control_plane_instance_type": False,
         "/settings/autoscaler_node_groups/0/instance_types/1": False,
@@ -311,44 +311,44 @@ def test_inspection_names_each_fault_at_its_pointer(yard: Any) -> None:
     }
 
 
-def test_inspection_knows_a_subnet_of_another_vpc_and_another_region(yard: Any) -> None:
-    given = _given_vpc(yard)
-    other = yard.tenant().client("ec2").create_vpc(CidrBlock="172.21.0.0/16")["Vpc"]["VpcId"]
-    yard.with_settings(vpc_id=other, subnet_id=given["private"])
+def test_inspection_finds_subnet_of_other_vpc_and_other_region(yard: Any) -> None:
+    network = _existing_network(yard)
+    other_vpc = yard.tenant().client("ec2").create_vpc(CidrBlock="172.21.0.0/16")["Vpc"]["VpcId"]
+    yard.with_settings(vpc_id=other_vpc, subnet_id=network["private"])
     assert [f.pointer for f in yard.provider.inspect(yard.work("account"))] == ["/settings/subnet_id"]
     west = yard.with_settings(vpc_id="", subnet_id="", region_name="us-west-2")
     west.tenant().client("ec2", region_name="us-west-2").create_key_pair(KeyName="my-key")
-    found = list(west.provider.inspect(west.work("account")))
-    assert [(f.pointer, f.warning) for f in found] == [("/settings/region_name", True)]
+    findings = list(west.provider.inspect(west.work("account")))
+    assert [(f.pointer, f.warning) for f in findings] == [("/settings/region_name", True)]
 
 
 @pytest.mark.parametrize("region", ["us-east-9", "mars-north-1"])
-def test_inspection_refuses_a_region_that_aws_does_not_have(yard: Any, region: str) -> None:
+def test_inspection_refuses_unknown_region(yard: Any, region: str) -> None:
     yard.with_settings(region_name=region)
-    found = list(yard.provider.inspect(yard.work("account")))
-    assert [(f.pointer, f.warning) for f in found] == [
+    findings = list(yard.provider.inspect(yard.work("account")))
+    assert [(f.pointer, f.warning) for f in findings] == [
         ("/settings/region_name", True),
         ("/settings/region_name", False),
     ]
-    assert region in found[1].detail
+    assert region in findings[1].detail
 
 
-def test_the_account_phase_proves_where_the_role_leads(yard: Any) -> None:
+def test_account_phase_verifies_role(yard: Any) -> None:
     assert yard.ensure("account").message == "AWS account 222222222222"
     yard.account.attributes.pop("role_arn")
     with pytest.raises(CredentialsRevoked):
         yard.provider.ensure("account", yard.work("account"))
 
 
-def test_the_control_group_decides_the_type(yard: Any) -> None:
+def test_control_node_group_decides_instance_type(yard: Any) -> None:
     groups = [{"name": "c", "role": "control", "instance_types": ["m5.large"]}]
     yard.with_settings(control_plane_instance_type="t3.large", autoscaler_node_groups=groups)
     facts = yard.create()
-    found = yard.tenant().client("ec2").describe_instances(InstanceIds=[facts["instance_id"]])
-    assert found["Reservations"][0]["Instances"][0]["InstanceType"] == "m5.large"
+    answer = yard.tenant().client("ec2").describe_instances(InstanceIds=[facts["instance_id"]])
+    assert answer["Reservations"][0]["Instances"][0]["InstanceType"] == "m5.large"
 
 
-def test_a_terminated_machine_is_told_with_its_reason(yard: Any) -> None:
+def test_terminated_machine_fails_with_reason(yard: Any) -> None:
     facts = yard.create()
     yard.tenant().client("ec2").terminate_instances(InstanceIds=[facts["instance_id"]])
     with pytest.raises(VendorRefused, match="terminated"):

@@ -11,14 +11,14 @@ from typing import Any
 import boto3
 import pytest
 
-from local.corrections.compute import instant_fleets
+from local.aws.corrections.compute import instant_fleets
 from stockyard.domain.node_types import ANY
 from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
-from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement
+from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption
 from stockyard.errors import VendorTimeout
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
-from stockyard.providers.aws.calls import Calls
+from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 
 MOMENT = "2026-01-01T00:00:00.000Z"
@@ -40,27 +40,25 @@ def offers(region: str = "us-east-1") -> RegionOffers:
 
 
 def provider(**block: Any) -> NodeProvider:
-    """One whose document has the usual values, and these."""
+    """A provider whose document has the usual values, overridden by ``block``."""
     usual = {"cloudAccount": 1, "region": "us-east-1", "capacityTypes": ["on-demand"], "instanceTypes": ["*"]}
     return NodeProvider(PROVIDER, "aws", "ec2", {"ec2": {**usual, **block}}, MOMENT, MOMENT)
 
 
-def option(kind: str, capacity_type: str = "on-demand", zones: Sequence[str] = (ANY,)) -> dict[str, Any]:
-    """One way of a placement."""
-    return {"type": f"aws.{kind}", "capacity_type": capacity_type, "zones": list(zones), "usd_hour": 0.1, "cost": 1.0}
+def option(kind: str, capacity_type: str = "on-demand", zones: Sequence[str] = (ANY,)) -> PlacementOption:
+    """One placement option."""
+    return PlacementOption(f"aws.{kind}", capacity_type, tuple(zones), usd_hour=0.1, cost=1.0)
 
 
-def placed(*options: dict[str, Any]) -> Placement:
-    """A placement by these options."""
+def placed(*options: PlacementOption) -> Placement:
+    """A placement with these options."""
     first = options[0]
-    return Placement(
-        PROVIDER, first["type"], first["capacity_type"], tuple(first["zones"]), 1.0, MOMENT, options=tuple(options)
-    )
+    return Placement(PROVIDER, first.type, first.capacity_type, first.zones, 1.0, MOMENT, options=options)
 
 
 @dataclass
 class Hand:
-    """Drives the source as the workflow does: again and again until done, with the clock going on."""
+    """Calls the source as the workflow does: repeated until it is done, while the clock advances."""
 
     yard: Any
     source: Ec2Nodes
@@ -78,30 +76,30 @@ class Hand:
 
     def node_work(self, **changes: Any) -> NodeWork:
         self.ledger.now, self.ledger.cluster = self.yard.now, self.claim
-        made = NodeWork(
+        work = NodeWork(
             "acme", "inst-1", self.claim, self.provider, self.ledger, self.yard.now, "op_2",
             self.yard.cluster, self.yard.account, self.environment,
         )  # fmt: skip
-        return replace(made, **changes)
+        return replace(work, **changes)
 
     def environment_work(self, **changes: Any) -> EnvironmentWork:
         self.ledger_of_environment.now = self.yard.now
-        made = EnvironmentWork(
+        work = EnvironmentWork(
             "acme", "inst-1", self.environment, self.provider, self.yard.cluster, self.ledger_of_environment,
             self.yard.now, "op_2", self.yard.account,
         )  # fmt: skip
-        return replace(made, **changes)
+        return replace(work, **changes)
 
     def prepare(self) -> Outcome:
         outcome = self.source.prepare(self.environment_work())
         self.environment = replace(self.environment, phase="Available", outputs=dict(outcome.facts))
         return outcome
 
-    def place(self, *options: dict[str, Any]) -> None:
+    def place(self, *options: PlacementOption) -> None:
         self.claim = replace(self.claim, placement=placed(*options))
 
     def again(self) -> None:
-        """What ``place_again`` does to the fence: the next attempt."""
+        """Begin the next attempt, as placing a claim again does."""
         self.claim = replace(self.claim, attempt=self.claim.attempt + 1)
         self.ledger.cluster = self.claim
 
@@ -128,12 +126,14 @@ class Hand:
 
     def instances(self) -> list[dict[str, Any]]:
         """Living instances, straight from AWS."""
-        found = self.calls.describe_instances()["Reservations"]
-        return [i for r in found for i in r["Instances"] if i["State"]["Name"] not in ("terminated", "shutting-down")]
+        reservations = self.calls.describe_instances()["Reservations"]
+        return [
+            i for r in reservations for i in r["Instances"] if i["State"]["Name"] not in ("terminated", "shutting-down")
+        ]
 
     def templates(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.calls.describe_launch_templates()["LaunchTemplates"]
-        return found
+        templates: list[dict[str, Any]] = self.calls.describe_launch_templates()["LaunchTemplates"]
+        return templates
 
 
 @pytest.fixture
@@ -143,10 +143,15 @@ def limits() -> dict[str, int]:
 
 
 @pytest.fixture
-def hand(yard: Any, limits: dict[str, int]) -> Iterator[Hand]:
-    """With the cluster's network, security and identity made, and the claim placed on m6i.large."""
-    for phase in ("network", "security", "identity"):
-        yard.ensure(phase)
+def hand(yard: Any, limits: dict[str, int], remembered: Any) -> Iterator[Hand]:
+    """A source whose cluster has network, security and identity, and a claim that is placed on m6i.large."""
+
+    def with_place() -> Any:
+        for phase in ("network", "security", "identity"):
+            yard.ensure(phase)
+        return yard
+
+    yard = remembered("place", with_place).copy()
     ledger = type(yard.ledger)
     config = Ec2NodesConfig("vantage", "1.34", "https://api.example.test", 60)
     claim = NodeClaim(
@@ -173,21 +178,21 @@ def build() -> Any:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Parameters of every CreateFleet."""
-    found: list[dict[str, Any]] = []
+    """The parameters of each CreateFleet call."""
+    requests: list[dict[str, Any]] = []
     real = Calls.call
 
     def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
         if operation == "create_fleet":
-            found.append(parameters)
+            requests.append(parameters)
         return real(calls, service, operation, **parameters)
 
     monkeypatch.setattr(Calls, "call", call)
-    return found
+    return requests
 
 
 class Answers:
-    """What CreateFleet answers, in place of AWS."""
+    """Answers CreateFleet in place of AWS, while answers are ``left``."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left: list[Any] = []
@@ -213,11 +218,11 @@ class Answers:
         monkeypatch.setattr(Calls, "call", call)
 
     def errors(self, *codes: tuple[str, str]) -> None:
-        """An answer without machines: (type, code)."""
-        self.told(*((kind, code, code) for kind, code in codes))
+        """Answer with no machines and these errors: (type, code)."""
+        self.errors_with_messages(*((kind, code, code) for kind, code in codes))
 
-    def told(self, *errors: tuple[str, str, str]) -> None:
-        """An answer without machines: (type, code, message)."""
+    def errors_with_messages(self, *errors: tuple[str, str, str]) -> None:
+        """Answer with no machines and these errors: (type, code, message)."""
         listed = [
             {
                 "ErrorCode": code,

@@ -1,4 +1,4 @@
-"""What EC2 is asked for in one call, and what its answers mean."""
+"""The fleet request of a launch, and the meaning of each answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stockyard.domain.node_types import ANY
 from stockyard.errors import InsufficientCapacity, VendorError, VendorQuotaExceeded, VendorRefused
 
 
-def test_options_are_tried_in_their_order_zone_by_zone(hand: Any, limits: dict[str, int], build: Any) -> None:
+def test_options_are_tried_in_order_and_zone_by_zone(hand: Any, limits: dict[str, int], build: Any) -> None:
     hand.place(build.option("t3.medium"), build.option("m6i.large"))
     limits["t3.medium/us-east-1a"] = 0
     hand.prepare()
@@ -22,7 +22,7 @@ def test_options_are_tried_in_their_order_zone_by_zone(hand: Any, limits: dict[s
     assert hand.launch().facts["type"] == "aws.m6i.large"
 
 
-def test_a_refused_capacity_names_types_and_zones_and_leaves_nothing(
+def test_insufficient_capacity_names_offerings_and_leaves_nothing(
     hand: Any, limits: dict[str, int], build: Any, answers: Any
 ) -> None:
     limits.update({"t3.medium": 0, "m6i.large": 0})
@@ -45,7 +45,7 @@ def test_a_refused_capacity_names_types_and_zones_and_leaves_nothing(
     assert answers.sent[0]["ClientToken"] != answers.sent[1]["ClientToken"], "EC2 would only repeat its answer"
 
 
-def test_what_the_account_lacks_is_no_capacity_for_others_to_avoid(hand: Any, build: Any, answers: Any) -> None:
+def test_quota_of_account_is_no_insufficient_capacity(hand: Any, build: Any, answers: Any) -> None:
     hand.place(build.option("t3.medium"), build.option("m6i.large"))
     hand.prepare()
     answers.errors(("t3.medium", "VcpuLimitExceeded"), ("m6i.large", "InsufficientInstanceCapacity"))
@@ -62,7 +62,7 @@ def test_what_the_account_lacks_is_no_capacity_for_others_to_avoid(hand: Any, bu
 
 
 @pytest.mark.parametrize("code", ["UnfulfillableCapacity", "Unsupported", "ReservationCapacityExceeded"])
-def test_other_codes_of_scarcity(hand: Any, answers: Any, code: str) -> None:
+def test_other_error_codes_are_insufficient_capacity(hand: Any, answers: Any, code: str) -> None:
     hand.prepare()
     answers.errors(("m6i.large", code))
     with pytest.raises(InsufficientCapacity) as caught:
@@ -70,7 +70,7 @@ def test_other_codes_of_scarcity(hand: Any, answers: Any, code: str) -> None:
     assert ("m6i.large", "on-demand", ANY) in caught.value.refused
 
 
-def test_an_answer_with_neither_machines_nor_errors_refuses_everything(hand: Any, answers: Any) -> None:
+def test_empty_answer_is_insufficient_capacity(hand: Any, answers: Any) -> None:
     hand.prepare()
     answers.errors()
     with pytest.raises(InsufficientCapacity) as caught:
@@ -78,7 +78,7 @@ def test_an_answer_with_neither_machines_nor_errors_refuses_everything(hand: Any
     assert ("m6i.large", "on-demand", ANY) in caught.value.refused
 
 
-def test_spot_is_handed_to_ec2(hand: Any, build: Any, sent: list[dict[str, Any]]) -> None:
+def test_spot_request_uses_strategy_of_ec2(hand: Any, build: Any, sent: list[dict[str, Any]]) -> None:
     hand.provider = build.provider(capacityTypes=["spot"])
     hand.place(build.option("m6i.large", "spot"), build.option("t3.medium", "on-demand"))
     hand.prepare()
@@ -88,15 +88,15 @@ def test_spot_is_handed_to_ec2(hand: Any, build: Any, sent: list[dict[str, Any]]
     assert request["SpotOptions"] == {"AllocationStrategy": "price-capacity-optimized"}
     assert request["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "spot"
     overrides = request["LaunchTemplateConfigs"][0]["Overrides"]
-    assert {one["InstanceType"] for one in overrides} == {"m6i.large"}
-    assert not [one for one in overrides if "Priority" in one]
+    assert {override["InstanceType"] for override in overrides} == {"m6i.large"}
+    assert not [override for override in overrides if "Priority" in override]
     hand.ledger.fail_made = ""
     hand.later(3600)
     assert hand.launch().facts["capacity_type"] == "spot"
 
 
 @pytest.mark.parametrize("strategy", ["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"])
-def test_a_spot_strategy_is_ec2s_own(hand: Any, build: Any, sent: list[dict[str, Any]], strategy: str) -> None:
+def test_spot_strategy_is_passed_to_ec2(hand: Any, build: Any, sent: list[dict[str, Any]], strategy: str) -> None:
     hand.provider = build.provider(capacityTypes=["spot"], allocationStrategy=strategy)
     hand.place(build.option("m6i.large", "spot"))
     hand.prepare()
@@ -116,20 +116,20 @@ NOT_OFFERED = "Your requested instance type (m6i.large) is not supported in your
         [("InsufficientInstanceCapacity", "none"), ("SpotMaxPriceTooLow", "low")],
     ],
 )
-def test_a_zone_without_the_type_and_one_without_room_is_scarcity(
+def test_zone_without_type_or_capacity_is_insufficient_capacity(
     hand: Any, answers: Any, errors: list[tuple[str, str]]
 ) -> None:
-    """The claim waits and is tried again; it would be had as soon as the other zone has one."""
+    """The claim waits and is tried again, because the other zone may get capacity at any time."""
     hand.prepare()
-    answers.told(*(("m6i.large", *one) for one in errors))
+    answers.errors_with_messages(*(("m6i.large", *code_and_message) for code_and_message in errors))
     with pytest.raises(InsufficientCapacity) as caught:
         hand.launch()
     assert ("m6i.large", "on-demand", ANY) in caught.value.refused
 
 
-def test_another_wrong_configuration_is_a_refusal(hand: Any, answers: Any) -> None:
+def test_other_invalid_configuration_is_refused(hand: Any, answers: Any) -> None:
     hand.prepare()
-    answers.told(("m6i.large", "InvalidFleetConfiguration", "The launch template has no image."))
+    answers.errors_with_messages(("m6i.large", "InvalidFleetConfiguration", "The launch template has no image."))
     with pytest.raises(VendorError) as caught:
         hand.launch()
     assert not isinstance(caught.value, InsufficientCapacity)

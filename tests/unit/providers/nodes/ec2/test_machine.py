@@ -1,14 +1,15 @@
-"""A claim's machine in the tenant's account: launched once, switched, ended, with what people see of it."""
+"""A claim's machine in the account: it is launched once, switched, terminated, and has readable names and tags."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from local.corrections.compute import hidden_at_first
+from local.aws.corrections.compute import hidden_at_first
 from stockyard.errors import (
     NodeCouldNotBeProvisioned,
     NotYetVisible,
@@ -18,8 +19,8 @@ from stockyard.errors import (
     VendorRefused,
     VendorTimeout,
 )
-from stockyard.providers.aws.calls import Calls
-from stockyard.providers.nodes.ec2 import user_data
+from stockyard.machines import node
+from stockyard.providers.clouds.aws.calls import Calls
 
 
 def tags_of(item: dict[str, Any]) -> dict[str, str]:
@@ -29,7 +30,7 @@ def tags_of(item: dict[str, Any]) -> dict[str, str]:
 # --- launching -------------------------------------------------------------------------------------------------------
 
 
-def test_a_launch_is_what_the_naming_table_says(hand: Any) -> None:
+def test_launched_resources_have_names_and_tags(hand: Any) -> None:
     hand.prepare()
     outcome = hand.launch()
     (instance,), (template,) = hand.instances(), hand.templates()
@@ -47,15 +48,15 @@ def test_a_launch_is_what_the_naming_table_says(hand: Any) -> None:
         "stockyard:generation": "1",
         "vantage-cluster": client_id,
     }
-    mine = {**common, "stockyard:resource": hand.claim.id, "stockyard:key": "instance/machine"}
-    assert mine.items() <= tags_of(instance).items()
+    machine_tags = {**common, "stockyard:resource": hand.claim.id, "stockyard:key": "instance/machine"}
+    assert machine_tags.items() <= tags_of(instance).items()
     assert {**common, "stockyard:resource": hand.environment.id}.items() <= tags_of(template).items()
     (volume,) = hand.calls.describe_volumes()["Volumes"]
-    assert mine.items() <= tags_of(volume).items()
+    assert machine_tags.items() <= tags_of(volume).items()
     assert not [key for key in tags_of(instance) if "/" in key], "the metadata service could not show its tags"
 
 
-def test_the_machine_stands_where_its_cluster_does_and_is_told_no_secret(hand: Any) -> None:
+def test_machine_is_in_cluster_network_and_user_data_has_no_secret(hand: Any) -> None:
     hand.prepare()
     hand.launch()
     (instance,) = hand.instances()
@@ -74,15 +75,15 @@ def test_the_machine_stands_where_its_cluster_does_and_is_told_no_secret(hand: A
     )["LaunchTemplateVersions"][0]["LaunchTemplateData"]
     (disk,) = version["BlockDeviceMappings"]
     assert disk["Ebs"] == {"VolumeSize": 50, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
-    told = hand.calls.describe_instance_attribute(InstanceId=instance["InstanceId"], Attribute="userData")
-    text = base64.b64decode(told["UserData"]["Value"]).decode()
-    assert text == user_data.render(
+    attribute = hand.calls.describe_instance_attribute(InstanceId=instance["InstanceId"], Attribute="userData")
+    user_data = base64.b64decode(attribute["UserData"]["Value"])
+    assert user_data == node.render(
         api_url="https://api.example.test", cluster_id=hand.yard.cluster.id, kubernetes_version="1.34"
     )
-    assert hand.claim.id not in text
+    assert hand.claim.id.encode() not in gzip.decompress(user_data)
 
 
-def test_a_second_run_finds_the_first_ones_machine(hand: Any, sent: list[dict[str, Any]]) -> None:
+def test_repeated_launch_finds_first_machine(hand: Any, sent: list[dict[str, Any]]) -> None:
     hand.prepare()
     first = hand.launch()
     hand.later(3600)
@@ -90,7 +91,7 @@ def test_a_second_run_finds_the_first_ones_machine(hand: Any, sent: list[dict[st
     assert (len(sent), len(hand.instances()), len(hand.templates())) == (1, 1, 1)
 
 
-def test_a_machine_whose_record_was_lost_is_found_by_its_tags(hand: Any, sent: list[dict[str, Any]]) -> None:
+def test_unrecorded_machine_is_found_by_tags(hand: Any, sent: list[dict[str, Any]]) -> None:
     hand.prepare()
     hand.ledger.fail_made = "instance/machine"
     with pytest.raises(RuntimeError):
@@ -103,7 +104,7 @@ def test_a_machine_whose_record_was_lost_is_found_by_its_tags(hand: Any, sent: l
     assert len(sent) == 1
 
 
-def test_a_lost_answer_is_asked_for_word_for_word(hand: Any, build: Any, answers: Any) -> None:
+def test_lost_answer_is_requested_again_unchanged(hand: Any, build: Any, answers: Any) -> None:
     hand.prepare()
     answers.lost = True
     with hidden_at_first(lambda: 1000.0, lambda: 0.0):
@@ -120,7 +121,7 @@ def test_a_lost_answer_is_asked_for_word_for_word(hand: Any, build: Any, answers
     assert len(hand.instances()) == 1
 
 
-def test_a_new_profile_is_waited_for_with_another_token(hand: Any, answers: Any) -> None:
+def test_missing_profile_is_retried_with_other_token(hand: Any, answers: Any) -> None:
     hand.prepare()
     answers.left.append(
         {
@@ -137,7 +138,7 @@ def test_a_new_profile_is_waited_for_with_another_token(hand: Any, answers: Any)
     assert answers.sent[0]["ClientToken"] != answers.sent[1]["ClientToken"]
 
 
-def test_a_fresh_template_may_not_be_known_everywhere_yet(hand: Any, answers: Any) -> None:
+def test_new_template_is_retried_until_visible(hand: Any, answers: Any) -> None:
     hand.prepare()
     answers.left = [PermissionDenied("no", code="UnauthorizedOperation")] * 2
     with pytest.raises(NotYetVisible):
@@ -150,7 +151,7 @@ def test_a_fresh_template_may_not_be_known_everywhere_yet(hand: Any, answers: An
         hand.launch()
 
 
-def test_the_parameters_of_a_repeated_token_may_not_change(hand: Any, answers: Any) -> None:
+def test_mismatch_of_repeated_token_keeps_intent(hand: Any, answers: Any) -> None:
     hand.prepare()
     answers.left.append(NotYetVisible("again", code="IdempotentParameterMismatch"))
     with pytest.raises(NotYetVisible):
@@ -158,9 +159,9 @@ def test_the_parameters_of_a_repeated_token_may_not_change(hand: Any, answers: A
     assert [line.state for line in hand.ledger.lines()] == ["intended"], "its machine may be there"
 
 
-def test_a_zone_that_the_claim_asks_for_holds(hand: Any, sent: list[dict[str, Any]]) -> None:
-    asked = ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1b"]},)
-    hand.claim = replace(hand.claim, requirements=asked)
+def test_launch_respects_required_zone(hand: Any, sent: list[dict[str, Any]]) -> None:
+    requirements = ({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1b"]},)
+    hand.claim = replace(hand.claim, requirements=requirements)
     hand.prepare()
     assert hand.launch().facts["zone"] == "us-east-1b"
     assert len(sent[0]["LaunchTemplateConfigs"][0]["Overrides"]) == 1
@@ -173,7 +174,7 @@ def test_a_zone_that_the_claim_asks_for_holds(hand: Any, sent: list[dict[str, An
     assert caught.value.hint
 
 
-def test_a_claim_without_placement_cluster_account_or_environment_is_told_so(hand: Any) -> None:
+def test_launch_requires_placement_cluster_account_and_environment(hand: Any) -> None:
     hand.prepare()
     for missing in ("cluster", "account", "environment"):
         with pytest.raises(NodeCouldNotBeProvisioned):
@@ -184,7 +185,7 @@ def test_a_claim_without_placement_cluster_account_or_environment_is_told_so(han
     assert hand.instances() == []
 
 
-def test_a_machine_that_ends_while_it_is_launched_fails_with_its_reason(hand: Any) -> None:
+def test_machine_terminated_during_launch_fails_with_reason(hand: Any) -> None:
     hand.prepare()
     machine = hand.launch().facts["machine_id"]
     hand.calls.terminate_instances(InstanceIds=[machine])
@@ -196,26 +197,24 @@ def test_a_machine_that_ends_while_it_is_launched_fails_with_its_reason(hand: An
 # --- looking, switching, ending --------------------------------------------------------------------------------------
 
 
-def test_a_look_says_what_ec2_says(hand: Any) -> None:
+def test_look_returns_state_of_instance(hand: Any) -> None:
     hand.prepare()
     assert hand.source.look(hand.node_work()).state == "absent"
     facts = hand.launch().facts
-    seen = hand.source.look(hand.node_work())
-    assert (seen.state, seen.machine_id, seen.zone, seen.node_name) == (
+    machine = hand.source.look(hand.node_work())
+    assert (machine.state, machine.machine_id, machine.zone, machine.node_name) == (
         "running",
         facts["machine_id"],
         facts["zone"],
         "",
     )
-    hand.calls.stop_instances(InstanceIds=[seen.machine_id])
+    hand.calls.stop_instances(InstanceIds=[machine.machine_id])
     assert hand.source.look(hand.node_work()).state == "stopped"
-    hand.calls.terminate_instances(InstanceIds=[seen.machine_id])
+    hand.calls.terminate_instances(InstanceIds=[machine.machine_id])
     assert hand.source.look(hand.node_work()).state == "gone"
 
 
-def test_a_machine_that_ec2_does_not_show_is_starting_at_first_and_gone_later(
-    hand: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invisible_machine_is_starting_then_gone(hand: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hand.prepare()
     hand.launch()
     line = hand.ledger.find("instance", "machine")
@@ -230,33 +229,33 @@ def test_power_is_switched_off_and_on(hand: Any) -> None:
     with pytest.raises(NodeCouldNotBeProvisioned):
         hand.source.power(hand.node_work(), "Off")
     hand.launch()
-    for state, seen in (("Off", "stopped"), ("On", "running"), ("On", "running")):
-        outcome = hand.until_done(lambda wanted=state: hand.source.power(hand.node_work(), wanted))
+    for state, ec2_state in (("Off", "stopped"), ("On", "running"), ("On", "running")):
+        outcome = hand.until_done(lambda power=state: hand.source.power(hand.node_work(), power))
         assert outcome.facts == {"power": state}
-        assert hand.source.look(hand.node_work()).state == seen
+        assert hand.source.look(hand.node_work()).state == ec2_state
 
 
-def test_an_operation_reboots_once(hand: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operation_reboots_once(hand: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hand.prepare()
     hand.launch()
-    seen: list[str] = []
+    operations: list[str] = []
     real = Calls.call
 
     def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
-        seen.append(operation)
+        operations.append(operation)
         return real(calls, service, operation, **parameters)
 
     monkeypatch.setattr(Calls, "call", call)
     for session in ("op_3", "op_3", "op_4"):
         assert hand.source.power(hand.node_work(session=session), "Reboot").facts == {"power": "On"}
-    assert seen.count("reboot_instances") == 2
+    assert operations.count("reboot_instances") == 2
     hand.later(120)
     hand.terminate()
     assert hand.ledger.lines() == []
 
 
 @pytest.mark.parametrize("seconds", [0, 3600])
-def test_the_end_leaves_no_machine_volume_or_line(hand: Any, seconds: int) -> None:
+def test_termination_leaves_no_machine_volume_or_ledger_line(hand: Any, seconds: int) -> None:
     hand.prepare()
     hand.launch()
     hand.later(seconds)
@@ -267,7 +266,7 @@ def test_the_end_leaves_no_machine_volume_or_line(hand: Any, seconds: int) -> No
     assert hand.terminate().done
 
 
-def test_the_end_of_a_launch_that_nobody_recorded(hand: Any) -> None:
+def test_termination_finds_unrecorded_machine(hand: Any) -> None:
     hand.prepare()
     hand.ledger.fail_made = "instance/machine"
     with pytest.raises(RuntimeError):
@@ -278,7 +277,7 @@ def test_the_end_of_a_launch_that_nobody_recorded(hand: Any) -> None:
     assert hand.ledger.lines() == []
 
 
-def test_a_young_machines_template_is_shown_before_its_claim_goes(hand: Any) -> None:
+def test_termination_waits_until_young_template_is_visible(hand: Any) -> None:
     hand.prepare()
     hidden = [True]
     with hidden_at_first(lambda: 1000.0, lambda: 0.0 if hidden[0] else 2000.0):
@@ -294,24 +293,24 @@ def test_a_young_machines_template_is_shown_before_its_claim_goes(hand: Any) -> 
     assert hand.instances() == []
 
 
-def test_what_a_claim_and_an_environment_made_is_seen_and_discarded_by_the_accounts_sweep(hand: Any) -> None:
+def test_sweep_of_account_lists_and_discards_node_resources(hand: Any) -> None:
     hand.prepare()
     hand.launch()
-    provider, account = hand.yard.provider, hand.yard.account
-    found = {
+    cloud, account = hand.yard.cloud, hand.yard.account
+    things = {
         thing.kind: thing
-        for thing in provider.tagged(account, "inst-1", "acme", ["us-east-1"])
+        for thing in cloud.tagged(account, "inst-1", "acme", ["us-east-1"])
         if thing.resource_id in (hand.claim.id, hand.environment.id)
     }
-    assert {kind: thing.resource_id for kind, thing in found.items()} == {
+    assert {kind: thing.resource_id for kind, thing in things.items()} == {
         "instance": hand.claim.id,
         "volume": hand.claim.id,
         "launch_template": hand.environment.id,
     }
-    assert all(thing.created_at for thing in found.values())
+    assert all(thing.created_at for thing in things.values())
     for kind in ("instance", "launch_template", "volume"):
-        assert provider.discard(account, found[kind], "acme"), kind
+        assert cloud.discard(account, things[kind], "acme"), kind
     assert hand.instances() == []
     assert hand.templates() == []
     assert list(hand.source.tagged(hand.provider, "inst-1", "acme")) == []
-    assert not hand.source.discard(hand.provider, found["instance"], "acme")
+    assert not hand.source.discard(hand.provider, things["instance"], "acme")

@@ -1,4 +1,4 @@
-"""Where the nodes of a cluster stand, and what an environment refuses."""
+"""The network in which the nodes of a cluster run, and what an environment refuses."""
 
 from __future__ import annotations
 

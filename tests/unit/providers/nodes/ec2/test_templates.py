@@ -1,4 +1,4 @@
-"""Launch templates in the tenant's account: one a pool, made anew when out of date, gone with the environment."""
+"""Launch templates: one for each pool, replaced when outdated, removed with the environment."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from stockyard.errors import VendorRefused
 
 
-def test_a_pools_template_is_made_once_and_named_after_it(hand: Any) -> None:
+def test_template_of_pool_is_created_once_and_named_after_it(hand: Any) -> None:
     hand.claim = replace(hand.claim, labels={"stockyard.dev/pool": "workers"})
     hand.prepare()
     hand.launch()
     first = hand.templates()
-    assert [one["LaunchTemplateName"] for one in first] == [f"vantage-{hand.yard.cluster.client_id}-workers"]
+    assert [template["LaunchTemplateName"] for template in first] == [f"vantage-{hand.yard.cluster.client_id}-workers"]
     hand.terminate()
     hand.again()
     hand.launch()
     assert hand.templates() == first
 
 
-def test_a_template_whose_content_is_out_of_date_is_made_anew(hand: Any, build: Any) -> None:
+def test_outdated_template_is_replaced(hand: Any, build: Any) -> None:
     hand.prepare()
     hand.launch()
     (before,) = hand.templates()
@@ -36,10 +36,10 @@ def test_a_template_whose_content_is_out_of_date_is_made_anew(hand: Any, build: 
     (after,) = hand.templates()
     assert after["LaunchTemplateName"] == before["LaunchTemplateName"]
     assert after["LaunchTemplateId"] != before["LaunchTemplateId"]
-    assert [one["GroupId"] for one in hand.instances()[0]["SecurityGroups"]] == [group]
+    assert [security_group["GroupId"] for security_group in hand.instances()[0]["SecurityGroups"]] == [group]
 
 
-def test_two_providers_of_a_cluster_have_templates_of_their_own_for_one_pool(hand: Any) -> None:
+def test_two_providers_of_cluster_have_own_templates_for_one_pool(hand: Any) -> None:
     hand.claim = replace(hand.claim, labels={"stockyard.dev/pool": "workers"})
     hand.prepare()
     hand.launch()
@@ -48,10 +48,10 @@ def test_two_providers_of_a_cluster_have_templates_of_their_own_for_one_pool(han
     hand.environment = replace(hand.environment, id="nev_01KDVJXQ80000000000000000B")
     hand.launch()
     stem = f"vantage-{hand.yard.cluster.client_id}-workers"
-    assert [one["LaunchTemplateName"] for one in hand.templates()] == [stem, f"{stem}-aws"]
+    assert [template["LaunchTemplateName"] for template in hand.templates()] == [stem, f"{stem}-aws"]
 
 
-def test_names_that_are_taken_by_strangers_are_left_alone(hand: Any) -> None:
+def test_foreign_templates_of_same_name_are_kept(hand: Any) -> None:
     stem = f"vantage-{hand.yard.cluster.client_id}-aws"
     for name in (stem, f"{stem}-aws"):
         hand.calls.create_launch_template(LaunchTemplateName=name, LaunchTemplateData={"InstanceType": "t3.small"})
@@ -62,7 +62,7 @@ def test_names_that_are_taken_by_strangers_are_left_alone(hand: Any) -> None:
     assert len(hand.templates()) == 2
 
 
-def test_the_environments_end_takes_all_its_templates_and_no_other(hand: Any) -> None:
+def test_removal_of_environment_deletes_its_templates_only(hand: Any) -> None:
     hand.prepare()
     hand.launch()
     hand.terminate()
@@ -74,6 +74,6 @@ def test_the_environments_end_takes_all_its_templates_and_no_other(hand: Any) ->
     assert len(hand.templates()) == 3
     assert len(hand.ledger_of_environment.lines()) == 1, "without a line nobody would clear it"
     hand.clear()
-    assert [one["LaunchTemplateName"] for one in hand.templates()] == ["theirs"]
+    assert [template["LaunchTemplateName"] for template in hand.templates()] == ["theirs"]
     assert hand.ledger_of_environment.lines() == []
     assert hand.clear().done

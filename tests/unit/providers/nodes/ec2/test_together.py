@@ -1,4 +1,4 @@
-"""Claims that are launched together: one call, what its machines carry, and what each answer means for the members."""
+"""Claims that are launched together by one call: the tags of its machines, and what each answer means for a member."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from local.corrections.compute import hidden_at_first
-from local.memory_store import MemoryStore, MemoryTable
+from local.aws.corrections.compute import hidden_at_first
 from stockyard.domain.records import LaunchGroup, NodeClaim
 from stockyard.domain.times import to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, PermissionDenied, VendorTimeout
-from stockyard.operations.launch_groups import StoreGroup
-from stockyard.operations.services import Rules
+from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.ports import Check, Create, Outcome
 from stockyard.ports.nodes import LaunchesTogether, NodeWork
+from stockyard.settings import Settings
+from tests.harness.memory_store import MemoryStore, MemoryTable
 
 GROUP = "lgr_01KDVJXQ80000000000000000A"
 COUNT = 3
@@ -49,12 +49,12 @@ class Members:
         claim, ledger = self.claims[number], self.ledgers[number]
         ledger.now = self.hand.yard.now
         clock = SimpleNamespace(now=lambda: self.hand.yard.now)
-        wanted: Any = SimpleNamespace(
-            store=self.store, clock=clock, now=lambda: to_text(self.hand.yard.now), rules=Rules()
+        services: Any = SimpleNamespace(
+            store=self.store, clock=clock, now=lambda: to_text(self.hand.yard.now), settings=Settings("t")
         )
-        group = StoreGroup(wanted, GROUP, claim.id, Check(NodeClaim, claim.id, {"attempt": claim.attempt}))
-        made: NodeWork = self.hand.node_work(claim=claim, ledger=ledger, group=group)
-        return made
+        group = StoreGroup(services, GROUP, claim.id, Check(NodeClaim, claim.id, {"attempt": claim.attempt}))
+        work: NodeWork = self.hand.node_work(claim=claim, ledger=ledger, group=group)
+        return work
 
     def step(self, number: int) -> Outcome:
         outcome: Outcome = self.hand.source.launch(self.work(number))
@@ -68,12 +68,12 @@ class Members:
         self.hand.until_done(lambda: self.hand.source.terminate(self.work(number)))
 
     def record(self) -> LaunchGroup:
-        found = self.store.get(LaunchGroup, GROUP)
-        assert found is not None
-        return found
+        group = self.store.get(LaunchGroup, GROUP)
+        assert group is not None
+        return group
 
     def alive(self) -> list[str]:
-        return [one["InstanceId"] for one in self.hand.instances()]
+        return [instance["InstanceId"] for instance in self.hand.instances()]
 
 
 @pytest.fixture
@@ -85,11 +85,11 @@ def tags_of(item: dict[str, Any]) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in item["Tags"]}
 
 
-def test_one_call_launches_a_machine_for_each(members: Members, sent: list[dict[str, Any]]) -> None:
+def test_one_call_launches_machine_for_each_member(members: Members, sent: list[dict[str, Any]]) -> None:
     assert isinstance(members.hand.source, LaunchesTogether)
     machines = [members.launch(number) for number in range(COUNT)]
     assert sorted(machines) == sorted(members.alive())
-    assert [one["TargetCapacitySpecification"]["TotalTargetCapacity"] for one in sent] == [COUNT]
+    assert [request["TargetCapacitySpecification"]["TotalTargetCapacity"] for request in sent] == [COUNT]
     again = [members.launch(number) for number in range(COUNT)]
     assert (again, len(sent)) == (machines, 1)
     facts = members.step(0).facts
@@ -97,11 +97,11 @@ def test_one_call_launches_a_machine_for_each(members: Members, sent: list[dict[
     assert facts["zone"]
     client = members.hand.calls
     repeated = client.create_fleet(**sent[0])
-    assert sorted(name for one in repeated["Instances"] for name in one["InstanceIds"]) == sorted(machines)
+    assert sorted(name for instances in repeated["Instances"] for name in instances["InstanceIds"]) == sorted(machines)
     assert len(members.alive()) == COUNT, "the same token is the same call"
 
 
-def test_the_machines_carry_their_groups_id_and_the_sweep_sees_them(members: Members) -> None:
+def test_machines_have_tag_of_group_and_sweep_lists_them(members: Members) -> None:
     members.launch(0)
     for instance in members.hand.instances():
         carried = tags_of(instance)
@@ -110,18 +110,18 @@ def test_the_machines_carry_their_groups_id_and_the_sweep_sees_them(members: Mem
         assert carried["vantage-cluster"] == members.hand.yard.cluster.client_id
         assert not [key for key in carried if "/" in key]
     yard = members.hand.yard
-    seen = [
+    things = [
         thing
-        for thing in yard.provider.tagged(yard.account, "inst-1", "acme", ["us-east-1"])
+        for thing in yard.cloud.tagged(yard.account, "inst-1", "acme", ["us-east-1"])
         if thing.resource_id == GROUP
     ]
-    assert sorted(thing.kind for thing in seen) == ["instance"] * COUNT + ["volume"] * COUNT
-    machine = next(thing for thing in seen if thing.kind == "instance")
-    assert yard.provider.discard(yard.account, machine, "acme")
+    assert sorted(thing.kind for thing in things) == ["instance"] * COUNT + ["volume"] * COUNT
+    machine = next(thing for thing in things if thing.kind == "instance")
+    assert yard.cloud.discard(yard.account, machine, "acme")
     assert len(members.alive()) == COUNT - 1
 
 
-def test_who_leaves_ends_its_own_machine_and_no_other(members: Members) -> None:
+def test_leaving_member_terminates_its_machine_only(members: Members) -> None:
     machines = [members.launch(number) for number in range(2)]
     members.hand.later(3600)
     members.terminate(1)
@@ -133,7 +133,7 @@ def test_who_leaves_ends_its_own_machine_and_no_other(members: Members) -> None:
     assert [ledger.lines() for ledger in members.ledgers[1:]] == [[], []]
 
 
-def test_those_that_a_partial_answer_leaves_out_are_told_what_was_refused(
+def test_members_without_machine_get_refused_offerings(
     members: Members, limits: dict[str, int], sent: list[dict[str, Any]]
 ) -> None:
     limits["m6i.large"] = 2
@@ -146,7 +146,7 @@ def test_those_that_a_partial_answer_leaves_out_are_told_what_was_refused(
     assert (len(members.alive()), len(sent)) == (2, 1)
 
 
-def test_a_refusal_of_all_is_every_members_after_one_call(
+def test_refusal_of_one_call_applies_to_all_members(
     members: Members, limits: dict[str, int], sent: list[dict[str, Any]]
 ) -> None:
     limits["m6i.large"] = 0
@@ -157,7 +157,7 @@ def test_a_refusal_of_all_is_every_members_after_one_call(
 
 
 @pytest.mark.parametrize("hidden", [0, 100])
-def test_a_lost_answer_is_found_by_a_search(members: Members, answers: Any, hidden: int) -> None:
+def test_lost_answer_is_found_by_search(members: Members, answers: Any, hidden: int) -> None:
     answers.lost = True
     yard, start = members.hand.yard, members.hand.yard.now
 
@@ -175,7 +175,7 @@ def test_a_lost_answer_is_found_by_a_search(members: Members, answers: Any, hidd
     assert passed() >= max(60, hidden)
 
 
-def test_a_call_that_never_arrived_is_made_anew_when_it_can_no_longer_come(members: Members, answers: Any) -> None:
+def test_lost_call_is_repeated_after_in_flight_time(members: Members, answers: Any) -> None:
     answers.left.append(VendorTimeout("no answer in time"))
     start = members.hand.yard.now
     with pytest.raises(VendorTimeout):
@@ -183,10 +183,10 @@ def test_a_call_that_never_arrived_is_made_anew_when_it_can_no_longer_come(membe
     machines = [members.launch(number) for number in range(COUNT)]
     assert len(set(machines)) == COUNT
     assert answers.sent[0]["ClientToken"] != answers.sent[1]["ClientToken"]
-    assert (members.hand.yard.now - start).total_seconds() >= Rules().in_flight_seconds
+    assert (members.hand.yard.now - start).total_seconds() >= Settings("t").in_flight_seconds
 
 
-def test_a_template_that_is_not_known_everywhere_is_waited_for_by_all(members: Members, answers: Any) -> None:
+def test_invisible_template_is_awaited_by_all_members(members: Members, answers: Any) -> None:
     answers.left = [PermissionDenied("no", code="UnauthorizedOperation")] * 2
     with pytest.raises(NotYetVisible):
         members.step(0)
@@ -199,7 +199,7 @@ def test_a_template_that_is_not_known_everywhere_is_waited_for_by_all(members: M
     assert len(answers.sent) == 3
 
 
-def test_a_denial_that_nothing_explains_is_one_claims_failure(hand: Any, answers: Any) -> None:
+def test_unexplained_denial_fails_one_member(hand: Any, answers: Any) -> None:
     hand.prepare()
     hand.launch()
     members = Members.of(hand)
@@ -210,7 +210,7 @@ def test_a_denial_that_nothing_explains_is_one_claims_failure(hand: Any, answers
     assert members.launch(1)
 
 
-def test_an_answer_that_comes_too_late_leaves_no_machine(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StoreGroup, "made", lambda self, asked, machines, refusal=None: self.read())
+def test_late_answer_leaves_no_machine(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StoreGroup, "made", lambda self, record, machines, refusal=None: self.read())
     assert not members.step(0).done
     assert members.alive() == []

@@ -64,8 +64,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Trim a list of EC2 instance types into the offline catalogue.")
     parser.add_argument("types", type=Path)
     parser.add_argument("as_of")
-    chosen = parser.parse_args()
-    document = trimmed(json.loads(chosen.types.read_text()), chosen.as_of)
+    options = parser.parse_args()
+    document = trimmed(json.loads(options.types.read_text()), options.as_of)
     text = json.dumps(document, separators=(",", ":"))
     Path(__file__).with_name("ec2_catalog.json.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 

@@ -33,17 +33,17 @@ def check(tenant: str, writes: Sequence[Write]) -> None:
     """
     if len(writes) > MAX_WRITES:
         raise ValueError(f"{len(writes)} writes; a transaction has at most {MAX_WRITES}")
-    seen: set[tuple[keys.Kind, str]] = set()
+    targets: set[tuple[keys.Kind, str]] = set()
     for write in writes:
         if isinstance(write, Remove) and write.fence and write.version is None:
             raise ValueError("a removal without a version has no fence")
         kind, name = target(write)
         keys.checked_id(kind, name)
-        if (kind, name) in seen:
+        if (kind, name) in targets:
             raise ValueError(f"two writes of {kind.__name__} {name} in one transaction")
         if home(tenant, kind, name) != tenant and not _shared_write(tenant, write):
             raise ValueError(f"{kind.__name__} {name} is the platform's")
-        seen.add((kind, name))
+        targets.add((kind, name))
 
 
 def _shared_write(tenant: str, write: Write) -> bool:
@@ -68,15 +68,15 @@ class Equal:
         return self.absent if stored is None else stored == self.value
 
 
-def equalities(kind: keys.Kind, wanted: Mapping[str, Any]) -> list[Equal]:
+def equalities(kind: keys.Kind, values: Mapping[str, Any]) -> list[Equal]:
     """Conditions that top-level fields have these values, as reading them back would give.
 
     Raises ``ValueError`` for a field that the kind does not have.
     """
-    found = []
-    for field, value in wanted.items():
+    conditions = []
+    for field, value in values.items():
         default = codec.default(kind, field)
         meant_by_absence = value is None if default is dataclasses.MISSING else value == default
         encoded = None if value is None else codec.encode(value)
-        found.append(Equal(keys.attribute(field), encoded, meant_by_absence))
-    return found
+        conditions.append(Equal(keys.attribute(field), encoded, meant_by_absence))
+    return conditions

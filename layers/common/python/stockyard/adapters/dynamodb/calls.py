@@ -67,17 +67,17 @@ def _meaning(fault: ClientError) -> errors.StoreError:
 
 def reasons(fault: ClientError) -> Sequence[Mapping[str, Any]]:
     """Why a transaction was cancelled, one entry per write."""
-    found: Sequence[Mapping[str, Any]] = fault.response.get("CancellationReasons", [])
-    return found
+    reasons: Sequence[Mapping[str, Any]] = fault.response.get("CancellationReasons", [])
+    return reasons
 
 
-def first_refused(found: Sequence[Mapping[str, Any]]) -> int | None:
+def first_refused(reasons: Sequence[Mapping[str, Any]]) -> int | None:
     """The position of the first write whose condition did not hold."""
-    codes = [reason.get("Code") for reason in found]
+    codes = [reason.get("Code") for reason in reasons]
     return codes.index("ConditionalCheckFailed") if "ConditionalCheckFailed" in codes else None
 
 
-def busy(found: Sequence[Mapping[str, Any]]) -> bool:
+def busy(reasons: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the transaction was cancelled only because other work was in its way."""
-    codes = {reason.get("Code", "None") for reason in found} - {"None"}
+    codes = {reason.get("Code", "None") for reason in reasons} - {"None"}
     return bool(codes) and codes <= _BUSY

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from stockyard import errors
 from stockyard.adapters.dynamodb import keys
 from stockyard.domain.platform import home
-from stockyard.domain.records import SCHEMA, Record
+from stockyard.domain.records import SCHEMA, Cluster, Record
 
 Attribute = dict[str, Any]
 Item = dict[str, Attribute]
@@ -32,6 +32,9 @@ MAX_ITEM_BYTES = 350_000
 _MAX_DIGITS = 38
 _MAX_DEPTH = 30
 """DynamoDB allows 32 levels; the item itself and the field are two."""
+
+EARLIER: dict[Any, dict[str, Any]] = {Cluster: {"driver": "ec2"}}
+"""What a missing attribute means in records of a release that did not have the field yet."""
 
 KINDS: dict[str, type[Record]] = {kind.__name__: kind for kind in typing.get_args(Record)}
 
@@ -103,13 +106,15 @@ def encode(value: Any) -> Attribute:
 
 
 def default(kind: keys.Kind, field: str) -> Any:
-    """What a missing attribute means. ``dataclasses.MISSING`` when the field has no default.
+    """What a missing attribute means. ``dataclasses.MISSING`` when the field must be there.
 
     Raises ``ValueError`` when the kind has no such field.
     """
-    for known in dataclasses.fields(kind):
-        if known.name == field:
-            return known.default_factory() if callable(known.default_factory) else known.default
+    if field in EARLIER.get(kind, {}):
+        return EARLIER[kind][field]
+    for declared in dataclasses.fields(kind):
+        if declared.name == field:
+            return declared.default_factory() if callable(declared.default_factory) else declared.default
     raise ValueError(f"{kind.__name__} has no field {field!r}")
 
 
@@ -191,11 +196,11 @@ def _field(attribute: str) -> str:
 @cache
 def _plan(kind: Any) -> Callable[[Mapping[str, Attribute]], Any]:
     """A function that builds ``kind`` from its attributes. Made once per class: reading type hints is slow."""
-    hints = typing.get_type_hints(kind)
+    hints, earlier = typing.get_type_hints(kind), EARLIER.get(kind, {})
     steps = [(field.name, _decoder(hints[field.name]), *_absence(field, hints)) for field in dataclasses.fields(kind)]
 
     def build(attributes: Mapping[str, Attribute]) -> Any:
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = dict(earlier)
         for name, decode, has_default, optional in steps:
             attribute = attributes.get(name)
             if attribute is not None:
@@ -219,8 +224,8 @@ def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
     """How a value of this type is read from its attribute. Raises ``TypeError`` for a type no record may use."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
-        wanted = [choice for choice in inner if choice is not type(None)]
-        return _decoder(wanted[0]) if len(wanted) == 1 else _plain
+        choices = [choice for choice in inner if choice is not type(None)]
+        return _or_none(_decoder(choices[0])) if len(choices) == 1 else _plain
     if origin is tuple:
         each = _decoder(inner[0])
         return lambda attribute: tuple(each(element) for element in attribute["L"])
@@ -237,6 +242,11 @@ def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
     if hint in _SCALARS:
         return _SCALARS[hint]
     raise TypeError(f"records cannot hold {hint!r}")
+
+
+def _or_none(decode: _Decoder) -> _Decoder:
+    """As ``decode``, and None for a null: what is a record's field now was a JSON value in the release before."""
+    return lambda attribute: None if "NULL" in attribute else decode(attribute)
 
 
 _SCALARS: dict[Any, _Decoder] = {

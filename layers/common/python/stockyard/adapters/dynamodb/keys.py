@@ -145,15 +145,15 @@ def due_at(record: Record) -> str | None:
 
 def index_keys(tenant: str, record: Record) -> dict[str, str]:
     """The attributes that put the record into the sparse indexes."""
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     due = due_at(record)
     if due:
-        found["due_pk"], found["due_sk"] = due_partition(record), due
+        attributes["due_pk"], attributes["due_sk"] = due_partition(record), due
     elif isinstance(record, NodeClaim) and record.cluster_id and in_hand(record):
-        found["due_pk"], found["due_sk"] = hand_partition(record.cluster_id), record.id
+        attributes["due_pk"], attributes["due_sk"] = hand_partition(record.cluster_id), record.id
     if isinstance(record, CloudAccount | Cluster | NodeProvider):
-        found["all_pk"], found["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
-    return found
+        attributes["all_pk"], attributes["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
+    return attributes
 
 
 def expiry(record: Record) -> int | None:

@@ -15,11 +15,11 @@ def installation(store: Store, randomness: bytes) -> str:
 
     Of two that make it at once, the first wins and both get its id.
     """
-    found = store.get(Fact, keys.INSTALLATION)
-    if found is None:
+    fact = store.get(Fact, keys.INSTALLATION)
+    if fact is None:
         with suppress(errors.Conflict):
             store.commit(Create(Fact(keys.INSTALLATION, randomness.hex(), "")))
-        found = store.get(Fact, keys.INSTALLATION)
-    if found is None:
+        fact = store.get(Fact, keys.INSTALLATION)
+    if fact is None:
         raise errors.StoreError("The installation's id was removed while it was read")
-    return found.value
+    return fact.value

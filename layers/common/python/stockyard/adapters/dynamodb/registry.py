@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,6 @@ R = TypeVar("R", bound=Record)
 
 _PAGE = 500
 """Records that one query of a whole index asks for at most."""
-_TICK = timedelta(milliseconds=1)
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,11 +45,11 @@ class DynamoRegistry:
     ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of what is due before the moment, the oldest first; see ``ports.Registry.due``."""
         # DynamoDB takes one condition on the sort key: both ends are within it. Times are whole milliseconds.
-        low, high = times.to_text(since or _EVER), times.to_text(before - _TICK)
+        low, high = times.to_text(since or _EVER), times.to_text(before - times.TICK)
         partitions = keys.due_partitions(kind)
         if low > high:
             return []
-        found: list[tuple[str, str, R]] = []
+        entries: list[tuple[str, str, R]] = []
         for partition in partitions:
             expression = Expression()
             condition = (
@@ -59,9 +58,9 @@ class DynamoRegistry:
                 f" BETWEEN {expression.value({'S': low})} AND {expression.value({'S': high})}"
             )
             items = islice(self._indexed(kind, keys.DUE_INDEX, condition, expression, limit), limit)
-            found += [(keys.due_at(record) or "", tenant, record) for tenant, record in items]
-        found.sort(key=lambda one: (one[0], one[2].id))
-        return [(tenant, record) for _, tenant, record in found[:limit]]
+            entries += [(keys.due_at(record) or "", tenant, record) for tenant, record in items]
+        entries.sort(key=lambda entry: (entry[0], entry[2].id))
+        return [(tenant, record) for _, tenant, record in entries[:limit]]
 
     def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:
         """See ``ports.Registry.in_hand``."""
@@ -82,8 +81,8 @@ class DynamoRegistry:
             f"{expression.name('all_pk')} = {expression.value({'S': keys.everything_partition(kind)})}"
             f" AND begins_with({expression.name('all_sk')}, {expression.value({'S': f'{id}#'})})"
         )
-        found = next(self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, 1), None)
-        return found[0] if found else None
+        entry = next(self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, 1), None)
+        return entry[0] if entry else None
 
     def table_id(self) -> str:
         """DynamoDB's own id of the table; a restored table has another one."""

@@ -37,17 +37,17 @@ class Expression:
         absent = f"attribute_not_exists({name})"
         if condition.value is None:
             return absent
-        same = f"{name} = {self.value(condition.value)}"
-        return f"({same} OR {absent})" if condition.absent else same
+        equality = f"{name} = {self.value(condition.value)}"
+        return f"({equality} OR {absent})" if condition.absent else equality
 
     def parameters(self) -> dict[str, Any]:
         """The placeholders, for the call."""
-        found: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         if self._names:
-            found["ExpressionAttributeNames"] = {placeholder: name for name, placeholder in self._names.items()}
+            parameters["ExpressionAttributeNames"] = {placeholder: name for name, placeholder in self._names.items()}
         if self._values:
-            found["ExpressionAttributeValues"] = self._values
-        return found
+            parameters["ExpressionAttributeValues"] = self._values
+        return parameters
 
 
 def key(tenant: str, kind: keys.Kind, id: str) -> codec.Item:
@@ -69,8 +69,8 @@ def transact_item(table: str, tenant: str, write: Write, emptied: bool = False) 
             expression = Expression()
             conditions = [f"attribute_exists({expression.name('pk')})"]
             conditions += [expression.equal(equal) for equal in batch.equalities(write.kind, write.equals)]
-            where = key(tenant, write.kind, write.id)
-            return {"ConditionCheck": _guarded({"TableName": table, "Key": where}, conditions, expression)}
+            target_key = key(tenant, write.kind, write.id)
+            return {"ConditionCheck": _guarded({"TableName": table, "Key": target_key}, conditions, expression)}
         case Add():
             return {"Update": _update(table, tenant, write, emptied)}
         case _:

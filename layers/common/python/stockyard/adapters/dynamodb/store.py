@@ -88,16 +88,16 @@ class DynamoStore:
         query = requests.query(
             self._table, self._tenant, kind, prefix=prefix, after=after, newest_first=newest_first, where=where or {}
         )
-        found: list[codec.Item] = []
-        while query is not None and len(found) <= limit:
+        items: list[codec.Item] = []
+        while query is not None and len(items) <= limit:
             # One more than asked for tells whether there is a next page; one more because `after` may come back.
-            query["Limit"] = max(limit + 2 - len(found), _FILTER_PAGE if where else 1)
+            query["Limit"] = max(limit + 2 - len(items), _FILTER_PAGE if where else 1)
             with calls.translated():
                 answer: Any = self._client.query(**query)
-            found += [item for item in answer["Items"] if item["sk"]["S"] != after]
+            items += [item for item in answer["Items"] if item["sk"]["S"] != after]
             query = _next(query, answer)
-        items = [codec.from_item(kind, item) for item in found[:limit]]
-        return Page(items, found[limit - 1]["sk"]["S"] if len(found) > limit else None)
+        records = [codec.from_item(kind, item) for item in items[:limit]]
+        return Page(records, items[limit - 1]["sk"]["S"] if len(items) > limit else None)
 
     def commit(self, *writes: Write) -> None:
         """All writes or none; see ``ports.Store.commit`` and the class for what is ``Fenced``.
@@ -154,17 +154,17 @@ def _next(query: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]
 
 def _refuse(write: Write, index: int, stored: codec.Item | None) -> NoReturn:
     kind, name = batch.target(write)
-    what = f"{kind.__name__} {name}"
+    record_name = f"{kind.__name__} {name}"
     if isinstance(write, Check):
-        raise errors.Fenced(f"{what} has moved on", index=index)
+        raise errors.Fenced(f"{record_name} has moved on", index=index)
     if isinstance(write, Replace | Remove):
         fence = batch.equalities(kind, write.fence)
         if fence and (stored is None or not all(equal.holds(stored) for equal in fence)):
-            raise errors.Fenced(f"{what} has moved on", index=index)
+            raise errors.Fenced(f"{record_name} has moved on", index=index)
     if isinstance(write, Replace):
-        raise errors.Conflict(f"{what} is not at version {write.record.version - 1}", index=index)
+        raise errors.Conflict(f"{record_name} is not at version {write.record.version - 1}", index=index)
     if isinstance(write, Create):
-        raise errors.Conflict(f"{what} exists already", index=index)
+        raise errors.Conflict(f"{record_name} exists already", index=index)
     if isinstance(write, Add):
-        raise errors.Conflict(f"{what} would exceed {write.limit}", index=index)
-    raise errors.Conflict(f"{what} has another version", index=index)
+        raise errors.Conflict(f"{record_name} would exceed {write.limit}", index=index)
+    raise errors.Conflict(f"{record_name} has another version", index=index)

@@ -6,12 +6,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from stockyard.domain.models import patterns
+from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.block_fields import distinct
 
 AllowedType = Annotated[str, StringConstraints(max_length=130, pattern=patterns.ALLOWED_TYPE)]
-AllowedTypes = Annotated[list[AllowedType], Field(max_length=200), AfterValidator(distinct)]
+AllowedTypes = Annotated[list[AllowedType], Field(max_length=200), AfterValidator(fields.distinct)]
 
 
 class AllowedNodeTypesPut(Input):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from stockyard.domain.models import patterns
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+Fault = tuple[tuple[str | int, ...], str]
+"""What is wrong at a place: the path to it, and the words."""
 
 _FAULTS = "faults"
 _WORDS = {
@@ -36,27 +40,71 @@ _LENGTHS = {
 
 
 class Input(BaseModel):
-    """Base of what callers send: no coercion, no unknown field, and no value in an error's text."""
+    """Base of what callers send: no coercion, no unknown field, and no value in an error's text.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+    A model is built when it is first used: a function loads many with the few that its request needs.
+    """
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
 class View(BaseModel):
     """Base of what callers receive."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 def not_null(schema: dict[str, Any]) -> None:
     """For ``Field(json_schema_extra=...)`` of a field that may be absent, but is refused when it is null."""
-    (kept,) = (one for one in schema.pop("anyOf") if one != {"type": "null"})
+    (member_schema,) = (member for member in schema.pop("anyOf") if member != {"type": "null"})
     schema.pop("default")
-    schema.update(kept)
+    schema.update(member_schema)
 
 
-def refuse(*faults: tuple[tuple[str | int, ...], str]) -> PydanticCustomError:
-    """The error a validator raises for faults at places below its own, each (path, what is wrong)."""
+def _stays(value: T | None) -> T | None:
+    if value is None:
+        raise ValueError("cannot be removed")
+    return value
+
+
+Irremovable = Annotated[T | None, AfterValidator(_stays), Field(json_schema_extra=not_null)]
+"""A field of a merge patch that may be absent, and cannot be removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Annotates an object that is one of these models, which the API's document shows."""
+
+    models: Callable[[], Sequence[type[BaseModel]]]
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        models = self.models()
+        for model in models:
+            model.model_rebuild()
+        return handler(core_schema.union_schema([model.__pydantic_core_schema__ for model in models]))
+
+
+def refuse(*faults: Fault) -> PydanticCustomError:
+    """The error a validator raises for faults at places below its own."""
     return PydanticCustomError("stockyard", "not valid", {_FAULTS: list(faults)})
+
+
+def check(faults: Sequence[Fault]) -> None:
+    """Raise the error of :func:`refuse` if there are faults."""
+    if faults:
+        raise refuse(*faults)
+
+
+def repeated(items: Sequence[Any], text: str, *below: str) -> list[Fault]:
+    """A fault of this text for each item that stands in the list before, at its index and ``below``."""
+    return [((index, *below), text) for index, item in enumerate(items) if item in items[:index]]
+
+
+def check_fixed(document: Any, names: Set[str]) -> Any:
+    """``document``, unless it is an object that gives one of ``names``: these cannot be changed after creation."""
+    if isinstance(document, dict):
+        check([((name,), "cannot be changed after creation") for name in document if name in names])
+    return document
 
 
 def read(model: type[M], document: Any, *, at: tuple[str | int, ...] = ()) -> M:
@@ -67,26 +115,41 @@ def read(model: type[M], document: Any, *, at: tuple[str | int, ...] = ()) -> M:
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:
-        problems = tuple(_problems(error, at))
+        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error)]
     raise InvalidInput(summary(problems), errors=problems)
+
+
+def read_part(models: Sequence[type[M]], document: Any) -> M | None:
+    """For a validator: a part of a document whose model something else chooses, among these.
+
+    None when there are several: then who knows the choice has to read it. Raises the error of :func:`refuse`.
+    """
+    if len(set(models)) != 1:
+        return None
+    try:
+        return models[0].model_validate(document, strict=True)
+    except ValidationError as error:
+        faults = _faults(error)
+    raise refuse(*faults)
 
 
 def summary(problems: Iterable[FieldProblem]) -> str:
     """One sentence for a person: the first faults and how many more there are."""
-    listed = [f"{one.pointer or 'the body'}: {one.detail}" for one in problems]
+    listed = [f"{problem.pointer or 'the body'}: {problem.detail}" for problem in problems]
     more = f" (and {len(listed) - 3} more)" if len(listed) > 3 else ""
     return "; ".join(listed[:3]) + more
 
 
-def _problems(error: ValidationError, at: tuple[str | int, ...]) -> Iterable[FieldProblem]:
+def _faults(error: ValidationError) -> list[Fault]:
+    faults: list[Fault] = []
     for fault in error.errors(include_url=False, include_input=False):
-        place = at + tuple(part for part in fault["loc"] if part != "[key]")
+        place = tuple(part for part in fault["loc"] if part != "[key]")
         context: Mapping[str, Any] = fault.get("ctx", {})
         if fault["type"] == "stockyard":
-            for below, detail in context[_FAULTS]:
-                yield FieldProblem(pointer(*place, *below), detail)
+            faults.extend(((*place, *below), detail) for below, detail in context[_FAULTS])
         else:
-            yield FieldProblem(pointer(*place), _words(fault["type"], fault["msg"], context))
+            faults.append((place, _words(fault["type"], fault["msg"], context)))
+    return faults
 
 
 def _words(kind: str, message: str, context: Mapping[str, Any]) -> str:

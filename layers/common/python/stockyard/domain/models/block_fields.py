@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, StringConstraints
 
 from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import refuse
+from stockyard.domain.models.base import check, repeated
 from stockyard.domain.models.node_fields import Annotations, Camel, DisplayName, DnsLabel, Properties, Resources
 
 MAX_TYPES = 200
@@ -23,20 +23,9 @@ Usd = Annotated[float, Field(ge=0, le=1_000_000)]
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=patterns.LABEL)]
 
 
-def distinct(items: list[Any]) -> list[Any]:
-    """Refuses an item that is listed twice."""
-    faults = [((place,), "is listed twice") for place, item in enumerate(items) if item in items[:place]]
-    if faults:
-        raise refuse(*faults)
-    return items
-
-
 def unique_names(types: list[Any]) -> list[Any]:
     """Refuses a second node type of one name."""
-    names = [one.name for one in types]
-    faults = [((i, "name"), "another node type has this name") for i, one in enumerate(names) if one in names[:i]]
-    if faults:
-        raise refuse(*faults)
+    check(repeated([node_type.name for node_type in types], "another node type has this name", "name"))
     return types
 
 
@@ -53,6 +42,16 @@ class ClusterRef(Camel):
 
     cluster: Text
     namespace: Text
+
+
+class Deployed(Camel):
+    """A component that is installed in the provider's cluster."""
+
+    enabled: bool | None = None
+    chart_repo: Text | None = None
+    chart: Text | None = None
+    version: Text | None = None
+    helm_values: Source | None = None
 
 
 class Metadata(Camel):
@@ -81,18 +80,22 @@ class NamedNodeType(Camel):
     zone: Zone | None = None
 
 
-def complete(one: NamedNodeType) -> None:
+def complete(node_type: NamedNodeType) -> None:
     """Raises unless cpu and memory are there, for kinds that cannot find them out."""
-    missing = [name for name in ("cpu", "memory") if name not in (one.resources or {})]
-    if missing:
-        raise refuse(*((("resources", name), "this field is required") for name in missing))
+    missing = [name for name in ("cpu", "memory") if name not in (node_type.resources or {})]
+    check([(("resources", name), "this field is required") for name in missing])
 
 
-def one_of(given: object, names: Sequence[str], *, needed: bool) -> None:
+def one_of(block: object, names: Sequence[str], *, needed: bool) -> None:
     """Raises when two of the fields are given, or with ``needed`` none of them."""
-    found = [name for name in names if getattr(given, name) is not None]
-    spelt = [type(given).model_fields[name].alias or name for name in names]  # type: ignore[attr-defined]
-    if len(found) > 1:
+    present_names = [name for name in names if getattr(block, name) is not None]
+    spelt = [type(block).model_fields[name].alias or name for name in names]  # type: ignore[attr-defined]
+    if len(present_names) > 1:
         raise ValueError(f"give one of {', '.join(spelt)}, not several")
-    if needed and not found:
+    if needed and not present_names:
         raise ValueError(f"give one of {', '.join(spelt)}")
+
+
+def block_document(block: Camel) -> dict[str, Any]:
+    """The block as it is stored: what was sent without nulls, and the published defaults."""
+    return block.model_dump(by_alias=True, exclude_none=True)

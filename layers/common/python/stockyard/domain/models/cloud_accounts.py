@@ -4,39 +4,42 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
-from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import Input, View, not_null, read, refuse
+from stockyard.domain import cloud_kinds
+from stockyard.domain.models import fields
+from stockyard.domain.models.base import AnyOf, Input, Irremovable, View, check_fixed, read, read_part, refuse
 from stockyard.domain.records import CloudAccount
-
-_PLANNED = frozenset({"cudo", "kubernetes", "bcm"})
-_AwsRole = Annotated[
-    str,
-    StringConstraints(max_length=600, pattern=patterns.ROLE_ARN),
-]
 
 
 def _provider(name: str) -> str:
-    if name != "aws":
-        raise ValueError("must be aws")
+    if name not in cloud_kinds.clouds():
+        raise ValueError(f"must be {' or '.join(cloud_kinds.clouds())}")
     return name
 
 
-class AwsAttributes(Input):
-    """The role that Stockyard assumes, with an external id that it makes, and the account's default region."""
+def _providers(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(cloud_kinds.clouds())
 
-    role_arn: _AwsRole
-    region: fields.Region = "us-east-1"
+
+def _attributes(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    """The attributes with their defaults, by the model of the account's provider."""
+    attributes = read_part(cloud_kinds.attributes_models(info.data.get("provider")), document)
+    return document if attributes is None else attributes.model_dump()
+
+
+def _attributes_patch(document: dict[str, Any]) -> dict[str, Any]:
+    read_part(cloud_kinds.attributes_patch_models(), document)
+    return document
 
 
 class CloudAccountCreate(Input):
     """A cloud account to register."""
 
-    provider: Annotated[str, AfterValidator(_provider), Field(json_schema_extra={"enum": ["aws"]})]
+    provider: Annotated[str, AfterValidator(_provider), Field(json_schema_extra=_providers)]
     name: fields.Name
     description: fields.Description = ""
-    attributes: AwsAttributes
+    attributes: Annotated[dict[str, Any], AfterValidator(_attributes), AnyOf(cloud_kinds.attributes_models)]
     tags: fields.Tags = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -44,55 +47,40 @@ class CloudAccountCreate(Input):
     def _known_provider(cls, document: Any) -> Any:
         # first, so that the attributes of a provider that is not built yet are not complained about one by one
         provider = document.get("provider") if isinstance(document, dict) else None
-        if isinstance(provider, str) and provider in _PLANNED:
-            raise refuse((("provider",), f"{provider} is not built yet; only aws is"))
+        if isinstance(provider, str) and provider in cloud_kinds.planned_clouds():
+            built = " and ".join(cloud_kinds.clouds())
+            raise refuse((("provider",), f"{provider} is not built yet; only {built} is"))
         return document
-
-
-class AttributesPatch(Input):
-    """Changed attributes; one that is absent stays."""
-
-    role_arn: _AwsRole | None = Field(None, json_schema_extra=not_null)
-    region: fields.Region | None = Field(None, json_schema_extra=not_null)
-
-    @field_validator("role_arn", "region")
-    @classmethod
-    def _stays(cls, value: str | None) -> str | None:
-        if value is None:
-            raise ValueError("cannot be removed")
-        return value
 
 
 class CloudAccountPatch(Input):
     """A JSON merge patch of a cloud account."""
 
-    name: fields.Name | None = Field(None, json_schema_extra=not_null)
-    description: fields.Description | None = Field(None, json_schema_extra=not_null)
-    attributes: AttributesPatch | None = Field(None, json_schema_extra=not_null)
+    name: Irremovable[fields.Name] = None
+    description: Irremovable[fields.Description] = None
+    attributes: Irremovable[
+        Annotated[dict[str, Any], AfterValidator(_attributes_patch), AnyOf(cloud_kinds.attributes_patch_models)]
+    ] = None
     tags: dict[str, fields.TagValue | None] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _fixed(cls, document: Any) -> Any:
-        if isinstance(document, dict) and "provider" in document:
-            raise refuse((("provider",), "cannot be changed after creation"))
-        return document
-
-    @field_validator("name", "description", "attributes")
-    @classmethod
-    def _stays(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("cannot be removed")
-        return value
+        return check_fixed(document, {"provider"})
 
     def changes(self, account: CloudAccount) -> dict[str, Any]:
         """The record's fields that this patch gives, whole, ready for ``dataclasses.replace``."""
-        given = self.model_fields_set
-        changed: dict[str, Any] = {name: getattr(self, name) for name in ("name", "description") if name in given}
+        patched_fields = self.model_fields_set
+        changed: dict[str, Any] = {
+            name: getattr(self, name) for name in ("name", "description") if name in patched_fields
+        }
         if self.attributes is not None:
-            merged = {**account.attributes, **self.attributes.model_dump(exclude_unset=True)}
-            changed["attributes"] = read(AwsAttributes, merged, at=("attributes",)).model_dump()
-        if "tags" in given:
+            (patch,) = cloud_kinds.attributes_patch_models(account.provider)
+            (model,) = cloud_kinds.attributes_models(account.provider)
+            attributes = read(patch, self.attributes, at=("attributes",)).model_dump(exclude_unset=True)
+            merged = {**account.attributes, **attributes}
+            changed["attributes"] = read(model, merged, at=("attributes",)).model_dump()
+        if "tags" in patched_fields:
             changed["tags"] = fields.settled_tags(account.tags, self.tags)
         return changed
 

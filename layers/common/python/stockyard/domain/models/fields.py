@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.models import patterns
-from stockyard.domain.models.base import refuse, summary
+from stockyard.domain.models.base import Fault, check, repeated, summary
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
@@ -18,7 +20,7 @@ _LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _TAG = re.compile(r"[\w .:/=+@-]*")
 _SECRET = re.compile(r"[!-~]{24,32}")
-_RESERVED_TAGS = ("aws:", "stockyard:", "kubernetes.io/cluster/")
+_RESERVED_TAGS = ("stockyard:", "kubernetes.io/cluster/")
 MAX_TAGS = 40
 
 
@@ -36,6 +38,11 @@ def label_key_fault(key: str) -> str | None:
     if slash and (len(prefix) > 253 or not _SUBDOMAIN.fullmatch(prefix)):
         return "the prefix of a key is a DNS subdomain of at most 253 characters"
     return None
+
+
+def key_faults(named: Iterable[str]) -> list[Fault]:
+    """Faults of keys of labels or taints."""
+    return [((key,), fault) for key in named if (fault := label_key_fault(key))]
 
 
 def _subdomain(name: str) -> str:
@@ -58,9 +65,7 @@ def _label_value(value: str) -> str:
 
 
 def _labels(labels: dict[str, str]) -> dict[str, str]:
-    faults = [((key,), fault) for key in labels if (fault := label_key_fault(key))]
-    if faults:
-        raise refuse(*faults)
+    check(key_faults(labels))
     return labels
 
 
@@ -68,8 +73,12 @@ def tag_key_fault(key: str) -> str | None:
     """What is wrong with the key of a tag, or None."""
     if not 1 <= len(key) <= 128 or not _TAG.fullmatch(key):
         return "a tag's key has 1 to 128 letters, digits, spaces and . : / = + @ _ -"
-    if key == "Name" or key.lower().startswith(_RESERVED_TAGS):
-        return "this tag is set by Stockyard or AWS and cannot be given"
+    clouds = cloud_kinds.clouds().values()
+    reserved = (*_RESERVED_TAGS, *(prefix for cloud in clouds for prefix in cloud.reserved_tags))
+    if key == "Name" or key.lower().startswith(reserved):
+        return (
+            f"this tag is set by {' or '.join(['Stockyard', *(cloud.title for cloud in clouds)])} and cannot be given"
+        )
     return None
 
 
@@ -79,19 +88,14 @@ def _tag_value(value: str) -> str:
     return value
 
 
-def tag_faults(tags: dict[str, str]) -> list[tuple[tuple[str | int, ...], str]]:
-    """Faults of the keys and of their number, as :func:`stockyard.domain.models.base.refuse` takes them."""
-    faults: list[tuple[tuple[str | int, ...], str]] = []
-    if len(tags) > MAX_TAGS:
-        faults.append(((), f"at most {MAX_TAGS} tags"))
-    faults.extend(((key,), fault) for key in tags if (fault := tag_key_fault(key)))
-    return faults
+def tag_faults(tags: dict[str, str]) -> list[Fault]:
+    """Faults of the keys and of their number."""
+    faults: list[Fault] = [((), f"at most {MAX_TAGS} tags")] if len(tags) > MAX_TAGS else []
+    return faults + [((key,), fault) for key in tags if (fault := tag_key_fault(key))]
 
 
 def _tags(tags: dict[str, str]) -> dict[str, str]:
-    faults = tag_faults(tags)
-    if faults:
-        raise refuse(*faults)
+    check(tag_faults(tags))
     return tags
 
 
@@ -115,10 +119,9 @@ def _cidr(text: str) -> str:
     return text
 
 
-def _distinct(items: list[str]) -> list[str]:
-    faults = [((index,), "is listed twice") for index, item in enumerate(items) if item in items[:index]]
-    if faults:
-        raise refuse(*faults)
+def distinct(items: list[Any]) -> list[Any]:
+    """Refuses an item that is listed twice."""
+    check(repeated(items, "is listed twice"))
     return items
 
 
@@ -136,15 +139,10 @@ ClientSecret = Annotated[
     AfterValidator(_secret),
     Field(json_schema_extra={"minLength": 24, "maxLength": 32, "pattern": "^[!-~]{24,32}$"}),
 ]
-Region = Annotated[str, StringConstraints(max_length=32, pattern=patterns.REGION)]
-InstanceType = Annotated[str, StringConstraints(max_length=63, pattern=patterns.INSTANCE_TYPE)]
-KeyPair = Annotated[str, StringConstraints(max_length=255, pattern=patterns.KEY_PAIR)]
-VpcId = Annotated[str, StringConstraints(pattern=patterns.VPC)]
-SubnetId = Annotated[str, StringConstraints(pattern=patterns.SUBNET)]
 Cidr = Annotated[
     str, StringConstraints(max_length=18), AfterValidator(_cidr), Field(json_schema_extra={"pattern": patterns.CIDR})
 ]
-Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(_distinct)]
+Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(distinct)]
 Subdomain = Annotated[str, AfterValidator(_subdomain)]
 LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=317), AfterValidator(_label_key)]
 LabelValue = Annotated[
@@ -156,8 +154,3 @@ LabelValue = Annotated[
 Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)]
 TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_tag_value)]
 Tags = Annotated[dict[str, TagValue], AfterValidator(_tags), Field(json_schema_extra={"maxProperties": MAX_TAGS})]
-InstanceTypes = Annotated[
-    list[InstanceType],
-    Field(min_length=1, max_length=50, json_schema_extra={"uniqueItems": True}),
-    AfterValidator(_distinct),
-]

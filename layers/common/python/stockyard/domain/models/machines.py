@@ -9,6 +9,10 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 from stockyard.domain import kubeconfigs
 from stockyard.domain.models.base import Input, View
 
+Method = Literal["GET", "POST"]
+Url = Annotated[str, StringConstraints(min_length=1, max_length=8_192, pattern=r"^https?://[!-~]+$")]
+Headers = Annotated[dict[str, Annotated[str, StringConstraints(max_length=4_096)]], Field(max_length=32)]
+
 
 def _harmless(kubeconfig: SecretStr) -> SecretStr:
     kubeconfigs.check(kubeconfig.get_secret_value())
@@ -28,12 +32,9 @@ class ReadyReport(Input):
 class BootstrapProof(Input):
     """A presigned ``sts:GetCallerIdentity`` request that binds our host by a signed header."""
 
-    method: Literal["GET", "POST"]
-    url: Annotated[str, StringConstraints(min_length=1, max_length=8_192, pattern=r"^https?://[!-~]+$")]
-    headers: Annotated[
-        dict[str, Annotated[str, StringConstraints(max_length=4_096)]],
-        Field(max_length=32),
-    ]
+    method: Method
+    url: Url
+    headers: Headers
 
 
 class BootstrapAnswer(View):

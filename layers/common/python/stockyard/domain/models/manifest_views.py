@@ -11,12 +11,16 @@ from stockyard.domain.models.plan import Remark
 
 
 class ManifestView(View):
-    """A document of Kubernetes' form, as it came after the normalizations of docs/objects.md."""
+    """A document of Kubernetes' form, as it came after the normalizations of docs/objects.md.
+
+    ``status`` is there for a claim of Karpenter's form alone.
+    """
 
     api_version: str = Field(alias="apiVersion")
     kind: str
     metadata: dict[str, Any]
     spec: dict[str, Any]
+    status: dict[str, Any] = Field(default_factory=dict)
 
 
 class AppliedView(View):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, RootModel, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, create_model, field_validator, model_validator
 
-from stockyard.domain import manifests
+from stockyard.domain import manifests, provider_kinds
 from stockyard.domain.manifests import OWN
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import refuse
-from stockyard.domain.models.foreign_blocks import BcmBlock, ClusterApiBlock, KubeVirtBlock, Metal3Block, TerraformBlock
 from stockyard.domain.models.node_claims import Power, Priority
 from stockyard.domain.models.node_fields import (
     Annotations,
@@ -25,9 +25,8 @@ from stockyard.domain.models.node_fields import (
     Taints,
 )
 from stockyard.domain.models.node_providers import UnitPrice
-from stockyard.domain.models.own_blocks import Ec2Block, SimulatedBlock
+from stockyard.domain.provider_kinds import ProviderKind
 
-MAX_DOCUMENTS = 100
 Raw = dict[str, Any]
 _MADE_BY_A_SERVER = (
     "creationTimestamp",
@@ -42,17 +41,6 @@ _MADE_BY_A_SERVER = (
     "selfLink",
     "uid",
 )
-
-
-class Manifests(RootModel[Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_DOCUMENTS)]]):
-    """Manifests: one as an object, or several as a list. YAML has them as documents of one stream."""
-
-    model_config = ConfigDict(hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_list(cls, document: Any) -> Any:
-        return [document] if isinstance(document, dict) else document
 
 
 class Metadata(Camel):
@@ -86,17 +74,12 @@ class ProviderSpec(Camel):
 
     display_name: DisplayName = ""
     properties: Properties = Field(default_factory=dict)
-    terraform: TerraformBlock | None = None
-    kube_virt: KubeVirtBlock | None = None
-    bcm: BcmBlock | None = None
-    metal3: Metal3Block | None = None
-    cluster_api: ClusterApiBlock | None = Field(None, alias="clusterAPI")
 
     @model_validator(mode="after")
     def _one_block(self) -> Self:
         if len(self.blocks()) != 1:
-            given = ", ".join(self.blocks()) or "none"
-            raise ValueError(f"a node provider has exactly one block that says its kind, not {given}")
+            kinds = ", ".join(self.blocks()) or "none"
+            raise ValueError(f"a node provider has exactly one block that says its kind, not {kinds}")
         return self
 
     def blocks(self) -> dict[str, Camel]:
@@ -106,23 +89,32 @@ class ProviderSpec(Camel):
 
 
 class ForeignProviderSpec(ProviderSpec):
-    """The published kinds."""
+    """What the published kinds have."""
 
     @model_validator(mode="before")
     @classmethod
     def _published(cls, document: Any) -> Any:
-        ours = [name for name in ("ec2", "simulated", "pricePerCostUnit") if name in document]
-        if ours:
-            raise refuse(*(((name,), f"only a NodeProvider of {OWN} has this") for name in ours))
+        own_fields = [
+            name for name in (*(kind.name for kind in _kinds(own=True)), "pricePerCostUnit") if name in document
+        ]
+        if own_fields:
+            raise refuse(*(((name,), f"only a NodeProvider of {OWN} has this") for name in own_fields))
         return document
 
 
 class OwnProviderSpec(ProviderSpec):
-    """All kinds, and what makes a cost money."""
+    """What all kinds have, and what makes a cost money."""
 
-    ec2: Ec2Block | None = None
-    simulated: SimulatedBlock | None = None
     price_per_cost_unit: UnitPrice | None = None
+
+
+def _kinds(*, own: bool) -> list[ProviderKind]:
+    return [kind for name in provider_kinds.names() if (kind := provider_kinds.kind(name)).own is own]
+
+
+def _with_blocks(spec: type[ProviderSpec], kinds: list[ProviderKind]) -> type[ProviderSpec]:
+    blocks: dict[str, Any] = {kind.name: (kind.block() | None, Field(None, alias=kind.name)) for kind in kinds}
+    return create_model(spec.__name__, __base__=spec, **blocks)
 
 
 class PowerState(Camel):
@@ -209,18 +201,6 @@ class Manifest(Camel):
         return None
 
 
-class ForeignProvider(Manifest):
-    """A NodeProvider of ``management.loft.sh/v1``."""
-
-    spec: ForeignProviderSpec
-
-
-class OwnProvider(Manifest):
-    """A NodeProvider of ``stockyard/v1``."""
-
-    spec: OwnProviderSpec
-
-
 class VClusterClaim(Manifest):
     """A NodeClaim of ``management.loft.sh/v1``."""
 
@@ -244,3 +224,23 @@ class OwnClaim(Manifest):
     """A NodeClaim of ``stockyard/v1``."""
 
     spec: OwnClaimSpec
+
+
+class ProviderManifest(Manifest):
+    """A NodeProvider. Its ``spec`` has a field for each kind that there is."""
+
+    spec: ProviderSpec
+
+
+@cache
+def foreign_provider() -> type[ProviderManifest]:
+    """A NodeProvider of ``management.loft.sh/v1``: of one of the published kinds."""
+    spec = _with_blocks(ForeignProviderSpec, _kinds(own=False))
+    return create_model("ForeignProvider", __base__=ProviderManifest, spec=(spec, ...))
+
+
+@cache
+def own_provider() -> type[ProviderManifest]:
+    """A NodeProvider of ``stockyard/v1``: of any kind."""
+    spec = _with_blocks(OwnProviderSpec, [*_kinds(own=False), *_kinds(own=True)])
+    return create_model("OwnProvider", __base__=ProviderManifest, spec=(spec, ...))

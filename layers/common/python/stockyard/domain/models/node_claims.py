@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel, field_validator, model_validator
+from pydantic import Field, RootModel, model_validator
 
 from stockyard.domain.models import fields
-from stockyard.domain.models.base import Input, View, not_null, read, refuse
+from stockyard.domain.models.base import Input, Irremovable, View, check_fixed, read
 from stockyard.domain.models.cluster_views import ConditionView
 from stockyard.domain.models.manifest_views import ManifestView
 from stockyard.domain.models.node_fields import (
@@ -22,10 +23,19 @@ from stockyard.domain.models.node_fields import (
     Taints,
 )
 from stockyard.domain.models.node_providers import merged
-from stockyard.domain.node_records import NodeClaim
+from stockyard.domain.node_records import NewClaim, NodeClaim
 
 Power = Literal["On", "Off"]
 Priority = Annotated[int, Field(ge=-100, le=100)]
+_CLAIM_FIELDS = frozenset(field.name for field in dataclasses.fields(NewClaim))
+_RENAMED = {
+    "cluster": "cluster_ref",
+    "v_cluster_ref": "cluster_ref",
+    "provider": "provider_ref",
+    "type": "type_ref",
+    "desired_capacity": "resources",
+}
+"""Names of a claim's fields that documents have, and what the record calls them."""
 _CHANGEABLE = ("display_name", "labels", "annotations", "power")
 
 
@@ -48,6 +58,23 @@ class NodeClaimCreate(Input):
     labels: fields.Labels = Field(default_factory=dict)
     annotations: Annotations = Field(default_factory=dict)
 
+    def new_claim(self) -> NewClaim:
+        """The claim that is asked for."""
+        document = {"spec": {"type": self.type}} if self.type else {}
+        return NewClaim(**claim_fields(self), document=document)
+
+
+def claim_fields(document: Input) -> dict[str, Any]:
+    """What ``document`` says of a claim, by the names of :class:`NewClaim`. Whatever it does not say is left out."""
+    values = {_RENAMED.get(name, name): getattr(document, name) for name in type(document).model_fields}
+    return {name: _plain(value) for name, value in values.items() if name in _CLAIM_FIELDS and value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(entry.entry() for entry in value)
+    return {key: str(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+
 
 class _Changed(Input):
     """What a patch makes of a claim's changeable fields."""
@@ -61,34 +88,22 @@ class _Changed(Input):
 class NodeClaimPatch(Input):
     """A JSON merge patch of a node claim: absent means as it was, null removes."""
 
-    display_name: DisplayName | None = Field(None, json_schema_extra=not_null)
-    power: Power | None = Field(None, json_schema_extra=not_null)
+    display_name: Irremovable[DisplayName] = None
+    power: Irremovable[Power] = None
     labels: dict[str, fields.LabelValue | None] | None = None
     annotations: dict[str, str | None] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _fixed(cls, document: Any) -> Any:
-        if isinstance(document, dict):
-            fixed = set(NodeClaimCreate.model_fields) - set(_CHANGEABLE)
-            faults = [((name,), "cannot be changed after creation") for name in document if name in fixed]
-            if faults:
-                raise refuse(*faults)
-        return document
-
-    @field_validator("display_name", "power")
-    @classmethod
-    def _stays(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("cannot be removed")
-        return value
+        return check_fixed(document, NodeClaimCreate.model_fields.keys() - set(_CHANGEABLE))
 
     def changes(self, claim: NodeClaim) -> dict[str, Any]:
         """The record's fields that this patch gives, whole. Raises ``InvalidInput`` for what they then would be."""
-        given = self.model_fields_set
-        whole: dict[str, Any] = {name: getattr(self, name) for name in ("display_name", "power") if name in given}
+        names = self.model_fields_set
+        whole: dict[str, Any] = {name: getattr(self, name) for name in ("display_name", "power") if name in names}
         for name in ("labels", "annotations"):
-            if name in given:
+            if name in names:
                 whole[name] = merged(getattr(claim, name), getattr(self, name))
         read(_Changed, whole)
         return whole
@@ -119,14 +134,9 @@ class PlacementOption(View):
     cost: float
 
 
-class PlacementView(View):
+class PlacementView(PlacementOption):
     """What the scheduler decided, and what it decided from: ``considered`` counts the types by what ruled them out."""
 
-    type: str
-    capacity_type: str
-    zones: list[str]
-    usd_hour: float | None
-    cost: float
     decided_at: str
     attempt: int
     options: list[PlacementOption]
@@ -178,15 +188,10 @@ class NodeClaimDocument(RootModel[NodeClaimView | ManifestView]):
     """A node claim, or with ``form=manifest`` its manifest."""
 
 
-class ChosenView(View):
+class ChosenView(PlacementOption):
     """The way that was chosen."""
 
-    type: str
     provider: str
-    capacity_type: str
-    zones: list[str]
-    usd_hour: float | None
-    cost: float
 
 
 class CandidateView(View):

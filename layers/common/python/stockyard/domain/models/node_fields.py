@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringC
 from pydantic.alias_generators import to_camel
 
 from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import Input, refuse
+from stockyard.domain.models.base import Fault, Input, check, repeated
 from stockyard.domain.node_types import is_setting, parse_property
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import MOST_MIN_VALUES, Requirement
@@ -35,9 +35,7 @@ def _quantity(value: Any) -> Any:
 
 
 def _keys(named: dict[str, Any]) -> dict[str, Any]:
-    faults = [((key,), fault) for key in named if (fault := fields.label_key_fault(key))]
-    if faults:
-        raise refuse(*faults)
+    check(fields.key_faults(named))
     return named
 
 
@@ -47,7 +45,7 @@ def is_parameter(key: str) -> bool:
 
 
 def _properties(properties: dict[str, str]) -> dict[str, str]:
-    faults: list[tuple[tuple[str | int, ...], str]] = []
+    faults: list[Fault] = []
     for key, text in properties.items():
         fault = fields.label_key_fault(key)
         if fault is None and "\x00" in text:
@@ -59,8 +57,7 @@ def _properties(properties: dict[str, str]) -> dict[str, str]:
                 fault = str(error).partition(": ")[2]
         if fault is not None:
             faults.append(((key,), fault))
-    if faults:
-        raise refuse(*faults)
+    check(faults)
     return properties
 
 
@@ -107,12 +104,12 @@ class RequirementInput(Input):
 
     def entry(self) -> dict[str, Any]:
         """The requirement as the core reads it; ``values`` and ``minValues`` are there when they say something."""
-        found: dict[str, Any] = {"key": self.key, "operator": self.operator}
+        document: dict[str, Any] = {"key": self.key, "operator": self.operator}
         if self.values:
-            found["values"] = list(self.values)
+            document["values"] = list(self.values)
         if self.min_values is not None:
-            found["minValues"] = self.min_values
-        return found
+            document["minValues"] = self.min_values
+        return document
 
 
 class TaintInput(Input):
@@ -129,10 +126,7 @@ class TaintInput(Input):
 
 
 def _taints(taints: list[Any]) -> list[Any]:
-    pairs = [(one.key, one.effect) for one in taints]
-    faults = [((place,), "the key has this effect already") for place, one in enumerate(pairs) if one in pairs[:place]]
-    if faults:
-        raise refuse(*faults)
+    check(repeated([(taint.key, taint.effect) for taint in taints], "the key has this effect already"))
     return taints
 
 

@@ -4,24 +4,47 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel, field_validator
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, RootModel
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
+from stockyard.domain import provider_kinds
 from stockyard.domain.models import fields
-from stockyard.domain.models.base import Input, View, not_null, read
+from stockyard.domain.models.base import Input, Irremovable, View, read
+from stockyard.domain.models.block_fields import block_document
 from stockyard.domain.models.cluster_views import ConditionView
 from stockyard.domain.models.manifest_views import ManifestView
-from stockyard.domain.models.node_blocks import BLOCKS, block_document
 from stockyard.domain.models.node_fields import Annotations, DisplayName, DnsLabel, Properties, Property
 from stockyard.domain.models.plan import Remark
 from stockyard.domain.node_records import NodeProvider
 
-Kind = Literal["ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI"]
+
+class _KindName:
+    """The name of a kind in the table of kinds, which is looked at when a document is read."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(cls._checked)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"enum": list(provider_kinds.names()), "type": "string"}
+
+    @staticmethod
+    def _checked(value: Any) -> str:
+        names = provider_kinds.names()
+        if isinstance(value, str) and value in names:
+            return value
+        listed = [f"'{name}'" for name in names]
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(listed[:-1])} or {listed[-1]}"})
+
+
+Kind = Annotated[str, _KindName]
 UnitPrice = Annotated[float, Field(gt=0, le=1_000_000)]
 
 
 def _block(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     """The block as it is stored. Raises ``InvalidInput`` below ``/spec``."""
-    return block_document(read(BLOCKS[kind], spec, at=("spec",)))
+    return block_document(read(provider_kinds.kind(kind).block(), spec, at=("spec",)))
 
 
 class NodeProviderCreate(Input):
@@ -44,28 +67,21 @@ class NodeProviderCreate(Input):
 class NodeProviderPatch(Input):
     """A JSON merge patch of a node provider: absent means as it was, null removes."""
 
-    display_name: DisplayName | None = Field(None, json_schema_extra=not_null)
+    display_name: Irremovable[DisplayName] = None
     properties: dict[str, Property | None] | None = None
     price_per_cost_unit: UnitPrice | None = None
-    spec: dict[str, Any] | None = Field(None, json_schema_extra=not_null)
+    spec: Irremovable[dict[str, Any]] = None
     labels: dict[str, fields.LabelValue | None] | None = None
     annotations: dict[str, str | None] | None = None
 
-    @field_validator("display_name", "spec")
-    @classmethod
-    def _stays(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("cannot be removed")
-        return value
-
     def changes(self, provider: NodeProvider) -> dict[str, Any]:
         """The record's fields that this patch gives, whole. Raises ``InvalidInput`` for what they then would be."""
-        given = self.model_fields_set
+        patched_fields = self.model_fields_set
         whole: dict[str, Any] = {
-            name: getattr(self, name) for name in ("display_name", "price_per_cost_unit") if name in given
+            name: getattr(self, name) for name in ("display_name", "price_per_cost_unit") if name in patched_fields
         }
         for name in ("properties", "labels", "annotations"):
-            if name in given:
+            if name in patched_fields:
                 whole[name] = merged(getattr(provider, name), getattr(self, name))
         if self.spec is not None:
             whole["spec"] = merged(provider.spec[provider.kind], self.spec)
@@ -81,13 +97,13 @@ def merged(current: Any, patch: Any) -> Any:
         return {}
     if not isinstance(patch, dict):
         return patch
-    found = dict(current) if isinstance(current, dict) else {}
+    document = dict(current) if isinstance(current, dict) else {}
     for key, value in patch.items():
         if value is None:
-            found.pop(key, None)
+            document.pop(key, None)
         else:
-            found[key] = merged(found.get(key), value)
-    return found
+            document[key] = merged(document.get(key), value)
+    return document
 
 
 class NodeProviderView(View):

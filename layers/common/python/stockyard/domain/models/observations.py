@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
 
-from stockyard.domain.models.base import Input, View
-from stockyard.domain.models.machines import BootstrapProof
+from stockyard.domain.models.base import Input, View, not_null
+from stockyard.domain.models.machines import Headers, Method, Url
 
 MOST_NODES = 5_000
 MOST_RESULTS = 5_000
@@ -90,10 +90,40 @@ class ObservationAnswer(View):
     interval_seconds: int
 
 
-class JoinProof(BootstrapProof):
-    """The same proof as of ``/bootstrap``, and the cluster that the machine is to join."""
+_SIGNED = ("method", "url", "headers")
+
+
+class JoinProof(Input):
+    """The cluster that the machine is to join, and one of two proofs: the same request as of ``/bootstrap``, or the
+    token that the machine's user data holds."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": list(_SIGNED), "not": {"required": ["token"]}},
+                {"required": ["token"], "not": {"anyOf": [{"required": [name]} for name in _SIGNED]}},
+            ]
+        }
+    )
 
     cluster_id: ClusterId
+    method: Method | None = Field(None, json_schema_extra=not_null)
+    url: Url | None = Field(None, json_schema_extra=not_null)
+    headers: Headers | None = Field(None, json_schema_extra=not_null)
+    token: Annotated[SecretStr, Field(min_length=32, max_length=256)] | None = Field(None, json_schema_extra=not_null)
+
+    @model_validator(mode="after")
+    def _one_proof(self) -> Self:
+        proof = self.model_fields_set - {"cluster_id"}
+        if proof not in ({"token"}, set(_SIGNED)) or any(getattr(self, name) is None for name in proof):
+            raise ValueError(f"must have {', '.join(_SIGNED)}, or token, and not both")
+        return self
+
+    def proof(self) -> dict[str, Any]:
+        """What proves which machine it is: the token or the signed request."""
+        if self.token is not None:
+            return {"token": self.token.get_secret_value()}
+        return self.model_dump(include=set(_SIGNED))
 
 
 class JoinAnswer(View):

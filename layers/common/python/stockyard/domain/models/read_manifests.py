@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ClaimDocument, ProviderDocument
+from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ProviderDocument
 from stockyard.domain.models import manifests as models
 from stockyard.domain.models.base import read, summary
-from stockyard.domain.models.node_blocks import block_document
-from stockyard.domain.models.node_fields import CamelRequirement, TaintInput
+from stockyard.domain.models.block_fields import block_document
+from stockyard.domain.models.node_claims import claim_fields
+from stockyard.domain.node_records import NewClaim
 from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
-Document = ProviderDocument | ClaimDocument
+Document = ProviderDocument | NewClaim
 _LATER: Mapping[str, str] = {
     KARPENTER: "NodePool",
     "infrastructure.modelplane.ai/v1alpha1": "EKSCluster",
@@ -25,17 +26,17 @@ _HANDED_ON = ("Template", "selector")
 
 def read_manifests(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
     """The documents in their order. ``InvalidInput`` has every fault, below the number of its document."""
-    found: list[Document] = []
+    manifests: list[Document] = []
     faults: list[FieldProblem] = []
     for place, document in enumerate(documents):
         try:
-            found.append(_read(document, place))
+            manifests.append(_read(document, place))
         except InvalidInput as refused:
             faults.extend(refused.errors)
-    faults += _repeated(found) if not faults else []
+    faults += _repeated(manifests) if not faults else []
     if faults:
         raise InvalidInput(summary(faults), errors=faults)
-    return found
+    return manifests
 
 
 def kind_name(document: Document) -> str:
@@ -44,7 +45,7 @@ def kind_name(document: Document) -> str:
 
 
 def _repeated(documents: Sequence[Document]) -> list[FieldProblem]:
-    names = [(kind_name(one), one.name) for one in documents]
+    names = [(kind_name(document), document.name) for document in documents]
     return [
         FieldProblem(pointer(place, "metadata", "name"), f"another {name[0]} of this name is given before")
         for place, name in enumerate(names)
@@ -70,8 +71,8 @@ def _unknown(document: Mapping[str, Any], place: int) -> InvalidInput:
     elif _LATER.get(version) == kind:
         fault = FieldProblem(pointer(place, "kind"), f"{kind} of {version} is not built yet")
     else:
-        known = sorted({f"{one} of {of}" for of, one in _READERS})
-        fault = FieldProblem(pointer(place, "kind"), f"is not one of {', '.join(known)}")
+        kinds = sorted({f"{kind_read} of {of}" for of, kind_read in _READERS})
+        fault = FieldProblem(pointer(place, "kind"), f"is not one of {', '.join(kinds)}")
     return InvalidInput(summary([fault]), errors=[fault])
 
 
@@ -89,104 +90,77 @@ def _without_nulls(value: Any, name: str = "") -> Any:
 # --- one function a form ----------------------------------------------------------------------------------------------
 
 
-def _provider(model: type[models.ForeignProvider | models.OwnProvider], document: Any, place: int) -> ProviderDocument:
-    given = read(model, document, at=(place,))
-    ((kind, block),) = given.spec.blocks().items()
+def _provider(model: type[models.ProviderManifest], document: Any, place: int) -> ProviderDocument:
+    manifest = read(model, document, at=(place,))
+    ((kind, block),) = manifest.spec.blocks().items()
     return ProviderDocument(
-        name=given.metadata.name,
+        name=manifest.metadata.name,
         kind=kind,
         block=block_document(block),
-        display_name=given.spec.display_name,
-        properties=dict(given.spec.properties),
-        price_per_cost_unit=getattr(given.spec, "price_per_cost_unit", None),
-        labels=given.metadata.kept_labels(),
-        annotations=dict(given.metadata.annotations),
+        display_name=manifest.spec.display_name,
+        properties=dict(manifest.spec.properties),
+        price_per_cost_unit=getattr(manifest.spec, "price_per_cost_unit", None),
+        labels=manifest.metadata.kept_labels(),
+        annotations=dict(manifest.metadata.annotations),
     )
 
 
-def _vcluster_claim(document: Any, place: int) -> ClaimDocument:
-    given = read(models.VClusterClaim, document, at=(place,))
-    spec = given.spec
-    kept = {
+def _vcluster_claim(document: Any, place: int) -> NewClaim:
+    manifest = read(models.VClusterClaim, document, at=(place,))
+    spec = manifest.spec
+    spec_fields = {
         "owner": spec.owner,
         "access": spec.access,
         "typeRef": spec.type_ref,
         "environmentRef": spec.environment_ref,
         "profileRef": spec.profile_ref,
     }
-    return ClaimDocument(
-        **_shared(given, "vcluster"),
-        cluster_ref=spec.v_cluster_ref or "",
-        provider_ref=spec.provider_ref or "",
-        type_ref=spec.type_ref or "",
-        resources=_texts(spec.desired_capacity),
-        properties=dict(spec.properties),
-        kubelet_args=dict(spec.kubelet_args),
-        power=(spec.power.state or None) if "power" in spec.model_fields_set else None,
-        display_name=spec.display_name,
-        document={"spec": {"controlPlane": spec.control_plane, **{k: v for k, v in kept.items() if v is not None}}},
-        strict=False,
+    document = {"spec": {"controlPlane": spec.control_plane, **{k: v for k, v in spec_fields.items() if v is not None}}}
+    power = spec.power.state if "power" in spec.model_fields_set else ""
+    return _claim(
+        manifest, form="vcluster", document=document, power=power or "On", keeps_power=not power, strict=False
     )
 
 
-def _karpenter_claim(document: Any, place: int) -> ClaimDocument:
-    given = read(models.KarpenterClaim, document, at=(place,))
-    spec = given.spec
-    kept = {
+def _karpenter_claim(document: Any, place: int) -> NewClaim:
+    manifest = read(models.KarpenterClaim, document, at=(place,))
+    spec, labels = manifest.spec, manifest.metadata.labels
+    spec_fields = {
         "nodeClassRef": spec.node_class_ref.model_dump(by_alias=True),
         "terminationGracePeriod": spec.termination_grace_period,
         "expireAfter": spec.expire_after,
     }
-    return ClaimDocument(
-        **_shared(given, "karpenter"),
-        cluster_ref=given.metadata.labels.get(CLUSTER, ""),
-        provider_ref=given.metadata.labels.get(PROVIDER, ""),
-        resources=_texts(spec.resources.requests),
-        document={"spec": {key: value for key, value in kept.items() if value is not None}},
+    return _claim(
+        manifest,
+        form="karpenter",
+        cluster_ref=labels.get(CLUSTER, ""),
+        provider_ref=labels.get(PROVIDER, ""),
+        resources={name: str(quantity) for name, quantity in spec.resources.requests.items()},
+        document={"spec": {key: value for key, value in spec_fields.items() if value is not None}},
+        keeps_power=True,
         strict=False,
     )
 
 
-def _own_claim(document: Any, place: int) -> ClaimDocument:
-    given = read(models.OwnClaim, document, at=(place,))
-    spec = given.spec
-    return ClaimDocument(
-        **_shared(given, "stockyard"),
-        cluster_ref=spec.cluster,
-        provider_ref=spec.provider or "",
-        type_ref=spec.type or "",
-        resources=_texts(spec.resources),
-        properties=dict(spec.properties),
-        kubelet_args=dict(spec.kubelet_args),
-        power=spec.power if "power" in spec.model_fields_set else None,
-        priority=spec.priority,
-        display_name=spec.display_name,
-        document={"spec": {"type": spec.type}} if spec.type else {},
-    )
+def _own_claim(document: Any, place: int) -> NewClaim:
+    manifest = read(models.OwnClaim, document, at=(place,))
+    spec = manifest.spec
+    document = {"spec": {"type": spec.type}} if spec.type else {}
+    return _claim(manifest, form="stockyard", document=document, keeps_power="power" not in spec.model_fields_set)
 
 
-def _shared(given: models.VClusterClaim | models.KarpenterClaim | models.OwnClaim, form: str) -> dict[str, Any]:
-    requirements: Sequence[CamelRequirement] = given.spec.requirements
-    taints: Sequence[TaintInput] = given.spec.taints
-    startup: Sequence[TaintInput] = given.spec.startup_taints
-    return {
-        "name": given.metadata.name,
-        "form": form,
-        "labels": given.metadata.kept_labels(),
-        "annotations": dict(given.metadata.annotations),
-        "requirements": tuple(one.entry() for one in requirements),
-        "taints": tuple(one.entry() for one in taints),
-        "startup_taints": tuple(one.entry() for one in startup),
+def _claim(manifest: models.VClusterClaim | models.KarpenterClaim | models.OwnClaim, **more: Any) -> NewClaim:
+    metadata = {
+        "name": manifest.metadata.name,
+        "labels": manifest.metadata.kept_labels(),
+        "annotations": dict(manifest.metadata.annotations),
     }
-
-
-def _texts(resources: Mapping[str, str | int | float]) -> dict[str, str]:
-    return {name: str(quantity) for name, quantity in resources.items()}
+    return NewClaim(**{**claim_fields(manifest.spec), **metadata, **more})
 
 
 _READERS: Mapping[tuple[str, str], Callable[[Any, int], Document]] = {
-    (VCLUSTER, "NodeProvider"): lambda document, place: _provider(models.ForeignProvider, document, place),
-    (OWN, "NodeProvider"): lambda document, place: _provider(models.OwnProvider, document, place),
+    (VCLUSTER, "NodeProvider"): lambda document, place: _provider(models.foreign_provider(), document, place),
+    (OWN, "NodeProvider"): lambda document, place: _provider(models.own_provider(), document, place),
     (VCLUSTER, "NodeClaim"): _vcluster_claim,
     (KARPENTER, "NodeClaim"): _karpenter_claim,
     (OWN, "NodeClaim"): _own_claim,

@@ -1,0 +1,29 @@
+"""Self-managed Kubernetes clusters on EC2 machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.cloud_kinds import ClusterKind
+from stockyard.ports import ClusterDriver
+from stockyard.providers.descriptors import ClusterDriverDescriptor
+
+
+def _make(settings: Any) -> ClusterDriver:
+    import boto3
+
+    from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
+
+    config = Ec2Config(
+        name_prefix=settings.name_prefix,
+        kubernetes_version=settings.kubernetes_version,
+        api_url=settings.api_url,
+        issuer=settings.issuer,
+        audience=settings.cluster_audience,
+        visibility_seconds=settings.visibility_seconds,
+    )
+    return Ec2ClusterDriver(config, boto3.Session)
+
+
+KIND = ClusterKind("ec2", cloud="aws", cluster_type="k8s", settings=f"{__name__}.settings:AwsSettings")
+DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

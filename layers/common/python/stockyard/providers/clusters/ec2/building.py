@@ -1,17 +1,17 @@
-"""Making and unmaking what a cluster consists of; see ``providers.aws.making``."""
+"""Making and unmaking what a cluster consists of; see ``providers.clouds.aws.making``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from stockyard.ports import CloudWork
-from stockyard.providers.aws import tags
-from stockyard.providers.aws.calls import Calls
-from stockyard.providers.aws.making import Made, Maker, Wish
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.making import Fulfilment, Maker, Wish
+from stockyard.providers.clouds.aws.registry import KINDS
 from stockyard.providers.clusters.ec2.configuration import Ec2Config
-from stockyard.providers.clusters.ec2.registry import KINDS
 
-__all__ = ["Builder", "Made", "Wish"]
+__all__ = ["Builder", "Fulfilment", "Wish"]
 
 _LOST = "Delete the cluster and create it again; the cloud has lost a part of it."
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stockyard.domain.records import Cluster
+from stockyard.providers.clouds.aws import DEFAULT_REGION
 
-DEFAULT_REGION = "us-east-1"
 DEFAULT_TYPE = "t3.xlarge"
+"""The control plane's instance type when nothing names one."""
+EVERYWHERE = "0.0.0.0/0"
 
 
 @dataclass(frozen=True, slots=True)

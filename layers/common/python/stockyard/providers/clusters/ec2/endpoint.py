@@ -7,8 +7,8 @@ from typing import Any
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorError, VendorRefused
 from stockyard.ports import Outcome
-from stockyard.providers.aws import tags
-from stockyard.providers.clusters.ec2 import elb_kinds, network
+from stockyard.providers.clouds.aws import elb_kinds, tags
+from stockyard.providers.clusters.ec2 import network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.security import API_PORT
 
@@ -41,10 +41,10 @@ def ensure(builder: Builder) -> Outcome:
         elb_kinds.LOAD_BALANCER, "api", name, create, lambda arn: _configure(builder, arn, group), identity=True
     )
     arn = builder.want(wish).vendor_id
-    found = builder.calls.call("elbv2", "describe_load_balancers", LoadBalancerArns=[arn])["LoadBalancers"]
-    if not found:
+    balancers = builder.calls.call("elbv2", "describe_load_balancers", LoadBalancerArns=[arn])["LoadBalancers"]
+    if not balancers:
         raise NotYetVisible(f"load balancer {name} is not shown yet")
-    url = f"https://{found[0]['DNSName']}:{API_PORT}"
+    url = f"https://{balancers[0]['DNSName']}:{API_PORT}"
     return Outcome(True, url, facts={"endpoint": url})
 
 
@@ -92,7 +92,7 @@ def _configure(builder: Builder, balancer: str, group: str) -> None:
             Protocol="TCP",
             Port=API_PORT,
             DefaultActions=[{"Type": "forward", "TargetGroupArn": group}],
-            Tags=tags.pairs(tags.ours(builder.work.installation, builder.work.tenant)),
+            Tags=tags.pairs(tags.of_tenant(builder.work.installation, builder.work.tenant)),
         )
     except VendorError as error:
         if error.code != "DuplicateListener":

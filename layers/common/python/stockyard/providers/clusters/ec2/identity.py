@@ -5,34 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from stockyard.domain.records import CloudAccount, Resource
+from stockyard.domain.records import Resource
 from stockyard.errors import VendorError
 from stockyard.ports import Outcome
-from stockyard.providers.aws import tags
-from stockyard.providers.aws.sessions import account_number, partition
-from stockyard.providers.clusters.ec2 import iam_kinds
+from stockyard.providers.clouds.aws import iam_kinds, tags
+from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_arn
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 
 POLICY_NAME = "node"
-NODE_ACTIONS = ("ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones")
-"""What a kubelet and the cloud's node controller read about the machine they run on; AWS offers no narrower resource.
-That a machine says who it is (``sts:GetCallerIdentity``) needs no permission."""
 
 _TRUST = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
 }
-
-
-def boundary_name(prefix: str) -> str:
-    """The managed policy of the tenant's template that bounds every role we make."""
-    return f"{prefix}-node-boundary"
-
-
-def boundary_arn(account: CloudAccount, prefix: str) -> str:
-    """The account's own ``permissions_boundary`` if it names one, else the template's."""
-    named = account.attributes.get("permissions_boundary")
-    return str(named or f"arn:{partition(account)}:iam::{account_number(account)}:policy/{boundary_name(prefix)}")
 
 
 def node_policy() -> dict[str, Any]:

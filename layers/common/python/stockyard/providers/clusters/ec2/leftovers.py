@@ -14,11 +14,10 @@ from typing import Any
 
 from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound
 from stockyard.ports import Outcome
-from stockyard.providers.aws import tags
-from stockyard.providers.aws.calls import Calls
-from stockyard.providers.clusters.ec2 import elb_kinds
+from stockyard.providers.clouds.aws import elb_kinds, tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.elb_kinds import with_tags
 from stockyard.providers.clusters.ec2.building import Builder
-from stockyard.providers.clusters.ec2.elb_kinds import with_tags
 
 _BATCH = 20
 """Names that one DescribeTags of classic balancers takes."""
@@ -33,7 +32,7 @@ class _Look:
     busy: list[str] = field(default_factory=list)
     denied: dict[str, str] = field(default_factory=dict)
 
-    def theirs(self, carried: Mapping[str, str]) -> bool:
+    def made_by_controllers(self, carried: Mapping[str, str]) -> bool:
         return tags.RESOURCE not in carried and any(tags.carries(carried, mark) for mark in self.marks)
 
     def delete(self, name: str, call: Callable[[], object]) -> bool:
@@ -51,12 +50,12 @@ class _Look:
 
     def tagged(self, operation: str, plural: str, identity: str) -> list[dict[str, Any]]:
         """What ``operation`` of EC2 lists with one of the tags, each thing once."""
-        found: dict[str, dict[str, Any]] = {}
+        things: dict[str, dict[str, Any]] = {}
         for mark in self.marks:
             for item in self.calls.pages("ec2", operation, plural, Filters=tags.filters(mark)):
-                if self.theirs(tags.mapping(item.get("Tags"))):
-                    found[str(item[identity])] = item
-        return list(found.values())
+                if self.made_by_controllers(tags.mapping(item.get("Tags"))):
+                    things[str(item[identity])] = item
+        return list(things.values())
 
 
 def remove(builder: Builder) -> Outcome:
@@ -105,7 +104,9 @@ def _balancers(look: _Look) -> None:
     arns = [str(b["LoadBalancerArn"]) for b in calls.pages("elbv2", "describe_load_balancers", "LoadBalancers")]
     for item in with_tags(calls, arns):
         name = f"load_balancer {item.vendor_id}"
-        if look.theirs(item.tags) and look.delete(name, partial(elb_kinds.LOAD_BALANCER.delete, calls, item.vendor_id)):
+        if look.made_by_controllers(item.tags) and look.delete(
+            name, partial(elb_kinds.LOAD_BALANCER.delete, calls, item.vendor_id)
+        ):
             look.busy.append(name)
     for classic in _classic(look):
         name = f"classic_load_balancer {classic}"
@@ -119,7 +120,7 @@ def _classic(look: _Look) -> Iterator[str]:
     for start in range(0, len(names), _BATCH):
         answer = look.calls.call("elb", "describe_tags", LoadBalancerNames=names[start : start + _BATCH])
         for item in answer["TagDescriptions"]:
-            if look.theirs(tags.mapping(item["Tags"])):
+            if look.made_by_controllers(tags.mapping(item["Tags"])):
                 yield str(item["LoadBalancerName"])
 
 
@@ -127,7 +128,7 @@ def _target_groups(look: _Look) -> None:
     calls = look.calls
     arns = [str(g["TargetGroupArn"]) for g in calls.pages("elbv2", "describe_target_groups", "TargetGroups")]
     for item in with_tags(calls, arns):
-        if look.theirs(item.tags):
+        if look.made_by_controllers(item.tags):
             look.delete(f"target_group {item.vendor_id}", partial(elb_kinds.TARGET_GROUP.delete, calls, item.vendor_id))
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from stockyard.domain.control_plane import DISK_GIB
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorError, VendorNotFound, VendorRefused
+from stockyard.machines import control_plane
 from stockyard.ports import Outcome
-from stockyard.providers.aws import ec2_kinds, images, tags
-from stockyard.providers.clusters.ec2 import identity, network, security, user_data
+from stockyard.providers.clouds.aws import ec2_kinds, images, tags
+from stockyard.providers.clusters.ec2 import identity, network, security
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import control_plane_type
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
@@ -50,12 +51,12 @@ def ensure(builder: Builder) -> Outcome:
 
 def _choice(builder: Builder) -> dict[str, Any]:
     """Image and type, chosen once and written with the intent: a repeated request must not differ."""
-    wanted = control_plane_type(builder.work.cluster)
-    found = builder.calls.call("ec2", "describe_instance_types", InstanceTypes=[wanted])["InstanceTypes"]
-    if not found:
-        raise VendorRefused(f"{wanted} is not offered in {builder.calls.region}", hint="Choose another type.")
-    arm = "arm64" in found[0].get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-    return {"type": wanted, "image": images.current(builder.calls, arm=arm)}
+    instance_type = control_plane_type(builder.work.cluster)
+    descriptions = builder.calls.call("ec2", "describe_instance_types", InstanceTypes=[instance_type])["InstanceTypes"]
+    if not descriptions:
+        raise VendorRefused(f"{instance_type} is not offered in {builder.calls.region}", hint="Choose another type.")
+    arm = "arm64" in descriptions[0].get("ProcessorInfo", {}).get("SupportedArchitectures", ())
+    return {"type": instance_type, "image": images.current(builder.calls, arm=arm)}
 
 
 def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
@@ -81,14 +82,14 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
         BlockDeviceMappings=[{"DeviceName": images.ROOT_DEVICE, "Ebs": disk}],
         NetworkInterfaces=[interface],
-        UserData=user_data.render(
+        UserData=control_plane.render(
             api_url=config.api_url,
             cluster_id=cluster.id,
             client_id=cluster.client_id,
             kubernetes_version=config.kubernetes_version,
             issuer=config.issuer,
             audience=config.audience,
-            creator=user_data.person(cluster.created_by),
+            creator=control_plane.person(cluster.created_by),
         ),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )
@@ -104,6 +105,6 @@ def _described(builder: Builder, instance: str) -> dict[str, Any]:
         raise
     for reservation in answer["Reservations"]:
         for item in reservation["Instances"]:
-            found: dict[str, Any] = item
-            return found
+            description: dict[str, Any] = item
+            return description
     raise NotYetVisible(f"{instance} is not shown yet")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorError, VendorRefused
 from stockyard.ports import Finding, Outcome
-from stockyard.providers.aws import ec2_kinds, tags
-from stockyard.providers.aws.kinds import GIVEN_NETWORK
-from stockyard.providers.clusters.ec2 import given
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK
+from stockyard.providers.clusters.ec2 import tenant_network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import control_plane_type
 
@@ -36,7 +37,7 @@ class Network:
     nat: str = ""
 
 
-def is_given(settings: dict[str, Any]) -> bool:
+def is_given(settings: Mapping[str, Any]) -> bool:
     """Whether the tenant names a VPC or a subnet."""
     return bool(settings.get("vpc_id") or settings.get("subnet_id"))
 
@@ -44,8 +45,8 @@ def is_given(settings: dict[str, Any]) -> bool:
 def ensure(builder: Builder) -> Outcome:
     """Make the network, or choose the given one. Not done while the NAT gateway comes up."""
     if is_given(builder.work.cluster.settings):
-        chosen = _given(builder)
-        return Outcome(True, f"{chosen.vpc_id} and {chosen.subnet_id} are used as they are")
+        network = _tenant_network(builder)
+        return Outcome(True, f"{network.vpc_id} and {network.subnet_id} are used as they are")
     vpc = builder.want(Wish(ec2_kinds.VPC, "main", builder.name("vpc"), _vpc(builder), _names(builder))).vendor_id
     gateway = builder.want(
         Wish(
@@ -53,7 +54,7 @@ def ensure(builder: Builder) -> Outcome:
             "main",
             builder.name("igw"),
             _plain(builder, "create_internet_gateway", "InternetGateway", "InternetGatewayId", "internet-gateway"),
-            lambda found: _attach(builder, found, vpc),
+            lambda gateway_id: _attach(builder, gateway_id, vpc),
         )
     ).vendor_id
     subnets = _subnets(builder, vpc)
@@ -71,20 +72,20 @@ def of(builder: Builder) -> Network:
     ledger = builder.work.ledger
     choice = ledger.find(GIVEN_NETWORK.name, "main")
     if choice is not None:
-        found = _chosen(choice)
-        return Network(found.vpc_id, found.cidrs, found.subnet_id, found.balanced, found.public)
+        network = _network_of_line(choice)
+        return Network(network.vpc_id, network.cidrs, network.subnet_id, network.balanced, network.public)
 
-    def made(kind: str, key: str) -> str:
+    def vendor_id(kind: str, key: str) -> str:
         line = ledger.find(kind, key)
         if line is None or line.state != "made":
             raise VendorRefused(f"{kind} {key} is not on the ledger", hint="Resume from the network phase.")
         return line.vendor_id
 
     place = "public-a" if builder.work.cluster.settings.get("public_control_plane") else "private-a"
-    answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=[made("address", "nat")])
+    answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=[vendor_id("address", "nat")])
     nat = str(answer["Addresses"][0].get("PublicIp", "")) if answer["Addresses"] else ""
-    balanced = (made("subnet", "public-a"), made("subnet", "public-b"))
-    return Network(made("vpc", "main"), (CIDR,), made("subnet", place), balanced, public=True, nat=nat)
+    balanced = (vendor_id("subnet", "public-a"), vendor_id("subnet", "public-b"))
+    return Network(vendor_id("vpc", "main"), (CIDR,), vendor_id("subnet", place), balanced, public=True, nat=nat)
 
 
 def gateway_addresses(builder: Builder, net: Network) -> tuple[str, ...]:
@@ -92,26 +93,26 @@ def gateway_addresses(builder: Builder, net: Network) -> tuple[str, ...]:
     if net.nat or not net.public:
         return (net.nat,) if net.nat else ()
     working = [{"Name": "vpc-id", "Values": [net.vpc_id]}, {"Name": "state", "Values": ["pending", "available"]}]
-    found = builder.calls.pages("ec2", "describe_nat_gateways", "NatGateways", Filters=working)
-    addresses = (one.get("PublicIp") for gateway in found for one in gateway.get("NatGatewayAddresses", ()))
+    gateways = builder.calls.pages("ec2", "describe_nat_gateways", "NatGateways", Filters=working)
+    addresses = (entry.get("PublicIp") for gateway in gateways for entry in gateway.get("NatGatewayAddresses", ()))
     return tuple(sorted(str(address) for address in addresses if address))
 
 
-def _given(builder: Builder) -> given.Given:
+def _tenant_network(builder: Builder) -> tenant_network.TenantNetwork:
     ledger = builder.work.ledger
     line = ledger.find(GIVEN_NETWORK.name, "main")
     if line is None or line.state != "made":
-        chosen = given.choose(builder.calls, builder.work.cluster.settings)
-        if isinstance(chosen, Finding):
-            raise VendorRefused(chosen.detail, hint=f"Correct {chosen.pointer} and create the cluster again.")
-        line = ledger.made(ledger.intend(GIVEN_NETWORK.name, "main", asdict(chosen)), chosen.subnet_id)
-    return _chosen(line)
+        choice = tenant_network.choose(builder.calls, builder.work.cluster.settings)
+        if isinstance(choice, Finding):
+            raise VendorRefused(choice.detail, hint=f"Correct {choice.pointer} and create the cluster again.")
+        line = ledger.made(ledger.intend(GIVEN_NETWORK.name, "main", asdict(choice)), choice.subnet_id)
+    return _network_of_line(line)
 
 
-def _chosen(line: Resource) -> given.Given:
+def _network_of_line(line: Resource) -> tenant_network.TenantNetwork:
     """The choice as the ledger keeps it, with lists where it had tuples."""
     detail = line.detail
-    return given.Given(
+    return tenant_network.TenantNetwork(
         detail["vpc_id"], tuple(detail["cidrs"]), detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
     )
 
@@ -143,7 +144,9 @@ def _names(builder: Builder) -> Any:
 
 def _attach(builder: Builder, gateway: str, vpc: str) -> None:
     answer = builder.calls.call("ec2", "describe_internet_gateways", InternetGatewayIds=[gateway])
-    attached = [item["VpcId"] for found in answer["InternetGateways"] for item in found.get("Attachments", ())]
+    attached = [
+        item["VpcId"] for description in answer["InternetGateways"] for item in description.get("Attachments", ())
+    ]
     if vpc in attached:
         return
     try:
@@ -155,13 +158,13 @@ def _attach(builder: Builder, gateway: str, vpc: str) -> None:
 
 def zones(builder: Builder) -> list[str]:
     """Two zones of the region that offer the control plane's type, the same ones each time."""
-    wanted = control_plane_type(builder.work.cluster)
+    instance_type = control_plane_type(builder.work.cluster)
     offers = builder.calls.pages(
         "ec2",
         "describe_instance_type_offerings",
         "InstanceTypeOfferings",
         LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": [wanted]}],
+        Filters=[{"Name": "instance-type", "Values": [instance_type]}],
     )
     offering = {str(offer["Location"]) for offer in offers}
     answer = builder.calls.call(
@@ -174,7 +177,7 @@ def zones(builder: Builder) -> list[str]:
     )
     if not offering.intersection(here):
         raise VendorRefused(
-            f"no zone of {builder.calls.region} offers {wanted}", hint="Choose another instance type or region."
+            f"no zone of {builder.calls.region} offers {instance_type}", hint="Choose another instance type or region."
         )
     # The control plane stands in the first; the second need not offer the type.
     ordered = [zone for zone in here if zone in offering] + [zone for zone in here if zone not in offering]
@@ -184,13 +187,13 @@ def zones(builder: Builder) -> list[str]:
 
 
 def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
-    made: dict[str, str] = {}
-    chosen: list[str] = []
+    subnet_ids: dict[str, str] = {}
+    zone_names: list[str] = []
     for key, cidr in SUBNETS.items():
         line = builder.work.ledger.find("subnet", key)
-        if line is None and not chosen:
-            chosen = zones(builder)
-        zone = str(line.detail["zone"]) if line else chosen["ab".index(key[-1])]
+        if line is None and not zone_names:
+            zone_names = zones(builder)
+        zone = str(line.detail["zone"]) if line else zone_names["ab".index(key[-1])]
         role = "elb" if key.startswith("public") else "internal-elb"
         extra = {
             f"kubernetes.io/role/{role}": "1",
@@ -200,8 +203,8 @@ def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
             builder, "create_subnet", "Subnet", "SubnetId", "subnet", VpcId=vpc, CidrBlock=cidr, AvailabilityZone=zone
         )
         wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail={"zone": zone}, extra_tags=extra)
-        made[key] = builder.want(wish).vendor_id
-    return made
+        subnet_ids[key] = builder.want(wish).vendor_id
+    return subnet_ids
 
 
 def _address(builder: Builder) -> Any:
@@ -238,12 +241,12 @@ def _route_table(builder: Builder, key: str, vpc: str, subnets: list[str], targe
         return str(answer["RouteTable"]["RouteTableId"])
 
     def configure(table: str) -> None:
-        found = builder.calls.call("ec2", "describe_route_tables", RouteTableIds=[table])["RouteTables"]
-        if not found:
+        tables = builder.calls.call("ec2", "describe_route_tables", RouteTableIds=[table])["RouteTables"]
+        if not tables:
             raise NotYetVisible(f"route table {table} is not shown yet")
-        if not any(route.get("DestinationCidrBlock") == "0.0.0.0/0" for route in found[0]["Routes"]):
+        if not any(route.get("DestinationCidrBlock") == "0.0.0.0/0" for route in tables[0]["Routes"]):
             builder.calls.call("ec2", "create_route", RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **target)
-        associated = {item.get("SubnetId") for item in found[0].get("Associations", ())}
+        associated = {item.get("SubnetId") for item in tables[0].get("Associations", ())}
         for subnet in subnets:
             if subnet not in associated:
                 builder.calls.call("ec2", "associate_route_table", RouteTableId=table, SubnetId=subnet)

@@ -1,14 +1,14 @@
-"""Self-managed Kubernetes clusters on EC2: ``ports.ClusterProvider`` by phases."""
+"""Self-managed Kubernetes clusters on EC2: ``ports.ClusterDriver`` by phases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stockyard.domain.records import CloudAccount
+from stockyard.domain.records import Cluster
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorNotFound
-from stockyard.ports import CloudWork, Finding, Outcome, Skipped, Tagged
-from stockyard.providers.aws.calls import Calls
-from stockyard.providers.aws.sessions import SessionFactory, Sessions, account_number
+from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number
 from stockyard.providers.clusters.ec2 import (
     endpoint,
     identity,
@@ -16,15 +16,14 @@ from stockyard.providers.clusters.ec2 import (
     leftovers,
     machine,
     network,
+    planning,
     security,
-    sweep,
 )
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import Ec2Config, region
 
-__all__ = ["Ec2ClusterProvider", "Ec2Config"]
+__all__ = ["Ec2ClusterDriver", "Ec2Config"]
 
-SWEEP_SESSION = "stockyard-sweep"
 _NEVER_LATE = frozenset({"InvalidKeyPair.NotFound", "InvalidAMIID.NotFound"})
 """What we did not make, so that waiting does not bring it about."""
 
@@ -37,20 +36,28 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
 }
 
 
-class Ec2ClusterProvider:
+class Ec2ClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
     def __init__(self, config: Ec2Config, session_factory: SessionFactory) -> None:
         self._config = config
         self._sessions = Sessions(session_factory)
 
+    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
+        """See ``ports.ClusterDriver.validate``."""
+        return list(planning.faults(cluster, prices, self._config.name_prefix))
+
+    def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
+        """See ``ports.ClusterDriver.plan``."""
+        return planning.plan(cluster, prices, self._config.name_prefix)
+
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
-        """See ``ports.ClusterProvider.inspect``."""
+        """See ``ports.ClusterDriver.inspect``."""
         calls = self._builder(work).calls
         return list(inspection.findings(calls, work.cluster, work.account))
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
-        """See ``ports.ClusterProvider.ensure``. ``KeyError`` for a phase that is not ours."""
+        """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
         builder = self._builder(work)
         if phase == "account":
             return _account(builder)
@@ -63,7 +70,7 @@ class Ec2ClusterProvider:
             raise
 
     def remove(self, phase: str, work: CloudWork) -> Outcome:
-        """See ``ports.ClusterProvider.remove``."""
+        """See ``ports.ClusterDriver.remove``."""
         builder = self._builder(work)
         if phase == "leftovers":
             return leftovers.remove(builder)
@@ -72,23 +79,6 @@ class Ec2ClusterProvider:
             return leftovers.remove_rest(builder)
         return outcome
 
-    def tagged(
-        self,
-        account: CloudAccount,
-        installation: str,
-        tenant: str,
-        regions: Sequence[str],
-        skipped: Skipped | None = None,
-    ) -> Sequence[Tagged]:
-        """See ``ports.ClusterProvider.tagged``."""
-        return sweep.tagged(self._sessions.of(account, SWEEP_SESSION), installation, tenant, regions, skipped)
-
-    def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
-        """See ``ports.ClusterProvider.discard``. A thing of another tenant is left alone: False."""
-        if thing.tenant != tenant:
-            return False
-        return sweep.discard(Calls(self._sessions.of(account, SWEEP_SESSION), thing.region), thing)
-
     def _builder(self, work: CloudWork) -> Builder:
         clients = self._sessions.of(work.account, work.session)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)
@@ -96,10 +86,10 @@ class Ec2ClusterProvider:
 
 def _account(builder: Builder) -> Outcome:
     """The role works and leads into the account it names."""
-    found = str(builder.calls.call("sts", "get_caller_identity")["Account"])
-    wanted = account_number(builder.work.account)
-    if found != wanted:
+    account = str(builder.calls.call("sts", "get_caller_identity")["Account"])
+    expected = account_number(builder.work.account)
+    if account != expected:
         raise CredentialsRevoked(
-            f"the role leads into account {found}, not {wanted}", hint="Correct role_arn of the cloud account."
+            f"the role leads into account {account}, not {expected}", hint="Correct role_arn of the cloud account."
         )
-    return Outcome(True, f"AWS account {found}")
+    return Outcome(True, f"AWS account {account}")

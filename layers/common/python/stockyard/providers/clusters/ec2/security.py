@@ -7,12 +7,12 @@ from typing import Any
 from stockyard.domain.records import Resource
 from stockyard.errors import VendorError
 from stockyard.ports import Outcome
-from stockyard.providers.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clusters.ec2 import network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
 
 API_PORT = 6443
-EVERYWHERE = "0.0.0.0/0"
 CONTROL_PLANE, NODE = "control-plane", "node"
 
 
@@ -30,8 +30,8 @@ def control_plane_rules(builder: Builder, net: network.Network) -> list[dict[str
     settings = builder.work.cluster.settings
     api = list(settings.get("api_cidrs") or [EVERYWHERE])
     # The load balancer keeps the caller's address, so the list holds here; nodes come back in through their NAT.
-    gateways = () if EVERYWHERE in api and not net.nat else network.gateway_addresses(builder, net)
-    rules = [_rule(API_PORT, [*api, *net.cidrs, *(f"{address}/32" for address in gateways)])]
+    gateways = (f"{address}/32" for address in network.gateway_addresses(builder, net))
+    rules = [_rule(API_PORT, [*api, *net.cidrs, *gateways])]
     if settings.get("ssh_cidrs"):
         rules.append(_rule(22, list(settings["ssh_cidrs"])))
     return rules
@@ -65,8 +65,8 @@ def _group(
         return str(answer["GroupId"])
 
     def configure(group: str) -> None:
-        wanted = rules or [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
-        for rule in wanted:
+        permissions = rules or [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+        for rule in permissions:
             # One rule a call: a duplicate from an earlier try would refuse the others with it.
             _authorize(builder, group, rule)
 

@@ -1,0 +1,30 @@
+"""Nodes on EC2: the kind ``ec2``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
+
+if TYPE_CHECKING:
+    from stockyard.ports.nodes import NodeSource
+
+
+def _make(tools: SourceTools) -> NodeSource:
+    import boto3
+
+    from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+
+    settings = tools.settings
+    config = Ec2NodesConfig(
+        name_prefix=settings.name_prefix,
+        kubernetes_version=settings.kubernetes_version,
+        api_url=settings.api_url,
+        visibility_seconds=settings.visibility_seconds,
+    )
+    return Ec2Nodes(config, boto3.Session, tools.offers)
+
+
+KIND = ProviderKind("ec2", f"{__name__}.document:Ec2Block", own=True, discovers=True, cloud="aws", cloud_title="AWS")
+DESCRIPTOR = NodeSourceDescriptor(KIND, _make)

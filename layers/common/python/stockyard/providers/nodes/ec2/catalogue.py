@@ -6,21 +6,21 @@ import re
 from collections.abc import Sequence
 from fnmatch import translate
 
-from stockyard.domain.declared_types import DeclaredType, choosable, declared, written_zone
+from stockyard.domain.declared_types import DeclaredType, choosable, declared, declared_type, written_zone
 from stockyard.domain.node_types import (
     ANY,
     ON_DEMAND,
     SPOT,
     Declaration,
-    NodeKind,
+    NodeType,
     Offering,
-    kind_of,
+    node_type_of,
     parse_property,
 )
 from stockyard.domain.offers import InstanceOffer, RegionOffers
-from stockyard.domain.records import NodeProvider
+from stockyard.domain.records import NodeProvider, Placement
 from stockyard.domain.requirements import REGION, ZONE
-from stockyard.providers.nodes.ec2.configuration import chosen
+from stockyard.providers.nodes.ec2.configuration import setting
 from stockyard.providers.nodes.ec2.labels import labels
 from stockyard.providers.nodes.ec2.reserved import capacity, overhead
 
@@ -28,15 +28,15 @@ ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 """EC2's architectures that Linux nodes have, and Kubernetes' names of them."""
 
 
-def kinds(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeKind, ...]:
+def node_types(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeType, ...]:
     """The node type of each instance type that the document's globs let through, cheapest known facts included.
 
     The price is the on-demand price. Of spot none is known offline: such an offering has no price and ranks last.
     """
-    written = {one.name: one for one in declared(provider)}
+    written = {declaration.name: declaration for declaration in declared(provider)}
     nothing = DeclaredType("")
     common = choosable(provider.properties)
-    capacity_types = tuple(chosen(provider, "capacityTypes") or (ON_DEMAND,))
+    capacity_types = tuple(setting(provider, "capacityTypes") or (ON_DEMAND,))
     return tuple(
         _kind(provider, offers.region, offer, written.get(name, nothing), common, capacity_types)
         for name, offer in matching(provider, offers).items()
@@ -45,11 +45,11 @@ def kinds(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeKind, ...]:
 
 def matching(provider: NodeProvider, offers: RegionOffers) -> dict[str, InstanceOffer]:
     """The instance types that Linux nodes can be and that the document's globs let through."""
-    wanted = re.compile("|".join(translate(glob) for glob in chosen(provider, "instanceTypes") or (ANY,)))
+    pattern = re.compile("|".join(translate(glob) for glob in setting(provider, "instanceTypes") or (ANY,)))
     return {
         name: offer
         for name, offer in offers.instances.items()
-        if offer.architecture in ARCHITECTURES and wanted.match(name)
+        if offer.architecture in ARCHITECTURES and pattern.match(name)
     }
 
 
@@ -60,7 +60,7 @@ def _kind(
     written: DeclaredType,
     common: dict[str, str],
     capacity_types: Sequence[str],
-) -> NodeKind:
+) -> NodeType:
     own = choosable(written.properties)
     zones = parse_property(ZONE, written_zone(own, common) or ANY)
     offerings = tuple(
@@ -68,7 +68,7 @@ def _kind(
         for name in (ON_DEMAND, SPOT)
         if name in capacity_types
     )
-    return kind_of(
+    return node_type_of(
         Declaration(
             provider=provider.name,
             name=offer.name,
@@ -83,4 +83,16 @@ def _kind(
             arch=ARCHITECTURES[offer.architecture],
             offerings=offerings,
         )
+    )
+
+
+def still_offers(provider: NodeProvider, placement: Placement) -> bool:
+    """Whether the document still lets the placement's type, capacity type and zone through."""
+    written = declared_type(provider, placement.type.removeprefix(f"{provider.name}."))
+    globs = "|".join(translate(glob) for glob in setting(provider, "instanceTypes") or (ANY,))
+    zones = written_zone(written.properties if written else {}, provider.properties) or ANY
+    return (
+        re.match(globs, placement.type.removeprefix(f"{provider.name}.")) is not None
+        and placement.capacity_type in (setting(provider, "capacityTypes") or (ON_DEMAND,))
+        and placement.may_be_in(parse_property(ZONE, zones))
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 from stockyard.domain.declared_types import block_of
 from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.providers.clouds.aws import DEFAULT_REGION
 
-DEFAULT_REGION = "us-east-1"
 POOL_LABEL = "stockyard.dev/pool"
 
 
@@ -28,7 +28,7 @@ def region(provider: NodeProvider) -> str:
     return str(block_of(provider).get("region") or DEFAULT_REGION)
 
 
-def chosen(provider: NodeProvider, field: str) -> Any:
+def setting(provider: NodeProvider, field: str) -> Any:
     """A field of the provider's block; None where the document leaves it to us."""
     block: Mapping[str, Any] = block_of(provider)
     return block.get(field)

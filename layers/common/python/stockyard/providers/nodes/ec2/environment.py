@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork
-from stockyard.providers.aws.making import Maker
-from stockyard.providers.nodes.ec2 import place, templates
+from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.nodes.ec2 import place, templates, topology
 from stockyard.providers.nodes.ec2.work import PLACE
 
 KEY = "main"
@@ -13,18 +13,20 @@ KEY = "main"
 
 def prepare(maker: Maker, work: EnvironmentWork) -> Outcome:
     """Find the place. Its ledger line stands for the launch templates too, which the first launch of a pool makes."""
-    place.check(work.provider, work.cluster)
-    found = place.find(maker.calls, work.provider, work.cluster, maker.owner)
+    topology.check(work.provider, work.cluster)
+    location = place.find(maker.calls, work.provider, work.cluster, maker.owner)
     line = maker.ledger.intend(PLACE.name, KEY)
     if line.state != "made":
         maker.ledger.made(line, work.environment.id)
-    zones = ", ".join(found.by_zone)
-    return Outcome(True, f"Nodes stand in {len(found.zones)} subnets in {zones}.", facts=found.facts())
+    zones = ", ".join(location.by_zone)
+    return Outcome(True, f"Nodes stand in {len(location.zones)} subnets in {zones}.", facts=location.facts())
 
 
 def clear(maker: Maker) -> Outcome:
     """Delete the launch templates, then forget the place. Done when a search finds none."""
-    left = templates.remove(maker.calls, maker.owner)
-    if left:
-        return Outcome(False, f"launch templates {', '.join(left)} are being deleted", 5, remaining=tuple(left))
+    template_ids = templates.remove(maker.calls, maker.owner)
+    if template_ids:
+        return Outcome(
+            False, f"launch templates {', '.join(template_ids)} are being deleted", 5, remaining=tuple(template_ids)
+        )
     return maker.unmake()

@@ -12,9 +12,9 @@ from typing import Any
 
 from stockyard.domain.node_types import ANY, SPOT
 from stockyard.errors import InsufficientCapacity, VendorError
-from stockyard.providers.aws import tags
-from stockyard.providers.aws.calls import Calls
-from stockyard.providers.aws.errors import classify
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.errors import classify
 
 MOST_WAYS = 300
 """Overrides that one call takes."""
@@ -29,7 +29,7 @@ _NOT_IN_ZONE = re.compile(r"not supported in your requested Availability Zone", 
 DIVERSIFIED = "diversified"
 SPOT_STRATEGY = "price-capacity-optimized"
 """What EC2 does with spot where the document says nothing."""
-_SHOWN = 5
+_MAX_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
+class LaunchedMachine:
     """A machine that was launched."""
 
     machine_id: str
@@ -69,7 +69,7 @@ class Got:
 class Answer:
     """The machines that were launched; ``short`` says why they are fewer than were asked for."""
 
-    got: list[Got]
+    machines: list[LaunchedMachine]
     short: InsufficientCapacity | None = None
 
 
@@ -83,18 +83,18 @@ def launch(calls: Calls, request: Request) -> Answer:
         answer = calls.call("ec2", "create_fleet", **parameters(request))
     except InsufficientCapacity as error:
         raise _without(request, [way.type for way in request.ways], error.detail, error.code) from error
-    got = [
-        Got(str(machine), str(entry["InstanceType"]), _zone(request, entry))
+    machines = [
+        LaunchedMachine(str(machine), str(entry["InstanceType"]), _zone(request, entry))
         for entry in answer.get("Instances") or ()
         for machine in entry["InstanceIds"]
     ]
-    if len(got) >= request.count:
-        return Answer(got)
+    if len(machines) >= request.count:
+        return Answer(machines)
     reason = _reason(request, answer.get("Errors") or ())
-    if not got:
+    if not machines:
         raise reason
     # For what else it may be, the next call for those without a machine has an answer of its own.
-    return Answer(got, reason if isinstance(reason, InsufficientCapacity) else InsufficientCapacity(reason.detail))
+    return Answer(machines, reason if isinstance(reason, InsufficientCapacity) else InsufficientCapacity(reason.detail))
 
 
 def parameters(request: Request) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def parameters(request: Request) -> dict[str, Any]:
 
 
 def _override(way: Way, priority: int | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"InstanceType": way.type, "SubnetId": way.subnet, "ImageId": way.image}
-    return found if priority is None else {**found, "Priority": float(priority)}
+    override: dict[str, Any] = {"InstanceType": way.type, "SubnetId": way.subnet, "ImageId": way.image}
+    return override if priority is None else {**override, "Priority": float(priority)}
 
 
 def _zone(request: Request, entry: Mapping[str, Any]) -> str:
@@ -144,22 +144,22 @@ def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorErro
     all did: then another zone of it was scarce all the same, and a claim that could be had in a while does not fail.
     """
     scarce: dict[str, None] = {}
-    other: dict[str, None] = {}
-    others: list[Mapping[str, Any]] = []
+    failed_types: dict[str, None] = {}
+    failures: list[Mapping[str, Any]] = []
     for error in errors:
         kind = str(((error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}).get("InstanceType", ""))
         if _scarce(error):
             scarce[kind] = None
         else:
-            other[kind] = None
-            others.append(error)
-    refused = [kind for kind in scarce if kind not in other] or list(scarce)
+            failed_types[kind] = None
+            failures.append(error)
+    refused = [kind for kind in scarce if kind not in failed_types] or list(scarce)
     if refused or not errors:
         first = next((error for error in errors if _scarce(error)), {})
         code = str(first.get("ErrorCode") or "UnfulfillableCapacity")
         names = refused if any(refused) else [way.type for way in request.ways]
         return _without(request, names, str(first.get("ErrorMessage") or "EC2 had none of the types"), code)
-    code, message = str(others[0].get("ErrorCode", "")), str(others[0].get("ErrorMessage", ""))
+    code, message = str(failures[0].get("ErrorCode", "")), str(failures[0].get("ErrorMessage", ""))
     leaf, hint = classify(code, message, 400)
     return leaf(f"ec2 create_fleet: {message or code}", code=code, hint=hint)
 
@@ -173,7 +173,7 @@ def _without(request: Request, types: Sequence[str], message: str, code: str) ->
             if way.anywhere:
                 refused[(way.type, request.capacity_type, ANY)] = None
     names = list(dict.fromkeys(way.type for way in request.ways if way.type in types))
-    more = f" and {len(names) - _SHOWN} more types" if len(names) > _SHOWN else ""
+    more = f" and {len(names) - _MAX_NAMES} more types" if len(names) > _MAX_NAMES else ""
     return InsufficientCapacity(
-        f"{request.capacity_type} {', '.join(names[:_SHOWN])}{more}: {message}", code=code, refused=list(refused)
+        f"{request.capacity_type} {', '.join(names[:_MAX_NAMES])}{more}: {message}", code=code, refused=list(refused)
     )

@@ -12,20 +12,20 @@ _NAME = re.compile(r"(?P<category>[a-z]+)(-[0-9]+tb)?(?P<generation>[0-9]+)?[a-z
 
 def labels(offer: InstanceOffer) -> dict[str, str]:
     """Family, category, generation, size, cpu, memory in MiB, and what GPUs there are."""
-    found = {f"{PREFIX}-cpu": str(offer.vcpu), f"{PREFIX}-memory": str(offer.memory_mib)}
+    label_values = {f"{PREFIX}-cpu": str(offer.vcpu), f"{PREFIX}-memory": str(offer.memory_mib)}
     parts = _NAME.fullmatch(offer.name)
     if parts is not None:
-        found[f"{PREFIX}-family"] = offer.name.partition(".")[0]
-        found[f"{PREFIX}-category"] = parts["category"]
-        found[f"{PREFIX}-size"] = parts["size"]
+        label_values[f"{PREFIX}-family"] = offer.name.partition(".")[0]
+        label_values[f"{PREFIX}-category"] = parts["category"]
+        label_values[f"{PREFIX}-size"] = parts["size"]
         if parts["generation"]:
-            found[f"{PREFIX}-generation"] = parts["generation"]
+            label_values[f"{PREFIX}-generation"] = parts["generation"]
     for gpu in offer.gpus[:1]:
-        found[f"{PREFIX}-gpu-name"] = _label(gpu.name)
-        found[f"{PREFIX}-gpu-manufacturer"] = _label(gpu.manufacturer)
-        found[f"{PREFIX}-gpu-count"] = str(sum(one.count for one in offer.gpus))
-        found[f"{PREFIX}-gpu-memory"] = str(gpu.memory_mib)
-    return found
+        label_values[f"{PREFIX}-gpu-name"] = _label(gpu.name)
+        label_values[f"{PREFIX}-gpu-manufacturer"] = _label(gpu.manufacturer)
+        label_values[f"{PREFIX}-gpu-count"] = str(sum(model.count for model in offer.gpus))
+        label_values[f"{PREFIX}-gpu-memory"] = str(gpu.memory_mib)
+    return label_values
 
 
 def _label(text: str) -> str:

@@ -11,14 +11,15 @@ from stockyard.domain.node_types import ON_DEMAND, SPOT
 from stockyard.domain.records import Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
+from stockyard.machines import node
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, NodeWork
-from stockyard.providers.aws import ec2_kinds, tags
-from stockyard.providers.aws.kinds import State
-from stockyard.providers.aws.making import Maker, Wish
-from stockyard.providers.nodes.ec2 import fleet, place, templates, user_data
-from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, chosen, pool
-from stockyard.providers.nodes.ec2.fleet import Got
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.kinds import State
+from stockyard.providers.clouds.aws.making import Maker, Wish
+from stockyard.providers.nodes.ec2 import fleet, place, templates
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting
+from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
 from stockyard.providers.nodes.ec2.ways import placement, types, ways
 from stockyard.providers.nodes.ec2.work import REBOOT
 
@@ -45,7 +46,7 @@ class Launch:
     owner: tags.Owner
     """Of launch templates: the environment."""
     architectures: Mapping[str, str]
-    got: list[Got] = field(default_factory=list)
+    launched: list[LaunchedMachine] = field(default_factory=list)
 
     def run(self) -> Outcome:
         """The machine, and what it has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
@@ -58,8 +59,8 @@ class Launch:
     def outcome(self, machine_id: str) -> Outcome:
         """What the claim's machine has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
         facts = self._facts(machine_id)
-        where = facts["zone"] or "a zone that EC2 does not tell"
-        return Outcome(True, f"{machine_id} ({facts['type']}) was launched in {where}.", facts=facts)
+        zone = facts["zone"] or "a zone that EC2 does not tell"
+        return Outcome(True, f"{machine_id} ({facts['type']}) was launched in {zone}.", facts=facts)
 
     def choice(self) -> dict[str, Any]:
         """What must not change from one try to the next, written with the intent: a repeated request must not differ.
@@ -68,15 +69,15 @@ class Launch:
         one's: EC2 would only repeat its answer.
         """
         work = self.work
-        capacity_type = str(placement(work.claim).options[0]["capacity_type"])
+        capacity_type = placement(work.claim).options[0].capacity_type
         named = types(work.claim, work.provider, capacity_type)
-        known = {name: self.architectures[name] for name in named if name in self.architectures}
+        architectures = {name: self.architectures[name] for name in named if name in self.architectures}
         return {
             **self._place().facts(),
             "asked_at": to_text(work.now),
             "capacity_type": capacity_type,
-            "strategy": chosen(work.provider, "allocationStrategy") or "",
-            "architectures": ",".join(f"{name}={architecture}" for name, architecture in known.items()),
+            "strategy": setting(work.provider, "allocationStrategy") or "",
+            "architectures": ",".join(f"{name}={architecture}" for name, architecture in architectures.items()),
         }
 
     def _place(self) -> place.Place:
@@ -93,8 +94,8 @@ class Launch:
         template = self.template(line.detail)
         token = hashlib.sha256(f"{line.token}/{line.detail['asked_at']}".encode()).hexdigest()[:32]
         request = self.request(line.detail, template, token, marks)
-        self.got.extend(self.ask(request, fresh=template.fresh).got)
-        return self.got[0].machine_id
+        self.launched.extend(self.ask(request, fresh=template.fresh).machines)
+        return self.launched[0].machine_id
 
     def template(self, choice: Mapping[str, Any]) -> templates.Template:
         """The launch template for a choice, made when it is not there."""
@@ -127,28 +128,28 @@ class Launch:
                 raise NotYetVisible(error.detail, code=error.code) from error
             raise
 
-    def _template(self, there: place.Place, capacity_type: str) -> templates.Wanted:
+    def _template(self, there: place.Place, capacity_type: str) -> templates.TemplateRequest:
         work, cluster = self.work, self.work.cluster
-        text = user_data.render(
+        user_data = node.render(
             api_url=self.config.api_url,
             cluster_id=cluster.id if cluster else "",
             kubernetes_version=self.config.kubernetes_version,
         )
-        return templates.Wanted(
+        return templates.TemplateRequest(
             owner=self.owner,
             label=label(work, capacity_type),
             provider=work.provider.name,
             spot=capacity_type == SPOT,
             place=there,
-            user_data=text,
+            user_data=user_data,
             since=to_text(work.now),
         )
 
     def _facts(self, machine_id: str) -> dict[str, str]:
-        if self.got:
-            one = self.got[0]
-            capacity_type = str(placement(self.work.claim).options[0]["capacity_type"])
-            kind, zone = one.type, one.zone
+        if self.launched:
+            launched = self.launched[0]
+            capacity_type = placement(self.work.claim).options[0].capacity_type
+            kind, zone = launched.type, launched.zone
         else:
             item = described(self.maker, machine_id)
             if item is None:
@@ -163,7 +164,7 @@ class Launch:
 
 def label(work: NodeWork, capacity_type: str) -> str:
     """What the launch template of the claim's pool is called behind the cluster's name."""
-    offered = chosen(work.provider, "capacityTypes") or ()
+    offered = setting(work.provider, "capacityTypes") or ()
     return templates.label_of(pool(work.claim, work.provider), capacity_type, offered)
 
 
@@ -211,7 +212,7 @@ def terminate(maker: Maker, work: NodeWork, owner: tags.Owner | None) -> Outcome
     young = line is not None and line.state == "made" and maker.recent(line.made_at)
     if line is None or owner is None or not young:
         return maker.unmake()
-    if templates.shown(maker.calls, owner, label(work, str(line.detail["capacity_type"]))):
+    if templates.is_found(maker.calls, owner, label(work, str(line.detail["capacity_type"]))):
         return maker.unmake()
     if ec2_kinds.INSTANCE.state(maker.calls, line.vendor_id) in (State.PRESENT, State.PENDING):
         ec2_kinds.INSTANCE.delete(maker.calls, line.vendor_id)
@@ -226,8 +227,8 @@ def described(maker: Maker, machine_id: str) -> Mapping[str, Any] | None:
         return None
     for reservation in answer["Reservations"]:
         for item in reservation["Instances"]:
-            found: Mapping[str, Any] = item
-            return found
+            instance: Mapping[str, Any] = item
+            return instance
     return None
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from stockyard.domain.node_types import ON_DEMAND, NodeKind
+from stockyard.domain.node_types import ON_DEMAND, NodeType
 from stockyard.domain.offers import RegionOffers
-from stockyard.domain.records import CloudAccount, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, NodeEnvironment, NodeProvider, Placement
+from stockyard.domain.requirements import Requirement
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
-from stockyard.providers.aws.sessions import SessionFactory, Sessions
-from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together
-from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, chosen, region
+from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
+from stockyard.providers.nodes.ec2 import catalogue, environment, machine, together, topology
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
 from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner, group_owner
 
@@ -20,7 +21,7 @@ __all__ = ["Ec2Nodes", "Ec2NodesConfig"]
 
 Offers = Callable[[str], RegionOffers | None]
 """Everything known of a region; None when nothing is."""
-_KEPT = 16
+_MAX_PROVIDERS = 16
 """Providers whose node types a process keeps."""
 MOST_TOGETHER = 50
 """Machines that one call is asked for: a refusal or a lost answer concerns no more claims than that."""
@@ -33,21 +34,21 @@ class Ec2Nodes:
         self._config = config
         self._sessions = Sessions(session_factory)
         self._offers = offers
-        self._kinds: OrderedDict[tuple[str, int, str], tuple[NodeKind, ...]] = OrderedDict()
+        self._node_types: OrderedDict[tuple[str, int, str], tuple[NodeType, ...]] = OrderedDict()
 
-    def kinds(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeKind]:  # noqa: ARG002
-        """See ``ports.nodes.NodeSource.kinds``. None of a region that the catalogue does not know."""
+    def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:  # noqa: ARG002
+        """See ``ports.nodes.NodeSource.node_types``. None of a region that the catalogue does not know."""
         offers = self._offers(region(provider))
         if offers is None:
             return ()
         key = (provider.id, provider.version, offers.as_of)
-        found = self._kinds.get(key)
-        if found is None:
-            found = self._kinds[key] = catalogue.kinds(provider, offers)
-            while len(self._kinds) > _KEPT:
-                self._kinds.popitem(last=False)
-        self._kinds.move_to_end(key)
-        return found
+        node_types = self._node_types.get(key)
+        if node_types is None:
+            node_types = self._node_types[key] = catalogue.node_types(provider, offers)
+            while len(self._node_types) > _MAX_PROVIDERS:
+                self._node_types.popitem(last=False)
+        self._node_types.move_to_end(key)
+        return node_types
 
     def scope(self, provider: NodeProvider, account: CloudAccount | None) -> str:  # noqa: ARG002
         """The region: capacity that one account was refused, others would be refused too."""
@@ -60,14 +61,14 @@ class Ec2Nodes:
         if offers is None:
             text = f"The catalogue has no data of {here} yet; there are no node types until it has been refreshed."
             return [Finding("/spec/region", text, warning=True)]
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if not catalogue.matching(provider, offers):
-            found.append(Finding("/spec/instanceTypes", f"No instance type of {here} is named so."))
-        for index, entry in enumerate(chosen(provider, "nodeTypes") or ()):
+            findings.append(Finding("/spec/instanceTypes", f"No instance type of {here} is named so."))
+        for index, entry in enumerate(setting(provider, "nodeTypes") or ()):
             if entry["name"] not in offers.instances:
                 text = f"The catalogue knows no {entry['name']} in {here}; it will not be offered."
-                found.append(Finding(f"/spec/nodeTypes/{index}/name", text, warning=True))
-        return found
+                findings.append(Finding(f"/spec/nodeTypes/{index}/name", text, warning=True))
+        return findings
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """See ``ports.nodes.NodeSource.prepare``. Nothing is made in the account."""
@@ -77,18 +78,38 @@ class Ec2Nodes:
         """See ``ports.nodes.NodeSource.launch``."""
         maker = claim_maker(work, self._sessions, self._config)
         if work.cluster is not None:
-            place.check(work.provider, work.cluster)
+            topology.check(work.provider, work.cluster)
         owner = environment_owner(work, self._config)
-        one = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider))
+        attempt = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider))
         if work.group is None:
-            return one.run()
-        return together.launch(one, work.group, group_owner(work, work.group.id, self._config))
+            return attempt.run()
+        return together.launch(attempt, work.group, group_owner(work, work.group.id, self._config))
 
     def together(self, provider: NodeProvider, capacity_type: str) -> int:
         """See ``ports.nodes.LaunchesTogether``. One call launches on demand what is first in its order, so claims that
         are to begin with different types are launched alone."""
-        spread = chosen(provider, "allocationStrategy") == DIVERSIFIED and capacity_type == ON_DEMAND
+        spread = setting(provider, "allocationStrategy") == DIVERSIFIED and capacity_type == ON_DEMAND
         return 1 if spread else MOST_TOGETHER
+
+    def location(self, provider: NodeProvider) -> tuple[str, str]:
+        """See ``ports.nodes.HasTopology``: region and cloud account."""
+        return topology.location(provider)
+
+    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
+        """See ``ports.nodes.HasTopology``."""
+        return topology.out_of_reach(provider, cluster)
+
+    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
+        """See ``ports.nodes.HasTopology``."""
+        return topology.out_of_zone(provider, environment, requirement)
+
+    def still_offers(self, provider: NodeProvider, placement: Placement) -> bool:
+        """See ``ports.nodes.Drifts``."""
+        return catalogue.still_offers(provider, placement)
+
+    def sheet(self, provider: NodeProvider) -> str:
+        """See ``ports.nodes.Discovers``: offers are by region."""
+        return region(provider)
 
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""
@@ -123,9 +144,9 @@ class Ec2Nodes:
 
     def _architectures(self, provider: NodeProvider) -> dict[str, str]:
         offers = self._offers(region(provider))
-        known = offers.instances.values() if offers is not None else ()
+        instances = offers.instances.values() if offers is not None else ()
         return {
-            one.name: catalogue.ARCHITECTURES[one.architecture]
-            for one in known
-            if one.architecture in catalogue.ARCHITECTURES
+            offer.name: catalogue.ARCHITECTURES[offer.architecture]
+            for offer in instances
+            if offer.architecture in catalogue.ARCHITECTURES
         }

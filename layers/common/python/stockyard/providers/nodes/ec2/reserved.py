@@ -32,7 +32,7 @@ def pods(offer: InstanceOffer) -> int:
 
 def capacity(offer: InstanceOffer) -> dict[str, str | float]:
     """What the type has, as Kubernetes quantities."""
-    found: dict[str, str | float] = {
+    quantities: dict[str, str | float] = {
         "cpu": offer.vcpu,
         "memory": f"{offer.memory_mib}Mi",
         "ephemeral-storage": f"{DISK_GIB}Gi",
@@ -41,8 +41,8 @@ def capacity(offer: InstanceOffer) -> dict[str, str | float]:
     for gpu in offer.gpus:
         if gpu.count:
             name = f"{gpu.manufacturer.lower()}.com/gpu"
-            found[name] = int(found.get(name, 0)) + gpu.count
-    return found
+            quantities[name] = int(quantities.get(name, 0)) + gpu.count
+    return quantities
 
 
 def overhead(offer: InstanceOffer) -> Mapping[str, str | float]:
@@ -54,9 +54,9 @@ def overhead(offer: InstanceOffer) -> Mapping[str, str | float]:
 
 
 def _reserved_cpu(cores: int) -> int:
-    thousandths, left = 0.0, cores
+    thousandths, remaining = 0.0, cores
     for count, share in _CORES:
-        taken = min(left, count)
-        thousandths += taken * share
-        left -= taken
-    return math.ceil(thousandths + left * _OTHER_CORES)
+        reserved = min(remaining, count)
+        thousandths += reserved * share
+        remaining -= reserved
+    return math.ceil(thousandths + remaining * _OTHER_CORES)

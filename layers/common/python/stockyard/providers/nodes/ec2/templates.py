@@ -14,10 +14,10 @@ from typing import Any
 
 from stockyard.domain.node_types import SPOT
 from stockyard.errors import NotYetVisible, VendorError, VendorRefused
-from stockyard.providers.aws import ec2_kinds, tags
-from stockyard.providers.aws.calls import Calls
-from stockyard.providers.aws.errors import DUPLICATE
-from stockyard.providers.aws.kinds import Found
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.errors import DUPLICATE
+from stockyard.providers.clouds.aws.kinds import TaggedThing
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.reserved import DISK_GIB
 
@@ -35,7 +35,7 @@ def label_of(pool: str, capacity_type: str, offered: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TemplateRequest:
     """One pool's template. ``provider`` tells apart what two providers of one cluster have for pools of one name.
 
     ``label`` is the pool's name, see :func:`label_of`.
@@ -46,7 +46,7 @@ class Wanted:
     provider: str
     spot: bool
     place: Place
-    user_data: str
+    user_data: bytes
     since: str
 
     def names(self) -> tuple[str, str]:
@@ -75,49 +75,51 @@ class Template:
     fresh: bool
 
 
-def ensure(calls: Calls, wanted: Wanted) -> Template:
+def ensure(calls: Calls, request: TemplateRequest) -> Template:
     """Make the template, or find it. Run twice, or by two at once, there is one."""
-    data = _data(wanted)
-    content = hashlib.sha256(json.dumps([data, wanted.spot], sort_keys=True).encode()).hexdigest()[:32]
-    mine = tags.of_owner(wanted.owner)
-    for name in wanted.names():
-        found = _shown(calls, name)
-        if found is not None and not tags.carries(found.tags, mine):
+    data = _data(request)
+    content = hashlib.sha256(json.dumps([data, request.spot], sort_keys=True).encode()).hexdigest()[:32]
+    owner_tags = tags.of_owner(request.owner)
+    for name in request.names():
+        template = _by_name(calls, name)
+        if template is not None and not tags.carries(template.tags, owner_tags):
             continue
-        if found is not None and found.tags.get(CONTENT) == content:
+        if template is not None and template.tags.get(CONTENT) == content:
             return Template(name, fresh=False)
-        if found is not None:
-            ec2_kinds.LAUNCH_TEMPLATE.delete(calls, found.vendor_id)
-        _make(calls, wanted, name, content, data)
+        if template is not None:
+            ec2_kinds.LAUNCH_TEMPLATE.delete(calls, template.vendor_id)
+        _make(calls, request, name, content, data)
         return Template(name, fresh=True)
     raise VendorRefused(
-        f"launch templates {' and '.join(wanted.names())} are not ours",
+        f"launch templates {' and '.join(request.names())} are not ours",
         hint="Rename or remove them in the AWS account.",
     )
 
 
 def remove(calls: Calls, owner: tags.Owner) -> list[str]:
     """Delete every template of an environment. Ids of those that were still there."""
-    found = [one.vendor_id for one in ec2_kinds.LAUNCH_TEMPLATE.search(calls, tags.of_owner(owner), None)]
-    for template in found:
+    template_ids = [
+        template.vendor_id for template in ec2_kinds.LAUNCH_TEMPLATE.search(calls, tags.of_owner(owner), None)
+    ]
+    for template in template_ids:
         ec2_kinds.LAUNCH_TEMPLATE.delete(calls, template)
-    return found
+    return template_ids
 
 
-def shown(calls: Calls, owner: tags.Owner, label: str) -> bool:
+def is_found(calls: Calls, owner: tags.Owner, label: str) -> bool:
     """Whether a search finds the pool's template, so that one for deletion would."""
-    mine = {**tags.of_owner(owner), tags.KEY: f"{ec2_kinds.LAUNCH_TEMPLATE.name}/{label}"}
-    return bool(ec2_kinds.LAUNCH_TEMPLATE.search(calls, mine, None))
+    pool_tags = {**tags.of_owner(owner), tags.KEY: f"{ec2_kinds.LAUNCH_TEMPLATE.name}/{label}"}
+    return bool(ec2_kinds.LAUNCH_TEMPLATE.search(calls, pool_tags, None))
 
 
-def _shown(calls: Calls, name: str) -> Found | None:
+def _by_name(calls: Calls, name: str) -> TaggedThing | None:
     return next(iter(ec2_kinds.LAUNCH_TEMPLATE.search(calls, {}, name)), None)
 
 
-def _make(calls: Calls, wanted: Wanted, name: str, content: str, data: dict[str, Any]) -> None:
-    marks = wanted.tags(name, content)
+def _make(calls: Calls, request: TemplateRequest, name: str, content: str, data: dict[str, Any]) -> None:
+    marks = request.tags(name, content)
     # They carry the environment's tags: what is made here lives and dies with its instance, which has the claim's.
-    of_parts = tags.specification([OF_INSTANCES, OF_SPOT] if wanted.spot else [OF_INSTANCES], marks)
+    of_parts = tags.specification([OF_INSTANCES, OF_SPOT] if request.spot else [OF_INSTANCES], marks)
     try:
         calls.call(
             "ec2",
@@ -134,8 +136,8 @@ def _make(calls: Calls, wanted: Wanted, name: str, content: str, data: dict[str,
         raise
 
 
-def _data(wanted: Wanted) -> dict[str, Any]:
-    place = wanted.place
+def _data(request: TemplateRequest) -> dict[str, Any]:
+    place = request.place
     disk = {"VolumeSize": DISK_GIB, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
     return {
         "ImageId": next(iter(place.images.values())),
@@ -149,7 +151,7 @@ def _data(wanted: Wanted) -> dict[str, Any]:
             # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
             "InstanceMetadataTags": "enabled",
         },
-        "UserData": base64.b64encode(wanted.user_data.encode()).decode(),
+        "UserData": base64.b64encode(request.user_data).decode(),
     }
 
 

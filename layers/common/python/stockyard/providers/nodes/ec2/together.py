@@ -9,19 +9,13 @@ from __future__ import annotations
 from stockyard.domain.launch_groups import INTENDED, MADE, OPEN, refusal_of, share
 from stockyard.domain.records import LaunchGroup, NodeClaim
 from stockyard.domain.times import from_text, to_text
-from stockyard.errors import (
-    InsufficientCapacity,
-    NotYetVisible,
-    VendorError,
-    VendorTimeout,
-    VendorUnavailable,
-)
+from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorTimeout, VendorUnavailable
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Group
-from stockyard.providers.aws import ec2_kinds, tags
-from stockyard.providers.aws.errors import REPEATED
-from stockyard.providers.aws.kinds import State
-from stockyard.providers.aws.making import Maker
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.errors import REPEATED
+from stockyard.providers.clouds.aws.kinds import State
+from stockyard.providers.clouds.aws.making import Maker
 from stockyard.providers.nodes.ec2 import fleet
 from stockyard.providers.nodes.ec2.machine import KEY, Launch
 from stockyard.providers.nodes.ec2.ways import placement
@@ -34,31 +28,31 @@ PAUSE = 5
 """Seconds between calls that come too early."""
 
 
-def launch(one: Launch, group: Group, owner: tags.Owner) -> Outcome:
+def launch(attempt: Launch, group: Group, owner: tags.Owner) -> Outcome:
     """The claim's machine, of a call that is made once for the group. Raises as ``NodeSource.launch`` does."""
-    line = one.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    line = attempt.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     if line is not None and line.state == MADE:
-        return one.outcome(line.vendor_id)
+        return attempt.outcome(line.vendor_id)
     record = group.read()
-    if record is None or one.work.claim.id not in record.members:
+    if record is None or attempt.work.claim.id not in record.members:
         # Its machine was refused, and the worker died before it could say so.
         raise InsufficientCapacity("The claim has left the group that it was placed with.")
-    record = _resolved(one.maker, group, owner, record)
+    record = _resolve(attempt.maker, group, owner, record)
     if record.state == OPEN:
-        if record.pause_until is not None and one.work.now < from_text(record.pause_until):
+        if record.pause_until is not None and attempt.work.now < from_text(record.pause_until):
             return Outcome(False, "A call for this and other claims came too early.", wait_seconds=PAUSE)
-        record = _asked(one, group, owner, record)
+        record = _call(attempt, group, owner, record)
     if record.state == INTENDED:
-        overdue = (one.work.now - from_text(str(record.intended_at))).total_seconds() > OVERDUE
+        overdue = (attempt.work.now - from_text(str(record.intended_at))).total_seconds() > OVERDUE
         wait = LOOK_LATER if overdue else LOOK_AGAIN
         return Outcome(False, "Another claim's worker launches the machines.", wait_seconds=wait)
-    mine = record.machines.get(one.work.claim.id)
-    if mine is None:
+    machine = record.machines.get(attempt.work.claim.id)
+    if machine is None:
         raise refusal_of(record)
-    if mine["type"]:
-        one.got.append(fleet.Got(mine["id"], mine["type"], mine["zone"]))
-    _take(one.maker, one.work.claim, mine["id"])
-    return one.outcome(mine["id"])
+    if machine["type"]:
+        attempt.launched.append(fleet.LaunchedMachine(machine["id"], machine["type"], machine["zone"]))
+    _take(attempt.maker, attempt.work.claim, machine["id"])
+    return attempt.outcome(machine["id"])
 
 
 def settle(maker: Maker, claim: NodeClaim, group: Group, owner: tags.Owner) -> Outcome | None:
@@ -70,16 +64,16 @@ def settle(maker: Maker, claim: NodeClaim, group: Group, owner: tags.Owner) -> O
     if record is None or claim.id not in record.members:
         return None
     if share(record, claim.id).in_flight:
-        record = _resolved(maker, group, owner, record)
+        record = _resolve(maker, group, owner, record)
         if share(record, claim.id).in_flight:
             return Outcome(False, "Waiting for a call that may have launched the machine.", wait_seconds=PAUSE)
     machine_id = share(record, claim.id).machine_id
-    if machine_id and not _ended(maker, record, machine_id):
+    if machine_id and not _is_gone(maker, record, machine_id):
         _take(maker, claim, machine_id)
     return None
 
 
-def _ended(maker: Maker, record: LaunchGroup, machine_id: str) -> bool:
+def _is_gone(maker: Maker, record: LaunchGroup, machine_id: str) -> bool:
     """Whether a machine is gone for sure: a new one may only be hidden."""
     if maker.recent(record.made_at):
         return False
@@ -88,23 +82,23 @@ def _ended(maker: Maker, record: LaunchGroup, machine_id: str) -> bool:
 
 def _take(maker: Maker, claim: NodeClaim, machine_id: str) -> None:
     """Write the machine on the claim's ledger, where everything that comes later finds it."""
-    capacity_type = str(placement(claim).options[0]["capacity_type"])
+    capacity_type = placement(claim).options[0].capacity_type
     line = maker.ledger.intend(ec2_kinds.INSTANCE.name, KEY, {"capacity_type": capacity_type})
     if line.state != MADE:
         maker.ledger.made(line, machine_id)
 
 
-def _asked(one: Launch, group: Group, owner: tags.Owner, record: LaunchGroup) -> LaunchGroup:
+def _call(attempt: Launch, group: Group, owner: tags.Owner, record: LaunchGroup) -> LaunchGroup:
     """Make the call. What can fail without it comes first, so that nothing is announced in vain."""
-    choice = one.choice()
-    template = one.template(choice)
-    now = to_text(one.work.now)
-    one.request(choice, template, "", {}, first=record.id)
+    choice = attempt.choice()
+    template = attempt.template(choice)
+    now = to_text(attempt.work.now)
+    attempt.request(choice, template, "", {}, first=record.id)
     record = group.intend(record, now if template.fresh else record.template_at)
-    marks = _marks(one, owner, record)
-    request = one.request(choice, template, record.token, marks, len(record.asked), record.id)
+    marks = _marks(attempt, owner, record)
+    request = attempt.request(choice, template, record.token, marks, len(record.asked), record.id)
     try:
-        answer = one.ask(request, fresh=one.maker.recent(record.template_at))
+        answer = attempt.ask(request, fresh=attempt.maker.recent(record.template_at))
     except (VendorTimeout, VendorUnavailable):
         raise  # It may have happened: the record stays intended.
     except InsufficientCapacity as refusal:
@@ -113,19 +107,19 @@ def _asked(one: Launch, group: Group, owner: tags.Owner, record: LaunchGroup) ->
         if error.code != REPEATED:
             group.opened(record, PAUSE if isinstance(error, NotYetVisible) else 0)
         raise
-    machines = [{"id": got.machine_id, "type": got.type, "zone": got.zone} for got in answer.got]
-    kept = group.made(record, machines, answer.short) or record
-    given = {machine["id"] for machine in kept.machines.values()}
-    for got in answer.got:
-        if got.machine_id not in given:
+    machines = [{"id": machine.machine_id, "type": machine.type, "zone": machine.zone} for machine in answer.machines]
+    updated = group.made(record, machines, answer.short) or record
+    assigned = {machine["id"] for machine in updated.machines.values()}
+    for machine in answer.machines:
+        if machine.machine_id not in assigned:
             # The answer came so late that it was no longer waited for: nobody will have this machine.
-            ec2_kinds.INSTANCE.delete(one.maker.calls, got.machine_id)
-    return kept
+            ec2_kinds.INSTANCE.delete(attempt.maker.calls, machine.machine_id)
+    return updated
 
 
-def _marks(one: Launch, owner: tags.Owner, record: LaunchGroup) -> dict[str, str]:
+def _marks(attempt: Launch, owner: tags.Owner, record: LaunchGroup) -> dict[str, str]:
     return {
-        "Name": one.maker.name(placement(one.work.claim).group.partition("_")[2].lower()),
+        "Name": attempt.maker.name(placement(attempt.work.claim).group.partition("_")[2].lower()),
         **tags.of_owner(owner),
         tags.GENERATION: owner.generation,
         tags.KEY: f"{ec2_kinds.INSTANCE.name}/{KEY}",
@@ -134,7 +128,7 @@ def _marks(one: Launch, owner: tags.Owner, record: LaunchGroup) -> dict[str, str
     }
 
 
-def _resolved(maker: Maker, group: Group, owner: tags.Owner, record: LaunchGroup) -> LaunchGroup:
+def _resolve(maker: Maker, group: Group, owner: tags.Owner, record: LaunchGroup) -> LaunchGroup:
     """The record; of a call whose answer nobody has written down, with what a search shows that it has made.
 
     All that was asked for is enough at once. Fewer count only when nothing can be hidden or under way any more.
@@ -142,10 +136,10 @@ def _resolved(maker: Maker, group: Group, owner: tags.Owner, record: LaunchGroup
     over = group.over(record)
     if record.state != INTENDED or (not over and maker.recent(record.intended_at)):
         return record
-    mine = {**tags.of_owner(owner), tags.KEY: f"{ec2_kinds.INSTANCE.name}/{KEY}"}
-    found = sorted(one.vendor_id for one in ec2_kinds.INSTANCE.search(maker.calls, mine, None))
-    if not over and len(found) < len(record.asked):
+    group_tags = {**tags.of_owner(owner), tags.KEY: f"{ec2_kinds.INSTANCE.name}/{KEY}"}
+    machine_ids = sorted(instance.vendor_id for instance in ec2_kinds.INSTANCE.search(maker.calls, group_tags, None))
+    if not over and len(machine_ids) < len(record.asked):
         return record
-    if not found:
+    if not machine_ids:
         return group.opened(record) or record
-    return group.made(record, [{"id": machine, "type": "", "zone": ""} for machine in found]) or record
+    return group.made(record, [{"id": machine, "type": "", "zone": ""} for machine in machine_ids]) or record

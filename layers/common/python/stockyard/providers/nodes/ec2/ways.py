@@ -22,11 +22,10 @@ def placement(claim: NodeClaim) -> Placement:
 
 def types(claim: NodeClaim, provider: NodeProvider, capacity_type: str) -> list[str]:
     """The instance types of one capacity type that may be launched, cheapest first."""
-    own = f"{provider.name}."
     return [
-        str(option["type"]).removeprefix(own)
+        name
         for option in placement(claim).options
-        if str(option["type"]).startswith(own) and option["capacity_type"] == capacity_type
+        if (name := option.type_of(provider.name)) and option.capacity_type == capacity_type
     ]
 
 
@@ -45,34 +44,33 @@ def ways(
     types as well. ``first`` decides with which, instead of the claim's id. ``VendorRefused`` when nothing is left.
     """
     turn = int(hashlib.sha256((first or claim.id).encode()).hexdigest()[:8], 16)
-    asked = Requirements.of(claim.requirements).get(ZONE)
-    zones = [zone for zone in place.by_zone if asked is None or asked.has(zone)]
+    requirement = Requirements.of(claim.requirements).get(ZONE)
+    zones = [zone for zone in place.by_zone if requirement is None or requirement.has(zone)]
     subnets = {zone: _turned(place.by_zone[zone], turn)[0] for zone in zones}
-    own = f"{provider.name}."
     offered = {
-        str(option["type"]).removeprefix(own): option["zones"]
+        option.type_of(provider.name): option.zones
         for option in placement(claim).options
-        if option["capacity_type"] == capacity_type
+        if option.capacity_type == capacity_type
     }
     names = [name for name in types(claim, provider, capacity_type) if architectures.get(name) in place.images]
     if strategy == DIVERSIFIED and capacity_type == ON_DEMAND:
         names = _turned(names, turn)
-    found = tuple(
+    possible = tuple(
         Way(name, zone, subnets[zone], place.images[architectures[name]], anywhere=ANY in offered[name])
         for name in names
         for zone in _turned(zones, turn)
         if ANY in offered[name] or zone in offered[name]
     )
-    if not found:
+    if not possible:
         raise VendorRefused(
             f"no subnet of {', '.join(place.by_zone)} and image for {', '.join(place.images)} serves"
             f" {', '.join(offered)}",
             hint="Name more subnets or another image in the node provider, or ask for another zone or type.",
         )
-    return found
+    return possible
 
 
 def _turned(items: Iterable[str], turn: int) -> list[str]:
-    found = list(items)
-    start = turn % len(found) if found else 0
-    return found[start:] + found[:start]
+    ordered = list(items)
+    start = turn % len(ordered) if ordered else 0
+    return ordered[start:] + ordered[:start]

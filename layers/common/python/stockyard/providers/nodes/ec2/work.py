@@ -5,11 +5,11 @@ from __future__ import annotations
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
-from stockyard.providers.aws import ec2_kinds, tags
-from stockyard.providers.aws.calls import Calls
-from stockyard.providers.aws.kinds import Kind, State
-from stockyard.providers.aws.making import Maker
-from stockyard.providers.aws.sessions import Sessions
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.kinds import Kind, State
+from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
 
 

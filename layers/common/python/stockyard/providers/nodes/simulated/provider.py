@@ -7,21 +7,24 @@ in the provider's document: ``launchSeconds`` until it runs, ``joinSeconds`` mor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from stockyard.domain import times
-from stockyard.domain.declared_types import block_of, kinds
-from stockyard.domain.node_types import NodeKind
+from stockyard.domain.declared_types import block_of, node_types_of
+from stockyard.domain.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, SimulatedMachine
-from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvisioned
-from stockyard.ports import Create, Finding, Outcome, Remove, Replace, Store, Tagged
-from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
+from stockyard.ports import Finding, Outcome, Store, Tagged
+from stockyard.ports.nodes import TOKEN, EnvironmentWork, Machine, NodeWork
+from stockyard.providers.nodes.simulated.machines import Machines
 
 KIND, KEY = "simulated machine", "node"
 SILENT = "never"
 """``joinSeconds`` of machines that never join."""
+
+SPARE_SECONDS = 300
+"""How long a machine may take beyond what its document says."""
 
 Refuses = Callable[[str, str, str], bool]
 """Whether a type of a provider is refused in a zone: the plan of somebody who tries failures out."""
@@ -33,23 +36,32 @@ def nothing_refused(*_: str) -> bool:
 
 
 class SimulatedNodes:
-    """Implements ``ports.nodes.NodeSource``. ``store_of`` gives a tenant's records, where the machines stand."""
+    """Implements ``ports.nodes.NodeSource``. Whoever tries failures out sets ``refuses``."""
 
     def __init__(self, store_of: Callable[[str], Store], refuses: Refuses = nothing_refused) -> None:
-        self._store_of = store_of
-        self._refuses = refuses
+        self._machines = Machines(store_of)
+        self.refuses = refuses
 
-    def kinds(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeKind]:
+    def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:
         """As declared."""
-        return kinds(provider, built=True)
+        return node_types_of(provider, built=True)
 
     def scope(self, provider: NodeProvider, account: CloudAccount | None) -> str:
         """A simulated machine is refused by one provider alone."""
         return f"provider/{provider.id}"
 
+    def attestation(self, provider: NodeProvider) -> str:
+        """No cloud gives its machines keys. They join by themselves, so the token is for what plays their boot."""
+        return TOKEN
+
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:
         """Nothing beyond the form can be wrong."""
         return ()
+
+    def limits(self, provider: NodeProvider) -> Mapping[str, int]:
+        """See ``ports.nodes.LaunchesSlowly``. A node that never joins is given up when the stage says so."""
+        seconds = _join_seconds(provider)
+        return {} if seconds is None else {"register": math.ceil(seconds) + SPARE_SECONDS}
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """There is nothing to set up."""
@@ -57,11 +69,8 @@ class SimulatedNodes:
 
     def launch(self, work: NodeWork) -> Outcome:
         """Make the machine of the first option and zone that is not refused; see ``ports.nodes.NodeSource.launch``."""
-        store = self._store_of(work.tenant)
         line = work.ledger.intend(KIND, KEY)
-        machine = store.get(SimulatedMachine, line.token)
-        if machine is None:
-            machine = self._made(work, store, line.token)
+        machine = self._machines.find(work.tenant, line.token) or self._make(work, line.token)
         if line.state != "made":
             work.ledger.made(line, machine.id)
         facts = {
@@ -72,11 +81,9 @@ class SimulatedNodes:
         }
         return Outcome(True, f"Machine {machine.id} was launched in {machine.zone}.", facts=facts)
 
-    def _made(self, work: NodeWork, store: Store, token: str) -> SimulatedMachine:
+    def _make(self, work: NodeWork, token: str) -> SimulatedMachine:
         name, capacity_type, zone = self._way(work)
-        block = block_of(work.provider)
-        join = block.get("joinSeconds", 0)
-        delay = None if join == SILENT else timedelta(seconds=float(block.get("launchSeconds", 0)) + float(join))
+        seconds = _join_seconds(work.provider)
         machine = SimulatedMachine(
             id=token,
             claim_id=work.claim.id,
@@ -85,7 +92,7 @@ class SimulatedNodes:
             capacity_type=capacity_type,
             zone=zone,
             launched_at=times.to_text(work.now),
-            joins_at=None if delay is None else times.to_text(work.now + delay),
+            joins_at=None if seconds is None else times.to_text(work.now + timedelta(seconds=seconds)),
             tags={
                 "installation": work.installation,
                 "tenant": work.tenant,
@@ -93,11 +100,7 @@ class SimulatedNodes:
                 "generation": str(work.claim.generation),
             },
         )
-        try:
-            store.commit(Create(machine))
-        except Conflict:
-            return store.get(SimulatedMachine, token) or machine
-        return machine
+        return self._machines.make(work.tenant, machine)
 
     def _way(self, work: NodeWork) -> tuple[str, str, str]:
         """The first option that can be had. ``InsufficientCapacity`` names every way that was refused."""
@@ -106,11 +109,11 @@ class SimulatedNodes:
             raise NodeCouldNotBeProvisioned("The claim is not placed.")
         refused: list[tuple[str, str, str]] = []
         for option in placed.options:
-            bare = str(option["type"]).removeprefix(f"{work.provider.name}.")
-            for zone in option["zones"]:
-                if not self._refuses(work.provider.name, bare, zone):
-                    return str(option["type"]), str(option["capacity_type"]), str(zone)
-                refused.append((bare, str(option["capacity_type"]), str(zone)))
+            name = option.type_of(work.provider.name)
+            for zone in option.zones:
+                if not self.refuses(work.provider.name, name, zone):
+                    return option.type, option.capacity_type, zone
+                refused.append((name, option.capacity_type, zone))
         names = ", ".join(sorted({f"{name} in {zone}" for name, _, zone in refused}))
         raise InsufficientCapacity(f"No capacity for {names}.", code="SimulatedCapacity", refused=refused)
 
@@ -123,32 +126,30 @@ class SimulatedNodes:
             return Machine("stopped", machine.id, zone=machine.zone)
         if machine.joins_at is None:
             return Machine("running", machine.id, zone=machine.zone)
-        left = (times.from_text(machine.joins_at) - work.now).total_seconds()
-        if left > 0:
-            return Machine("starting", machine.id, zone=machine.zone, refresh=math.ceil(left))
+        seconds = (times.from_text(machine.joins_at) - work.now).total_seconds()
+        if seconds > 0:
+            return Machine("starting", machine.id, zone=machine.zone, refresh=math.ceil(seconds))
         return Machine("running", machine.id, f"{work.claim.name}.simulated", machine.zone)
 
     def _machine(self, work: NodeWork) -> SimulatedMachine | None:
         line = work.ledger.find(KIND, KEY)
-        return self._store_of(work.tenant).get(SimulatedMachine, line.vendor_id or line.token) if line else None
+        return self._machines.find(work.tenant, line.vendor_id or line.token) if line else None
 
     def power(self, work: NodeWork, state: str) -> Outcome:
         """Switched on, off, or off and on; at once."""
         machine = self._machine(work)
         if machine is None:
             raise NodeCouldNotBeProvisioned("The claim has no machine.")
-        wanted = "On" if state == "Reboot" else state
-        if machine.power != wanted:
-            changed = replace(machine, power=wanted, version=machine.version + 1)
-            self._store_of(work.tenant).commit(Replace(changed))
-        return Outcome(True, f"The machine is {wanted}.", facts={"power": wanted})
+        power = "On" if state == "Reboot" else state
+        if machine.power != power:
+            self._machines.switch(work.tenant, machine, power)
+        return Outcome(True, f"The machine is {power}.", facts={"power": power})
 
     def terminate(self, work: NodeWork) -> Outcome:
         """Remove the machine, found by what the ledger says was intended."""
-        store = self._store_of(work.tenant)
         for line in work.ledger.lines():
             if line.kind == KIND:
-                store.commit(Remove(SimulatedMachine, line.vendor_id or line.token))
+                self._machines.remove(work.tenant, line.vendor_id or line.token)
                 work.ledger.gone(line)
         return Outcome(True, "The machine is gone.")
 
@@ -158,20 +159,20 @@ class SimulatedNodes:
 
     def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:
         """Every machine of the provider."""
-        store, after = self._store_of(tenant), None
-        found: list[Tagged] = []
-        while True:
-            page = store.list(SimulatedMachine, after=after, limit=200, where={"provider_id": provider.id})
-            found += [
-                Tagged(KIND, one.id, "", tenant, one.claim_id, one.tags["generation"], one.launched_at)
-                for one in page.items
-                if one.tags.get("installation") == installation
-            ]
-            if page.next_id is None:
-                return found
-            after = page.next_id
+        return [
+            Tagged(KIND, machine.id, "", tenant, machine.claim_id, machine.tags["generation"], machine.launched_at)
+            for machine in self._machines.of_provider(tenant, provider.id)
+            if machine.tags.get("installation") == installation
+        ]
 
     def discard(self, provider: NodeProvider, thing: Tagged, tenant: str) -> bool:
         """Remove one orphan."""
-        self._store_of(tenant).commit(Remove(SimulatedMachine, thing.vendor_id))
+        self._machines.remove(tenant, thing.vendor_id)
         return True
+
+
+def _join_seconds(provider: NodeProvider) -> float | None:
+    """How long after its launch a machine's node joins; None: never."""
+    block = block_of(provider)
+    join = block.get("joinSeconds", 0)
+    return None if join == SILENT else float(block.get("launchSeconds", 0)) + float(join)

@@ -1,0 +1,123 @@
+"""Calls to Stockyard: gets an access token of the cluster's own client, posts observations and receives commands."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from . import VERSION
+from .transport import Exchange, HttpRequest, HttpResponse, Unreachable
+
+INTERVAL = 15.0
+"""Seconds between two posts when the answer has no interval."""
+_GZIP_ABOVE = 1024
+_MARGIN = 60.0
+_TEXT = 300
+
+
+class StockyardRefused(Exception):
+    """Stockyard or the identity server refused a request. ``retry_after`` is in seconds, 0 when unknown."""
+
+    def __init__(self, message: str, status: int, retry_after: float) -> None:
+        super().__init__(message)
+        self.status, self.retry_after = status, retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a post: ``commands``, not yet validated, and ``interval`` in seconds."""
+
+    commands: list[Any]
+    interval: float
+
+
+class StockyardApi:
+    """``credentials`` returns the client's id and secret. It is called at each renewal, so that it may change."""
+
+    def __init__(
+        self,
+        *,
+        api_url: str,
+        cluster_id: str,
+        token_url: str,
+        exchange: Exchange,
+        credentials: Callable[[], tuple[str, str]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._url = f"{api_url}/v1/clusters/{quote(cluster_id, safe='')}/observations"
+        self._token_url = token_url
+        self._exchange, self._credentials, self._monotonic = exchange, credentials, monotonic
+        self._token, self._good_until = "", 0.0
+
+    def post(self, body: bytes) -> Answer:
+        """Send an observation. A rejected token is renewed once. Raises ``StockyardRefused``, ``Unreachable``."""
+        response = self._send(body)
+        if response.status == 401:
+            self._token = ""
+            response = self._send(body)
+        if not 200 <= response.status < 300:
+            raise StockyardRefused(
+                f"Stockyard answered {response.status}{_detail(response)}", response.status, response.retry_after
+            )
+        content = _json(response)
+        commands, interval = content.get("commands"), content.get("interval_seconds", INTERVAL)
+        if not isinstance(commands, list):
+            raise Unreachable("Stockyard's answer has no list of commands")
+        valid = isinstance(interval, (int, float)) and math.isfinite(interval)
+        return Answer(commands, float(interval) if valid else INTERVAL)
+
+    def _send(self, body: bytes) -> HttpResponse:
+        headers = {
+            "Accept": "application/json",
+            "Authorization": "Bearer " + self._bearer(),
+            "Content-Type": "application/json",
+            "User-Agent": "stockyard-agent/" + VERSION,
+        }
+        if len(body) > _GZIP_ABOVE:
+            # Announced as content type and not as content encoding, so that API Gateway keeps the bytes as they are.
+            headers["Content-Type"] = "application/gzip"
+            body = gzip.compress(body, mtime=0)
+        return self._exchange(HttpRequest("POST", self._url, headers, body))
+
+    def _bearer(self) -> str:
+        if self._token and self._monotonic() < self._good_until:
+            return self._token
+        client_id, client_secret = self._credentials()
+        form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        requested_at = self._monotonic()
+        response = self._exchange(HttpRequest("POST", self._token_url, headers, urlencode(form).encode()))
+        if response.status != 200:
+            text = f"The identity server answered {response.status} to the cluster's client"
+            raise StockyardRefused(text, response.status, response.retry_after)
+        content = _json(response)
+        token, seconds = content.get("access_token"), content.get("expires_in")
+        if not isinstance(token, str) or not token or not isinstance(seconds, (int, float)):
+            raise Unreachable("the identity server's answer has no access_token with expires_in")
+        self._token, self._good_until = token, requested_at + seconds - min(_MARGIN, seconds / 4)
+        return token
+
+
+def _json(response: HttpResponse) -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(response.body)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise Unreachable(f"the answer ({response.status}) is no JSON object")
+    return parsed
+
+
+def _detail(response: HttpResponse) -> str:
+    """The text of a problem document, shortened."""
+    try:
+        problem = _json(response)
+    except Unreachable:
+        return ""
+    text = problem.get("detail") or problem.get("title") or problem.get("message")
+    return f": {str(text)[:_TEXT]}" if text else ""

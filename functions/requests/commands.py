@@ -1,0 +1,77 @@
+"""What each request event does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.records import Cluster
+from stockyard.edge.requests import EventCommand, EventRequest
+from stockyard.errors import PreconditionFailed
+from stockyard.operations.clusters.change import change_cluster
+from stockyard.operations.clusters.create import NewCluster, create_cluster
+from stockyard.operations.clusters.delete import delete_cluster
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.services import Services
+
+TRIES = 5
+"""How often a change is tried again that somebody else was in the way of."""
+
+
+def _audited(services: Services, request: EventRequest, action: str, cluster: Cluster) -> Mapping[str, Any]:
+    wiring.audit(request.tenant, services.audit_record(request.actor, action, cluster.id, request.request_id))
+    return {"cluster": cluster.id, "operation_id": cluster.operation_id, "status": cluster.status}
+
+
+def _create(request: EventRequest) -> Mapping[str, Any]:
+    body, services = request.body, wiring.services(request.tenant)
+    new_cluster = NewCluster(
+        name=body.name,
+        description=body.description,
+        cloud_account_id=body.cloud_account_id,
+        cluster_type=body.cluster_type,
+        settings=body.settings,
+        tags=dict(body.tags),
+    )
+    cluster, _ = create_cluster(services, new_cluster, request.actor, request.lease.stable_id(ids.CLUSTER))
+    return _audited(services, request, "CreateCluster", cluster)
+
+
+def _change(request: EventRequest) -> Mapping[str, Any]:
+    services = wiring.services(request.tenant)
+    for remaining in range(TRIES, -1, -1):
+        try:
+            changed = _changed(services, request)
+            break
+        except PreconditionFailed:
+            # An event names no version: what it asks for holds for the cluster as it is by then.
+            if not remaining:
+                raise
+    return {"cluster": changed.id, "operation_id": None, "status": changed.status}
+
+
+def _changed(services: Services, request: EventRequest) -> Cluster:
+    cluster = find_cluster(services, request.cluster)
+    return change_cluster(
+        services,
+        cluster.id,
+        cluster.version,
+        description=request.body.description if "description" in request.body.model_fields_set else None,
+        tags=request.body.tags_after(cluster.tags),
+        actor=request.actor,
+        request_id=request.request_id,
+    )
+
+
+def _delete(request: EventRequest) -> Mapping[str, Any]:
+    services = wiring.services(request.tenant)
+    return _audited(services, request, "DeleteCluster", delete_cluster(services, request.cluster, request.actor))
+
+
+COMMANDS: Mapping[str, EventCommand] = {
+    "CreateCluster": EventCommand("clusters:ClusterCreate", False, _create),
+    "ChangeCluster": EventCommand("cluster_patch:ClusterPatch", True, _change),
+    "DeleteCluster": EventCommand(None, True, _delete),
+}

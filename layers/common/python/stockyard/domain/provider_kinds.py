@@ -1,0 +1,83 @@
+"""What is known of a kind of node provider from its documents alone, and the table of all kinds.
+
+Each kind is described by its provider's own folder. The composition root hands the descriptions over before the first
+document is read, so this room knows no provider by name. The table never changes in the life of a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from stockyard.domain.node_types import Offering
+
+Document = Mapping[str, Any]
+Quantities = dict[str, str | float]
+
+
+def written_resources(_block: Document, entry: Document) -> Quantities:
+    """The resources of a node type as its entry in the document has them."""
+    return dict(entry.get("resources") or {})
+
+
+def written_limit(entry: Document) -> int | None:
+    """How many nodes of a type there may be, as its entry has it; None: any number."""
+    limit: int | None = entry.get("maxCapacity")
+    return limit
+
+
+def loaded(reference: str) -> type[Any]:
+    """The model that ``module:Class`` names."""
+    module, _, name = reference.partition(":")
+    model: type[Any] = getattr(import_module(module), name)
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderKind:
+    """A kind of node provider. ``name`` is also the name of the block of its documents.
+
+    ``model`` names what the block is checked by, as ``module:Class``: it is loaded when it is used. ``own``: only our
+    own manifests have this kind. ``built``: nodes of it can join; documents of the other kinds are stored, and their
+    claims wait. ``discovers``: its node types come from a catalogue, and the document has only what differs. ``cloud``
+    is the cloud of the account that the block's ``cloudAccount`` names. ``offerings`` reads prices and zones from a
+    node type's entry.
+    """
+
+    name: str
+    model: str
+    own: bool = False
+    built: bool = False
+    discovers: bool = False
+    cloud: str = ""
+    cloud_title: str = ""
+    """The cloud as people write it."""
+    resources: Callable[[Document, Document], Quantities] = written_resources
+    limit: Callable[[Document], int | None] = written_limit
+    offerings: Callable[[Mapping[str, str], Document], tuple[Offering, ...] | None] = lambda *_: None
+    """Of the provider's properties and a node type's entry; None: one offering on demand, in the type's zones."""
+
+    def block(self) -> type[Any]:
+        """The model that the block is checked by."""
+        return loaded(self.model)
+
+
+class _Table:
+    kinds: Mapping[str, ProviderKind] = {}
+
+
+def use(kinds: Mapping[str, ProviderKind]) -> None:
+    """Take these kinds as the ones that there are. Called once in a process, by who knows the providers."""
+    _Table.kinds = kinds
+
+
+def names() -> tuple[str, ...]:
+    """The names of all kinds, our own first."""
+    return tuple(sorted(_Table.kinds, key=lambda name: not _Table.kinds[name].own))
+
+
+def kind(name: str) -> ProviderKind:
+    """The kind of that name. Raises ``KeyError``."""
+    return _Table.kinds[name]

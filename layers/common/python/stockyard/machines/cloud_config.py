@@ -1,0 +1,91 @@
+"""What a machine is told at its first boot: a cloud-config document that writes files and starts one unit.
+
+It is compressed, which cloud-init reads by itself, because clouds take little: EC2 at most 16 KiB.
+
+The unit runs a start script until it has succeeded once, so that a reboot or an outage in the middle is no end.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LIMIT = 8 * 1024
+"""Bytes of user data that we allow ourselves."""
+FOLDER = "/usr/local/lib/stockyard"
+START_PATH = f"{FOLDER}/start.sh"
+MACHINE_PATH = f"{FOLDER}/stockyard_machine.py"
+UNIT = "stockyard-start.service"
+_ONLY = "# --- a control plane's own part"
+_FILES = Path(__file__).parent / "on_machine"
+
+_UNIT = """[Unit]
+Description={description}
+Wants=network-online.target
+After=network-online.target cloud-init.service
+ConditionPathExists=!/var/lib/stockyard/reported
+
+[Service]
+Type=oneshot
+ExecStart={start}
+ExecStartPost=/usr/bin/install -D -m 0600 /dev/null /var/lib/stockyard/reported
+Restart=on-failure
+RestartSec=30
+
+[Install]
+WantedBy=multi-user.target
+"""
+_SYSCTL = "net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\nnet.bridge.bridge-nf-call-ip6tables = 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that cloud-init writes."""
+
+    text: str
+    mode: str = "0644"
+
+
+def machine_program(*, control_plane: bool) -> File:
+    """The program that every machine has: it proves which one it is. What only a control plane does is for those."""
+    text = program("stockyard_machine.py").text
+    return File(text if control_plane else text.partition(_ONLY)[0].rstrip() + "\n", "0755")
+
+
+def program(name: str) -> File:
+    """One of the programs of this package."""
+    return File((_FILES / name).read_text(encoding="utf-8"), "0755")
+
+
+def start_script(part: str) -> File:
+    """The script for ``START_PATH``: what every machine begins with, then ``part``. Its first argument is the minor."""
+    return File("\n".join(program(name).text for name in ("begin.sh", part)), "0755")
+
+
+def render(files: Mapping[str, File], description: str, arguments: str) -> bytes:
+    """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
+
+    ``files`` by their path, with ``START_PATH`` among them, which is run with ``arguments``.
+    """
+    start = f"{START_PATH} {arguments}".rstrip()
+    written = {
+        **files,
+        f"/etc/systemd/system/{UNIT}": File(_UNIT.format(description=description, start=start)),
+        "/etc/modules-load.d/stockyard.conf": File("overlay\nbr_netfilter\n"),
+        "/etc/sysctl.d/90-stockyard.conf": File(_SYSCTL),
+    }
+    commands = ("systemctl daemon-reload", f"systemctl enable {UNIT}", f"systemctl start --no-block {UNIT}")
+    run = "".join(f"  - [{', '.join(command.split())}]\n" for command in commands)
+    entries = "".join(_entry(path, file) for path, file in written.items())
+    text = f"#cloud-config\npackage_update: false\nwrite_files:\n{entries}runcmd:\n{run}"
+    compressed = gzip.compress(text.encode(), mtime=0)
+    if len(compressed) > LIMIT:
+        raise ValueError(f"user data is {len(compressed)} bytes, more than {LIMIT}")
+    return compressed
+
+
+def _entry(path: str, file: File) -> str:
+    body = "".join(f"      {line}\n" if line else "\n" for line in file.text.splitlines())
+    return f"  - path: {path}\n    owner: root:root\n    permissions: '{file.mode}'\n    content: |\n{body}"

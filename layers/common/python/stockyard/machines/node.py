@@ -1,0 +1,43 @@
+"""What a node's machine is told at its first boot: a cloud-config document.
+
+A machine whose cloud gives it keys has one without any secret, the same for all machines of a cluster: it reads from
+its own tags which claim it is for. Any other is told its claim, and the token by which it proves itself.
+"""
+
+from __future__ import annotations
+
+import json
+
+from stockyard.machines.cloud_config import (
+    FOLDER,
+    LIMIT,
+    MACHINE_PATH,
+    START_PATH,
+    File,
+    machine_program,
+    program,
+    start_script,
+)
+from stockyard.machines.cloud_config import render as cloud_config
+
+__all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "render"]
+
+CONFIG_PATH = "/etc/stockyard/node.json"
+SCRIPT_PATH = f"{FOLDER}/stockyard_node.py"
+
+
+def render(*, api_url: str, cluster_id: str, kubernetes_version: str, claim_id: str = "", token: str = "") -> bytes:
+    """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
+
+    ``token`` and ``claim_id`` for a machine that proves itself by a token: see ``ports.nodes.Attests``.
+    """
+    node = {"api_url": api_url.rstrip("/"), "cluster_id": cluster_id}
+    if token:
+        node |= {"claim_id": claim_id, "token": token}
+    files = {
+        CONFIG_PATH: File(json.dumps(node, indent=1, sort_keys=True), "0600" if token else "0644"),
+        MACHINE_PATH: machine_program(control_plane=False),
+        SCRIPT_PATH: program("stockyard_node.py"),
+        START_PATH: start_script("node.sh"),
+    }
+    return cloud_config(files, "Make this machine a Kubernetes node", kubernetes_version)

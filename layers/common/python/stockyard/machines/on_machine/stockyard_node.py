@@ -1,0 +1,140 @@
+"""Runs on a node: proves which machine it is, asks how to join its cluster, and writes kubeadm's configuration.
+
+Standard library and the program beside it only. Its values come from ``node.json``; the token to join with, which it is
+given, lives for minutes and is asked for again with each start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.parse
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import stockyard_machine as machine  # type: ignore[import-not-found]
+
+CONFIG = os.environ.get("STOCKYARD_CONFIG", "/etc/stockyard/node.json")
+CLAIM_TAG = "stockyard:resource"
+ATTEMPTS = 60
+LONGEST_PAUSE = 60
+SOCKET = "unix:///run/containerd/containerd.sock"
+ALLOWED_LABELS = (
+    "kubernetes.io/arch",
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+)
+ALLOWED_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+
+
+def claim() -> str:
+    """The id of the claim that this machine was made for, or of the group of claims, from its own tag."""
+    ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
+    token = {"X-aws-ec2-metadata-token": machine.fetch("PUT", machine.METADATA + "/latest/api/token", ttl)}
+    return str(machine.fetch("GET", machine.METADATA + "/latest/meta-data/tags/instance/" + CLAIM_TAG, token)).strip()
+
+
+def prove(node: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    """The claim's id, and the proof: the token of ``node.json``, or what the cloud's keys sign."""
+    if "token" in node:
+        return node["claim_id"], {"token": node["token"]}
+    region, keys = machine.instance()
+    host = urllib.parse.urlsplit(node["api_url"]).netloc
+    return claim(), machine.presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
+
+
+def ask(node: dict[str, str]) -> dict[str, Any]:
+    """One request to join. Raises ``OSError`` while it is not accepted."""
+    claim_id, proof = prove(node)
+    url = f"{node['api_url']}/v1/node-claims/{claim_id}/join"
+    answer = machine.fetch(
+        "POST",
+        url,
+        {"Content-Type": "application/json"},
+        json.dumps({**proof, "cluster_id": node["cluster_id"]}).encode(),
+    )
+    document: dict[str, Any] = json.loads(answer)
+    return document
+
+
+def pause_after(error: Exception, attempt: int) -> float:
+    """Seconds until the next try: what the answer says, else longer each time."""
+    headers = getattr(error, "headers", None)
+    seconds = headers.get("Retry-After") if headers is not None else None
+    if seconds is not None and str(seconds).isdigit():
+        return min(LONGEST_PAUSE, int(seconds))
+    return min(30, 2 + attempt)
+
+
+def accepted(
+    step: Callable[[], Any], attempts: int = ATTEMPTS, pause: Callable[[float], None] = time.sleep
+) -> dict[str, Any]:
+    """Ask until the answer says how to join: the claim's record or the cluster's token may not be there yet."""
+    for attempt in range(attempts):
+        try:
+            answer: dict[str, Any] = step()
+        except (OSError, ValueError, KeyError) as error:
+            name, code = type(error).__name__, getattr(error, "code", "")
+            sys.stderr.write(f"attempt {attempt + 1} failed: {name} {code}\n")
+            if attempt + 1 == attempts:
+                raise
+            pause(pause_after(error, attempt))
+        else:
+            return answer
+    raise OSError("not accepted")
+
+
+def may_label(key: str) -> bool:
+    """Whether a kubelet may give itself the label; of Kubernetes' own domains it may use a few."""
+    domain = key.rpartition("/")[0]
+    is_foreign = not (domain.endswith(("kubernetes.io", "k8s.io")))
+    return (
+        is_foreign
+        or key in ALLOWED_LABELS
+        or any(domain == allowed or domain.endswith("." + allowed) for allowed in ALLOWED_DOMAINS)
+    )
+
+
+def kubeadm(answer: dict[str, Any]) -> dict[str, Any]:
+    """kubeadm's configuration of a node that joins."""
+    host, port = machine.address(answer["endpoint"])
+    labels = ",".join(f"{key}={value}" for key, value in sorted(answer.get("labels", {}).items()) if may_label(key))
+    flags = {**answer.get("kubelet_args", {})}
+    if labels:
+        flags["node-labels"] = ",".join(part for part in (labels, flags.get("node-labels", "")) if part)
+    return {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "JoinConfiguration",
+        "discovery": {
+            "bootstrapToken": {
+                "token": answer["token"],
+                "apiServerEndpoint": f"{host}:{port}",
+                "caCertHashes": [answer["ca_hash"]],
+            }
+        },
+        "nodeRegistration": {
+            "name": answer["node_name"],
+            "criSocket": SOCKET,
+            "taints": answer.get("taints", []),
+            "kubeletExtraArgs": [{"name": name, "value": str(value)} for name, value in sorted(flags.items())],
+        },
+    }
+
+
+def main() -> None:
+    """Write ``join.yaml``, which only root can read."""
+    with open(CONFIG) as file:
+        node = json.load(file)
+    answer = accepted(lambda: ask(node))
+    machine.save("join.yaml", json.dumps(kubeadm(answer), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

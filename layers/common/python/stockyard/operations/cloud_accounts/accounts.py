@@ -1,0 +1,160 @@
+"""Cloud accounts: register, change, verify, delete."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.declared_types import block_of
+from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider, Operation
+from stockyard.errors import Conflict, InUse, NotFound, PreconditionFailed, UnexpectedBehavior, VendorError
+from stockyard.lifecycle.change import Transition
+from stockyard.operations.engine.tell import account_writes
+from stockyard.operations.listing import every
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Remove, Replace
+
+EXTERNAL_ID_BYTES = 24
+
+
+def find_account(services: Services, number: str) -> CloudAccount:
+    """The account of that number, else ``NotFound``."""
+    account = services.store.get(CloudAccount, number) if number.isdecimal() else None
+    if account is None:
+        raise NotFound(f"There is no cloud account {number}.")
+    return account
+
+
+def register_account(
+    services: Services,
+    *,
+    provider: str,
+    name: str,
+    description: str,
+    attributes: dict[str, Any],
+    tags: dict[str, str],
+    actor: str,
+    claim: str | None = None,
+) -> CloudAccount:
+    """A new, unverified account with the tenant's next number and an external id that we generate (192 bits).
+
+    ``claim`` names the request where it may be repeated: a second try finds what the first one made.
+    """
+    name_of_claim = f"claim/{claim}"
+    if claim and (claim_name := services.store.get(Name, name_of_claim)):
+        return find_account(services, claim_name.owner)
+    number = services.store.next_number("cloud-account")
+    now = services.now()
+    account = CloudAccount(
+        id=str(number),
+        provider=provider,
+        name=name,
+        description=description,
+        attributes=attributes,
+        external_id=base64.urlsafe_b64encode(services.clock.randomness(EXTERNAL_ID_BYTES)).decode(),
+        verification="unverified",
+        verification_message="Not verified yet.",
+        created_at=now,
+        updated_at=now,
+        tags=tags,
+        sequence=1,
+    )
+    transition = Transition("CloudAccount", None, "unverified", "Registered", f"Cloud account {number} was registered.")
+    claimed = [Create(Name(name_of_claim, account.id))] if claim else []
+    services.store.commit(Create(account), *claimed, *account_writes(services, actor, account, transition))
+    return account
+
+
+def change_account(
+    services: Services, number: str, version: int, fields: dict[str, Any], actor: str, request_id: str
+) -> CloudAccount:
+    """The changed account. New attributes make it unverified again; who we are in an account in use stays."""
+    account = find_account(services, number)
+    if account.version != version:
+        raise PreconditionFailed(f"The cloud account is at version {account.version}, not {version}.")
+    attributes = fields.get("attributes") or account.attributes
+    if moves(services, account, attributes) and (users := clusters_of(services, number)):
+        raise InUse(f"The role is used by {', '.join(c.name for c in users)}.")
+    changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
+    if changed.attributes != account.attributes:
+        changed = replace(changed, verification="unverified", verification_message="The attributes changed.")
+    transition = Transition(
+        "CloudAccount", account.verification, changed.verification, "Changed", f"Changed: {', '.join(sorted(fields))}."
+    )
+    subject = f"cloud-account/{account.id}"
+    audit = services.audit_record(actor, "ChangeCloudAccount", subject, request_id, transition.message)
+    try:
+        services.store.commit(Replace(changed), Create(audit), *account_writes(services, actor, changed, transition))
+    except Conflict as conflict:
+        raise PreconditionFailed("The cloud account was changed by someone else just now.") from conflict
+    return changed
+
+
+def moves(services: Services, account: CloudAccount, attributes: Mapping[str, Any]) -> bool:
+    """Whether with these attributes we would be somebody else in the cloud, or somewhere else."""
+    cloud = services.clouds[account.provider]
+    return cloud.principal(attributes) != cloud.principal(account.attributes)
+
+
+def clusters_of(services: Services, number: str) -> list[Cluster]:
+    """Every cluster that stands on the account, also half-made ones."""
+    return list(every(services.store, Cluster, where={"cloud_account_id": int(number)}))
+
+
+def _providers_of(services: Services, number: str) -> list[NodeProvider]:
+    providers = every(services.store, NodeProvider)
+    return [provider for provider in providers if str(block_of(provider).get("cloudAccount")) == number]
+
+
+def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
+    """Prove that the credentials work, and for us alone; the result is on the account.
+
+    ``UnexpectedBehavior`` when the cloud does not answer; the last result stays.
+    """
+    account = find_account(services, number)
+    try:
+        verification = services.clouds[account.provider].verify(account, services.tenant)
+    except VendorError as error:
+        raise UnexpectedBehavior(f"The cloud could not be asked ({error.error_type}). Try again.") from error
+    now = services.now()
+    state, reason = ("verified", "Verified") if verification.works else ("failed", "NotVerified")
+    changed = replace(
+        account,
+        verification=state,
+        verification_message=verification.message,
+        verified_at=now,
+        updated_at=now,
+        version=account.version + 1,
+        sequence=account.sequence + 1,
+    )
+    transition = Transition("CloudAccount", account.verification, state, reason, verification.message)
+    services.store.commit(Replace(changed), *account_writes(services, actor, changed, transition))
+    return changed
+
+
+def delete_account(services: Services, number: str, actor: str) -> Operation:
+    """Remove an account that nothing uses. ``InUse`` names the clusters and node providers that do. The operation is
+    over when it is returned."""
+    account = find_account(services, number)
+    users = [f"cluster {cluster.name}" for cluster in clusters_of(services, number)]
+    users += [f"node provider {provider.name}" for provider in _providers_of(services, number)]
+    if users:
+        raise InUse(f"Cloud account {number} is used by {', '.join(users)}.")
+    removed_account = replace(account, sequence=account.sequence + 1, version=account.version + 1)
+    transition = Transition(
+        "CloudAccount", account.verification, None, "Deleted", f"Cloud account {number} was removed."
+    )
+    now = services.now()
+    subject = f"cloud-account/{number}"
+    operation = Operation(
+        services.new_id(ids.OPERATION), "delete_cloud_account", subject, "succeeded", (), now, now, actor
+    )
+    services.store.commit(
+        Remove(CloudAccount, account.id, version=account.version),
+        Create(operation),
+        *account_writes(services, actor, removed_account, transition),
+    )
+    return operation

@@ -1,0 +1,57 @@
+"""The checks of a new cluster that need the account, the catalogue or the cloud. Nothing is made."""
+
+from __future__ import annotations
+
+from stockyard.domain import times
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.errors import FieldProblem, InvalidInput, VendorError
+from stockyard.operations.engine.ledger import Owner, StoreLedger
+from stockyard.operations.services import Services
+from stockyard.ports import CloudWork, Finding
+
+
+def account_of(services: Services, number: int, cluster_type: str) -> CloudAccount:
+    """The account a new cluster of that type may use, else ``InvalidInput`` at ``/cloud_account_id``."""
+
+    def refuse(detail: str) -> InvalidInput:
+        return InvalidInput(detail, errors=[FieldProblem("/cloud_account_id", detail)])
+
+    account = services.store.get(CloudAccount, str(number))
+    if account is None:
+        raise refuse(f"There is no cloud account {number}.")
+    if (account.provider, cluster_type) not in services.driver_names:
+        raise refuse(f"Clusters on {account.provider} are not built yet.")
+    if account.verification == "failed":
+        raise refuse(f"The last verification of cloud account {number} failed: {account.verification_message}")
+    return account
+
+
+def check(services: Services, cluster: Cluster, account: CloudAccount) -> list[Finding]:
+    """Warnings; ``InvalidInput`` with every fault found in the catalogue or the cloud.
+
+    When the cloud does not answer just now, its live checks are skipped: the background phase reports.
+    """
+    findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
+    if not findings:
+        findings = _live_findings(services, cluster, account)
+    faults = [FieldProblem(f.pointer, f.detail) for f in findings if not f.warning]
+    if faults:
+        raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+    return findings
+
+
+def _live_findings(services: Services, cluster: Cluster, account: CloudAccount) -> list[Finding]:
+    ledger = StoreLedger(services, Owner.of_cluster(cluster, "check", 0), "account")
+    work = CloudWork(
+        services.tenant, services.installation, cluster, account, ledger, services.clock.now(), f"check-{cluster.id}"
+    )
+    try:
+        return list(services.cluster_drivers[cluster.driver].inspect(work))
+    except VendorError as error:
+        detail = f"The cloud account could not be asked ({error.error_type}); it is checked again in the background."
+        return [Finding("/cloud_account_id", detail, warning=True)]
+
+
+def expired(services: Services, lease: str | None) -> bool:
+    """Whether a lease has run out."""
+    return lease is None or services.clock.now() > times.from_text(lease)

@@ -1,0 +1,54 @@
+"""Delete a cluster: in every state, once; a second request points to the same operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.records import Cluster, Operation
+from stockyard.errors import Conflict
+from stockyard.lifecycle.cluster import MOVES
+from stockyard.lifecycle.operation import new_operation
+from stockyard.lifecycle.phases import DELETE_CLUSTER
+from stockyard.operations.clusters.nodes import claims_of
+from stockyard.operations.clusters.plan import price_items
+from stockyard.operations.engine.advance import TRIES, change_writes
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.engine.ledger import describe, lines_of
+from stockyard.operations.node_claims import delete as delete_claim
+from stockyard.operations.pricing import price
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace
+
+
+def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
+    """The cluster in status ``deleting``. ``NotFound`` when there is none."""
+    for _ in range(TRIES):
+        cluster = find_cluster(services, id_or_name)
+        if cluster.status == "deleting":
+            return cluster
+        now = services.now()
+        current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
+        procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
+        operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster.id, actor, now)
+        overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
+        change = MOVES.start_deletion(cluster, overtaken, operation, procedure, now)
+        moved, operation_record, writes = change_writes(services, actor, change)
+        try:
+            services.store.commit(Replace(moved), Create(operation_record), *writes)
+        except Conflict:
+            continue
+        return moved
+    raise Conflict("The cluster changes too often to be deleted. Send the request again.")
+
+
+def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
+    """The dry run: everything on the ledger, the client, the node claims, and the price that ends."""
+    cluster = find_cluster(services, id_or_name)
+    deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, cluster.id)]
+    deletes.append({"kind": "keycloak client", "name": cluster.client_id})
+    claims = claims_of(services, cluster)
+    deletes += [{"kind": "node-claim", "name": claim.name} for claim in claims]
+    nodes = [item for claim in claims for item in delete_claim.price_items(claim)]
+    saved = price([*price_items(services, cluster), *nodes])
+    return {"creates": [], "changes": [], "deletes": deletes, "price": saved, "rejected": [], "warnings": []}

@@ -1,0 +1,33 @@
+"""The nodes of a cluster that is being deleted: every claim is given back, then the environments go."""
+
+from __future__ import annotations
+
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.listing import every
+from stockyard.operations.node_claims import environments as node_environments
+from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.services import Services
+from stockyard.ports import Outcome
+
+LOOK_AGAIN = 20
+NAMED = 5
+
+
+def claims_of(services: Services, cluster: Cluster) -> list[NodeClaim]:
+    """Every claim that was made for the cluster."""
+    return list(every(services.store, NodeClaim, where={"cluster_id": cluster.id}))
+
+
+def release(services: Services, cluster: Cluster, session: str) -> Outcome:
+    """Ask for the deletion of every claim and wait until all are gone; then remove the environments."""
+    claims = claims_of(services, cluster)
+    for claim in claims:
+        if not claim.deleting:
+            delete_claim(services, claim.id, WORKFLOW_ACTOR)
+    remaining_claims = claims_of(services, cluster) if claims else []
+    if remaining_claims:
+        names = ", ".join(claim.name for claim in remaining_claims[:NAMED])
+        more = f" and {len(remaining_claims) - NAMED} more" if len(remaining_claims) > NAMED else ""
+        return Outcome(False, f"Waiting for nodes to be given back: {names}{more}.", wait_seconds=LOOK_AGAIN)
+    return node_environments.clear_all(services, cluster, session)

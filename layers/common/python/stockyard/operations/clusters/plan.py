@@ -1,0 +1,37 @@
+"""What a cluster would make and cost: the plan of a dry run. What stands in the cloud is the driver's to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.prices import PriceItem
+from stockyard.domain.records import Cluster
+from stockyard.operations.pricing import price
+from stockyard.operations.services import Services
+from stockyard.ports import Finding
+
+
+def worker_groups(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The node groups that become pools."""
+    return [group for group in settings.get("autoscaler_node_groups") or () if group.get("role") != "control"]
+
+
+def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
+    """Everything of a cluster that is billed while it stands, without its workers."""
+    return services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items
+
+
+def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The body of a dry run's answer: ``creates, changes, deletes, price, rejected, warnings``."""
+    driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
+    pools = [("pool", str(group.get("name"))) for group in worker_groups(cluster.settings)]
+    creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]
+    return {
+        "creates": [{"kind": kind, "name": name} for kind, name in creates],
+        "changes": [],
+        "deletes": [],
+        "price": price(driver_plan.items),
+        "rejected": [],
+        "warnings": [{"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning],
+    }

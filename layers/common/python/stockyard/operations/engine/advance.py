@@ -1,0 +1,120 @@
+"""Carries a lifecycle decision out: load, check the fence, decide, write with conditions; again after a lost race."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic
+
+from stockyard.domain import ids
+from stockyard.domain.records import Operation, Outbox
+from stockyard.errors import Conflict, Fenced
+from stockyard.lifecycle.change import Change, S, Subject
+from stockyard.lifecycle.phases import Procedure
+from stockyard.operations.engine.measure import measure
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace, Write
+
+TRIES = 8
+WORKFLOW_ACTOR = "stockyard"
+
+Loaded = tuple[S, Operation]
+Decide = Callable[[S, Operation], Change[S] | None]
+Extra = Sequence[Write] | Callable[[S], Sequence[Write]]
+"""Writes that go with a change, or how they follow from the subject as it stands when the change is decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence(Generic[S]):
+    """The attempt of an operation on whose behalf something is done to a subject. ``record`` is the subject's class."""
+
+    record: type[S]
+    subject_id: str
+    operation_id: str
+    attempt: int
+
+    @classmethod
+    def of(cls, subject: S) -> Fence[S]:
+        """The attempt that the subject belongs to."""
+        return cls(type(subject), subject.id, str(subject.operation_id), subject.attempt)
+
+
+def load(services: Services, fence: Fence[S]) -> Loaded[S]:
+    """The subject and operation of a fence. ``Fenced`` when the attempt is no longer the current one."""
+    subject = services.store.get(fence.record, fence.subject_id)
+    operation = services.store.get(Operation, fence.operation_id)
+    if subject is None or operation is None:
+        raise Fenced(f"The {fence.record.__name__} or its operation is gone.")
+    if subject.operation_id != fence.operation_id or subject.attempt != fence.attempt:
+        raise Fenced(f"Another operation or attempt owns the {fence.record.__name__} now.")
+    return subject, operation
+
+
+def advance(
+    services: Services, fence: Fence[S], decide: Decide[S], extra: Extra[S] = (), loaded: Loaded[S] | None = None
+) -> S:
+    """Apply ``decide`` to the current records. Returns the subject as it then stands.
+
+    ``loaded`` are the records as ``load`` gave them a while ago, tried before they are read again: what has changed
+    meanwhile refuses the write. ``extra`` is written only with a change. Raises ``Fenced`` when another attempt or
+    operation owns the subject, ``Conflict`` after many lost races.
+    """
+    for _ in range(TRIES):
+        subject, operation = loaded or load(services, fence)
+        loaded = None
+        change = decide(subject, operation)
+        if change is None:
+            return subject
+        try:
+            written = commit(services, WORKFLOW_ACTOR, change, extra if isinstance(extra, Sequence) else extra(subject))
+        except Conflict:
+            continue
+        measure(services, operation, change.operation)
+        return written
+    raise Conflict(f"The {fence.record.__name__} changes too often to be written.")
+
+
+def commit(services: Services, actor: str, change: Change[S], extra: Sequence[Write] = ()) -> S:
+    """Write a change of existing records, with its events, in one transaction."""
+    subject, operation, writes = change_writes(services, actor, change)
+    services.store.commit(Replace(subject), Replace(operation), *writes, *extra)
+    return subject
+
+
+def change_writes(services: Services, actor: str, change: Change[S]) -> tuple[S, Operation, list[Write]]:
+    """The records with their sequences raised, and the writes of all events and the execution start of a change."""
+    subject, operation = change.subject, change.operation
+    writes: list[Write] = []
+    for transition in change.transitions:
+        if transition.about == "Operation":
+            operation = replace(operation, sequence=operation.sequence + 1)
+            writes += tell(services, actor, operation, transition)
+        else:
+            subject = replace(subject, sequence=subject.sequence + 1)
+            writes += tell(services, actor, subject, transition)
+    if change.closed is not None:
+        closed = replace(change.closed[0], sequence=change.closed[0].sequence + 1)
+        writes += [Replace(closed), *tell(services, actor, closed, change.closed[1])]
+    if change.workflow is not None:
+        writes.append(start_message(services, change.workflow, subject, change.from_phase))
+    return subject, operation, writes
+
+
+def start_message(services: Services, procedure: Procedure, subject: Subject, from_phase: str = "") -> Write:
+    """The write of the outbox item that starts the execution of the attempt that the subject belongs to.
+
+    Its name makes a second start the same start.
+    """
+    payload = {
+        "workflow": procedure.workflow,
+        "name": f"{subject.operation_id}-{subject.attempt}",
+        "input": {
+            "tenant": services.tenant,
+            f"{procedure.subject}_id": subject.id,
+            "operation_id": subject.operation_id,
+            "attempt": subject.attempt,
+            "from_phase": from_phase,
+        },
+    }
+    return Create(Outbox(services.new_id(ids.OUTBOX), "workflow", payload, services.now()))

@@ -1,0 +1,78 @@
+"""One phase of a workflow, once: look at the world, do at most one kind of thing, record what was done."""
+
+from __future__ import annotations
+
+from stockyard.errors import Fenced, NotYetVisible
+from stockyard.lifecycle.change import S
+from stockyard.lifecycle.operation import OVER, phase_of, started_at
+from stockyard.lifecycle.phases import Phase
+from stockyard.operations.engine.advance import Fence, Loaded, advance, load
+from stockyard.operations.engine.runner import Runner
+from stockyard.operations.engine.step import HIDDEN_WAIT, Step
+from stockyard.operations.services import Services
+from stockyard.ports import Outcome
+
+
+def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str) -> Step:
+    """Do the phase. ``done`` when it is finished now or was before; otherwise come again after ``wait`` seconds.
+
+    Raises ``Fenced`` when the attempt is over, a retryable ``VendorError`` for the workflow to retry, another error
+    for a phase that failed for good. What a cloud only does not show yet is waited for.
+    """
+    loaded = load(services, fence)
+    phase = runner.procedure(services, loaded[0], loaded[1].kind).phase(name)
+    if begin(runner, services, fence, phase, loaded) is not loaded[0]:
+        loaded = load(services, fence)
+    subject, operation = loaded
+    if phase_of(operation, name).state in OVER:
+        return Step(True, 0)
+    if operation.status != "running":
+        # An execution that began late: whoever closed the operation has said that nothing comes of it.
+        raise Fenced("The operation is over.")
+    try:
+        outcome = runner.work(services, subject, phase, fence)
+    except NotYetVisible as hidden:
+        # Every new thing may be hidden for a while: the document's few retries would not last for a whole phase.
+        outcome = Outcome(False, hidden.detail, wait_seconds=HIDDEN_WAIT)
+    if outcome.done:
+        end = runner.ends.get(phase.runs)
+        if end is not None:
+            outcome = end(services, fence, loaded, outcome)
+        else:
+            _end(runner, services, fence, loaded, phase, outcome)
+    if not outcome.done:
+        return _not_yet(runner, services, fence, loaded, phase, outcome)
+    return Step(True, 0, outcome.message)
+
+
+def begin(runner: Runner[S], services: Services, fence: Fence[S], phase: Phase, loaded: Loaded[S]) -> S:
+    """Record the start of a phase, where the subject tells of it. Returns the subject as it then stands."""
+
+    return advance(services, fence, lambda s, o: runner.moves.begin_phase(s, o, phase, services.now()), loaded=loaded)
+
+
+def _end(
+    runner: Runner[S], services: Services, fence: Fence[S], loaded: Loaded[S], phase: Phase, outcome: Outcome
+) -> None:
+    fields, skipped = runner.fields(outcome), outcome.facts.get("skipped") == "true"
+    advance(
+        services,
+        fence,
+        lambda s, o: runner.moves.end_phase(s, o, phase, outcome.message, services.now(), fields, skipped=skipped),
+        loaded=loaded,
+    )
+
+
+def _not_yet(
+    runner: Runner[S], services: Services, fence: Fence[S], loaded: Loaded[S], phase: Phase, outcome: Outcome
+) -> Step:
+    subject, operation = loaded
+    limit = runner.limit(services, subject, phase)
+    if services.seconds_since(started_at(operation, phase.name, services.now())) > limit:
+        raise runner.timed_out(f"Phase {phase.name} did not finish within {limit} s: {outcome.message}")
+    advance(
+        services,
+        fence,
+        lambda s, o: runner.moves.note_phase(s, o, phase.name, outcome.message, services.now()),
+    )
+    return Step(False, outcome.wait_seconds, outcome.message)

@@ -1,0 +1,38 @@
+"""What a phase answers to its workflow, and what a workflow says of an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+HIDDEN_WAIT = 10
+"""Seconds until the next look at what a cloud does not show yet."""
+CAUSE_LIMIT = 1000
+COMPENSATION_SECONDS = 3600
+NAMED = 10
+"""How many things that are left a hint names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the workflow is told: go on, or come again after ``wait`` seconds."""
+
+    done: bool
+    wait: int
+    message: str = ""
+
+
+def read_error(error: Mapping[str, Any]) -> tuple[str, str]:
+    """(name, cause in words) of what a ``Catch`` caught. A Lambda's cause is JSON with ``errorMessage``."""
+    name, cause = str(error.get("Error", "Unknown")), str(error.get("Cause", ""))
+    try:
+        document = json.loads(cause)
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and "errorMessage" in document:
+        cause = str(document["errorMessage"])
+    if name in ("States.Timeout", "Sandbox.Timedout"):
+        cause = cause or "The phase did not answer in time."
+    return name, cause[:CAUSE_LIMIT] or name

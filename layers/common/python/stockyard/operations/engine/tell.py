@@ -1,0 +1,67 @@
+"""Turns what happened into event records and outbox items, to be written in the same transaction as the change."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from stockyard.domain import ids
+from stockyard.domain.records import CloudAccount, Event, Outbox
+from stockyard.lifecycle.change import Transition
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Write
+
+
+class EventSubject(Protocol):
+    """A record that events are told of. Its ``sequence`` counts them."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+
+
+def tell(services: Services, actor: str, about: EventSubject, transition: Transition, subject: str = "") -> list[Write]:
+    """The event record of what happened and the outbox item that publishes it.
+
+    ``about`` is the changed record, its ``sequence`` already raised; ``subject`` is how events name it where that is
+    not its id.
+    """
+    subject, version, sequence = subject or about.id, about.version, about.sequence
+    now = services.now()
+    # Events of one moment are listed by their ids: those of one subject in the order of their sequence.
+    order = sequence.to_bytes(4, "big") + services.clock.randomness(6)
+    event = Event(
+        ids.make(ids.EVENT, services.clock.now(), order),
+        transition.about,
+        subject,
+        sequence,
+        now,
+        actor,
+        transition.before,
+        transition.after,
+        transition.reason,
+        transition.message,
+    )
+    payload = {
+        "detail_type": transition.about,
+        "detail": {
+            "id": event.id,
+            "version": version,
+            "tenant": services.tenant,
+            "sequence": sequence,
+            "time": now,
+            "actor": actor,
+            "subject": subject,
+            "phase": {"before": transition.before, "after": transition.after},
+            "reason": transition.reason,
+            "message": transition.message,
+        },
+    }
+    return [Create(event), Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, now))]
+
+
+def account_writes(services: Services, actor: str, account: CloudAccount, transition: Transition) -> list[Write]:
+    """The event of a change to a cloud account whose ``sequence`` was already raised."""
+    return tell(services, actor, account, transition, f"cloud-account/{account.id}")

@@ -1,0 +1,1 @@
+"""What machines and the agents of clusters ask and report."""

@@ -1,0 +1,59 @@
+"""Which machine proves itself: by a request that it signed with keys of its cloud, or by the token of its user data."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from datetime import timedelta
+
+from stockyard.domain import times
+from stockyard.domain.join_tokens import machine_token
+from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim
+from stockyard.errors import Conflict, Fenced, Unauthorized
+from stockyard.operations.engine.advance import Fence
+from stockyard.operations.services import Services
+from stockyard.ports import Check, MachineIdentity, Put
+
+UNRECORDED = "The machine is not recorded (yet). Try again."
+TOKEN_LIFE = timedelta(minutes=30)
+"""How long a machine token is accepted after it was first given out: launching and joining take less."""
+
+
+def proven_machine(services: Services, account: CloudAccount | None, cluster: Cluster, caller: MachineIdentity) -> str:
+    """The id of the machine that signed. ``Unauthorized`` unless it has the cluster's role in that account."""
+    cloud = services.clouds.get(account.provider) if account is not None else None
+    if account is None or cloud is None or cloud.machine_role(account, cluster) != (caller.account, caller.role):
+        raise Unauthorized("The request was not signed by a machine of this cluster.")
+    return caller.machine_id
+
+
+def issue_token(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> str:
+    """The token for the user data of the claim's machine, the same whenever this attempt asks. Its hash alone is kept.
+
+    ``Fenced`` when the claim is no longer this attempt's.
+    """
+    token = machine_token(services.token_key, claim.id, fence.attempt)
+    name = _fact(claim.id, fence.attempt)
+    if services.store.get(Fact, name) is None:
+        guard = Check(NodeClaim, claim.id, {"operation_id": fence.operation_id, "attempt": fence.attempt})
+        try:
+            services.store.commit(guard, Put(Fact(name, _hash(token), services.now())))
+        except Conflict as conflict:
+            raise Fenced("Another operation or attempt owns the claim now.") from conflict
+    return token
+
+
+def has_token(services: Services, claim: NodeClaim, token: str) -> bool:
+    """Whether it is the token of the claim's machine in this attempt, and is still valid."""
+    fact = services.store.get(Fact, _fact(claim.id, claim.attempt))
+    if fact is None or services.clock.now() > times.from_text(fact.time) + TOKEN_LIFE:
+        return False
+    return hmac.compare_digest(fact.value, _hash(token))
+
+
+def _fact(claim_id: str, attempt: int) -> str:
+    return f"{claim_id}/machine_token-{attempt}"
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

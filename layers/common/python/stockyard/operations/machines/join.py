@@ -1,0 +1,112 @@
+"""Tell a claim's machine how to join its cluster, once it has proven which machine it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.join_tokens import join_token
+from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeProvider
+from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
+from stockyard.lifecycle.node_claim import PENDING
+from stockyard.lifecycle.node_commands import TOKEN, done_fact
+from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
+from stockyard.operations.machines.observe import ca_hash, facts_of
+from stockyard.operations.node_providers.catalog import account_of
+from stockyard.operations.services import Services
+from stockyard.ports import MachineIdentity
+
+CLAIM_LABEL = "stockyard.dev/claim"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinConfiguration:
+    """What a machine needs to join, and no more. ``token`` is its own, and short-lived."""
+
+    endpoint: str
+    token: str = field(repr=False)
+    ca_hash: str
+    node_name: str
+    labels: dict[str, str]
+    taints: list[dict[str, Any]]
+    kubelet_args: dict[str, str]
+
+
+def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[str, Any]) -> JoinConfiguration:
+    """Check the proof, a signed request or ``token``; repeatable until the node has joined.
+
+    ``Unauthorized`` when the proof is not the claim's machine's, ``NotFound`` without the claim, ``Forbidden`` when its
+    node has joined already, ``RequestInProgress`` while the cluster's agent has not made the token to join with.
+    """
+    token = proof.get("token")
+    claim, cluster = _by_signature(services, claim_id, proof) if token is None else _by_token(services, claim_id, token)
+    if claim.phase != PENDING or claim.node_name:
+        raise Forbidden("The claim's node has joined already.")
+    authority = ca_hash(services, cluster)
+    if authority is None or done_fact(claim, TOKEN) not in facts_of(services, claim):
+        # The agent makes it with one of its next rounds.
+        soon = max(1, services.settings.agent_busy_seconds // 2)
+        raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
+    return JoinConfiguration(
+        endpoint=cluster.endpoint or "",
+        token=join_token(key, claim.id, claim.attempt),
+        ca_hash=authority,
+        node_name=claim.name,
+        labels={**claim.node_labels, CLAIM_LABEL: claim.id},
+        taints=[*claim.taints, *claim.startup_taints],
+        kubelet_args=claim.kubelet_args,
+    )
+
+
+def _by_signature(services: Services, id: str, proof: Mapping[str, Any]) -> tuple[NodeClaim, Cluster]:
+    """The claim whose machine signed, and its cluster: account, role and the recorded machine's id are compared."""
+    caller = services.attestor.caller(proof)
+    claim = _claim(services, id, caller)
+    cluster = _cluster(services, claim)
+    if claim is None or cluster is None:
+        raise NotFound("There is no claim of that id that waits for its machine.")
+    _check(services, claim, cluster, caller)
+    return claim, cluster
+
+
+def _by_token(services: Services, id: str, token: str) -> tuple[NodeClaim, Cluster]:
+    """The claim of that id and its cluster, if the token is its machine's.
+
+    One answer for every reason: a caller that proves nothing does not learn whether there is such a claim.
+    """
+    claim = services.store.get(NodeClaim, id)
+    cluster = _cluster(services, claim)
+    if claim is None or cluster is None or not has_token(services, claim, token):
+        raise Unauthorized("the proof of identity is not accepted")
+    return claim, cluster
+
+
+def _cluster(services: Services, claim: NodeClaim | None) -> Cluster | None:
+    """The cluster that the claim's machine may join; None when it may join none."""
+    joins = claim is not None and claim.cluster_id and not claim.deleting
+    return services.store.get(Cluster, claim.cluster_id) if claim is not None and joins else None
+
+
+def _claim(services: Services, id: str, caller: MachineIdentity) -> NodeClaim | None:
+    """The claim of that id; of a launch group's, whose id its machines carry, the one that was given the caller."""
+    if not id.startswith(f"{ids.LAUNCH_GROUP}_"):
+        return services.store.get(NodeClaim, id)
+    group = services.store.get(LaunchGroup, id)
+    if group is None:
+        return None
+    for claim_id, machine in group.machines.items():
+        if machine["id"] == caller.machine_id:
+            return services.store.get(NodeClaim, claim_id)
+    raise Unauthorized(UNRECORDED)
+
+
+def _check(services: Services, claim: NodeClaim, cluster: Cluster, caller: MachineIdentity) -> None:
+    """The caller must be the machine that was recorded for the claim, in its account, with the cluster's role."""
+    placed = claim.placement
+    provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
+    account = account_of(services, provider) if provider is not None else None
+    proven = proven_machine(services, account, cluster, caller)
+    if not claim.machine_id or proven != claim.machine_id:
+        raise Unauthorized(UNRECORDED)

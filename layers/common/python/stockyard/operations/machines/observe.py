@@ -1,0 +1,124 @@
+"""What a cluster's agent says, and what it is asked to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.join_tokens import join_token
+from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact, seen_of
+from stockyard.operations.listing import every
+from stockyard.operations.node_providers.launch_limits import drain_seconds
+from stockyard.operations.services import Services
+from stockyard.ports import Put
+
+OBSERVED = "observed"
+"""The cluster's fact of the agent's last post."""
+
+AHEAD_SECONDS = 60
+"""How far the clock of an agent may be ahead of ours."""
+
+InHand = Callable[[str], Sequence[tuple[str, NodeClaim]]]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """The answer to a post."""
+
+    commands: tuple[Command, ...]
+    interval_seconds: int
+
+
+def observe(
+    services: Services, in_hand: InHand, key: bytes, cluster: Cluster, observation: Mapping[str, Any]
+) -> AgentReply:
+    """Keep what is new of the claims that are being worked on, and say what is to be done for them.
+
+    A post that is older than the last one changes nothing. ``in_hand`` gives the claims of a cluster that are being
+    worked on; ``key`` is what join tokens are derived from.
+    """
+    last = _last(services, cluster)
+    fresh = last is None or observation["sequence"] > last["sequence"]
+    if fresh:
+        _remember(services, cluster, observation, last)
+    now = services.clock.now()
+    commands: list[Command] = []
+    claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
+    nodes = {node["claim"]: node for node in observation["nodes"] if node.get("claim")}
+    done = {result["id"] for result in observation["results"] if result["status"] == "done"}
+    for claim in claims:
+        facts = facts_of(services, claim)
+        if fresh:
+            facts = _learned(services, claim, facts, nodes.get(claim.id), done)
+        token = join_token(key, claim.id, claim.attempt)
+        # Only what is given back is drained.
+        drain = drain_seconds(services, claim) if claim.deleting else 0
+        commands += commands_of(claim, facts, node_of(facts), token, now, drain)
+    rules = services.settings
+    # A cluster that is being made asks often too: its first claims come as soon as it is ready.
+    busy = claims or cluster.status != "ready"
+    return AgentReply(tuple(commands), rules.agent_busy_seconds if busy else rules.agent_quiet_seconds)
+
+
+def facts_of(services: Services, claim: NodeClaim) -> dict[str, str]:
+    """Everything that the agent has told of a claim, by the fact's name."""
+    prefix = f"{claim.id}/"
+    return {fact.id.removeprefix(prefix): fact.value for fact in every(services.store, Fact, prefix)}
+
+
+def node_of(facts: Mapping[str, str]) -> dict[str, Any] | None:
+    """The claim's node as the agent last saw it; see ``node_commands.seen_of``."""
+    node: dict[str, Any] | None = json.loads(facts[NODE]) if NODE in facts else None
+    return node
+
+
+def _last(services: Services, cluster: Cluster) -> dict[str, Any] | None:
+    fact = services.store.get(Fact, f"{cluster.id}/{OBSERVED}")
+    observation: dict[str, Any] | None = json.loads(fact.value) if fact else None
+    return observation
+
+
+def ca_hash(services: Services, cluster: Cluster) -> str | None:
+    """The hash of the cluster's authority, by which a machine knows the cluster it joins; None before a first post."""
+    last = _last(services, cluster)
+    return str(last["ca_hash"]) if last else None
+
+
+def _remember(
+    services: Services, cluster: Cluster, observation: Mapping[str, Any], last: Mapping[str, Any] | None
+) -> None:
+    summary = {
+        name: observation[name]
+        for name in ("sequence", "observed_at", "agent_version", "kubernetes_version", "ca_hash")
+    }
+    summary["nodes"] = len(observation["nodes"])
+    # An agent numbers by its clock. One that was ahead must not make those that come after it look old.
+    latest = int(services.clock.now().timestamp() * 1000) + AHEAD_SECONDS * 1000
+    summary["sequence"] = min(observation["sequence"], latest)
+    if last != summary:
+        services.store.commit(Put(Fact(f"{cluster.id}/{OBSERVED}", json.dumps(summary), services.now())))
+
+
+def _learned(
+    services: Services,
+    claim: NodeClaim,
+    facts: Mapping[str, str],
+    node: Mapping[str, Any] | None,
+    done: set[str],
+) -> dict[str, str]:
+    """The facts with what this post adds to them; what is new is written."""
+    known_facts = dict(facts)
+    if node is not None:
+        known_facts[NODE] = json.dumps(seen_of(claim, node))
+    now = services.now()
+    # A token that was made anew is done anew: its moment counts.
+    known_facts |= {done_fact(claim, kind): now for kind in KINDS if command_id(claim, kind) in done}
+    new = [
+        Put(Fact(f"{claim.id}/{name}", value, now)) for name, value in known_facts.items() if facts.get(name) != value
+    ]
+    if new:
+        services.store.commit(*new)
+    return known_facts

@@ -1,0 +1,121 @@
+"""Apply manifests: make what is not there and change what differs, providers first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.manifests import Warnings
+from stockyard.domain.node_views import remarks
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.errors import IllegalTransition, PreconditionFailed
+from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider
+from stockyard.operations.node_claims.change import change_claim
+from stockyard.operations.node_claims.create import create_claim
+from stockyard.operations.node_claims.power import power_claim
+from stockyard.operations.node_providers.providers import change_provider, create_provider
+from stockyard.operations.scheduler.explain import plan_claim
+from stockyard.operations.services import Services
+
+
+def apply_manifests(
+    services: Services, desired: Sequence[Desired], actor: str, request_id: str
+) -> list[dict[str, Any]]:
+    """What became of each, in their order. A second call finds everything unchanged.
+
+    Raises ``IllegalTransition`` when something was changed by someone else since it was read.
+    """
+    results: dict[int, dict[str, Any]] = {}
+    for manifest in sorted(desired, key=lambda manifest: (isinstance(manifest, DesiredClaim), manifest.place)):
+        try:
+            results[manifest.place] = _applied(services, manifest, actor, request_id)
+        except PreconditionFailed as stale:
+            raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
+    return [results[place] for place in sorted(results)]
+
+
+def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, Any]:
+    """The dry run: what would be made and changed, and what the new claims' nodes would cost."""
+    plan: dict[str, Any] = {"creates": [], "changes": [], "deletes": [], "rejected": [], "warnings": []}
+    items: list[dict[str, Any]] = []
+    planned = {
+        manifest.provider.name
+        for manifest in desired
+        if isinstance(manifest, DesiredProvider) and manifest.current is None
+    }
+    for manifest in desired:
+        if isinstance(manifest, DesiredProvider):
+            plan["warnings"] += remarks(manifest.warnings)
+        if manifest.current is not None:
+            plan["changes"] += [
+                {"pointer": pointer(manifest.place, name), "before": getattr(manifest.current, name), "after": value}
+                for name, value in manifest.fields.items()
+            ]
+        elif isinstance(manifest, DesiredProvider):
+            plan["creates"].append({"kind": "node-provider", "name": manifest.provider.name})
+        else:
+            plan["creates"].append({"kind": "node-claim", "name": manifest.document.name})
+            if manifest.document.provider_ref not in planned:
+                part = plan_claim(services, manifest.document)
+                items += part["price"]["items"]
+                for name in ("rejected", "warnings"):
+                    plan[name] += [
+                        {**remark, "pointer": pointer(manifest.place) + remark["pointer"]} for remark in part[name]
+                    ]
+    return {**plan, "price": _total(items)}
+
+
+def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    sums = {name: sum(item[name] or 0 for item in items) for name in ("hour", "month")}
+    complete = all(item["hour"] is not None for item in items)
+    hour, month = round(sums["hour"], 6), round(sums["month"], 2)
+    return {"currency": "USD", "hour": hour, "month": month, "complete": complete, "items": list(items)}
+
+
+def _applied(services: Services, manifest: Desired, actor: str, request_id: str) -> dict[str, Any]:
+    if isinstance(manifest, DesiredProvider):
+        return _applied_provider(services, manifest, actor, request_id)
+    claim, operation_id = manifest.current, None
+    if claim is None:
+        claim = create_claim(services, manifest.document, actor)
+        operation_id = claim.operation_id
+    elif manifest.fields:
+        claim, operation_id = _changed_claim(services, claim, dict(manifest.fields), actor, request_id)
+    return _result("NodeClaim", claim, manifest, [], operation_id)
+
+
+def _changed_claim(
+    services: Services, claim: NodeClaim, changes: dict[str, Any], actor: str, request_id: str
+) -> tuple[NodeClaim, str | None]:
+    """The changed claim, and the operation that switches the machine of one that has a node."""
+    power = changes.pop("power", None) if claim.phase == AVAILABLE else None
+    if changes:
+        claim = change_claim(services, claim.id, claim.version, changes, actor, request_id)
+    if power is None:
+        return claim, None
+    claim = power_claim(services, claim.id, power, actor)
+    return claim, claim.operation_id
+
+
+def _applied_provider(services: Services, manifest: DesiredProvider, actor: str, request_id: str) -> dict[str, Any]:
+    provider = manifest.current
+    if provider is None:
+        provider = create_provider(services, manifest.document, actor)
+    elif manifest.fields:
+        provider = change_provider(services, provider.id, provider.version, dict(manifest.fields), actor, request_id)
+    return _result("NodeProvider", provider, manifest, manifest.warnings, None)
+
+
+def _result(
+    kind: str, record: NodeProvider | NodeClaim, manifest: Desired, warnings: Warnings, operation_id: str | None
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "name": record.name,
+        "id": record.id,
+        "action": "created" if manifest.current is None else "changed" if manifest.fields else "unchanged",
+        "warnings": remarks(warnings),
+        "operation_id": operation_id,
+    }

@@ -1,0 +1,237 @@
+"""What manifests ask for, compared with what is there: every check is made before anything is written."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain import provider_kinds
+from stockyard.domain.declared_types import declared
+from stockyard.domain.manifests import ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.node_records import NewClaim
+from stockyard.domain.platform import PLATFORM, provider_name
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
+from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound, QuotaExceeded
+from stockyard.lifecycle.node_claim import FAILED
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.node_claims.create import draft_of
+from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
+from stockyard.operations.quotas.limits import limit_of
+from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
+from stockyard.operations.services import Services
+from stockyard.ports import Add
+
+_CHANGEABLE = ("display_name", "labels", "annotations", "power")
+_FIXED: Mapping[str, Mapping[str, str]] = {
+    "vcluster": {"cluster_ref": "vClusterRef", "provider_ref": "providerRef", "resources": "desiredCapacity"},
+    "karpenter": {"resources": "resources"},
+    "stockyard": {"cluster_ref": "cluster", "provider_ref": "provider", "resources": "resources"},
+}
+"""By form: fields of a claim that cannot change and whose names differ in the manifest."""
+_FIXED_EVERYWHERE: Mapping[str, str] = {
+    "properties": "properties",
+    "taints": "taints",
+    "startup_taints": "startupTaints",
+    "kubelet_args": "kubeletArgs",
+    "priority": "priority",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredProvider:
+    """A provider to make, or with ``current`` to change by ``fields``."""
+
+    place: int
+    document: ProviderDocument
+    provider: NodeProvider
+    current: NodeProvider | None
+    fields: Mapping[str, Any]
+
+    @property
+    def warnings(self) -> Warnings:
+        """What is odd about it."""
+        return provider_warnings(
+            self.provider, (self.place, "spec", self.provider.kind), (self.place, "spec", "properties")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredClaim:
+    """A claim to make, or with ``current`` to change by ``fields``."""
+
+    place: int
+    document: NewClaim
+    current: NodeClaim | None
+    fields: Mapping[str, Any]
+
+
+Desired = DesiredProvider | DesiredClaim
+
+
+def read_desired(
+    services: Services, documents: Sequence[Mapping[str, Any]], actor: str, *, admin: bool
+) -> list[Desired]:
+    """The manifests, compared with what is there; nothing is written.
+
+    Raises ``InvalidInput`` with every fault below the number of its document, ``Forbidden`` for providers without
+    ``admin``, ``QuotaExceeded`` when they are too many together, ``InUse`` for a node type that would go and has nodes,
+    ``IllegalTransition`` for a claim that is being deleted.
+    """
+    from stockyard.domain.models.read_manifests import read_manifests
+
+    read = read_manifests(documents)
+    if not admin and any(isinstance(document, ProviderDocument) for document in read):
+        raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
+    if services.tenant == PLATFORM and any(isinstance(document, NewClaim) for document in read):
+        raise Forbidden("Claims belong to tenants: name one by the header X-Stockyard-Tenant.")
+    desired = [_desired(services, place, document) for place, document in enumerate(read)]
+    new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
+    faults: list[FieldProblem] = []
+    for manifest in desired:
+        faults += (
+            _provider_faults(services, manifest)
+            if isinstance(manifest, DesiredProvider)
+            else _claim_faults(services, manifest, new)
+        )
+    if faults:
+        raise InvalidInput("; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults[:3]), errors=faults)
+    _check_quotas(services, desired, actor)
+    return desired
+
+
+def _desired(services: Services, place: int, document: ProviderDocument | NewClaim) -> Desired:
+    if isinstance(document, ProviderDocument):
+        provider = draft(services, document)
+        name = services.store.get(Name, provider_name(services.tenant, document.name))
+        stored = services.store.get(NodeProvider, name.owner) if name else None
+        names = ("spec", "display_name", "properties", "price_per_cost_unit", "labels", "annotations")
+        return DesiredProvider(place, document, provider, stored, _differing(stored, provider, names))
+    name = services.store.get(Name, f"node-claim/{document.name}")
+    current = services.store.get(NodeClaim, name.owner) if name else None
+    return DesiredClaim(place, document, current, _claim_changes(current, document))
+
+
+def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, Any]:
+    """What differs. A power that the manifest does not say stays; of a machine that is being switched, what it will
+    be counts."""
+    changes = _differing(current, document, [name for name in _CHANGEABLE if name != "power"])
+    if current is not None and not document.keeps_power:
+        coming = current.power_wish if current.power_wish in ("On", "Off") else current.power
+        changes |= {"power": document.power} if document.power != coming else {}
+    return changes
+
+
+def _differing(current: object, desired: object, names: Sequence[str]) -> dict[str, Any]:
+    if current is None:
+        return {}
+    return {name: getattr(desired, name) for name in names if getattr(desired, name) != getattr(current, name)}
+
+
+def _provider_faults(services: Services, manifest: DesiredProvider) -> list[FieldProblem]:
+    kind, current = manifest.provider.kind, manifest.current
+    if current is not None and current.kind != kind:
+        text = f"node provider {current.name} is of kind {current.kind}, which cannot change"
+        return [FieldProblem(pointer(manifest.place, "spec", kind), text)]
+    faults = check_provider(services, manifest.provider, (manifest.place, "spec", kind))
+    if not faults and current is not None and manifest.fields:
+        changed_provider(services, current, current.version, dict(manifest.fields))
+    return faults
+
+
+def _claim_faults(services: Services, manifest: DesiredClaim, new: Mapping[str, NodeProvider]) -> list[FieldProblem]:
+    if manifest.current is not None:
+        return _fixed_faults(manifest, manifest.current)
+    document = manifest.document
+    provider = new.get(document.provider_ref or document.type_ref.partition(".")[0])
+    if provider is not None:
+        return _new_provider_faults(services, manifest, provider) if document.strict else []
+    try:
+        draft_of(services, manifest.document, "", None)
+    except InvalidInput as refused:
+        at = pointer(manifest.place, "spec")
+        return [FieldProblem(at + problem.pointer, problem.detail) for problem in refused.errors] or [
+            FieldProblem(at, refused.detail)
+        ]
+    return []
+
+
+def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: NodeProvider) -> list[FieldProblem]:
+    """Of a claim whose provider comes with it: the scheduler does not know that one yet."""
+    faults: list[FieldProblem] = []
+    try:
+        find_cluster(services, manifest.document.cluster_ref)
+    except NotFound as missing:
+        faults.append(FieldProblem(pointer(manifest.place, "spec", "cluster"), missing.detail))
+    type_name = manifest.document.type_ref.removeprefix(f"{provider.name}.")
+    if (
+        type_name
+        and not provider_kinds.kind(provider.kind).discovers
+        and type_name not in {node_type.name for node_type in declared(provider)}
+    ):
+        text = f"There is no node type {manifest.document.type_ref}."
+        faults.append(FieldProblem(pointer(manifest.place, "spec", "type"), text))
+    return faults
+
+
+def _fixed_faults(manifest: DesiredClaim, current: NodeClaim) -> list[FieldProblem]:
+    if current.deleting:
+        raise IllegalTransition(f"Node claim {current.name} is being deleted.")
+    if "power" in manifest.fields and (current.phase == FAILED or current.power_wish):
+        state = "is being switched" if current.power_wish else "has failed"
+        raise IllegalTransition(f"Node claim {current.name} {state}: its power cannot change now.")
+    document = manifest.document
+    if document.form != current.form:
+        text = f"node claim {current.name} came in another form, which cannot change"
+        return [FieldProblem(pointer(manifest.place, "apiVersion"), text)]
+    named = {**_FIXED_EVERYWHERE, **_FIXED[document.form]}
+    changed = [
+        manifest_name for name, manifest_name in named.items() if getattr(document, name) != getattr(current, name)
+    ]
+    if document.requirements != asked_requirements(current):
+        changed.append("requirements")
+    before, after = dict(current.document.get("spec") or {}), document.document.get("spec") or {}
+    for name in ("type", "typeRef"):
+        # what the scheduler has filled in comes back with a manifest that was read here
+        if name not in before and current.type_ref and after.get(name) == current.type_ref:
+            before[name] = current.type_ref
+    changed += [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    faults = [FieldProblem(pointer(manifest.place, "spec", name), _UNCHANGEABLE) for name in changed]
+    if document.form == "karpenter" and document.cluster_ref != current.cluster_ref:
+        faults.append(FieldProblem(pointer(manifest.place, "metadata", "labels"), "the cluster cannot change"))
+    if document.form == "karpenter" and document.provider_ref != current.provider_ref:
+        faults.append(FieldProblem(pointer(manifest.place, "metadata", "labels"), "the provider cannot change"))
+    return faults
+
+
+_UNCHANGEABLE = "cannot be changed after creation"
+
+
+def _check_quotas(services: Services, desired: Sequence[Desired], actor: str) -> None:
+    """Whether all that is new fits at once, so that not only the first ones are made."""
+    providers = sum(1 for manifest in desired if isinstance(manifest, DesiredProvider) and manifest.current is None)
+    limit = limit_of(services, QUOTA)
+    if providers and limit is not None and _used(services, f"quota/{QUOTA}") + providers > limit:
+        raise QuotaExceeded(f"The quota '{QUOTA}' allows {limit} node providers.")
+    claims = [
+        manifest.document.provider_ref
+        for manifest in desired
+        if isinstance(manifest, DesiredClaim) and manifest.current is None
+    ]
+    tally = Tally(claims)
+    writes: dict[str, Add] = {}
+    added: Tally[str] = Tally()
+    for provider, count in tally.items():
+        for write in claim_quota_writes(services, provider, actor, 1):
+            writes[write.counter] = write
+            added[write.counter] += count
+    for counter, write in writes.items():
+        if write.limit is not None and _used(services, counter) + added[counter] > write.limit:
+            raise quota_refusal([write], 0)
+
+
+def _used(services: Services, counter: str) -> int:
+    record = services.store.get(Counter, counter)
+    return record.value if record else 0

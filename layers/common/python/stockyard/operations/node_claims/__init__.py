@@ -1,0 +1,1 @@
+"""The use cases of node claims, and the phases of their nodes."""

@@ -1,0 +1,143 @@
+"""Create a node claim: validate, then the record, its name, its quota and its operation in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.node_records import NewClaim
+from stockyard.domain.node_types import NodeType
+from stockyard.domain.platform import is_shared
+from stockyard.domain.records import Name, NodeClaim
+from stockyard.domain.requirements import NODE_TYPE
+from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, NotFound
+from stockyard.lifecycle.change import Change
+from stockyard.lifecycle.node_claim import MOVES
+from stockyard.lifecycle.node_phases import CREATE_NODE
+from stockyard.lifecycle.operation import new_operation
+from stockyard.operations.engine.advance import change_writes
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.node_providers.allowed_types import allowed_types
+from stockyard.operations.node_providers.catalog import Catalog, load
+from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
+from stockyard.operations.services import Services
+from stockyard.ports import Create
+from stockyard.scheduling.reading import Reader
+
+
+def create_claim(services: Services, request: NewClaim, actor: str, id: str | None = None) -> NodeClaim:
+    """The claim, waiting for the scheduler.
+
+    ``id`` is given by a request with an ``Idempotency-Key``: the same in every try, so that a second try finds the
+    first one's claim. Raises ``InvalidInput``, ``InUse`` for a name that is taken, ``QuotaExceeded``.
+    """
+    if id is not None and (existing := services.store.get(NodeClaim, id)) is not None:
+        return existing
+    change = _accepted(services, request, actor, id)
+    claim, operation, messages = change_writes(services, actor, change)
+    quotas = claim_quota_writes(services, request.provider_ref, actor, 1)
+    name = Name(f"node-claim/{claim.name}", claim.id)
+    try:
+        services.store.commit(*quotas, Create(name), Create(claim), Create(operation), *messages)
+    except Conflict as conflict:
+        if conflict.index is not None and conflict.index < len(quotas):
+            raise quota_refusal(quotas, conflict.index) from conflict
+        if conflict.index == len(quotas):
+            existing = services.store.get(NodeClaim, claim.id) if id is not None else None
+            if existing is not None:
+                return existing
+            raise InUse(f"There is a node claim called {claim.name}.") from conflict
+        raise
+    return claim
+
+
+def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) -> NodeClaim:
+    """The record of a new claim before anything is written. Raises ``InvalidInput``."""
+    claim_id = id or services.new_id(ids.NODE_CLAIM)
+    now = services.now()
+    catalog = load(services)
+    cluster_id = _cluster_id(services, request)
+    _check_provider(catalog, request)
+    requirements = (*request.requirements, *_type_requirement(services, catalog, request))
+    draft = NodeClaim(
+        id=claim_id,
+        name=request.name or f"claim-{claim_id.rpartition('_')[2].lower()}",
+        created_at=now,
+        updated_at=now,
+        **{**request.spec(), "requirements": requirements},
+        cluster_id=cluster_id,
+        created_by=actor,
+    )
+    _check_readable(draft)
+    return draft
+
+
+def _accepted(services: Services, request: NewClaim, actor: str, id: str | None) -> Change[NodeClaim]:
+    draft = draft_of(services, request, actor, id)
+    now = draft.created_at
+    operation = new_operation(services.new_id(ids.OPERATION), services.procedure(CREATE_NODE), draft.id, actor, now)
+    return MOVES.accept(draft, operation, now)
+
+
+def _invalid(pointer: str, detail: str) -> InvalidInput:
+    return InvalidInput(detail, errors=[FieldProblem(pointer, detail)])
+
+
+def _check_readable(draft: NodeClaim) -> None:
+    """The scheduler must be able to read it. Forms are checked before; this holds for every way in."""
+    try:
+        Reader().request(draft.requirements, draft.resources)
+    except ValueError as error:
+        raise _invalid("/requirements", str(error)) from None
+
+
+def _cluster_id(services: Services, request: NewClaim) -> str:
+    if not request.cluster_ref:
+        return ""
+    try:
+        cluster = find_cluster(services, request.cluster_ref)
+    except NotFound:
+        if request.strict:
+            raise _invalid("/cluster", f"There is no cluster {request.cluster_ref}.") from None
+        return ""
+    if cluster.status == "deleting":
+        raise _invalid("/cluster", f"Cluster {cluster.name} is being deleted.")
+    return cluster.id
+
+
+def _check_provider(catalog: Catalog, request: NewClaim) -> None:
+    if request.strict and request.provider_ref and request.provider_ref not in catalog.providers:
+        raise _invalid("/provider", f"There is no node provider {request.provider_ref}.")
+
+
+def _type_requirement(services: Services, catalog: Catalog, request: NewClaim) -> tuple[dict[str, Any], ...]:
+    """The requirement that a named type becomes."""
+    if not request.type_ref:
+        return ()
+    types = _types_named(catalog, request)
+    if not types and request.strict:
+        raise _invalid("/type", f"There is no node type {request.type_ref}.")
+    if types and request.strict and request.provider_ref not in ("", types[0].provider):
+        raise _invalid("/type", f"Node type {types[0].name} is not one of provider {request.provider_ref}.")
+    if len(types) > 1:
+        candidates = ", ".join(sorted(node_type.name for node_type in types))
+        raise _invalid("/type", f"{request.type_ref} may be any of {candidates}.")
+    name = types[0].name if types else request.type_ref
+    allowed = allowed_types(services)
+    if types and allowed is not None and not {name, f"{types[0].provider}.*"} & set(allowed):
+        raise _invalid("/type", f"Node type {name} is not allowed here.")
+    return ({"key": NODE_TYPE, "operator": "In", "values": [name]},)
+
+
+def _types_named(catalog: Catalog, request: NewClaim) -> Sequence[NodeType]:
+    exact = catalog.node_types.get(request.type_ref)
+    if exact is not None:
+        return [exact]
+    bare = [
+        node_type
+        for node_type in catalog.node_types.values()
+        if node_type.bare == request.type_ref and request.provider_ref in ("", node_type.provider)
+    ]
+    # What the platform shares does not make a tenant's own names ambiguous.
+    return [node_type for node_type in bare if not is_shared(catalog.providers[node_type.provider])] or bare

@@ -1,0 +1,104 @@
+"""Compare nodes with what their provider's document would make now, and say on their claims by what they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from stockyard.domain.node_properties import node_labels
+from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.errors import Conflict, StockyardError
+from stockyard.lifecycle import drift
+from stockyard.lifecycle.node_claim import FAILED, launched
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.listing import every
+from stockyard.operations.node_providers.visible import users
+from stockyard.operations.services import Services
+from stockyard.ports import Replace
+from stockyard.ports.nodes import Drifts, NodeSource, NodeWork
+
+MOST = 200
+"""Claims that one look after a change writes at most; the sweep goes on with the others."""
+DRIFTED, UNDRIFTED = "drifted", "undrifted"
+
+
+def as_launched(source: NodeSource, work: NodeWork, facts: Mapping[str, str]) -> dict[str, object]:
+    """The fields of a claim that its launch decides: which of the options it became, its labels, its fingerprint.
+
+    The provider is the one that the launch was done by, so that a later change of it counts.
+    """
+    claim = work.claim
+    if claim.placement is None:
+        return {}
+    placement = launched(claim.placement, facts)
+    node_type = next(
+        (candidate for candidate in source.node_types(work.provider, work.account) if candidate.name == placement.type),
+        None,
+    )
+    labels = node_labels(node_type, claim, placement)
+    fingerprint = drift.fingerprint(work.provider, replace(claim, node_labels=labels), placement, offered=True)
+    return {
+        "placement": placement,
+        "type_ref": placement.type,
+        "node_labels": labels,
+        "drift_hash": fingerprint,
+    }
+
+
+def compare_providers(services: Services, provider_ids: Iterable[str]) -> int:
+    """Compare the nodes of providers that were changed. Returns how many claims say something else now.
+
+    Of shared ones, one tenant's failure keeps none of the others; the first is raised when all were looked at.
+    """
+    records = (services.store.get(NodeProvider, provider_id) for provider_id in provider_ids)
+    having: dict[str, tuple[Services, dict[str, NodeProvider]]] = {}
+    for provider in [record for record in records if record is not None]:
+        for user in users(services, provider):
+            having.setdefault(user.tenant, (user, {}))[1][provider.id] = provider
+    count = 0
+    failures: list[StockyardError] = []
+    for user, changed in having.values():
+        nodes = ((claim, claim.placement) for claim in every(user.store, NodeClaim))
+        try:
+            count += _first(compare(user, changed.get(at.provider_id), claim) for claim, at in nodes if at)
+        except StockyardError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return count
+
+
+def _first(done: Iterable[str | None]) -> int:
+    count = 0
+    for comparison in done:
+        count += comparison is not None
+        if count >= MOST:
+            break
+    return count
+
+
+def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim) -> str | None:
+    """Compare one node with its provider; what its claim says since, None when that is what it said before.
+
+    What somebody else has just changed, claim or provider, is left to the next look.
+    """
+    placed = claim.placement
+    if provider is None or placed is None or placed.provider_id != provider.id or not claim.drift_hash:
+        return None
+    if claim.deleting or claim.phase == FAILED:
+        return None
+    source: object = services.node_sources.get(provider.kind)
+    still_offers = source.still_offers if isinstance(source, Drifts) else drift.still_declared
+    now = drift.fingerprint(provider, claim, placed, offered=still_offers(provider, placed))
+    noted_drift = drift.note_drift(claim, drift.differences(claim.drift_hash, now), services.now())
+    latest = services.store.get(NodeProvider, provider.id) if noted_drift is not None else None
+    if noted_drift is None or latest is None or latest.version != provider.version:
+        return None
+    changed, transition = noted_drift
+    changed = replace(changed, sequence=changed.sequence + 1)
+    try:
+        services.store.commit(Replace(changed), *tell(services, WORKFLOW_ACTOR, changed, transition))
+    except Conflict:
+        return None
+    return UNDRIFTED if transition.reason == drift.AS_LAUNCHED else DRIFTED

@@ -1,0 +1,89 @@
+"""Nodes whose machine was ended by somebody else: reclaimed spot capacity, or a person in the cloud's console.
+
+A sweep lists the machines that are there anyway. A node whose machine is not among them is asked for by itself, and
+only the answer to that counts: a list may be late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.errors import Conflict
+from stockyard.lifecycle import loss
+from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.lifecycle.node_phases import MACHINE_PHASE
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.node_claims import deprovision as give_back
+from stockyard.operations.node_claims.work import node_work
+from stockyard.operations.services import Services
+from stockyard.ports import Replace, Tagged
+
+MOST = 50
+"""Machines that one sweep asks for in one tenant; another one asks for the others."""
+
+
+@dataclass(slots=True)
+class MachineInventory:
+    """The machines that a sweep has found, by the cloud account or node provider that it could look at as a whole."""
+
+    _machines: dict[str, Set[str]] = field(default_factory=dict)
+
+    def at(self, place: str, things: Iterable[Tagged]) -> None:
+        """Everything that is at a place."""
+        self._machines[place] = {thing.vendor_id for thing in things}
+
+    def lacks(self, provider: NodeProvider, machine_id: str) -> bool:
+        """Whether the provider's place was looked at and the machine is not there."""
+        machine_ids = self._machines.get(place_of(provider))
+        return machine_ids is not None and machine_id not in machine_ids
+
+
+def account_place(account_id: str) -> str:
+    """The place of everything in a cloud account."""
+    return f"account/{account_id}"
+
+
+def place_of(provider: NodeProvider) -> str:
+    """Where the machines of a provider are: in its cloud account, else in the provider itself."""
+    number = (provider.spec.get(provider.kind) or {}).get("cloudAccount")
+    return account_place(str(number)) if number is not None else provider.id
+
+
+def has_machine(claim: NodeClaim) -> bool:
+    """Whether the claim's machine should be there, and nobody is at work on it."""
+    return claim.phase == AVAILABLE and not claim.deleting and not claim.power_wish
+
+
+def missing(
+    claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider], inventory: MachineInventory, sweep: int
+) -> Sequence[NodeClaim]:
+    """The claims whose machine was not found, at most ``MOST``; ``providers`` by id. Of more, ``sweep`` (a number that
+    differs from one sweep to the next) says which: those that are there all the same must not hide the others."""
+    lost_claims = []
+    for claim in claims:
+        provider = providers.get(claim.placement.provider_id) if claim.placement else None
+        if provider is not None and inventory.lacks(provider, claim.machine_id):
+            lost_claims.append(claim)
+    first = sweep * MOST % len(lost_claims) if len(lost_claims) > MOST else 0
+    return (lost_claims[first:] + lost_claims[:first])[:MOST]
+
+
+def note(services: Services, claim_id: str) -> bool:
+    """Ask for one claim's machine, and say so on the claim when it is gone. True when that was news."""
+    claim = services.store.get(NodeClaim, claim_id)
+    if claim is None or not has_machine(claim):
+        return False
+    source, work = node_work(services, claim, MACHINE_PHASE, Fence.of(claim))
+    if source.look(work).state not in ("absent", "gone"):
+        return False
+    changed, transition = loss.lose(claim, services.now())
+    changed = replace(changed, sequence=changed.sequence + 1)
+    events = tell(services, WORKFLOW_ACTOR, changed, transition)
+    try:
+        services.store.commit(Replace(changed), *give_back.place_of(services, claim), *events)
+    except Conflict:
+        return False
+    return True

@@ -1,0 +1,258 @@
+"""The work of claims' phases: the node source's, and what is ours of a creation, a deletion and a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from stockyard.domain.records import Fact, NodeClaim, Operation, Placement
+from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
+from stockyard.lifecycle.change import Change
+from stockyard.lifecycle.node_claim import MOVES
+from stockyard.lifecycle.node_commands import waits_for
+from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE
+from stockyard.lifecycle.phases import Phase
+from stockyard.operations.engine.advance import TRIES, WORKFLOW_ACTOR, Fence, Loaded, advance, change_writes, load
+from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.engine.quiesce import quiesce
+from stockyard.operations.engine.runner import Learned, Runner
+from stockyard.operations.machines.attest import issue_token
+from stockyard.operations.machines.observe import facts_of, node_of
+from stockyard.operations.node_claims import environments as node_environments
+from stockyard.operations.node_claims import launch_groups
+from stockyard.operations.node_claims.delete import forgetting
+from stockyard.operations.node_claims.deprovision import AGENT_SECONDS, drain, leave, place_of, terminate
+from stockyard.operations.node_claims.drift import as_launched
+from stockyard.operations.node_claims.work import node_work
+from stockyard.operations.node_providers.catalog import load as load_catalog
+from stockyard.operations.node_providers.launch_limits import DRAIN, drain_seconds, limits_of
+from stockyard.operations.services import Services
+from stockyard.ports import Outcome, Remove, Replace, Write
+from stockyard.ports.nodes import TOKEN, Attests
+
+LOOK_AGAIN = 15
+"""Seconds until the next look at a machine whose vendor cannot tell when it is ready."""
+
+Work = Callable[[Services, NodeClaim, Fence[NodeClaim]], Outcome]
+
+
+def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
+    source, work = node_work(services, claim, MACHINE_PHASE, fence)
+    if work.cluster is not None and isinstance(source, Attests) and source.attestation(work.provider) == TOKEN:
+        work = replace(work, machine_token=issue_token(services, claim, fence))
+    outcome = source.launch(work)
+    if not outcome.done:
+        return outcome
+    return Learned(True, outcome.message, facts=outcome.facts, fields=as_launched(source, work, outcome.facts))
+
+
+def _register(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
+    """Whether the claim's node has joined: its vendor may know, else the cluster's agent says so."""
+    source, work = node_work(services, claim, MACHINE_PHASE, fence)
+    machine = source.look(work)
+    if machine.state in ("absent", "gone"):
+        raise NodeCouldNotBeProvisioned("The machine was ended before its node joined.")
+    observed_node = node_of(facts_of(services, claim))
+    node = machine.node_name or (str(observed_node["name"]) if observed_node else "")
+    if node:
+        return Outcome(True, f"Node {node} has joined.", facts={"node_name": node})
+    wait = LOOK_AGAIN if machine.refresh is None else max(1, machine.refresh)
+    return Outcome(False, "Waiting for the node to join.", wait_seconds=wait)
+
+
+def _initialize(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
+    """A node that was asked for switched off has joined first: only then its cluster knows it."""
+    facts = facts_of(services, claim)
+    observed_node = node_of(facts)
+    needs = waits_for(claim, facts, observed_node) if observed_node is not None else ""
+    if observed_node is not None and needs:
+        return Outcome(False, f"Waiting for node {observed_node['name']} {needs}.", wait_seconds=LOOK_AGAIN)
+    if claim.power != "Off":
+        return Outcome(True)
+    source, work = node_work(services, claim, MACHINE_PHASE, fence)
+    return source.power(work, "Off")
+
+
+def _power(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
+    source, work = node_work(services, claim, MACHINE_PHASE, fence)
+    return source.power(work, claim.power_wish)
+
+
+def _or_elsewhere(work: Work) -> Work:
+    """The work of a creation. A capacity that was refused puts the claim back to the scheduler and is remembered for
+    everybody: then this attempt is over, ``Fenced`` like any other that is."""
+
+    def tried(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
+        try:
+            return work(services, claim, fence)
+        except InsufficientCapacity as refusal:
+            # What was intended for this attempt did not come about; a ledger that says so needs no provider any more.
+            undone = terminate(services, claim, fence)
+            if not undone.done:
+                return undone
+            _place_again(services, fence, claim, refusal)
+            raise Fenced("The claim waits for the scheduler again.") from refusal
+
+    return tried
+
+
+def _place_again(services: Services, fence: Fence[NodeClaim], claim: NodeClaim, refusal: InsufficientCapacity) -> None:
+    """Remember what was refused, give the place back and let the scheduler look again."""
+    catalog = load_catalog(services)
+    name = claim.type_ref.partition(".")[0]
+    provider = catalog.providers.get(name)
+    same_provider = provider is not None and claim.placement is not None and provider.id == claim.placement.provider_id
+    scope = catalog.scopes.get(name) if same_provider else None
+    if services.unavailable_offerings is not None and scope is not None and refusal.refused:
+        services.unavailable_offerings.remember(
+            scope, refusal.refused, refusal.code or refusal.error_type, services.clock.now()
+        )
+    message = f"{claim.type_ref} could not be had: {refusal.detail}"
+    advance(
+        services,
+        fence,
+        lambda c, o: MOVES.place_again(c, o, "InsufficientCapacity", message, services.now()),
+        lambda c: place_of(services, c),
+    )
+
+
+def _end(
+    services: Services,
+    fence: Fence[NodeClaim],
+    loaded: Loaded[NodeClaim],
+    outcome: Outcome,
+    name: str,
+    extra: Callable[[NodeClaim], Sequence[Write]],
+) -> None:
+    claim, operation = loaded
+    phase, fields = RUNNER.procedure(services, claim, operation.kind).phase(name), RUNNER.fields(outcome)
+
+    def decide(claim: NodeClaim, operation: Operation) -> Change[NodeClaim] | None:
+        counted = _as_counted(claim, fields)
+        return MOVES.end_phase(claim, operation, phase, outcome.message, services.now(), counted)
+
+    advance(services, fence, decide, extra, loaded)
+
+
+def _as_counted(claim: NodeClaim, fields: Mapping[str, object]) -> Mapping[str, object]:
+    """``fields`` with the placement's place as the claim has it now: its type may have been limited meanwhile."""
+    placement = fields.get("placement")
+    if not isinstance(placement, Placement) or claim.placement is None:
+        return fields
+    counted = claim.placement.counted and claim.placement.type == placement.type
+    return {**fields, "placement": replace(placement, counted=counted)}
+
+
+def _end_environment(
+    services: Services, fence: Fence[NodeClaim], loaded: Loaded[NodeClaim], outcome: Outcome
+) -> Outcome:
+    """Not done when the environment that the claim was to use is being removed just now."""
+    environment = outcome.facts.get("environment", "")
+    learned = Learned(True, outcome.message, fields={"environment_ref": environment} if environment else {})
+    extra = [node_environments.in_use(environment)] if environment else []
+    try:
+        _end(services, fence, loaded, learned, ENVIRONMENT_PHASE, lambda _: extra)
+    except Fenced:
+        raise
+    except Conflict:
+        if not environment:
+            raise
+        wait = node_environments.LOOK_AGAIN
+        return Outcome(False, "The environment is being removed.", wait_seconds=wait)
+    return outcome
+
+
+def _end_launch(services: Services, fence: Fence[NodeClaim], loaded: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
+    """A claim that became another type than was counted gives its place back."""
+    type_ref = loaded[0].type_ref
+    became_another = outcome.facts.get("type", type_ref) != type_ref
+    _end(
+        services,
+        fence,
+        loaded,
+        outcome,
+        MACHINE_PHASE,
+        lambda claim: place_of(services, claim) if became_another else (),
+    )
+    return outcome
+
+
+def _end_creation(services: Services, fence: Fence[NodeClaim], loaded: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
+    power = outcome.facts.get("power", "")
+    advance(
+        services,
+        fence,
+        lambda c, o: MOVES.become_available(c, o, "initialize", power, services.now()),
+        loaded=loaded,
+    )
+    return outcome
+
+
+def _end_power(services: Services, fence: Fence[NodeClaim], loaded: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
+    power = outcome.facts.get("power", "")
+    advance(services, fence, lambda c, o: MOVES.end_power(c, o, "power", power, services.now()), loaded=loaded)
+    return outcome
+
+
+def forget(services: Services, fence: Fence[NodeClaim], _: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
+    """Remove the record, the name, the quota use and the place in one transaction; operation and events stay."""
+    for _try in range(TRIES):
+        claim, operation = load(services, fence)
+        lines = lines_of(services, claim.id)
+        if lines:
+            raise Conflict(f"{len(lines)} resources are still on the ledger.")
+        if launch_groups.of(services, claim) is not None:
+            raise Conflict("The claim has not left the group that it was placed with.")
+        change = MOVES.finish_deletion(claim, operation, services.now())
+        _subject, ended_operation, writes = change_writes(services, WORKFLOW_ACTOR, change)
+        try:
+            services.store.commit(
+                Remove(NodeClaim, claim.id, version=claim.version),
+                Replace(ended_operation),
+                *forgetting(services, claim),
+                *(Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)),
+                *place_of(services, claim),
+                *writes,
+            )
+        except Conflict:
+            continue
+        return outcome
+    raise Conflict("The claim changes too often to be forgotten.")
+
+
+def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
+    """The stage's limit, or the longer one of the claim's provider. A phase outlasts the drain that it waits for."""
+    if phase.name == DRAIN:
+        return max(phase.limit_seconds, drain_seconds(services, claim) + 2 * AGENT_SECONDS)
+    rules = {"launch": services.settings.launch_seconds, "register": services.settings.register_seconds}
+    return max(rules.get(phase.name, phase.limit_seconds), limits_of(services, claim).get(phase.name, 0))
+
+
+RUNNER: Runner[NodeClaim] = Runner(
+    NodeClaim,
+    MOVES,
+    remove=lambda services, claim, fence, _: terminate(services, claim, fence),
+    actions={
+        "environment": _or_elsewhere(node_environments.ensure),
+        "launch": _or_elsewhere(_launch),
+        "register": _or_elsewhere(_register),
+        "initialize": _or_elsewhere(_initialize),
+        "power": _power,
+        "settle": lambda services, claim, _: quiesce(RUNNER, services, claim),
+        "drain": drain,
+        "terminate": terminate,
+        "release": leave,
+    },
+    ends={
+        "environment": _end_environment,
+        "launch": _end_launch,
+        "initialize": _end_creation,
+        "power": _end_power,
+        "release": forget,
+    },
+    fact_fields=frozenset({"machine_id", "node_name"}),
+    timed_out=NodeCouldNotBeProvisioned,
+    failure_writes=place_of,
+    limit=_limit,
+)
+"""How operations on claims are run."""

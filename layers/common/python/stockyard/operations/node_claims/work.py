@@ -1,0 +1,85 @@
+"""What a node source is told about one claim: its provider, cluster, account, environment and ledger."""
+
+from __future__ import annotations
+
+from stockyard.domain import ids
+from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
+from stockyard.operations.engine.advance import Fence
+from stockyard.operations.engine.ledger import Owner, StoreLedger
+from stockyard.operations.node_claims.launch_groups import StoreGroup
+from stockyard.operations.node_providers.catalog import account_of
+from stockyard.operations.services import Services
+from stockyard.ports.nodes import EnvironmentWork, NodeSource, NodeWork
+
+
+def environment_id(cluster_id: str, provider_id: str) -> str:
+    """The one environment of a provider for a cluster."""
+    return ids.derive(ids.NODE_ENVIRONMENT, cluster_id, provider_id)
+
+
+def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[NodeClaim]) -> tuple[NodeSource, NodeWork]:
+    """The source of a placed claim and what it is told about one phase.
+
+    ``NodeCouldNotBeProvisioned`` when the provider is gone or of a kind that is not built; ``CredentialsRevoked`` when
+    its cloud account is gone.
+    """
+    placed = claim.placement
+    provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
+    source = services.node_sources.get(provider.kind) if provider is not None else None
+    if placed is None or provider is None or source is None:
+        raise NodeCouldNotBeProvisioned("The claim's node provider is gone.")
+    account = account_of(services, provider)
+    if account is None and (provider.spec.get(provider.kind) or {}).get("cloudAccount") is not None:
+        raise CredentialsRevoked(f"The cloud account of node provider {provider.name} is no longer registered.")
+    cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+    key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
+    environment = services.store.get(NodeEnvironment, key) if key else None
+    owner = _owner(claim, provider, account, fence)
+    work = NodeWork(
+        tenant=services.tenant,
+        installation=services.installation,
+        claim=claim,
+        provider=provider,
+        ledger=StoreLedger(services, owner, phase),
+        now=services.clock.now(),
+        session=fence.operation_id,
+        cluster=cluster,
+        account=account,
+        environment=environment,
+        group=StoreGroup(services, placed.group, claim.id, owner.guard) if placed.group else None,
+    )
+    return source, work
+
+
+def environment_work(
+    services: Services, environment: NodeEnvironment, cluster: Cluster, session: str
+) -> tuple[NodeSource, EnvironmentWork]:
+    """The source of an environment and what it is told. Raises as ``node_work`` does."""
+    provider = services.store.get(NodeProvider, environment.provider_id)
+    source = services.node_sources.get(provider.kind) if provider is not None else None
+    if provider is None or source is None:
+        raise NodeCouldNotBeProvisioned(f"Node provider {environment.provider_name} is gone.")
+    account = account_of(services, provider)
+    owner = Owner.of_environment(environment, *_place(provider, account))
+    work = EnvironmentWork(
+        tenant=services.tenant,
+        installation=services.installation,
+        environment=environment,
+        provider=provider,
+        cluster=cluster,
+        ledger=StoreLedger(services, owner, "environment"),
+        now=services.clock.now(),
+        session=session,
+        account=account,
+    )
+    return source, work
+
+
+def _place(provider: NodeProvider, account: CloudAccount | None) -> tuple[str, int]:
+    region = str((provider.spec.get(provider.kind) or {}).get("region", ""))
+    return region, int(account.id) if account is not None else 0
+
+
+def _owner(claim: NodeClaim, provider: NodeProvider, account: CloudAccount | None, fence: Fence[NodeClaim]) -> Owner:
+    return Owner.of_claim(claim, fence.operation_id, fence.attempt, *_place(provider, account))

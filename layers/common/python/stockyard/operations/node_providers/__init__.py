@@ -1,0 +1,1 @@
+"""The use cases of node providers, node types and the catalogue."""

@@ -1,0 +1,123 @@
+"""The node types of a tenant as the scheduler needs them: an index, built once per version, and what is scarce."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from stockyard.domain.declared_types import capacity_counter, declared, node_types_of
+from stockyard.domain.node_types import NodeType, canonical
+from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
+from stockyard.domain.records import CloudAccount, Counter, NodeProvider
+from stockyard.operations.listing import every
+from stockyard.operations.node_providers.visible import all_providers, by_name
+from stockyard.operations.services import Services
+from stockyard.scheduling.index import Index
+from stockyard.scheduling.match import Availability
+
+MAX_CATALOGS = 4
+"""Catalogues that a process keeps."""
+FRESH_SECONDS = 900
+"""How long one is used before the sources are asked again: prices and offers change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many nodes of a type there may be, and the counter of those that are."""
+
+    counter: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """One version of a tenant's node types. Keys are names of providers, and canonical names of types."""
+
+    index: Index
+    node_types: Mapping[str, NodeType]
+    providers: Mapping[str, NodeProvider]
+    limits: Mapping[str, Limit]
+    scopes: Mapping[str, str]
+
+
+Key = tuple[str, tuple[tuple[str, int], ...], int]
+"""Tenant, its providers' ids and versions, and the quarter of an hour."""
+
+
+def load(services: Services) -> Catalog:
+    """The catalogue of the tenant's providers as they are now; built anew only when one of them changed."""
+    now = services.now()
+    providers = [provider for provider in by_name(all_providers(services)).values() if not provider.is_leaving(now)]
+    versions = tuple((provider.id, provider.version) for provider in providers)
+    key = (services.tenant, versions, int(services.clock.now().timestamp()) // FRESH_SECONDS)
+    catalogs: dict[Key, Catalog] = services.factories.catalogs
+    catalog = catalogs.get(key)
+    if catalog is None:
+        while len(catalogs) >= MAX_CATALOGS:
+            del catalogs[next(iter(catalogs))]
+        catalog = catalogs[key] = build(services, providers)
+    return catalog
+
+
+def build(services: Services, providers: list[NodeProvider]) -> Catalog:
+    """The catalogue of these providers."""
+    everything: list[NodeType] = []
+    limits: dict[str, Limit] = {}
+    scopes: dict[str, str] = {}
+    for provider in providers:
+        everything += provider_node_types(services, provider)
+        for declaration in declared(provider):
+            if declaration.max_capacity is not None:
+                name = canonical(provider.name, declaration.name)
+                limits[name] = Limit(capacity_counter(provider, declaration.name), declaration.max_capacity)
+        source = services.node_sources.get(provider.kind)
+        if source is not None:
+            scopes[provider.name] = source.scope(provider, account_of(services, provider))
+    index = Index.build(everything)
+    named = {node_type.name: node_type for node_type in everything}
+    return Catalog(index, named, {provider.name: provider for provider in providers}, limits, scopes)
+
+
+def provider_node_types(services: Services, provider: NodeProvider) -> list[NodeType]:
+    """The node types of one provider: discovered where its source can, as declared otherwise."""
+    source = services.node_sources.get(provider.kind)
+    if source is None:
+        return node_types_of(provider, built=False)
+    return list(source.node_types(provider, account_of(services, provider)))
+
+
+def account_of(services: Services, provider: NodeProvider) -> CloudAccount | None:
+    """The cloud account that a provider works in; None when it needs none or when it is gone."""
+    number = (provider.spec.get(provider.kind) or {}).get("cloudAccount")
+    return services.store.get(CloudAccount, str(number)) if number is not None else None
+
+
+def availability(services: Services, catalog: Catalog, now: datetime) -> Availability:
+    """What is scarce now: places left of limited types, and what was refused of late."""
+    used = _used(services, catalog)
+    free = {name: max(0, limit.total - used.get(limit.counter, 0)) for name, limit in catalog.limits.items()}
+    return Availability(free, refused(services, catalog, now))
+
+
+def _used(services: Services, catalog: Catalog) -> dict[str, int]:
+    """By one look at the tenant's own and one at the shared ones, however many have limited types."""
+    if not catalog.limits:
+        return {}
+    shared = {limit.counter.startswith(SHARED_CAPACITY) for limit in catalog.limits.values()}
+    prefixes = [SHARED_CAPACITY if is_of_platform else CAPACITY for is_of_platform in shared]
+    return {record.id: record.value for prefix in prefixes for record in every(services.store, Counter, prefix)}
+
+
+def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tuple[str, str, str]]:
+    """What was refused of late, by canonical names."""
+    if services.unavailable_offerings is None:
+        return frozenset()
+    by_scope = {
+        scope: services.unavailable_offerings.refused(scope, now) for scope in sorted(set(catalog.scopes.values()))
+    }
+    return frozenset(
+        (canonical(provider, name), capacity_type, zone)
+        for provider, scope in catalog.scopes.items()
+        for name, capacity_type, zone in by_scope[scope]
+    )

@@ -1,0 +1,89 @@
+"""The node types on offer: those that providers declare, and those that they discover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.declared_types import capacity_counter, declared, type_id
+from stockyard.domain.node_types import NodeType
+from stockyard.domain.node_views import node_type_view
+from stockyard.domain.platform import CAPACITY, is_shared
+from stockyard.domain.records import Counter, NodeProvider
+from stockyard.errors import InvalidInput, NotFound
+from stockyard.operations.listing import every
+from stockyard.operations.node_providers.catalog import provider_node_types
+from stockyard.operations.node_providers.visible import all_providers, by_name, named
+from stockyard.operations.services import Services
+
+Type = tuple[NodeProvider, NodeType]
+
+
+def list_types(
+    services: Services, *, provider: str | None = None, after: str | None = None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """At most ``limit`` node types behind ``after`` in order of canonical name, of one provider if it is named, and
+    the name to go on behind."""
+    types = sorted(_types(services, provider), key=lambda entry: entry[1].name)
+    following = [entry for entry in types if after is None or entry[1].name > after]
+    page = following[:limit]
+    return _views(services, page), page[-1][1].name if len(following) > limit else None
+
+
+def get_type(services: Services, id_or_name: str) -> dict[str, Any]:
+    """A node type by id, canonical name, or its bare name, the tenant's own types first. ``NotFound``, and
+    ``InvalidInput`` for a bare name that several have."""
+    everything = _types(services, None)
+    if id_or_name.startswith(f"{ids.NODE_TYPE}_"):
+        matches = [entry for entry in everything if type_id(entry[0], entry[1].bare) == id_or_name]
+    else:
+        matches = [entry for entry in everything if entry[1].name == id_or_name]
+        matches = matches or [entry for entry in everything if entry[1].bare == id_or_name]
+        matches = [entry for entry in matches if not is_shared(entry[0])] or matches
+    if len(matches) > 1:
+        names = ", ".join(sorted(entry[1].name for entry in matches)[:5])
+        raise InvalidInput(f"Several node types are called {id_or_name}: {names}. Give the whole name.")
+    if not matches:
+        raise NotFound(f"There is no node type {id_or_name}.")
+    return _views(services, matches)[0]
+
+
+def _types(services: Services, provider: str | None) -> list[Type]:
+    return [
+        (owner, node_type)
+        for owner in _providers(services, provider)
+        for node_type in provider_node_types(services, owner)
+    ]
+
+
+def _providers(services: Services, name: str | None) -> Iterable[NodeProvider]:
+    if name is None:
+        return by_name(all_providers(services)).values()
+    provider = named(services, name)
+    return [provider] if provider else []
+
+
+def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
+    page = list(types)
+    owners = {provider.id: provider for provider, _ in page}
+    written = {
+        key: {declaration.name: declaration for declaration in declared(provider)} for key, provider in owners.items()
+    }
+    limited = [
+        key
+        for key, named in written.items()
+        if any(declaration.max_capacity is not None for declaration in named.values())
+    ]
+    counters = (record for key in limited for record in every(services.store, Counter, f"{CAPACITY}{key}/"))
+    used = {record.id: record.value for record in counters}
+    return [
+        node_type_view(
+            provider,
+            node_type,
+            written[provider.id].get(node_type.bare),
+            used.get(capacity_counter(provider, node_type.bare), 0),
+            services.tenant,
+        )
+        for provider, node_type in page
+    ]

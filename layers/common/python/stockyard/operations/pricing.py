@@ -1,0 +1,28 @@
+"""Prices as plans show them: the lines of a bill, by the hour and by the month."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
+
+
+def price(items: Sequence[PriceItem]) -> dict[str, Any]:
+    """USD an hour and a month (730 hours). ``complete`` is false when a line has no known price."""
+    hour = sum(item.hour for item in items if item.hour is not None)
+    return {
+        "currency": "USD",
+        "hour": round(hour, 6),
+        "month": round(hour * HOURS_A_MONTH, 2),
+        "complete": all(item.hour is not None for item in items),
+        "items": [
+            {
+                "name": item.name,
+                "quantity": item.quantity,
+                "hour": None if item.hour is None else round(item.hour, 6),
+                "month": None if item.hour is None else round(item.hour * HOURS_A_MONTH, 2),
+            }
+            for item in items
+        ],
+    }

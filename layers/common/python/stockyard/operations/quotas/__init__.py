@@ -1,0 +1,1 @@
+"""How much a tenant may have."""

@@ -1,0 +1,71 @@
+"""Quotas of a tenant: the limit, its own or the default, and how much is used.
+
+Some have a default and are always there. Others (``SETTABLE``) limit nothing until they are set: claims of one
+provider, claims of each user. What they count is counted all the same, so that a limit is right from its first moment.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from stockyard.domain.records import Counter, Quota
+from stockyard.errors import Conflict, NotFound, PreconditionFailed
+from stockyard.operations.listing import every
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Replace, Store
+
+PER_USER = "per-user."
+"""Before the name of a quota: the limit of each user. Its counters are the name, a slash, and the user."""
+SETTABLE = re.compile(r"(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
+
+
+def limit_of(services: Services, name: str) -> int | None:
+    """The tenant's limit: its own, else the default, else None for none."""
+    quota = services.store.get(Quota, name)
+    return quota.limit if quota else services.settings.quotas.get(name)
+
+
+def view(services: Services, name: str) -> dict[str, Any]:
+    """One quota; ``version`` is 0 while the default holds. ``NotFound`` for a name that cannot be one.
+
+    Of a limit for each user, ``used`` is that of the user who has the most.
+    """
+    if name not in services.settings.quotas and not SETTABLE.fullmatch(name):
+        raise NotFound(f"There is no quota {name}.")
+    return _view(services, name, services.store.get(Quota, name))
+
+
+def views(services: Services) -> list[dict[str, Any]]:
+    """Every quota that has a limit, in order of name."""
+    stored = {quota.id: quota for quota in every(services.store, Quota)}
+    return [_view(services, name, stored.get(name)) for name in sorted({*services.settings.quotas, *stored})]
+
+
+def _view(services: Services, name: str, quota: Quota | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "limit": quota.limit if quota else services.settings.quotas.get(name),
+        "used": _usage(services.store, name),
+        "version": quota.version if quota else 0,
+    }
+
+
+def _usage(store: Store, name: str) -> int:
+    if name.startswith(PER_USER):
+        return max((counter.value for counter in every(store, Counter, f"quota/{name}/")), default=0)
+    counter = store.get(Counter, f"quota/{name}")
+    return counter.value if counter else 0
+
+
+def set_quota(services: Services, name: str, limit: int, version: int) -> dict[str, Any]:
+    """The quota with its new limit. ``PreconditionFailed`` unless it stands at ``version``."""
+    current = view(services, name)
+    if current["version"] != version:
+        raise PreconditionFailed(f"The quota is at version {current['version']}, not {version}.")
+    record = Quota(name, limit, services.now(), version + 1)
+    try:
+        services.store.commit(Replace(record) if version else Create(record))
+    except Conflict as conflict:
+        raise PreconditionFailed("The quota was changed by someone else just now.") from conflict
+    return {**current, "limit": limit, "version": version + 1}

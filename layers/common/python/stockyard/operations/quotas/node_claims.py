@@ -1,0 +1,42 @@
+"""The quotas that a node claim counts for: all claims, those of its provider, and both for the user who made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stockyard.errors import QuotaExceeded
+from stockyard.operations.quotas.limits import PER_USER, limit_of
+from stockyard.operations.services import Services
+from stockyard.ports import Add, Write
+
+CLAIMS = "nodeclaims"
+_COUNTERS = (f"quota/{CLAIMS}", f"quota/{PER_USER}{CLAIMS}")
+
+
+def claim_quota_writes(services: Services, provider: str, actor: str, by: int) -> list[Add]:
+    """What a transaction has to count when a claim comes (``by`` 1, with the limits) or goes (-1).
+
+    ``provider`` is the name the claim asks for, empty for none; ``actor`` who made it. A claim must go as it came.
+    """
+    names = [CLAIMS, *([f"{CLAIMS}.provider={provider}"] if provider else [])]
+    writes = [Add(f"quota/{name}", by, limit=_limit(services, name, by)) for name in names]
+    for name in (f"{PER_USER}{name}" for name in names):
+        writes.append(Add(f"quota/{name}/{actor}", by, limit=_limit(services, name, by)))
+    return writes
+
+
+def _limit(services: Services, name: str, by: int) -> int | None:
+    return limit_of(services, name) if by > 0 else None
+
+
+def quota_refusal(writes: Sequence[Write], index: int) -> QuotaExceeded:
+    """The error for a transaction whose write at ``index`` went over its limit. ``ValueError`` for another write."""
+    write = writes[index]
+    if not isinstance(write, Add) or not write.counter.startswith(_COUNTERS):
+        raise ValueError(f"write {index} counts for no quota of claims")
+    name = write.counter.removeprefix("quota/")
+    scope = "project"
+    if name.startswith(PER_USER):
+        name, scope = name.removeprefix(PER_USER).partition("/")[0], "per-user"
+    text = f"cannot create nodeclaim, because {scope} {name} limit of {write.limit} would be exceeded"
+    return QuotaExceeded(f"{text[0].upper()}{text[1:]}.")

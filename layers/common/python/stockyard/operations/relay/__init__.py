@@ -1,0 +1,1 @@
+"""Sending what the outbox holds."""

@@ -1,0 +1,1 @@
+"""Binding claims to node types."""

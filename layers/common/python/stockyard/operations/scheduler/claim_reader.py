@@ -1,0 +1,130 @@
+"""What a claim asks of the scheduler, and what keeps it from being asked at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stockyard.domain import provider_kinds
+from stockyard.domain.declared_types import NOT_AVAILABLE
+from stockyard.domain.manifests import matched
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.requirements import ZONE, Requirement
+from stockyard.errors import NotFound
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.node_claims.work import environment_id
+from stockyard.operations.node_providers.catalog import Catalog
+from stockyard.operations.services import Services
+from stockyard.ports.nodes import HasTopology
+from stockyard.scheduling.match import SchedulingRequest
+from stockyard.scheduling.reading import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a claim has to wait whatever node types there are: ``reason`` is the condition's."""
+
+    reason: str
+    message: str
+
+
+class ClaimReader:
+    """Reads the claims of one batch; clusters are looked up once."""
+
+    def __init__(self, services: Services, catalog: Catalog, allowed: tuple[str, ...] | None) -> None:
+        self._services = services
+        self._catalog = catalog
+        self._allowed = allowed
+        self._reader = Reader()
+        self._clusters: dict[str, Cluster | None] = {}
+        self._out_of_reach: dict[str, frozenset[str]] = {}
+        """By the claims' reference to a cluster."""
+        self._environments: dict[str, NodeEnvironment | None] = {}
+
+    def read(self, claim: NodeClaim) -> SchedulingRequest | Refused:
+        """What the claim asks for, or why it waits."""
+        return self._cluster(claim) or self._provider(claim) or self._request(claim)
+
+    def cluster_id(self, claim: NodeClaim) -> str:
+        """The id of the claim's cluster, which may have come after the claim; empty for a node of no cluster."""
+        cluster = self._clusters.get(claim.cluster_ref)
+        return cluster.id if cluster is not None else claim.cluster_id
+
+    def _cluster(self, claim: NodeClaim) -> Refused | None:
+        if not claim.cluster_ref:
+            return None
+        if claim.cluster_ref not in self._clusters:
+            try:
+                self._clusters[claim.cluster_ref] = find_cluster(self._services, claim.cluster_id or claim.cluster_ref)
+            except NotFound:
+                self._clusters[claim.cluster_ref] = None
+        cluster = self._clusters[claim.cluster_ref]
+        if cluster is None:
+            return Refused("ClusterNotFound", f"There is no cluster {claim.cluster_ref} yet.")
+        if cluster.status != "ready":
+            return Refused("ClusterNotReady", f"Cluster {cluster.name} is {cluster.status}.")
+        return None
+
+    def _provider(self, claim: NodeClaim) -> Refused | None:
+        if not claim.provider_ref:
+            return None
+        provider = self._catalog.providers.get(claim.provider_ref)
+        if provider is None:
+            return Refused("ProviderNotFound", f"There is no node provider {claim.provider_ref} yet.")
+        if not provider_kinds.kind(provider.kind).built:
+            return Refused(NOT_AVAILABLE, f"Providers of node type {provider.kind} are not built yet.")
+        why = self._out_of_network(provider, self._clusters.get(claim.cluster_ref))
+        return Refused("ProviderOutOfReach", why) if why else None
+
+    def _unreachable(self, claim: NodeClaim) -> frozenset[str]:
+        unreachable = self._out_of_reach.get(claim.cluster_ref)
+        if unreachable is None:
+            cluster = self._clusters.get(claim.cluster_ref)
+            names = (
+                name for name, provider in self._catalog.providers.items() if self._out_of_network(provider, cluster)
+            )
+            unreachable = self._out_of_reach[claim.cluster_ref] = frozenset(names)
+        return unreachable
+
+    def _request(self, claim: NodeClaim) -> SchedulingRequest | Refused:
+        try:
+            request = self._reader.request(
+                matched(claim),
+                claim.resources,
+                claim.provider_ref or None,
+                self._allowed,
+                self._unreachable(claim),
+            )
+        except ValueError as error:
+            # Checked when the claim came; a claim of an older release may be read more strictly now.
+            return Refused("InvalidClaim", f"The claim cannot be read: {error}.")
+        return self._in_zone(claim, request) if ZONE in request.requirements else request
+
+    def _in_zone(self, claim: NodeClaim, request: SchedulingRequest) -> SchedulingRequest | Refused:
+        """Without the providers whose machines cannot stand in a zone that the claim asks for."""
+        providers = self._catalog.providers
+        considered = [request.provider] if request.provider is not None else sorted(providers)
+        requirement, cluster_id = request.requirements[ZONE], self.cluster_id(claim)
+        why = {
+            name: text for name in considered if (text := self._out_of_zone(providers[name], cluster_id, requirement))
+        }
+        if request.provider in why:
+            return Refused("ProviderOutOfReach", why[request.provider])
+        return replace(request, out_of_reach=request.out_of_reach.union(why)) if why else request
+
+    def _out_of_network(self, provider: NodeProvider, cluster: Cluster | None) -> str:
+        source: object = self._services.node_sources.get(provider.kind)
+        return source.out_of_reach(provider, cluster) if isinstance(source, HasTopology) else ""
+
+    def _out_of_zone(self, provider: NodeProvider, cluster_id: str, requirement: Requirement) -> str:
+        source: object = self._services.node_sources.get(provider.kind)
+        if not isinstance(source, HasTopology):
+            return ""
+        return source.out_of_zone(provider, self._environment(cluster_id, provider), requirement)
+
+    def _environment(self, cluster_id: str, provider: NodeProvider) -> NodeEnvironment | None:
+        if not cluster_id:
+            return None
+        key = environment_id(cluster_id, provider.id)
+        if key not in self._environments:
+            self._environments[key] = self._services.store.get(NodeEnvironment, key)
+        return self._environments[key]

@@ -1,0 +1,100 @@
+"""Why a claim got its node type, or none: each node type with its price and the first rule that ruled it out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from stockyard.domain.node_records import NewClaim
+from stockyard.domain.node_views import option_views
+from stockyard.domain.prices import PriceItem
+from stockyard.domain.records import NodeClaim
+from stockyard.operations.engine.find import find_claim
+from stockyard.operations.node_claims.create import draft_of
+from stockyard.operations.node_providers.allowed_types import allowed_types
+from stockyard.operations.node_providers.catalog import availability, load
+from stockyard.operations.pricing import price
+from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
+from stockyard.operations.services import Services
+from stockyard.scheduling.explain import PROVIDER, Evaluation, explain, reasons
+
+MAX_CANDIDATES = 200
+"""Node types that an answer lists; ``considered`` counts all."""
+
+
+def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
+    """The decision as it was taken, and every node type as it stands now for the claim."""
+    claim = find_claim(services, id_or_name)
+    evaluations, refused = _evaluations(services, claim)
+    placed = claim.placement
+    selected = None
+    if placed is not None:
+        selected = {
+            "type": placed.type,
+            "provider": placed.type.partition(".")[0],
+            "capacity_type": placed.capacity_type,
+            "zones": list(placed.zones),
+            "usd_hour": placed.usd_hour,
+            "cost": placed.cost,
+        }
+    message = "; ".join(reason.message for reason in reasons(evaluations))
+    return {
+        "claim": claim.id,
+        "decided_at": placed.decided_at if placed else None,
+        "chosen": selected,
+        "options": option_views(placed) if placed else [],
+        "candidates": [_candidate(evaluation) for evaluation in evaluations[:MAX_CANDIDATES]],
+        "considered": placed.considered if placed and placed.considered else _counted(evaluations),
+        "message": refused or claim.message or (f"{message}." if message else ""),
+    }
+
+
+def _evaluations(services: Services, claim: NodeClaim) -> tuple[Sequence[Evaluation], str]:
+    catalog = load(services)
+    request = ClaimReader(services, catalog, allowed_types(services)).read(claim)
+    if isinstance(request, Refused):
+        return (), request.message
+    return explain(catalog.index, request, availability(services, catalog, services.clock.now())), ""
+
+
+def _candidate(evaluation: Evaluation) -> dict[str, Any]:
+    return {
+        "type": evaluation.node_type.name,
+        "provider": evaluation.node_type.provider,
+        "capacity_type": evaluation.capacity_type,
+        "usd_hour": evaluation.usd_hour,
+        "cost": evaluation.cost,
+        "rule": evaluation.rule,
+        "message": evaluation.message,
+    }
+
+
+def _counted(evaluations: Sequence[Evaluation]) -> dict[str, int]:
+    return dict(Counter(evaluation.rule or "Fits" for evaluation in evaluations))
+
+
+def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
+    """The dry run of a creation: where it would be placed, at what price, and what was ruled out."""
+    draft = draft_of(services, request, "", None)
+    evaluations, refused = _evaluations(services, draft)
+    best = next((evaluation for evaluation in evaluations if evaluation.selected), None)
+    creates = [{"kind": "node-claim", "name": draft.name}]
+    items: list[PriceItem] = []
+    if best is not None:
+        creates.append({"kind": "node", "name": best.node_type.name})
+        items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", 1, best.usd_hour)]
+    # Who names a provider asks for none of the others' types.
+    against = (v for v in evaluations if v.rule not in (None, PROVIDER))
+    rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in against]
+    warnings = (
+        [] if best is not None else [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
+    )
+    return {
+        "creates": creates,
+        "changes": [],
+        "deletes": [],
+        "price": price(items),
+        "rejected": rejected[:MAX_CANDIDATES],
+        "warnings": warnings,
+    }

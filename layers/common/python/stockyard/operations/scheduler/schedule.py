@@ -1,0 +1,313 @@
+"""Bind waiting claims to node types: load, choose, write with conditions, and again for what others took meanwhile.
+
+Any number of schedulers may run on the same claims. A claim is bound by a write on the version that was read, and a
+place of a limited type is taken by the same transaction, so that neither can be had twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stockyard.domain.platform import is_shared, use_of
+from stockyard.domain.records import Fact, LaunchGroup, NodeClaim, Placement, PlacementOption
+from stockyard.errors import Conflict
+from stockyard.lifecycle.node_claim import MOVES
+from stockyard.lifecycle.node_phases import CREATE_NODE
+from stockyard.metrics import TIME_TO_BIND
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR, start_message
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.node_claims import launch_groups
+from stockyard.operations.node_providers.allowed_types import allowed_types
+from stockyard.operations.node_providers.catalog import Catalog, availability, load
+from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
+from stockyard.operations.services import Services
+from stockyard.ports import Add, Create, Put, Replace, Write
+from stockyard.scheduling.explain import FULL, PROVIDER, REFUSED, explain, reasons
+from stockyard.scheduling.index import Index
+from stockyard.scheduling.match import Availability, SchedulingRequest, SelectedOffering, choose_all
+from stockyard.scheduling.order import by_priority_and_age
+
+OPTIONS = 30
+"""Ways besides the chosen one that are kept for the launch: what one call may try."""
+ROUNDS = 6
+"""How often a pass chooses anew for claims whose place was taken meanwhile. What is left waits for the next pass."""
+MOST_WRITES = 96
+"""Of a batch; what is left to DynamoDB's limit is for the records of launch groups."""
+TRANSACTION = 100
+EXPLAINED = 64
+"""Different requests that one pass explains, of those placed and of those that wait: it looks at every node type."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What one pass did. ``lost``: bound, changed or deleted by somebody else meanwhile."""
+
+    bound: int = 0
+    waiting: int = 0
+    lost: int = 0
+    unplaced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    claim: NodeClaim
+    request: SchedulingRequest
+    choice: SelectedOffering
+    considered: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Round:
+    """One look at the catalogue, and what was explained from it."""
+
+    services: Services
+    catalog: Catalog
+    availability: Availability
+    explained: dict[Any, Mapping[str, int]] = field(default_factory=dict)
+    refused: dict[Any, tuple[str, str]] = field(default_factory=dict)
+    """Reason and message by what was asked for in vain."""
+
+
+def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
+    """Bind what can be bound of ``claims``, the fair order first; say of the others why not."""
+    report = Report()
+    waiting = [claim for claim in by_priority_and_age(claims) if claim.due_at is not None and not claim.deleting]
+    if not waiting:
+        return report
+    catalog = load(services)
+    reader = ClaimReader(services, catalog, allowed_types(services))
+    pending: list[tuple[NodeClaim, SchedulingRequest]] = []
+    for claim in waiting:
+        request = reader.read(claim)
+        if isinstance(request, Refused):
+            _wait(services, claim, request.reason, request.message, report)
+        else:
+            pending.append((replace(claim, cluster_id=reader.cluster_id(claim)), request))
+    for _ in range(ROUNDS):
+        if not pending:
+            break
+        current = _Round(services, catalog, availability(services, catalog, services.clock.now()))
+        pending = _round(current, pending, report)
+    report.unplaced += len(pending)
+    return report
+
+
+def _round(
+    current: _Round, pending: Sequence[tuple[NodeClaim, SchedulingRequest]], report: Report
+) -> list[tuple[NodeClaim, SchedulingRequest]]:
+    """Choose for all and write; returned are those whose place was gone when it came to writing."""
+    choices = choose_all(
+        current.catalog.index, [request for _, request in pending], current.availability, candidates=OPTIONS
+    )
+    selections: list[_Selection] = []
+    without: list[tuple[NodeClaim, SchedulingRequest]] = []
+    free = dict(current.availability.free)
+    turn = Availability(free, current.availability.refused)
+    for (claim, request), choice in zip(pending, choices, strict=True):
+        if choice is None:
+            without.append((claim, request))
+            continue
+        selections.append(_Selection(claim, request, choice, _considered(current, turn, request)))
+        if choice.node_type.limited:
+            free[choice.node_type.name] = free.get(choice.node_type.name, 0) - 1
+    again: list[tuple[NodeClaim, SchedulingRequest]] = []
+    for batch in _batches(selections):
+        again += _write(current, batch, report)
+    # To tell why takes longer than to place: whoever has a node type does not wait for that.
+    for claim, request in without:
+        _wait(current.services, claim, *_why_not(current, turn, claim, request), report)
+    return again
+
+
+def _batches(selections: Sequence[_Selection]) -> Iterable[list[_Selection]]:
+    """Claims by transaction: four writes each, and one for each limited type and each provider among them."""
+    batch: list[_Selection] = []
+    shared_writes: set[tuple[str, str]] = set()
+    for selection in selections:
+        node_type = selection.choice.node_type
+        its = {("provider", node_type.provider), *([("type", node_type.name)] if node_type.limited else [])}
+        if batch and 4 * (len(batch) + 1) + len(shared_writes | its) > MOST_WRITES:
+            yield batch
+            batch, shared_writes = [], set()
+        shared_writes |= its
+        batch.append(selection)
+    if batch:
+        yield batch
+
+
+def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tuple[NodeClaim, SchedulingRequest]]:
+    """Bind a batch in one transaction; what stands in the way is taken out and the rest written."""
+    again: list[tuple[NodeClaim, SchedulingRequest]] = []
+    while batch:
+        places: dict[str, int] = {}
+        for selection in batch:
+            if selection.choice.node_type.limited:
+                places[selection.choice.node_type.name] = places.get(selection.choice.node_type.name, 0) + 1
+        limits = current.catalog.limits
+        adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in places.items()]
+        uses = _uses(current, batch)
+        placed, groups = _placed(current, batch, TRANSACTION - len(adds) - len(uses) - 4 * len(batch))
+        bound = [_bound(current, claim, placement) for claim, placement in placed]
+        new = (Create(group) for group in groups)
+        try:
+            current.services.store.commit(*adds, *(write for _, writes in bound for write in writes), *uses, *new)
+        except Conflict as conflict:
+            index = conflict.index if conflict.index is not None else len(adds)
+            if index >= len(adds) + 4 * len(batch):
+                raise
+            if index < len(adds):
+                # Somebody took the place: those who wanted it choose again from what is left by then.
+                full = list(places)[index]
+                again += [(c.claim, c.request) for c in batch if c.choice.node_type.name == full]
+                batch = [c for c in batch if c.choice.node_type.name != full]
+            else:
+                report.lost += 1
+                del batch[(index - len(adds)) // 4]
+            continue
+        report.bound += len(batch)
+        _tell_bound(current.services, (claim for claim, _ in bound))
+        break
+    return again
+
+
+def _uses(current: _Round, batch: Sequence[_Selection]) -> list[Put]:
+    """What tells the platform who has nodes of its providers, unless it knows."""
+    store, now = current.services.store, current.services.now()
+    names = sorted({selection.choice.node_type.provider for selection in batch})
+    shared = [provider for name in names if is_shared(provider := current.catalog.providers[name])]
+    uses = [use_of(provider.id, store.tenant) for provider in shared]
+    return [Put(Fact(use, store.tenant, now)) for use in uses if store.get(Fact, use) is None]
+
+
+def _placed(
+    current: _Round, batch: Sequence[_Selection], room: int
+) -> tuple[list[tuple[NodeClaim, Placement]], list[LaunchGroup]]:
+    """The claims of a batch with their placements, and the groups of those that one call will launch."""
+    now = current.services.now()
+    placed = [(selection.claim, _placement(current, selection, now)) for selection in batch]
+    by_id = {provider.id: provider for provider in current.catalog.providers.values()}
+    groups = launch_groups.form(current.services, by_id, placed, room)
+    group_of = {member: group.id for group in groups for member in group.members}
+    return [(claim, replace(to, group=group_of.get(claim.id, ""))) for claim, to in placed], groups
+
+
+def _tell_bound(services: Services, claims: Iterable[NodeClaim]) -> None:
+    for claim in claims:
+        services.telemetry.measure(
+            "claim bound",
+            TIME_TO_BIND,
+            services.seconds_since(claim.created_at),
+            tenant=services.tenant,
+            claim_id=claim.id,
+            operation_id=str(claim.operation_id),
+            attempt=claim.attempt,
+        )
+
+
+def _bound(current: _Round, waiting: NodeClaim, placement: Placement) -> tuple[NodeClaim, list[Write]]:
+    """One bound claim and its four writes."""
+    services, now = current.services, current.services.now()
+    claim, transition = MOVES.bind(waiting, placement, now)
+    claim = replace(claim, sequence=claim.sequence + 1)
+    start = start_message(services, services.procedure(CREATE_NODE), claim)
+    return claim, [Replace(claim), *tell(services, WORKFLOW_ACTOR, claim, transition), start]
+
+
+def _placement(current: _Round, selection: _Selection, now: str) -> Placement:
+    choice = selection.choice
+    return Placement(
+        provider_id=current.catalog.providers[choice.node_type.provider].id,
+        type=choice.node_type.name,
+        capacity_type=choice.capacity_type,
+        zones=choice.zones,
+        cost=choice.cost,
+        decided_at=now,
+        usd_hour=choice.usd_hour,
+        counted=choice.node_type.limited,
+        options=_options(choice),
+        considered=dict(selection.considered),
+    )
+
+
+def _options(choice: SelectedOffering) -> tuple[PlacementOption, ...]:
+    """The selected offering and the next ones of the same provider that need no other counted place."""
+    usable = [
+        offering
+        for offering in choice.alternatives
+        if offering.node_type.provider == choice.node_type.provider
+        and (not offering.node_type.limited or offering.node_type is choice.node_type)
+    ]
+    return tuple(
+        PlacementOption(
+            offering.node_type.name, offering.capacity_type, offering.zones, offering.usd_hour, offering.cost
+        )
+        for offering in (choice, *usable)
+    )
+
+
+def _considered(current: _Round, turn: Availability, request: SchedulingRequest) -> Mapping[str, int]:
+    """Node types by the first rule that ruled them out when it was the claim's turn; empty once a pass has explained
+    enough different requests."""
+    full = frozenset(name for name, free in turn.free.items() if free <= 0)
+    key = (*_shape(request), full)
+    if key not in current.explained:
+        if len(current.explained) >= EXPLAINED:
+            return {}
+        counts: dict[str, int] = {}
+        for evaluation in explain(current.catalog.index, request, turn):
+            rule = evaluation.rule or "Fits"
+            counts[rule] = counts.get(rule, 0) + 1
+        current.explained[key] = counts
+    return current.explained[key]
+
+
+def _shape(request: SchedulingRequest) -> tuple[Any, ...]:
+    """What tells the requests of one pass apart."""
+    return request.requirements, tuple(sorted(request.resources.items())), request.provider, request.out_of_reach
+
+
+def _why_not(
+    current: _Round, availability: Availability, claim: NodeClaim, request: SchedulingRequest
+) -> tuple[str, str]:
+    """Reason and message of a claim that nothing fits. Once a pass has explained enough different requests: what was
+    said of it before."""
+    index, shape = current.catalog.index, _shape(request)
+    if not index.node_types:
+        return "NoNodeTypes", "There is no node type yet. Register a node provider that has some."
+    if request.provider is not None and request.provider not in index.providers:
+        return "NoNodeTypes", f"Node provider {request.provider} has no node types."
+    if shape not in current.refused:
+        if len(current.refused) >= EXPLAINED:
+            known_reason = claim.reason == _NEVER or claim.reason in _PASSING.values()
+            return (claim.reason, claim.message) if known_reason else (_NEVER, _UNEXPLAINED)
+        current.refused[shape] = _reason(index, availability, request)
+    return current.refused[shape]
+
+
+def _reason(index: Index, availability: Availability, request: SchedulingRequest) -> tuple[str, str]:
+    rejections = reasons(explain(index, request, availability))
+    relevant = [rejection for rejection in rejections if rejection.rule != PROVIDER]
+    rules = {rejection.rule for rejection in relevant}
+    reason = next((_PASSING[rule] for rule in _PASSING if rule in rules), _NEVER)
+    return reason, "No node type fits: " + "; ".join(rejection.message for rejection in relevant) + "."
+
+
+_NEVER, _UNEXPLAINED = "NoMatchingNodeType", "No node type fits now. The claim's explanation names the rules."
+_PASSING: Mapping[str, str] = {REFUSED: "InsufficientCapacity", FULL: "NoCapacity"}
+"""What passes by itself is the reason to name, before what never fits."""
+
+
+def _wait(services: Services, claim: NodeClaim, reason: str, message: str, report: Report) -> None:
+    report.waiting += 1
+    waiting = MOVES.wait(claim, reason, message, services.now())
+    if waiting is None:
+        return
+    changed, transition = waiting
+    changed = replace(changed, sequence=changed.sequence + 1)
+    try:
+        services.store.commit(Replace(changed), *tell(services, WORKFLOW_ACTOR, changed, transition))
+    except Conflict:
+        report.waiting -= 1
+        report.lost += 1

@@ -1,0 +1,129 @@
+"""Which claims a scheduling pass looks at: those that woke it, and the older ones that still wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from stockyard.domain.platform import PLATFORM
+from stockyard.domain.records import NodeClaim
+from stockyard.errors import StockyardError
+from stockyard.metrics import CLAIMS_WAITING
+from stockyard.operations.node_claims.drift import compare_providers
+from stockyard.operations.node_providers.allowed_types import ID as ALLOWED_TYPES
+from stockyard.operations.scheduler.schedule import Report, schedule
+from stockyard.operations.scheduler.waiting import SCHEDULED, WOKEN, Waiting
+from stockyard.operations.services import Services
+from stockyard.ports import RecordChange, Registry
+
+OLDER = 500
+"""Waiting claims that a woken pass reads besides, so that a younger one does not take the place they wait for. When
+more wait, it reads what its own tenants wait for, and for all of them takes tenants in turn."""
+OVERDUE = 5000
+"""Claims that a pass of the schedule looks at. When more wait, it takes tenants in turn and ends with the one that
+makes it as many: the next pass goes on behind that."""
+
+Claims = Iterable[tuple[str, NodeClaim]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the scheduler follows: claims that wait for a node type, as they were written then; the tenants that are
+    ``roomier``, because a claim of theirs may be placed now that could not before; (tenant, id) of changed providers.
+    """
+
+    claims: Sequence[tuple[str, NodeClaim]]
+    roomier: frozenset[str]
+    providers: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, written: Iterable[RecordChange]) -> Changes:
+        """What these changes of records come to."""
+        claims: list[tuple[str, NodeClaim]] = []
+        roomier: set[str] = set()
+        providers: set[tuple[str, str]] = set()
+        for change in written:
+            if change.kind == "NodeClaim":
+                claim = change.record()
+                if isinstance(claim, NodeClaim) and claim.due_at is not None:
+                    claims.append((change.tenant, claim))
+            if change.kind == "NodeProvider" and not change.created:
+                providers.add((change.tenant, change.id))
+            if _makes_room(change):
+                roomier.add(change.tenant)
+        return cls(claims, frozenset(roomier), frozenset(providers))
+
+
+def _makes_room(change: RecordChange) -> bool:
+    return (
+        change.kind == "NodeProvider"
+        or (change.kind == "Counter" and change.id.startswith("capacity/") and change.lowered)
+        or (change.kind == "Cluster" and change.status == "ready")
+        or (change.kind == "Fact" and change.id == ALLOWED_TYPES)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """The ports of the scheduler, which works for all tenants, each by itself."""
+
+    registry: Registry
+    services_of: Callable[[str], Services]
+
+    def woken(self, claims: Claims, now: datetime, roomier: Collection[str] = ()) -> Mapping[str, int]:
+        """Place these, and with them what waits longer in the same tenants, and in those that are ``roomier`` now:
+        a place was given back, or what may be placed has changed. Of what the platform shares that is so for all."""
+        all_of_them = PLATFORM in roomier
+        waiting = Waiting(self.registry, {tenant: {} for tenant in roomier if tenant != PLATFORM})
+        waiting.add(claims)
+        named = frozenset(waiting.by_tenant)
+        if named or all_of_them:
+            due = self.registry.due(NodeClaim, now, OLDER)
+            if len(due) < OLDER:
+                waiting.add(due, None if all_of_them else named)
+            else:
+                waiting.read(sorted(named))
+                if all_of_them:
+                    waiting.read_in_turn(now, OLDER, WOKEN)
+        return self._all(waiting)
+
+    def overdue(self, now: datetime) -> Mapping[str, int]:
+        """Place everything that still waits, or of too much what has its turn."""
+        waiting = Waiting(self.registry)
+        waiting.read_in_turn(now, OVERDUE, SCHEDULED)
+        return self._all(waiting, scheduled=True)
+
+    def compare(self, providers: Iterable[tuple[str, str]]) -> int:
+        """Compare the nodes of (tenant, id of a changed provider) with it; how many claims say something else now."""
+        by_tenant: dict[str, list[str]] = {}
+        for tenant, provider in providers:
+            by_tenant.setdefault(tenant, []).append(provider)
+        return sum(compare_providers(self.services_of(tenant), changed) for tenant, changed in by_tenant.items())
+
+    def _all(self, waiting: Waiting, *, scheduled: bool = False) -> Mapping[str, int]:
+        """The tenant whose claim waits longest comes first: places of shared providers are for all of them. One
+        tenant's failure keeps none of the others; when all were tried the first is raised, rather one worth a retry."""
+        total, by_tenant, failure = Report(), waiting.by_tenant, waiting.failure
+        for tenant in sorted(by_tenant, key=lambda name: (_longest(by_tenant[name]), name)):
+            try:
+                report = schedule(self.services_of(tenant), by_tenant[tenant].values())
+            except StockyardError as error:
+                if failure is None or (error.retryable and not failure.retryable):
+                    failure = error
+                continue
+            total.bound += report.bound
+            total.waiting += report.waiting
+            total.lost += report.lost
+            total.unplaced += report.unplaced
+        if scheduled:
+            still = sum(map(len, by_tenant.values())) - total.bound - total.lost
+            self.services_of(PLATFORM).telemetry.measure("claims waiting", CLAIMS_WAITING, still)
+        if failure is not None:
+            raise failure
+        return {"bound": total.bound, "waiting": total.waiting, "lost": total.lost, "left": total.unplaced}
+
+
+def _longest(claims: Mapping[str, NodeClaim]) -> str:
+    """Since when the one waits that waits longest."""
+    return min((claim.created_at for claim in claims.values()), default="")

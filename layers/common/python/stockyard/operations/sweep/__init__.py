@@ -1,0 +1,1 @@
+"""The periodic search for what nobody works on and what nobody owns."""

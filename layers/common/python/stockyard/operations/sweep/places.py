@@ -1,0 +1,140 @@
+"""One place of a tenant, swept by a worker of its own: a cloud account, or a node provider that is in no account.
+
+Whatever asks a cloud or a vendor happens here, so that a place that does not answer delays no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from stockyard.domain import times
+from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.errors import VendorError
+from stockyard.operations.cloud_accounts.accounts import clusters_of
+from stockyard.operations.listing import every
+from stockyard.operations.node_claims import environments as node_environments
+from stockyard.operations.node_claims import lost_machines
+from stockyard.operations.node_providers.visible import all_providers, by_name
+from stockyard.operations.services import Services
+from stockyard.operations.sweep import orphans as sweep_orphans
+from stockyard.operations.sweep.orphans import Suspect
+from stockyard.operations.sweep.tally import Tally
+from stockyard.ports import Tagged
+
+
+def places_of(services: Services, accounts: Iterable[CloudAccount], providers: Iterable[NodeProvider]) -> list[str]:
+    """The places where something of the tenant's may be.
+
+    An account that clusters or node providers use counts also before it was verified, or again.
+    """
+    account_places = lost_machines.account_place("")
+    places = {
+        place
+        for provider in providers
+        if (place := lost_machines.place_of(provider)).startswith(account_places)
+        or provider.kind in services.node_sources
+    }
+    for account in accounts:
+        if account.verification == "verified" or clusters_of(services, account.id):
+            places.add(lost_machines.account_place(account.id))
+    return sorted(places)
+
+
+@dataclass(slots=True)
+class _View:
+    """What a look at a place has shown; ``whole`` when no part of it failed to answer."""
+
+    things: list[Tagged] = field(default_factory=list)
+    suspects: list[Suspect] = field(default_factory=list)
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSweep:
+    """The sweep of ``place``. When the table is not ``trusted`` it only reports."""
+
+    services: Services
+    place: str
+    trusted: bool
+    tally: Tally
+
+    def run(self) -> None:
+        """Remove environments that nobody needs, then orphans; ask for machines that were not found."""
+        providers = {provider.id: provider for provider in all_providers(self.services)}
+        here = {name: each for name, each in providers.items() if lost_machines.place_of(each) == self.place}
+        account = self._account()
+        if self.trusted:
+            self._environments(providers, here)
+        view = _View()
+        self.tally.attempt(self._name(account), partial(self._look, view, account, here))
+        # What is alive is read after what is there, so that a cluster made in between is not taken for an orphan.
+        claims = list(every(self.services.store, NodeClaim))
+        scope = f"account-{account.id}" if account else f"provider-{self.place}"
+        if view.whole or view.things:
+            alive = sweep_orphans.living(self.services, claims)
+            self.tally.attempt(
+                scope, partial(sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
+            )
+        if view.whole and self.trusted:
+            self._lost_machines(view, claims, here)
+
+    def _account(self) -> CloudAccount | None:
+        prefix = lost_machines.account_place("")
+        number = self.place.removeprefix(prefix)
+        return self.services.store.get(CloudAccount, number) if self.place.startswith(prefix) else None
+
+    def _name(self, account: CloudAccount | None) -> str:
+        place_text = f"cloud account {account.id}" if account else f"node provider {self.place}"
+        return f"{self.services.tenant} {place_text}"
+
+    def _environments(self, providers: Mapping[str, NodeProvider], here: Mapping[str, NodeProvider]) -> None:
+        ids_by_name = {name: provider.id for name, provider in by_name(providers.values()).items()}
+        environments = [e for e in every(self.services.store, NodeEnvironment) if e.provider_id in here]
+        claims = every(self.services.store, NodeClaim) if environments else ()
+        needed = {name for claim in claims for name in node_environments.needed_by(claim, ids_by_name)}
+        for environment in environments:
+            if environment.id not in needed or environment.removing:
+                self.tally.attempt(environment.id, partial(self._environment, environment))
+
+    def _environment(self, environment: NodeEnvironment) -> None:
+        if node_environments.remove_unused(self.services, environment):
+            self.tally.done.append(f"removed {environment.id}")
+
+    def _look(self, view: _View, account: CloudAccount | None, here: Mapping[str, NodeProvider]) -> None:
+        answered = True
+        if account is not None and account.provider in self.services.clouds:
+            answered = self._look_at_account(view, account)
+        for provider in here.values():
+            source = self.services.node_sources.get(provider.kind)
+            if source is not None:
+                things = source.tagged(provider, self.services.installation, self.services.tenant)
+                view.things += things
+                view.suspects += sweep_orphans.node_suspects(self.services, source, provider, things)
+        view.whole = answered
+
+    def _look_at_account(self, view: _View, account: CloudAccount) -> bool:
+        silent: list[str] = []
+
+        def skipped(region: str, error: VendorError) -> None:
+            silent.append(region)
+            self.tally.failures.append(f"{self._name(account)} {region}: {error.error_type}")
+
+        regions = sweep_orphans.regions_of(self.services, account)
+        things = sweep_orphans.tagged(self.services, account, regions, skipped)
+        view.things += things
+        view.suspects += sweep_orphans.cloud_suspects(self.services, account, things)
+        return not silent
+
+    def _lost_machines(self, view: _View, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
+        inventory = lost_machines.MachineInventory()
+        inventory.at(self.place, view.things)
+        nodes = [claim for claim in claims if lost_machines.has_machine(claim)]
+        minute = times.epoch(self.services.clock.now()) // 60
+        for claim in lost_machines.missing(nodes, here, inventory, minute):
+            self.tally.attempt(claim.id, partial(self._lost, claim.id))
+
+    def _lost(self, claim_id: str) -> None:
+        if lost_machines.note(self.services, claim_id):
+            self.tally.done.append(f"lost {claim_id}")

@@ -1,0 +1,34 @@
+"""What a sweep reports, and how one failing piece keeps none of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from stockyard.errors import StockyardError
+
+
+@dataclass(slots=True)
+class Tally:
+    """Names of what was done, of orphans, of what was removed or refused (``stopped``), and what failed."""
+
+    done: list[str] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def attempt(self, piece: str, work: Callable[[], None]) -> None:
+        """Run one piece; its failure is noted and keeps none of the others."""
+        try:
+            work()
+        except StockyardError as error:
+            self.failures.append(f"{piece}: {error.error_type}")
+        except Exception as error:
+            # One record that cannot be worked on must not keep the sweep from all others.
+            self.failures.append(f"{piece}: {type(error).__name__}")
+
+    def report(self, trusted: bool) -> dict[str, Any]:
+        """As the log and the answer of the function show it."""
+        return {"distrusted": not trusted, **asdict(self)}

@@ -1,0 +1,97 @@
+"""What the product needs of a driver: clusters planned, checked, made and removed, with each intent on a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from stockyard.domain.prices import PriceItem
+from stockyard.domain.records import CloudAccount, Cluster, Resource
+from stockyard.ports.clouds import PriceList
+
+
+class Ledger(Protocol):
+    """Where a provider writes its intent before each cloud call that makes something (law 3)."""
+
+    def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
+        """The line for (kind, key) of this phase: the made one, or one in state ``intended`` as of now.
+
+        A line that is intended again keeps its token, its detail and, as ``detail["since"]``, its first moment.
+        ``NotYetVisible`` when another worker intends the same, ``Fenced`` when the operation does not own the cluster.
+        """
+
+    def made(self, resource: Resource, vendor_id: str, detail: Mapping[str, Any] | None = None) -> Resource:
+        """Record what the call made."""
+
+    def gone(self, resource: Resource) -> None:
+        """Record that it is no longer in the cloud (or never came to be)."""
+
+    def find(self, kind: str, key: str) -> Resource | None:
+        """The line of any phase of this cluster that is not ``gone``."""
+
+    def lines(self, phase: str | None = None) -> Sequence[Resource]:
+        """Lines that are not ``gone``, in the order they were intended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloudWork:
+    """What a driver is told about one phase of one cluster."""
+
+    tenant: str
+    installation: str
+    cluster: Cluster
+    account: CloudAccount
+    ledger: Ledger
+    now: datetime
+    session: str
+    """Session name for assumed roles: the operation's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a phase reached. Not ``done``: come again after ``wait_seconds``. ``facts`` are stored on the cluster."""
+
+    done: bool
+    message: str = ""
+    wait_seconds: int = 15
+    facts: Mapping[str, str] = field(default_factory=dict)
+    remaining: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault found by a live check, at a JSON pointer. ``warning`` ones do not refuse."""
+
+    pointer: str
+    detail: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """What a driver would make for a cluster."""
+
+    creates: tuple[tuple[str, str], ...]
+    """Kind and name of each thing."""
+    items: tuple[PriceItem, ...]
+
+
+class ClusterDriver(Protocol):
+    """One way to make clusters in a cloud. Phase names are those of the workflow documents."""
+
+    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
+        """The faults that names, settings and the catalogue show. Makes no call."""
+
+    def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
+        """What a creation makes, and what is billed while the cluster stands, without its workers. Makes no call."""
+
+    def inspect(self, work: CloudWork) -> Sequence[Finding]:
+        """Live checks of the settings (key pair, types, VPC, subnet). ``CredentialsRevoked`` when not reachable."""
+
+    def ensure(self, phase: str, work: CloudWork) -> Outcome:
+        """Bring the phase's resources about. Run twice, the second run changes nothing."""
+
+    def remove(self, phase: str, work: CloudWork) -> Outcome:
+        """Remove what the phase made, found by ledger line or, for lines that are only intended, by token and tags."""

@@ -1,0 +1,25 @@
+"""AWS: accounts by the role that a tenant lets us assume, and what drivers and sources in AWS share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.cloud_kinds import CloudKind
+from stockyard.ports import Cloud
+from stockyard.providers.descriptors import CloudDescriptor
+
+DEFAULT_REGION = "us-east-1"
+"""Where an account or a cluster is that names no region."""
+
+
+def _make(settings: Any) -> Cloud:
+    import boto3
+
+    from stockyard.providers.clouds.aws.cloud import AwsCloud
+
+    return AwsCloud(settings, boto3.Session)
+
+
+_MODELS = f"{__name__}.attributes"
+KIND = CloudKind("aws", "AWS", f"{_MODELS}:AwsAttributes", f"{_MODELS}:AttributesPatch", reserved_tags=("aws:",))
+DESCRIPTOR = CloudDescriptor(KIND, _make)

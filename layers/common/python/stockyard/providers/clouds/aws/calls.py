@@ -1,0 +1,37 @@
+"""The door to AWS: every call goes through here, so that every failure leaves as one of our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.providers.clouds.aws.errors import translated
+from stockyard.providers.clouds.aws.sessions import Clients
+
+UNTOKENED = frozenset(
+    {"create_vpc", "create_internet_gateway", "create_subnet", "create_security_group", "allocate_address"}
+)
+"""Calls that make one more thing each time. botocore must not repeat them: the phase does, after it has looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of one session in one region."""
+
+    clients: Clients
+    region: str
+
+    def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+        """One call. Raises a ``VendorError`` leaf."""
+        client = self.clients.get(service, self.region, once=operation in UNTOKENED)
+        with translated(f"{service} {operation}"):
+            answer: dict[str, Any] = getattr(client, operation)(**parameters)
+        return answer
+
+    def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[dict[str, Any]]:
+        """The items under ``key`` of all pages."""
+        client = self.clients.get(service, self.region)
+        with translated(f"{service} {operation}"):
+            for page in client.get_paginator(operation).paginate(**parameters):
+                yield from page.get(key, ())

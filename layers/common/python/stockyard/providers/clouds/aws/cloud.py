@@ -1,0 +1,88 @@
+"""AWS accounts: ``ports.Cloud`` through the role that a tenant lets us assume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.errors import CredentialsRevoked, PermissionDenied
+from stockyard.ports import Skipped, Tagged, Verification
+from stockyard.providers.clouds.aws import DEFAULT_REGION, sweep, tenant_template
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number, role_arn
+
+VERIFY_SESSION = "stockyard-verify"
+SWEEP_SESSION = "stockyard-sweep"
+
+
+class AwsCloud:
+    """What carries our tags in tenants' AWS accounts, and proof that their roles work.
+
+    ``stage`` names what of ours a tenant's account has to know.
+    """
+
+    def __init__(self, stage: tenant_template.Stage, session_factory: SessionFactory) -> None:
+        self._stage = stage
+        self._sessions = Sessions(session_factory)
+
+    def verify(self, account: CloudAccount, tenant: str) -> Verification:  # noqa: ARG002 - the port names it
+        """Whether the role works, and only with the external id (the confused deputy).
+
+        Raises retryable ``VendorError`` leaves when AWS cannot be asked.
+        """
+        try:
+            arn = role_arn(account)
+            keys = self._sessions.assume(arn, VERIFY_SESSION, account.external_id)
+        except (CredentialsRevoked, PermissionDenied) as error:
+            return Verification(
+                False, f"The role cannot be assumed with the external id of this account: {error.detail}"
+            )
+        if not keys.get("AccessKeyId"):
+            return Verification(False, f"AWS gave no keys for {arn}.")
+        if not account_number(account).isdigit():
+            return Verification(False, f"{arn} names no AWS account.")
+        try:
+            self._sessions.assume(arn, VERIFY_SESSION, None)
+        except PermissionDenied:
+            return Verification(True, "The role can be assumed, and only with the external id.")
+        return Verification(
+            False,
+            f"{arn} can be assumed without the external id, so others could use it through us. "
+            "Deploy the account's current template again.",
+        )
+
+    def principal(self, attributes: Mapping[str, Any]) -> str:
+        """See ``ports.Cloud.principal``: the role."""
+        return str(attributes.get("role_arn") or "")
+
+    def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
+        """See ``ports.Cloud.machine_role``: the number of the AWS account, and the role of the cluster's instances."""
+        return account_number(account), f"{self._stage.name_prefix}-{cluster.client_id}-node-role"
+
+    def regions(self, account: CloudAccount) -> Sequence[str]:
+        """See ``ports.Cloud.regions``."""
+        return (str(account.attributes.get("region") or DEFAULT_REGION),)
+
+    def template(self, account: CloudAccount, installation: str) -> dict[str, Any]:
+        """See ``ports.Cloud.template``: a CloudFormation template."""
+        document: dict[str, Any] = json.loads(json.dumps(tenant_template.render(account, installation, self._stage)))
+        return document
+
+    def tagged(
+        self,
+        account: CloudAccount,
+        installation: str,
+        tenant: str,
+        regions: Sequence[str],
+        skipped: Skipped | None = None,
+    ) -> Sequence[Tagged]:
+        """See ``ports.Cloud.tagged``."""
+        return sweep.tagged(self._sessions.of(account, SWEEP_SESSION), installation, tenant, regions, skipped)
+
+    def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
+        """See ``ports.Cloud.discard``."""
+        if thing.tenant != tenant:
+            return False
+        return sweep.discard(Calls(self._sessions.of(account, SWEEP_SESSION), thing.region), thing)

@@ -1,0 +1,152 @@
+"""Vendor to ours: the one table that says what an answer of AWS means to us."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+
+from stockyard import errors
+
+DUPLICATE = re.compile(
+    r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict|"
+    r".*\.AlreadyExists(Exception)?"
+)
+"""Codes that say that something of this name or range exists already."""
+
+REPEATED = "IdempotentParameterMismatch"
+"""The code that says that a call with this client token, but other values, has made its thing already."""
+
+Row = tuple[str, str, type[errors.VendorError], str]
+
+TABLE: tuple[Row, ...] = (
+    # code, message, our error, what a person can do. The first row that matches both decides.
+    (
+        r"InvalidParameterValue|InvalidParameterCombination",
+        r"(?i)invalid iam instance profile",
+        errors.NotYetVisible,
+        "The instance profile is new; IAM needs a moment.",
+    ),
+    (
+        r"RequestLimitExceeded|Throttling.*|TooManyRequests.*|.*RequestThrottled.*|SlowDown|BandwidthLimitExceeded",
+        "",
+        errors.VendorThrottled,
+        "AWS limits the rate of calls of this account; it is tried again.",
+    ),
+    (
+        r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity|"
+        r"ReservationCapacityExceeded|UnfulfillableCapacity",
+        "",
+        errors.InsufficientCapacity,
+        "The zone has none of this instance type now; wait, or choose another type or region.",
+    ),
+    (
+        r"InsufficientFreeAddressesInSubnet",
+        "",
+        errors.VendorRefused,
+        "The subnet has no free address; choose another subnet.",
+    ),
+    (
+        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume)?"
+        r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
+        r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
+        r"ServiceQuotaExceeded.*",
+        "",
+        errors.VendorQuotaExceeded,
+        "A quota of the AWS account is used up; ask AWS to raise it, or remove what is not needed.",
+    ),
+    (
+        r"UnauthorizedOperation|AccessDenied(Exception)?|NotAuthorized|Client\.UnauthorizedOperation",
+        "",
+        errors.PermissionDenied,
+        "The role in the AWS account lacks a permission; deploy the account's current template again.",
+    ),
+    (
+        r"AuthFailure|InvalidClientTokenId|ExpiredToken(Exception)?|UnrecognizedClientException|SignatureDoesNotMatch|"
+        r"RequestExpired|OptInRequired|InvalidAccessKeyId|Blocked|PendingVerification",
+        "",
+        errors.CredentialsRevoked,
+        "AWS does not accept the account's credentials; check the role and verify the cloud account.",
+    ),
+    (
+        r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception)?|"
+        r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed",
+        "",
+        errors.VendorNotFound,
+        "It does not exist in this region of the account.",
+    ),
+    (
+        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse",
+        "",
+        errors.VendorConflict,
+        "Something still uses it; it is tried again.",
+    ),
+    (
+        r"IncorrectState|IncorrectInstanceState|Incorrect.*State.*|ConcurrentModification(Exception)?|OperationAborted|"
+        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted",
+        "",
+        errors.VendorConflict,
+        "It is busy with another change; it is tried again.",
+    ),
+    (
+        REPEATED,
+        "",
+        errors.NotYetVisible,
+        "The same request was made before; AWS does not show its result yet.",
+    ),
+    (
+        DUPLICATE.pattern,
+        "",
+        errors.VendorRefused,
+        "Something that is not ours has the same name; rename or remove it.",
+    ),
+    (
+        r"InternalError|InternalFailure|ServerInternal|ServiceUnavailable(Exception)?|Unavailable|ServiceFailure",
+        "",
+        errors.VendorUnavailable,
+        "AWS has a fault; it is tried again.",
+    ),
+)
+
+
+def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorError], str]:
+    """The error class and hint for an answer's code, message and HTTP status."""
+    for code_pattern, message_pattern, kind, hint in TABLE:
+        if re.fullmatch(code_pattern, code) and (not message_pattern or re.search(message_pattern, message)):
+            return kind, hint
+    if status == 429:
+        return errors.VendorThrottled, "It is tried again."
+    if status >= 500:
+        return errors.VendorUnavailable, "AWS has a fault; it is tried again."
+    return errors.VendorRefused, "AWS refuses the request as it is."
+
+
+def translate(error: Exception, doing: str) -> errors.VendorError:
+    """Our error for one of botocore's. ``doing`` names the service and the call; no parameter is shown."""
+    if isinstance(error, boto.ClientError):
+        body = error.response.get("Error", {})
+        code, message = str(body.get("Code", "")), str(body.get("Message", ""))
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
+        kind, hint = classify(code, message, status)
+        return kind(f"{doing}: {message or code}", code=code, hint=hint)
+    name = type(error).__name__
+    if isinstance(error, (boto.ConnectTimeoutError, boto.ReadTimeoutError)):
+        return errors.VendorTimeout(f"{doing}: no answer in time", code=name)
+    if isinstance(error, (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)):
+        return errors.CredentialsRevoked(f"{doing}: no credentials", code=name)
+    if isinstance(error, (boto.ParamValidationError, boto.InvalidRegionError)):
+        return errors.VendorRefused(f"{doing}: {error}", code=name)
+    return errors.VendorUnavailable(f"{doing}: {name}", code=name)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise what botocore raises as one of ours."""
+    try:
+        yield
+    # an answer that is not AWS's, as proxies send it, is none of botocore's own errors
+    except (boto.ClientError, boto.BotoCoreError, boto.HTTPClientError, ResponseParserError) as error:
+        raise translate(error, doing) from error

@@ -1,0 +1,35 @@
+"""Kinds of text that documents of several providers in AWS share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from stockyard.domain.models.fields import distinct
+from stockyard.domain.models.patterns import worded
+
+_REGION = worded(r"^[a-z]{2,8}(-[a-z]{2,12}){1,3}-[0-9]{1,2}$", "an AWS region such as us-east-1")
+_INSTANCE_TYPE = worded(r"^[a-z][a-z0-9-]{0,30}\.[a-z0-9-]{1,30}$", "an EC2 instance type such as t3.xlarge")
+_KEY_PAIR = worded(
+    r"^[!-~]([ -~]{0,253}[!-~])?$",
+    "the name of an EC2 key pair: printable ASCII characters, no space at the ends",
+)
+_VPC = worded(r"^vpc-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a VPC: vpc- and 8 or 17 hexadecimal digits")
+_SUBNET = worded(r"^subnet-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a subnet: subnet- and 8 or 17 hexadecimal digits")
+_ROLE_ARN = worded(
+    r"^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]{1,512}$",
+    "the ARN of an IAM role, arn:aws:iam::<account>:role/<name>",
+)
+
+Region = Annotated[str, StringConstraints(max_length=32, pattern=_REGION)]
+InstanceType = Annotated[str, StringConstraints(max_length=63, pattern=_INSTANCE_TYPE)]
+InstanceTypes = Annotated[
+    list[InstanceType],
+    Field(min_length=1, max_length=50, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(distinct),
+]
+KeyPair = Annotated[str, StringConstraints(max_length=255, pattern=_KEY_PAIR)]
+VpcId = Annotated[str, StringConstraints(pattern=_VPC)]
+SubnetId = Annotated[str, StringConstraints(pattern=_SUBNET)]
+RoleArn = Annotated[str, StringConstraints(max_length=600, pattern=_ROLE_ARN)]

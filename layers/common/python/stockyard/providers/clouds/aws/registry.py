@@ -1,0 +1,26 @@
+"""Every kind by its name in the ledger, in an order in which deletion succeeds; nodes' things are among them."""
+
+from __future__ import annotations
+
+from stockyard.providers.clouds.aws import ec2_kinds, elb_kinds, iam_kinds
+from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK, Kind
+
+DELETION_ORDER: tuple[Kind, ...] = (
+    ec2_kinds.INSTANCE,
+    ec2_kinds.LAUNCH_TEMPLATE,
+    elb_kinds.LOAD_BALANCER,
+    elb_kinds.TARGET_GROUP,
+    ec2_kinds.VOLUME,
+    iam_kinds.INSTANCE_PROFILE,
+    iam_kinds.ROLE,
+    ec2_kinds.NAT_GATEWAY,
+    ec2_kinds.ADDRESS,
+    ec2_kinds.SECURITY_GROUP,
+    ec2_kinds.ROUTE_TABLE,
+    ec2_kinds.SUBNET,
+    ec2_kinds.INTERNET_GATEWAY,
+    ec2_kinds.VPC,
+)
+GLOBAL = frozenset({"role", "instance_profile"})
+"""Kinds that belong to no region."""
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*DELETION_ORDER, GIVEN_NETWORK)}

@@ -1,0 +1,62 @@
+"""The parts of a policy in a tenant's account: statements that name every action, on things that carry our tag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.providers.clouds.aws import tags
+
+Statement = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The tenant's account, in whatever region."""
+
+    account: str
+
+    def arn(self, service: str, resource: str) -> str:
+        """An ARN as CloudFormation resolves it."""
+        region = "" if service == "iam" else "*"
+        account = "" if resource.startswith("image/") else self.account  # an image's ARN names no account
+        return f"arn:${{AWS::Partition}}:{service}:{region}:{account}:{resource}"
+
+
+def policy(statements: list[Statement]) -> dict[str, Any]:
+    """The document of these statements."""
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def managed(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """A managed policy as a resource of the template."""
+    properties = {"ManagedPolicyName": name, "PolicyDocument": document}
+    return {"Type": "AWS::IAM::ManagedPolicy", "Properties": properties}
+
+
+def allow(sid: str, actions: list[str], resources: list[str], condition: dict[str, Any] | None = None) -> Statement:
+    """A statement that allows; ``*`` or ARNs to resolve."""
+    arns: Any = [resource if resource == "*" else {"Fn::Sub": resource} for resource in resources]
+    statement: Statement = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": arns}
+    return statement | ({"Condition": condition} if condition else {})
+
+
+def in_request(installation: str) -> dict[str, Any]:
+    """The condition that what is made is tagged as ours."""
+    return {"StringEquals": {f"aws:RequestTag/{tags.INSTALLATION}": installation}}
+
+
+def on_thing(installation: str) -> dict[str, Any]:
+    """The condition that what is used or changed is tagged as ours."""
+    return {"StringEquals": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
+
+
+def things(here: Place, uses: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """ARNs of all things of these resource types of EC2."""
+    return sorted({here.arn("ec2", f"{kind}/*") for kinds in uses.values() for kind in kinds})
+
+
+def both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The condition that both hold; each compares for equality."""
+    return {"StringEquals": {**first["StringEquals"], **second["StringEquals"]}}

@@ -1,0 +1,66 @@
+"""The subnets of a VPC, and where their traffic goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.providers.clouds.aws.calls import Calls
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Where a subnet's default route leads: ``public`` to an internet gateway, ``egress`` anywhere that works."""
+
+    public: bool
+    egress: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """One subnet of the VPC, as far as it matters here."""
+
+    id: str
+    zone: str
+    free: int
+    routes: Routes
+
+
+def of_vpc(calls: Calls, vpc_id: str) -> Sequence[Subnet]:
+    """The VPC's subnets, in the same order each time."""
+    here = [{"Name": "vpc-id", "Values": [vpc_id]}]
+    tables = list(calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=here))
+    subnets = [
+        Subnet(
+            str(subnet["SubnetId"]),
+            str(subnet["AvailabilityZone"]),
+            int(subnet["AvailableIpAddressCount"]),
+            _routes(str(subnet["SubnetId"]), tables),
+        )
+        for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=here)
+    ]
+    return sorted(subnets, key=lambda subnet: subnet.id)
+
+
+def _routes(subnet_id: str, tables: list[dict[str, Any]]) -> Routes:
+    pairs = [(table, item) for table in tables for item in table.get("Associations", ())]
+    own = [table for table, item in pairs if item.get("SubnetId") == subnet_id]
+    main = [table for table, item in pairs if item.get("Main")]
+    table_in_force: dict[str, Any] = (own or main or [{}])[0]
+    for route in table_in_force.get("Routes", ()):
+        if route.get("DestinationCidrBlock") != "0.0.0.0/0" or route.get("State", "active") != "active":
+            continue
+        public = str(route.get("GatewayId") or "").startswith("igw-")
+        # A private gateway or a firewall's endpoint is a GatewayId too.
+        target_fields = (
+            "GatewayId",
+            "NatGatewayId",
+            "TransitGatewayId",
+            "CoreNetworkArn",
+            "NetworkInterfaceId",
+            "InstanceId",
+            "VpcPeeringConnectionId",
+        )
+        return Routes(public, public or any(route.get(name) for name in target_fields))
+    return Routes(public=False, egress=False)

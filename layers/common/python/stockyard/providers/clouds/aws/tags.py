@@ -1,0 +1,99 @@
+"""The tags on everything we make, and how they are written for each service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.records import Resource
+
+INSTALLATION = "stockyard:installation"
+TENANT = "stockyard:tenant"
+RESOURCE = "stockyard:resource"
+GENERATION = "stockyard:generation"
+KEY = "stockyard:key"
+"""``kind/key`` of the ledger line, so that a lookup by tag is exact."""
+SINCE = "stockyard:since"
+"""When the line was first intended; the sweep needs an age of things that have none of their own."""
+
+
+def of_tenant(installation: str, tenant: str) -> dict[str, str]:
+    """What the sweep looks for."""
+    return {INSTALLATION: installation, TENANT: tenant}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a thing is, as its tags say: a cluster, a node claim or a node environment.
+
+    ``client_id`` is of the cluster that it serves, ``prefix`` begins our names in the tenant's account.
+    """
+
+    installation: str
+    tenant: str
+    resource_id: str
+    generation: str
+    client_id: str
+    prefix: str
+
+
+def of_owner(owner: Owner) -> dict[str, str]:
+    """What identifies everything of an owner."""
+    return {**of_tenant(owner.installation, owner.tenant), RESOURCE: owner.resource_id}
+
+
+def of_line(owner: Owner, line: Resource) -> dict[str, str]:
+    """What identifies the thing that a ledger line stands for."""
+    return {**of_owner(owner), KEY: f"{line.kind}/{line.key}"}
+
+
+def kubernetes(client_id: str) -> str:
+    """The tag key by which a cluster's own controllers know what is theirs."""
+    return f"kubernetes.io/cluster/{client_id}"
+
+
+def controllers(client_id: str) -> tuple[dict[str, str], ...]:
+    """The tags of what a cluster's controllers made: the cloud controller and EBS driver, the load balancer controller.
+
+    Any one of them is enough.
+    """
+    return ({kubernetes(client_id): "owned"}, {"elbv2.k8s.aws/cluster": client_id})
+
+
+def full(owner: Owner, line: Resource, name: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All tags of a new thing."""
+    return {
+        "Name": name,
+        **of_line(owner, line),
+        GENERATION: owner.generation,
+        # the first try's moment: a repeated call must not differ, or its client token is refused
+        SINCE: str(line.detail.get("since") or line.intended_at),
+        f"{owner.prefix}-cluster": owner.client_id,
+        **(extra or {}),
+    }
+
+
+def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """As AWS writes tags."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def mapping(tag_pairs: Sequence[Mapping[str, str]] | None) -> dict[str, str]:
+    """The reverse of :func:`pairs`."""
+    return {tag["Key"]: tag["Value"] for tag in tag_pairs or ()}
+
+
+def specification(kinds: Sequence[str], tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """EC2's ``TagSpecifications`` for each resource type a call makes."""
+    return [{"ResourceType": kind, "Tags": pairs(tags)} for kind in kinds]
+
+
+def filters(tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """EC2's ``Filters`` for things that carry all these tags."""
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+
+
+def carries(carried: Mapping[str, str], required: Mapping[str, str]) -> bool:
+    """Whether ``carried`` holds every required tag."""
+    return all(carried.get(key) == value for key, value in required.items())

@@ -1,0 +1,318 @@
+"""The CloudFormation template a tenant deploys: the role Stockyard assumes, the boundary of the roles it makes, and a
+rule that forwards EC2's spot events to our bus.
+
+Every action is written out. Creating needs our installation's tag in the request, changing and deleting needs it on
+the thing, so that the role cannot touch anything else in the account. Where AWS offers no resource or condition for an
+action, ``*`` stands alone in a statement that only reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from stockyard.domain.records import CloudAccount
+from stockyard.errors import Internal
+from stockyard.providers.clouds.aws import iam_kinds
+from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_name
+from stockyard.providers.clouds.aws.node_statements import nodes
+from stockyard.providers.clouds.aws.sessions import account_number, role_arn
+from stockyard.providers.clouds.aws.statements import (
+    Place,
+    Statement,
+    allow,
+    both,
+    in_request,
+    managed,
+    on_thing,
+    policy,
+    things,
+)
+
+READ = (
+    "ec2:DescribeAddresses",
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeImages",
+    "ec2:DescribeInstances",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInternetGateways",
+    "ec2:DescribeKeyPairs",
+    "ec2:DescribeLaunchTemplates",
+    "ec2:DescribeNatGateways",
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVolumes",
+    "ec2:DescribeVpcs",
+    "elasticloadbalancing:DescribeListeners",
+    "elasticloadbalancing:DescribeLoadBalancers",
+    "elasticloadbalancing:DescribeTags",
+    "elasticloadbalancing:DescribeTargetGroups",
+    "iam:ListInstanceProfiles",
+    "iam:ListRoles",
+)
+"""AWS offers no resource narrower than ``*`` for these."""
+CREATE_EC2 = {
+    "ec2:AllocateAddress": ("elastic-ip",),
+    "ec2:CreateInternetGateway": ("internet-gateway",),
+    "ec2:CreateNatGateway": ("natgateway",),
+    "ec2:CreateRouteTable": ("route-table",),
+    "ec2:CreateSecurityGroup": ("security-group",),
+    "ec2:CreateSubnet": ("subnet",),
+    "ec2:CreateVpc": ("vpc",),
+    "ec2:RunInstances": ("instance", "volume", "network-interface"),
+}
+"""Creating action -> resource types that the call makes and tags."""
+CREATE_WITHIN = {
+    "InVpc": (("ec2:CreateRouteTable", "ec2:CreateSecurityGroup", "ec2:CreateSubnet"), ("vpc",)),
+    "InSubnet": (("ec2:CreateNatGateway",), ("elastic-ip", "subnet")),
+    "Machine": (("ec2:RunInstances",), ("image", "key-pair", "security-group", "subnet")),
+}
+"""Name -> creating actions and the existing things they use; a VPC, subnet or key pair may be the tenant's own. None of
+the actions makes one of the things: that would be allowed without our tag."""
+CHANGE_EC2 = {
+    "ec2:AssociateRouteTable": ("route-table", "subnet"),
+    "ec2:AttachInternetGateway": ("internet-gateway", "vpc"),
+    "ec2:AuthorizeSecurityGroupIngress": ("security-group",),
+    "ec2:CreateRoute": ("route-table",),
+    "ec2:DeleteInternetGateway": ("internet-gateway",),
+    "ec2:DeleteNatGateway": ("natgateway",),
+    "ec2:DeleteRouteTable": ("route-table",),
+    "ec2:DeleteSecurityGroup": ("security-group",),
+    "ec2:DeleteSubnet": ("subnet",),
+    "ec2:DeleteVolume": ("volume",),
+    "ec2:DeleteVpc": ("vpc",),
+    "ec2:DetachInternetGateway": ("internet-gateway", "vpc"),
+    "ec2:DisassociateRouteTable": ("route-table", "subnet"),
+    "ec2:ModifyVpcAttribute": ("vpc",),
+    "ec2:ReleaseAddress": ("elastic-ip",),
+    "ec2:RevokeSecurityGroupIngress": ("security-group",),
+    "ec2:TerminateInstances": ("instance",),
+}
+CREATE_ELB = ("CreateListener", "CreateLoadBalancer", "CreateTargetGroup")
+CHANGE_ELB = (
+    "DeleteLoadBalancer",
+    "DeleteTargetGroup",
+    "ModifyLoadBalancerAttributes",
+    "RegisterTargets",
+)
+ROLE_ACTIONS = (
+    "iam:DeleteRole",
+    "iam:DeleteRolePolicy",
+    "iam:DetachRolePolicy",
+    "iam:ListAttachedRolePolicies",
+    "iam:ListRolePolicies",
+)
+PROFILE_ACTIONS = (
+    "iam:AddRoleToInstanceProfile",
+    "iam:DeleteInstanceProfile",
+    "iam:RemoveRoleFromInstanceProfile",
+)
+READ_IDENTITIES = ("iam:GetInstanceProfile", "iam:GetRole")
+CONTROLLER_TAGS = {
+    "ebs": ("ebs.csi.aws.com/cluster", ["ec2:DeleteVolume"]),
+    "balancers": (
+        "elbv2.k8s.aws/cluster",
+        [
+            "ec2:DeleteSecurityGroup",
+            "elasticloadbalancing:DeleteLoadBalancer",
+            "elasticloadbalancing:DeleteTargetGroup",
+        ],
+    ),
+    "services": (
+        "kubernetes.io/service-name",
+        [
+            "ec2:DeleteSecurityGroup",
+            "elasticloadbalancing:DeleteLoadBalancer",
+            "elasticloadbalancing:DeleteTargetGroup",
+        ],
+    ),
+}
+"""What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
+controllers set these besides: EBS driver, load balancer controller, cloud controller."""
+BALANCING = "elasticloadbalancing.amazonaws.com"
+SPOT_EVENTS = ("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation")
+
+
+class Stage(Protocol):
+    """What the template needs of our own side; ``stockyard.settings.Settings`` is one."""
+
+    @property
+    def name_prefix(self) -> str: ...
+
+    @property
+    def principal_pattern(self) -> str: ...
+
+    @property
+    def bus(self) -> str: ...
+
+
+def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, Any]:
+    """The template as a document. Raises ``Internal`` when the stage names no principal pattern."""
+    if len(stage.principal_pattern.split(":")) < 6:
+        raise Internal("This stage has no principal pattern, so no role can trust it.")
+    own_account = stage.principal_pattern.split(":")[4]
+    here = Place(account_number(account))
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"AWS": {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{own_account}:root"}},
+        "Action": "sts:AssumeRole",
+        "Condition": {
+            "StringEquals": {"sts:ExternalId": account.external_id},
+            "StringLike": {"aws:PrincipalArn": stage.principal_pattern},
+        },
+    }
+    prefix = stage.name_prefix
+    boundary = {"Sid": "NodesMayRead", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
+        "Resources": {
+            "Boundary": managed(boundary_name(prefix), policy([boundary])),
+            # IAM takes 6,144 characters a managed policy, so there are three.
+            "MachinePermissions": managed(f"{prefix}-stockyard-machines", policy(_machines(here, installation))),
+            "NodePermissions": managed(f"{prefix}-stockyard-nodes", policy(nodes(here, installation))),
+            "Permissions": managed(
+                f"{prefix}-stockyard", policy(_balancing_and_identities(here, installation, prefix))
+            ),
+            "Role": {
+                "Type": "AWS::IAM::Role",
+                "Properties": {
+                    "RoleName": role_arn(account).rsplit("/", 1)[-1],
+                    "AssumeRolePolicyDocument": policy([trust]),
+                    "ManagedPolicyArns": [
+                        {"Ref": name} for name in ("MachinePermissions", "NodePermissions", "Permissions")
+                    ],
+                },
+            },
+            **_forwarding(_bus_arn(stage.bus, own_account), prefix),
+        },
+        "Outputs": {"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}},
+    }
+
+
+def _bus_arn(bus: str, account: str) -> dict[str, str]:
+    # A bus without a region of its own is the one in the stack's region.
+    name = bus or "default"
+    at = f"arn:${{AWS::Partition}}:events:${{AWS::Region}}:{account}:event-bus/{name}"
+    return {"Fn::Sub": name if name.startswith("arn:") else at}
+
+
+def _machines(here: Place, installation: str) -> list[Statement]:
+    image = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/canonical/ubuntu/server/*"
+    return [
+        allow("Read", list(READ), ["*"]),
+        allow("ReadImageParameter", ["ssm:GetParameter"], [image]),
+        *_compute(here, in_request(installation), on_thing(installation)),
+    ]
+
+
+def _balancing_and_identities(here: Place, installation: str, prefix: str) -> list[Statement]:
+    request_tagged, thing_tagged = in_request(installation), on_thing(installation)
+    return [
+        *_balancing(here, request_tagged, thing_tagged),
+        *_identities(here, request_tagged, thing_tagged, prefix),
+        *_controllers(here),
+    ]
+
+
+def _compute(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
+    made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
+    return [
+        allow("Create", sorted(CREATE_EC2), things(here, CREATE_EC2), request_tagged),
+        *(
+            allow(f"Create{name}", list(actions), things(here, {name: used}))
+            for name, (actions, used) in CREATE_WITHIN.items()
+        ),
+        allow("TagWhatIsCreated", ["ec2:CreateTags"], things(here, CREATE_EC2), both(request_tagged, made_by)),
+        allow("ChangeOurs", sorted(CHANGE_EC2), things(here, CHANGE_EC2), thing_tagged),
+    ]
+
+
+def _balancing(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
+    def elb(names: tuple[str, ...]) -> list[str]:
+        return [f"elasticloadbalancing:{name}" for name in names]
+
+    new = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
+    listener = here.arn("elasticloadbalancing", "listener/net/*")
+    made_by = {"StringEquals": {"elasticloadbalancing:CreateAction": list(CREATE_ELB)}}
+    linked = here.arn("iam", f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing")
+    return [
+        # The first balancer of an account makes the service's own role in the caller's name.
+        allow(
+            "FirstBalancer",
+            ["iam:CreateServiceLinkedRole"],
+            [linked],
+            {"StringEquals": {"iam:AWSServiceName": BALANCING}},
+        ),
+        allow("CreateBalancers", elb(CREATE_ELB), new, request_tagged),
+        allow("TagNewBalancers", ["elasticloadbalancing:AddTags"], [*new, listener], both(request_tagged, made_by)),
+        allow("ChangeOurBalancers", elb(CHANGE_ELB), new, thing_tagged),
+    ]
+
+
+def _identities(
+    here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any], prefix: str
+) -> list[Statement]:
+    role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-node-role")
+    profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
+    # A call names a thing without its path; of an absent one, which a deletion has to see, IAM knows no path either.
+    pathless = [
+        here.arn("iam", f"role/{prefix}-*-node-role"),
+        here.arn("iam", f"instance-profile/{prefix}-*-instance-profile"),
+    ]
+    bounded = {
+        "StringEquals": {"iam:PermissionsBoundary": {"Fn::Sub": here.arn("iam", f"policy/{boundary_name(prefix)}")}}
+    }
+    passed = {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com"]}}
+    return [
+        allow("CreateBoundedRoles", ["iam:CreateRole"], [role], both(request_tagged, bounded)),
+        allow("FillBoundedRoles", ["iam:PutRolePolicy"], [role], both(thing_tagged, bounded)),
+        allow("TagNewIdentities", ["iam:TagInstanceProfile", "iam:TagRole"], [role, profile], request_tagged),
+        allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], request_tagged),
+        # Path and name are ours alone, and a read of an absent thing has no tag to look at.
+        allow("ReadIdentities", list(READ_IDENTITIES), [role, profile, *pathless]),
+        allow("Roles", list(ROLE_ACTIONS), [role]),
+        allow("Profiles", list(PROFILE_ACTIONS), [profile]),
+        allow("PassRoles", ["iam:PassRole"], [role], passed),
+    ]
+
+
+def _controllers(here: Place) -> list[Statement]:
+    resources = {
+        "ec2:DeleteVolume": here.arn("ec2", "volume/*"),
+        "ec2:DeleteSecurityGroup": here.arn("ec2", "security-group/*"),
+        "elasticloadbalancing:DeleteLoadBalancer": here.arn("elasticloadbalancing", "loadbalancer/*"),
+        "elasticloadbalancing:DeleteTargetGroup": here.arn("elasticloadbalancing", "targetgroup/*"),
+    }
+    return [
+        allow(
+            f"RemoveLeftovers{name.capitalize()}",
+            actions,
+            [resources[action] for action in actions],
+            {"StringLike": {f"aws:ResourceTag/{key}": "?*"}},
+        )
+        for name, (key, actions) in CONTROLLER_TAGS.items()
+    ]
+
+
+def _forwarding(bus_arn: dict[str, str], prefix: str) -> dict[str, Any]:
+    trust = {"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    put_events = {"Effect": "Allow", "Action": ["events:PutEvents"], "Resource": [bus_arn]}
+    return {
+        "ForwardRole": {
+            "Type": "AWS::IAM::Role",
+            "Properties": {
+                "AssumeRolePolicyDocument": policy([trust]),
+                "Policies": [{"PolicyName": "forward", "PolicyDocument": policy([put_events])}],
+            },
+        },
+        "ForwardSpotEvents": {
+            "Type": "AWS::Events::Rule",
+            "Properties": {
+                "Name": f"{prefix}-stockyard-spot",
+                "EventPattern": {"source": ["aws.ec2"], "detail-type": list(SPOT_EVENTS)},
+                "Targets": [{"Id": "stockyard", "Arn": bus_arn, "RoleArn": {"Fn::GetAtt": ["ForwardRole", "Arn"]}}],
+            },
+        },
+    }

@@ -1,0 +1,94 @@
+"""What a cluster needs and costs, as its settings and the catalogue say. No call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCPU
+from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
+from stockyard.domain.records import Cluster
+from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.providers.clusters.ec2.configuration import control_plane_type, region
+from stockyard.providers.clusters.ec2.network import CIDR, is_given
+
+ROLE_NAME_LIMIT = 64
+BALANCER_ADDRESSES = 2
+"""Public addresses of the load balancer: one a zone; in a given VPC at most as many."""
+
+
+def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
+    """See ``ports.ClusterDriver.plan``. ``prefix`` begins every name."""
+    return ClusterPlan(tuple(_creates(cluster, f"{prefix}-{cluster.client_id}")), tuple(price_items(cluster, prices)))
+
+
+def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
+    """Everything of a cluster that is billed while it stands, without its workers."""
+    place, machine = region(cluster), control_plane_type(cluster)
+    offer = prices.instance(place, machine)
+    gigabyte_month = prices.rate(place, "gp3")
+    own_network = not is_given(cluster.settings)
+    nat_addresses = 1 if own_network else 0
+    addresses = BALANCER_ADDRESSES + nat_addresses + (1 if cluster.settings.get("public_control_plane") else 0)
+    disk = None if gigabyte_month is None else gigabyte_month * DISK_GIB / HOURS_A_MONTH
+    items = [
+        PriceItem(f"control plane instance {machine}", 1, offer["usd_hour"] if offer else None),
+        PriceItem(f"control plane disk gp3 {DISK_GIB} GiB", 1, disk),
+        PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
+    ]
+    if own_network:
+        items.append(PriceItem("NAT gateway", 1, prices.rate(place, "nat_gateway")))
+    address = prices.rate(place, "public_ipv4")
+    items.append(PriceItem("public IPv4 address", addresses, None if address is None else address * addresses))
+    return items
+
+
+def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
+    if not is_given(cluster.settings):
+        yield "vpc", f"{stem}-vpc ({CIDR})"
+        yield "subnet", f"{stem} public, in two zones"
+        yield "subnet", f"{stem} private, in two zones"
+        yield "internet gateway", f"{stem}-igw"
+        yield "nat gateway", f"{stem}-nat"
+        yield "route table", f"{stem} public and private"
+    yield "security group", f"{stem}-control-plane"
+    yield "security group", f"{stem}-node"
+    yield "iam role", f"{stem}-node-role"
+    yield "instance profile", f"{stem}-instance-profile"
+    yield "network load balancer", f"{stem} API endpoint"
+    yield "instance", f"{stem}-control-plane ({control_plane_type(cluster)})"
+
+
+def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding]:
+    """See ``ports.ClusterDriver.validate``: the role's name, types that are not offered, a control plane too small."""
+    role = f"{prefix}-{cluster.client_id}-node-role"
+    if len(role) > ROLE_NAME_LIMIT:
+        yield Finding("/name", f"The role name {role} would have more than {ROLE_NAME_LIMIT} characters.")
+    for pointer, name in _instance_types(cluster.settings):
+        if prices.offered(region(cluster), name) is False:
+            yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")
+    yield from _size_faults(cluster, prices)
+
+
+def _instance_types(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if settings.get("control_plane_instance_type"):
+        yield "/settings/control_plane_instance_type", str(settings["control_plane_instance_type"])
+    for i, group in enumerate(settings.get("autoscaler_node_groups") or ()):
+        for j, name in enumerate(group.get("instance_types") or ()):
+            yield f"/settings/autoscaler_node_groups/{i}/instance_types/{j}", str(name)
+
+
+def _size_faults(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
+    """A type that is too small for a control plane, where the person has written it. An unknown type may do."""
+    pointer, name = "/settings/control_plane_instance_type", control_plane_type(cluster)
+    for i, group in enumerate(cluster.settings.get("autoscaler_node_groups") or ()):
+        if group.get("role") == "control":
+            pointer = f"/settings/autoscaler_node_groups/{i}/instance_types/0"
+            break
+    offer = prices.instance(region(cluster), name)
+    if offer and (offer["vcpu"] < LEAST_VCPU or offer["memory_mib"] < LEAST_MEMORY_MIB):
+        yield Finding(
+            pointer,
+            f"{name} has {offer['vcpu']} vCPU and {offer['memory_mib']} MiB; a control plane needs at least"
+            f" {LEAST_VCPU} vCPU and {LEAST_MEMORY_MIB} MiB. Choose a larger type.",
+        )

@@ -1,0 +1,116 @@
+"""The settings of a cluster on AWS EC2. Field by field the table of the reference, as decided."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from stockyard.domain.models import fields, patterns
+from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
+from stockyard.domain.models.clusters import ClusterSettings
+from stockyard.providers.clouds.aws import DEFAULT_REGION
+from stockyard.providers.clouds.aws import fields as aws_fields
+from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, EVERYWHERE
+
+MAX_GROUPS = 20
+MAX_NODES = 100
+_SLURM_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+
+
+class Taint(Input):
+    """A Kubernetes node taint."""
+
+    key: fields.LabelKey
+    value: fields.LabelValue = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+def _taints(taints: list[Taint]) -> list[Taint]:
+    check(repeated([(taint.key, taint.effect) for taint in taints], "same key and effect as another"))
+    return taints
+
+
+class NodeGroup(Input):
+    """A group of equal nodes. The ``control`` group gives size and type of the control plane."""
+
+    name: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL)]
+    role: Literal["control", "worker"]
+    min_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
+    max_size: Annotated[int, Field(ge=0, le=MAX_NODES)]
+    instance_types: aws_fields.InstanceTypes
+    labels: fields.Labels = Field(default_factory=dict)
+    taints: Annotated[list[Taint], Field(max_length=50), AfterValidator(_taints)] = Field(default_factory=list)
+    allocation_strategy: Literal["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"] = (
+        "lowest-price"
+    )
+    capacity_type: Literal["on-demand", "spot"] = "on-demand"
+
+    @model_validator(mode="after")
+    def _sizes(self) -> NodeGroup:
+        if self.min_size > self.max_size:
+            raise refuse((("min_size",), "must not be greater than max_size"))
+        if self.role == "control":
+            fault = _control_fault(self.min_size, self.max_size)
+            if fault:
+                raise refuse((("max_size",), fault))
+        return self
+
+
+def _control_fault(smallest: int, largest: int) -> str | None:
+    if smallest != largest:
+        return "a control plane has a fixed size: min_size and max_size must be equal"
+    if largest in (3, 5):
+        return f"a control plane of size {largest} is not built yet; only size 1 is"
+    return None if largest == 1 else "the size of a control plane must be 1, 3 or 5"
+
+
+def _groups(groups: list[NodeGroup]) -> list[NodeGroup]:
+    """Names must be unique, and only one group may be the control group."""
+    control = [index for index, group in enumerate(groups) if group.role == "control"]
+    controls: list[Fault] = [((index, "role"), "only one group may have the role control") for index in control[1:]]
+    check([*repeated([group.name for group in groups], "another group has this name", "name"), *controls])
+    return groups
+
+
+NodeGroups = Annotated[list[NodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)]
+Integrations = Annotated[
+    list[Literal["jupyterhub", "slurm"]],
+    AfterValidator(fields.distinct),
+    Field(json_schema_extra={"uniqueItems": True}),
+]
+
+
+class AwsSettings(ClusterSettings):
+    """Settings of a cluster on AWS EC2. ``api_cidrs`` may reach the API endpoint, ``ssh_cidrs`` port 22."""
+
+    key_pair: aws_fields.KeyPair
+    region_name: aws_fields.Region | None = None
+    control_plane_instance_type: aws_fields.InstanceType | None = None
+    vpc_id: aws_fields.VpcId | None = None
+    subnet_id: aws_fields.SubnetId | None = None
+    autoscaler_node_groups: NodeGroups = Field(default_factory=list)
+    integrations: Integrations = Field(default_factory=list)
+    ssh_cidrs: fields.Cidrs = Field(default_factory=list)
+    api_cidrs: fields.Cidrs = Field(default_factory=lambda: [EVERYWHERE], min_length=1)
+    public_control_plane: bool = False
+
+    def name_fault(self, name: str) -> str | None:
+        """Slurm takes the cluster's name for its own, which has narrower rules."""
+        if "slurm" in self.integrations and not _SLURM_NAME.fullmatch(name):
+            return "with the slurm integration: lower-case letters, digits, dashes; a letter first, no trailing dash"
+        return None
+
+    def normal(self) -> dict[str, Any]:
+        """The settings as the record keeps them: every field there, defaults filled in.
+
+        The control group's first instance type wins over ``control_plane_instance_type``.
+        """
+        document = super().normal()
+        control = next((group for group in self.autoscaler_node_groups if group.role == "control"), None)
+        document["region_name"] = self.region_name or DEFAULT_REGION
+        document["control_plane_instance_type"] = (
+            control.instance_types[0] if control else self.control_plane_instance_type or DEFAULT_TYPE
+        )
+        return document

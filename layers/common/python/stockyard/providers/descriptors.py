@@ -1,0 +1,52 @@
+"""What a provider's folder says of itself: each folder has one ``DESCRIPTOR``, and loading it loads no vendor's SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.cloud_kinds import CloudKind, ClusterKind
+from stockyard.domain.offers import RegionOffers
+from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.ports import Cloud, ClusterDriver, Store
+from stockyard.ports.nodes import NodeSource
+
+
+@dataclass(frozen=True, slots=True)
+class CloudDescriptor:
+    """A kind of cloud account. Its folder's name is the account's ``provider``."""
+
+    kind: CloudKind
+    make: Callable[[Any], Cloud]
+    """From the installation's settings, see ``stockyard.settings``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDriverDescriptor:
+    """A way to make clusters. Its folder's name is the ``driver`` on a cluster's record."""
+
+    kind: ClusterKind
+    """One driver makes the clusters of a type in a cloud."""
+    make: Callable[[Any], ClusterDriver]
+    """From the installation's settings, see ``stockyard.settings``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTools:
+    """What a source of nodes may be made of besides settings."""
+
+    settings: Any
+    """The installation's, see ``stockyard.settings``."""
+    store_of: Callable[[str], Store]
+    """A tenant's records."""
+    offers: Callable[[str], RegionOffers | None]
+    """What is known of a region's offers; None when nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSourceDescriptor:
+    """A kind of node provider. ``make`` is None while its nodes are not built."""
+
+    kind: ProviderKind
+    make: Callable[[SourceTools], NodeSource] | None = None

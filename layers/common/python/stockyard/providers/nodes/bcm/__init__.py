@@ -1,0 +1,16 @@
+"""The kind ``bcm``: its documents are stored and checked; nodes of it are not built yet."""
+
+from __future__ import annotations
+
+from stockyard.domain.provider_kinds import Document, ProviderKind, written_limit
+from stockyard.providers.descriptors import NodeSourceDescriptor
+
+
+def limit(entry: Document) -> int | None:
+    """As many as the entry names machines; the machines of groups are not counted here."""
+    if entry.get("nodes") and not entry.get("nodeGroups"):
+        return len(entry["nodes"])
+    return written_limit(entry)
+
+
+DESCRIPTOR = NodeSourceDescriptor(ProviderKind("bcm", f"{__name__}.document:BcmBlock", limit=limit))

@@ -1,0 +1,60 @@
+"""Where the machines of a provider stand and what they reach: without an overlay, clusters of their own network."""
+
+from __future__ import annotations
+
+from stockyard.domain.node_records import NodeEnvironment, NodeProvider
+from stockyard.domain.records import Cluster
+from stockyard.domain.requirements import Requirement
+from stockyard.errors import NodeCouldNotBeProvisioned
+from stockyard.providers.clouds.aws import DEFAULT_REGION
+from stockyard.providers.nodes.ec2 import place
+from stockyard.providers.nodes.ec2.configuration import region, setting
+
+
+def location(provider: NodeProvider) -> tuple[str, str]:
+    """Region and cloud account in which the provider has its machines."""
+    return region(provider), str(setting(provider, "cloudAccount"))
+
+
+def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
+    """See ``ports.nodes.HasTopology.out_of_reach``."""
+    if cluster is None:
+        return f"Machines of node provider {provider.name} join a cluster; the claim names none."
+    there = location(provider)
+    home = (str(cluster.settings.get("region_name") or DEFAULT_REGION), str(cluster.cloud_account_id))
+    if there == home:
+        return ""
+    return (
+        f"Node provider {provider.name} is in {there[0]} of cloud account {there[1]}, the cluster in {home[0]} of"
+        f" cloud account {home[1]}. Machines of another network need an overlay, which is not built yet."
+    )
+
+
+def check(provider: NodeProvider, cluster: Cluster) -> None:
+    """Raise ``NodeCouldNotBeProvisioned`` when the provider's machines would not be in the cluster's own network."""
+    why = out_of_reach(provider, cluster)
+    if why:
+        raise NodeCouldNotBeProvisioned(why)
+
+
+def zones_of(provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
+    """The zones in which a cluster has subnets for the provider's machines, as its environment found them.
+
+    Empty while that is not known: there is no environment yet, or the provider's document has changed since.
+    """
+    outputs = environment.outputs if environment is not None else {}
+    if outputs.get("provider_generation") != str(provider.generation):
+        return frozenset()
+    return frozenset(place.of_facts(outputs).by_zone)
+
+
+def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
+    """See ``ports.nodes.HasTopology.out_of_zone``. While the subnets are not known, the names of zones tell their
+    region."""
+    zones = zones_of(provider, environment)
+    if zones:
+        area, can = ", ".join(sorted(zones)), any(requirement.has(zone) for zone in zones)
+    else:
+        area = region(provider)
+        can = requirement.complement or any(zone.startswith(area) for zone in requirement.values)
+    return "" if can else f"Machines of node provider {provider.name} stand in {area}; the claim asks for another zone."

@@ -1,0 +1,8 @@
+"""The kind ``terraform``: its documents are stored and checked; nodes of it are not built yet."""
+
+from __future__ import annotations
+
+from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.providers.descriptors import NodeSourceDescriptor
+
+DESCRIPTOR = NodeSourceDescriptor(ProviderKind("terraform", f"{__name__}.document:TerraformBlock"))

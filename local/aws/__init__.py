@@ -1,0 +1,1 @@
+"""moto's server, with corrections where AWS behaves differently."""

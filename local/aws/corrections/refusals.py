@@ -1,0 +1,177 @@
+"""Calls that AWS refuses and moto does not: by capacity, rate, plan, a new profile, or tags of a deleted resource."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from moto.core.exceptions import ServiceException
+from moto.core.responses import ActionResult, BaseResponse
+from moto.ec2.responses import EC2Response
+from moto.iam.models import IAMBackend
+
+THROTTLED: Mapping[str, str] = {"ec2": "RequestLimitExceeded"}
+REFUSED: Mapping[str, str] = {"ec2": "UnauthorizedOperation"}
+"""Service -> its error code, where it differs from the usual code."""
+ALIVE = frozenset({"pending", "running", "stopping", "stopped"})
+REMOVAL = re.compile(r"(Delete|Detach|Disassociate|Release|Terminate)[A-Z]")
+ROLE_KEYS = "ASIA"
+"""The prefix of a role's access keys."""
+
+
+class UnauthorizedOperation(ServiceException):  # type: ignore[misc]
+    """No policy allows the call."""
+
+    code = "UnauthorizedOperation"
+    message = "You are not authorized to perform this operation."
+
+
+class PlannedRefusal(ServiceException):  # type: ignore[misc]
+    """A refusal from the local cloud's fault plan, with AWS's error code."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__("The fault plan of the local cloud says no.")
+        self.code = code
+
+
+class InsufficientInstanceCapacity(ServiceException):  # type: ignore[misc]
+    """The zone has no more capacity of the type."""
+
+    code = "InsufficientInstanceCapacity"
+    message = "We currently do not have sufficient capacity in the Availability Zone you requested."
+
+
+class InvalidInstanceProfile(ServiceException):  # type: ignore[misc]
+    """EC2 does not know the profile yet."""
+
+    code = "InvalidParameterValue"
+
+    def __init__(self, name: str) -> None:
+        parameter = "parameter iamInstanceProfile.name"
+        super().__init__(f"Value ({name}) for {parameter} is invalid. Invalid IAM Instance Profile name")
+
+
+@contextmanager
+def scarce_capacity(limits: Mapping[str, int]) -> Iterator[None]:
+    """``limits`` says how many instances of a type an account's region may have."""
+    original = EC2Response.run_instances
+
+    def run_instances(response: Any) -> Any:
+        kind = response._get_param("InstanceType")
+        minimum = int(response._get_param("MinCount") or 1)
+        if kind in limits:
+            there = sum(
+                instance.instance_type == kind and instance.state in ALIVE
+                for reservation in response.ec2_backend.reservations.values()
+                for instance in reservation.instances
+            )
+            if there + minimum > limits[kind]:
+                raise InsufficientInstanceCapacity
+        return original(response)
+
+    with patch.object(EC2Response, "run_instances", run_instances):
+        yield
+
+
+@contextmanager
+def planned_refusals(
+    throttled: Mapping[str, int], refused: Mapping[str, int], strikes: Callable[[str], bool] = lambda _account: True
+) -> Iterator[None]:
+    """For each call (``ec2:CreateVpc``) the first ``throttled`` ones are throttled, the next ``refused`` ones refused,
+    in accounts and at times for which ``strikes(account)`` is true."""
+    remaining = {"throttled": Counter(throttled), "refused": Counter(refused)}
+    lock = threading.Lock()
+    original = BaseResponse.call_action
+
+    def call_action(response: Any) -> Any:
+        service = {"elbv2": "elasticloadbalancing"}.get(str(response.service_name), str(response.service_name))
+        action = f"{service}:{response._get_action()}"
+        with lock:
+            kind = next((name for name, counts in remaining.items() if counts[action] > 0), None)
+            if not strikes(response.current_account):
+                kind = None
+            if kind is not None:
+                remaining[kind][action] -= 1
+        if kind is None:
+            return original(response)
+        codes, usual = (THROTTLED, "Throttling") if kind == "throttled" else (REFUSED, "AccessDenied")
+        code = codes.get(service, usual)
+        return _answer(response, PlannedRefusal(code), 400 if kind == "throttled" else 403)
+
+    if not any(throttled.values()) and not any(refused.values()):
+        yield
+        return
+    with patch.object(BaseResponse, "call_action", call_action):
+        yield
+
+
+@contextmanager
+def gone_have_no_tags() -> Iterator[None]:
+    """A role that may delete only resources with its tags is refused for a missing resource: EC2 checks tags first.
+
+    The tenants' roles have such policies. moto answers "not found", and terminates a terminated instance again.
+    """
+    original = BaseResponse.call_action
+
+    def call_action(response: Any) -> Any:
+        if response.service_name != "ec2" or not REMOVAL.match(response._get_action()):
+            return original(response)
+        if not response.get_access_key().startswith(ROLE_KEYS):
+            return original(response)
+        is_ended = response._get_action() == "TerminateInstances" and _names_terminated_instance(response)
+        answer = None if is_ended else original(response)
+        if answer is None or "NotFound</Code>" in str(answer[-1]):
+            return _answer(response, UnauthorizedOperation(), 403)
+        return answer
+
+    with patch.object(BaseResponse, "call_action", call_action):
+        yield
+
+
+def _names_terminated_instance(response: Any) -> bool:
+    instance_ids = set(response._get_param("InstanceIds", []))
+    return any(
+        instance.id in instance_ids and instance.state == "terminated"
+        for reservation in response.ec2_backend.reservations.values()
+        for instance in reservation.instances
+    )
+
+
+def _answer(response: Any, refusal: ServiceException, status: int) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The models of IAM and load balancing have no codes for throttling.
+        _, headers, body = response.serialized(ActionResult(refusal))
+    headers["status"] = status
+    return status, headers, body
+
+
+@contextmanager
+def new_profiles_unusable(seconds: Callable[[], float], now: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """EC2 does not know a new instance profile for ``seconds()``, called once for each, after its creation in IAM."""
+    ready_at: dict[str, float] = {}
+    create, run = IAMBackend.create_instance_profile, EC2Response.run_instances
+
+    def create_instance_profile(backend: Any, *args: Any, **kwargs: Any) -> Any:
+        role = create(backend, *args, **kwargs)
+        ready_at[role.arn] = ready_at[f"{backend.account_id}/{role.name}"] = now() + seconds()
+        return role
+
+    def run_instances(response: Any) -> Any:
+        profile = response._get_param("IamInstanceProfile") or {}
+        name = profile.get("Arn") or f"{response.current_account}/{profile.get('Name')}"
+        if ready_at.get(name, 0.0) > now():
+            raise InvalidInstanceProfile(str(profile.get("Name") or name))
+        return run(response)
+
+    with (
+        patch.object(IAMBackend, "create_instance_profile", create_instance_profile),
+        patch.object(EC2Response, "run_instances", run_instances),
+    ):
+        yield

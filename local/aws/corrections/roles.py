@@ -1,0 +1,135 @@
+"""STS: a role must exist and trust the caller, with the right external id. moto gives keys for any role."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from moto.core.exceptions import AccessDeniedError
+from moto.iam.models import iam_backends
+from moto.sts.models import sts_backends
+from moto.sts.responses import TokenResponse
+
+
+class AccessDenied(AccessDeniedError):  # type: ignore[misc]
+    """The role is missing or does not trust the caller: STS does not say which."""
+
+    def __init__(self, caller: str, role: str) -> None:
+        super().__init__(caller, f"sts:AssumeRole on resource: {role}")
+
+
+@contextmanager
+def trusted_roles() -> Iterator[None]:
+    """Refuses AssumeRole unless the role exists and its trust policy allows the caller and the external id."""
+    original = TokenResponse.assume_role
+
+    def assume_role(response: Any) -> Any:
+        arn = response._get_param("RoleArn") or ""
+        caller = response.backend.get_caller_identity(response.get_access_key(), response.region)[1]
+        document = trust_policy(arn)
+        context = {"sts:ExternalId": response._get_param("ExternalId"), "aws:PrincipalArn": principal_arn(caller)}
+        if document is None or not trusts(document, caller, context):
+            raise AccessDenied(caller, arn)
+        return original(response)
+
+    with patch.object(TokenResponse, "assume_role", assume_role):
+        yield
+
+
+def trust_policy(role_arn: str) -> dict[str, Any] | None:
+    """The trust policy of a role, or None when there is no such role."""
+    match = re.fullmatch(r"arn:aws:iam::(\d{12}):role/(?:.*/)?([\w+=,.@-]+)", role_arn)
+    if not match:
+        return None
+    roles = iam_backends[match.group(1)]["aws"].roles.values()
+    role = next((role for role in roles if role.arn == role_arn), None)
+    return None if role is None else dict(json.loads(role.assume_role_policy_document))
+
+
+def principal_arn(caller: str) -> str:
+    """``aws:PrincipalArn`` of a caller: for a session, the ARN of its role."""
+    session = re.fullmatch(r"arn:aws:sts::(\d{12}):assumed-role/([^/]+)/.+", caller)
+    return f"arn:aws:iam::{session.group(1)}:role/{session.group(2)}" if session else caller
+
+
+def trusts(document: Mapping[str, Any], caller: str, context: Mapping[str, str | None]) -> bool:
+    """Whether a trust policy lets ``caller`` (an ARN, or a service such as ``ec2.amazonaws.com``) assume the role."""
+    matching = [s for s in many(document.get("Statement")) if _applies(s, caller, context)]
+    return bool(matching) and all(statement["Effect"] == "Allow" for statement in matching)
+
+
+def _applies(statement: Mapping[str, Any], caller: str, context: Mapping[str, str | None]) -> bool:
+    actions = many(statement.get("Action"))
+    if not any(fnmatch.fnmatchcase("sts:AssumeRole", str(action)) for action in actions):
+        return False
+    if not _named(statement.get("Principal"), caller, context.get("aws:PrincipalArn") or caller):
+        return False
+    conditions = statement.get("Condition") or {}
+    return all(
+        holds(operator, context.get(key), [str(value) for value in many(values)])
+        for operator, pairs in conditions.items()
+        for key, values in pairs.items()
+    )
+
+
+def _named(principal: Any, caller: str, role: str) -> bool:
+    if principal == "*":
+        return True
+    if not isinstance(principal, dict):
+        return False
+    if not caller.startswith("arn:"):
+        return caller in many(principal.get("Service"))
+    account = caller.split(":")[4]
+    principals = {"*", account, f"arn:aws:iam::{account}:root", caller, role}
+    return bool(principals & set(map(str, many(principal.get("AWS")))))
+
+
+def holds(operator: str, value: str | None, accepted: list[str]) -> bool:
+    """Whether ``value`` meets a condition of a policy. None stands for a missing key."""
+    if operator == "Null":
+        return (value is None) == (accepted == ["true"])
+    if operator.endswith("IfExists"):
+        return value is None or holds(operator.removesuffix("IfExists"), value, accepted)
+    if value is None:
+        return "Not" in operator
+    if operator in {"StringEquals", "ArnEquals"}:
+        return value in accepted or (operator == "ArnEquals" and _like(value, accepted))
+    if operator in {"StringLike", "ArnLike"}:
+        return _like(value, accepted)
+    if operator in {"StringNotEquals", "StringNotLike"}:
+        return value not in accepted and not _like(value, accepted)
+    raise NotImplementedError(f"the local cloud does not know the condition operator {operator}")
+
+
+def _like(value: str, patterns: list[str]) -> bool:
+    return any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def many(value: Any) -> list[Any]:
+    """A value of a policy as a list; it may be a list or a single value."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def service_session(role_arn: str, service: str, name: str, region: str) -> dict[str, str]:
+    """The keys that an AWS service gives to a function or an instance that runs under a role. ``name`` is its id.
+
+    Raises ``AccessDenied`` when the role does not trust the service.
+    """
+    document = trust_policy(role_arn)
+    if document is None or not trusts(document, service, {}):
+        raise AccessDenied(service, role_arn)
+    account = role_arn.split(":")[4]
+    role = sts_backends[account]["aws"].assume_role(region, name, role_arn, None, 3600, None)
+    return {
+        "AccessKeyId": role.access_key_id,
+        "SecretAccessKey": role.secret_access_key,
+        "Token": role.session_token,
+        "Expiration": role.expiration.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }

@@ -1,0 +1,153 @@
+"""moto's server on 127.0.0.1 with every correction in place."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+from moto.core.base_backend import BackendDict
+from moto.core.config import default_user_config
+from moto.dynamodb.models import dynamodb_backends
+from moto.iam.models import iam_backends
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+
+from local.aws.corrections.buses import Listener, heard_buses
+from local.aws.corrections.capacity import counted_capacity
+from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
+from local.aws.corrections.interfaces import interfaces_go_with_gateways
+from local.aws.corrections.pricing import listed_prices
+from local.aws.corrections.quick_clients import quick_clients
+from local.aws.corrections.quick_offerings import quick_offerings
+from local.aws.corrections.quick_server import quick_server
+from local.aws.corrections.quick_tables import quick_tables
+from local.aws.corrections.refusals import (
+    gone_have_no_tags,
+    new_profiles_unusable,
+    planned_refusals,
+    scarce_capacity,
+)
+from local.aws.corrections.retention import (
+    first_position,
+    forgotten_executions,
+    trimmed,
+    untracked_models,
+    untracked_threads,
+)
+from local.aws.corrections.roles import trusted_roles
+from local.aws.corrections.tables import atomic_tables
+from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
+from local.aws.presigned import presigned_requests
+from local.fault_plan import FaultPlan
+from local.functions.invocation import Invoker
+
+OWN_ACCOUNT, ACME_ACCOUNT, GLOBEX_ACCOUNT = "111111111111", "222222222222", "333333333333"
+REGION = "us-east-1"
+HIDDEN_SECONDS = 30.0
+"""The longest that AWS hides what was just made, before scaling."""
+
+
+TIMEOUTS = 0.1
+"""Half an hour of waiting for a machine's report takes three minutes; shorter, and a busy laptop would miss it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aws:
+    """The running server."""
+
+    url: str
+    lock: AbstractContextManager[Any]
+    began: threading.Event
+    """Set once everything is there: from then on the plan's refusals strike in the tenants' accounts."""
+    forgets: bool = True
+    """Whether stream records go once all who read the stream have read them."""
+    _positions: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
+
+    def keys(self, account: str, user: str = "local") -> dict[str, str]:
+        """New access keys of an account, as environment variables."""
+        backend = iam_backends[account]["aws"]
+        if user not in {existing.name for existing in backend.users.values()}:
+            backend.create_user(REGION, user)
+        key = backend.create_access_key(user)
+        return {"AWS_ACCESS_KEY_ID": key.access_key_id, "AWS_SECRET_ACCESS_KEY": key.secret_access_key}
+
+    def client(self, service: str, keys: Mapping[str, str]) -> Any:
+        """A boto3 client that reaches this server with those keys."""
+        session: Any = boto3.Session(keys["AWS_ACCESS_KEY_ID"], keys["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
+        return session.client(service, endpoint_url=self.url)
+
+    def stream(self, account: str, stream_arn: str) -> Callable[[int, int], Sequence[Mapping[str, Any]]]:
+        """Reads a table's stream by position; what a cancelled transaction wrote is never seen."""
+        table = stream_arn.split(":table/", 1)[1].split("/", maxsplit=1)[0]
+        readers = self._positions.setdefault((account, table), [])
+        reached = [0]
+        readers.append(reached)
+
+        def read(position: int, limit: int) -> Sequence[Mapping[str, Any]]:
+            with self.lock:
+                shard = dynamodb_backends[account][REGION].tables[table].stream_shard
+                reached[0] = position
+                if self.forgets:
+                    trimmed(shard, min(slowest for (slowest,) in readers))
+                begin = position - first_position(shard)
+                return [record.to_json() for record in shard.items[begin : begin + limit]]
+
+        return read
+
+
+@contextmanager
+def running_aws(
+    invoker: Invoker, listener: Listener, scale: float, plan: FaultPlan | None = None, *, forgets: bool = True
+) -> Iterator[Aws]:
+    """moto on a free port of 127.0.0.1. ``scale`` shortens waits, retry intervals and the hiding of new resources;
+    ``plan`` says which calls fail. ``forgets``: read stream records and old executions go."""
+    faults = plan or FaultPlan()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    logging.getLogger("moto").setLevel(logging.CRITICAL)  # it logs each failed execution, which operations tell anyway
+    with ExitStack() as stack:
+        # moto keeps everything in the process, also what an earlier local cloud has made
+        BackendDict.reset()
+        stack.callback(BackendDict.reset)
+        stack.enter_context(patch.dict(default_user_config, {k: dict(v) for k, v in MOTO_CONFIG.items()}))
+        stack.enter_context(untracked_models())
+        stack.enter_context(untracked_threads())
+        if forgets:
+            stack.enter_context(forgotten_executions())
+        stack.enter_context(quick_server())
+        stack.enter_context(quick_clients())
+        stack.enter_context(quick_offerings())
+        stack.enter_context(quick_tables())
+        stack.enter_context(counted_capacity())
+        lock = stack.enter_context(atomic_tables())
+        stack.enter_context(functions_run(invoker))
+        stack.enter_context(scaled_waits(scale, TIMEOUTS))
+        stack.enter_context(heard_buses(listener))
+        stack.enter_context(trusted_roles())
+        stack.enter_context(scarce_capacity(faults.capacity))
+        stack.enter_context(instant_fleets(faults.capacity))
+        stack.enter_context(new_profiles_unusable(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
+        began = threading.Event()
+        stack.enter_context(
+            planned_refusals(
+                faults.throttled, faults.refused, lambda account: began.is_set() and account != OWN_ACCOUNT
+            )
+        )
+        stack.enter_context(gone_have_no_tags())
+        stack.enter_context(interfaces_go_with_gateways())
+        stack.enter_context(idempotent_calls())
+        stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
+        stack.enter_context(presigned_requests())
+        stack.enter_context(listed_prices())
+        server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+        server.start()
+        stack.callback(server.stop)
+        port = server.get_host_and_port()[1]
+        stack.enter_context(patch.dict(os.environ, {"MOTO_PORT": str(port)}))
+        yield Aws(f"http://127.0.0.1:{port}", lock, began, forgets)

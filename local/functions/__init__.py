@@ -1,0 +1,1 @@
+"""Functions as processes, and the parts that call them."""

@@ -1,0 +1,1 @@
+"""The identity provider: a stand-in for Keycloak, or a real one."""

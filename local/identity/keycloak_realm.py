@@ -1,0 +1,96 @@
+"""Creates what Stockyard needs in a Keycloak realm by the admin API, as ``docs/operations.md`` describes.
+
+Tenants are organizations of the realm, people are their members, and a token names its tenant because the client asks
+for the scope ``organization``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, REALM
+
+Call = Callable[..., Any]
+"""(method, path below ``/admin/realms/<realm>``, body) -> answer."""
+DAY = 86_400
+ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform")
+
+
+def realm() -> dict[str, Any]:
+    """The realm, with organizations; a session, and so a person's token, may last a day."""
+    return {"realm": REALM, "enabled": True, "organizationsEnabled": True, "ssoSessionMaxLifespan": DAY}
+
+
+def set_up(call: Call, *, admin_secret: str, audience: str) -> None:
+    """Roles, the admin client of Stockyard (it may manage clients, no more) and the client of the command line."""
+    for name in ROLES:
+        call("POST", "/roles", {"name": name})
+    call("POST", "/clients", _admin(admin_secret))
+    admin, management = (_client(call, name) for name in (ADMIN_CLIENT, "realm-management"))
+    user = call("GET", f"/clients/{admin}/service-account-user")["id"]
+    role = call("GET", f"/clients/{management}/roles/manage-clients")
+    call("POST", f"/users/{user}/role-mappings/clients/{management}", [role])
+    call("POST", "/clients", _command_line(audience))
+    cli = _client(call, CLI_CLIENT)
+    scope = next(
+        client_scope["id"] for client_scope in call("GET", "/client-scopes") if client_scope["name"] == "organization"
+    )
+    call("PUT", f"/clients/{cli}/default-client-scopes/{scope}")
+
+
+def add_person(call: Call, name: str, tenant: str, roles: Sequence[str]) -> str:
+    """A person of ``tenant`` with these realm roles, both made when they are missing; returns the new password."""
+    password = secrets.token_urlsafe(24)
+    if not call("GET", f"/organizations?search={tenant}&exact=true"):
+        domain = {"name": f"{tenant}.example", "verified": True}
+        call("POST", "/organizations", {"name": tenant, "alias": tenant, "domains": [domain]})
+    organization = call("GET", f"/organizations?search={tenant}&exact=true")[0]["id"]
+    person = {
+        "username": name,
+        "enabled": True,
+        "emailVerified": True,
+        "email": f"{name}@{tenant}.example",
+        "firstName": name,
+        "lastName": tenant,
+        "credentials": [{"type": "password", "value": password, "temporary": False}],
+    }
+    call("POST", "/users", person)
+    user = call("GET", f"/users?username={name}&exact=true")[0]["id"]
+    call("POST", f"/organizations/{organization}/members", user)
+    call("POST", f"/users/{user}/role-mappings/realm", [call("GET", f"/roles/{role}") for role in roles])
+    return password
+
+
+def _client(call: Call, client_id: str) -> str:
+    return str(call("GET", f"/clients?clientId={client_id}")[0]["id"])
+
+
+def _admin(secret: str) -> dict[str, Any]:
+    return {
+        "clientId": ADMIN_CLIENT,
+        "secret": secret,
+        "publicClient": False,
+        "serviceAccountsEnabled": True,
+        "standardFlowEnabled": False,
+    }
+
+
+def _command_line(audience: str) -> dict[str, Any]:
+    # Passwords are for the local cloud only: nobody is there to approve a device.
+    return {
+        "clientId": CLI_CLIENT,
+        "publicClient": True,
+        "standardFlowEnabled": False,
+        "directAccessGrantsEnabled": True,
+        "attributes": {"oauth2.device.authorization.grant.enabled": "true", "access.token.lifespan": str(DAY)},
+        "protocolMappers": [
+            {
+                "name": "audience",
+                "protocol": "openid-connect",
+                "protocolMapper": "oidc-audience-mapper",
+                "config": {"included.custom.audience": audience, "access.token.claim": "true"},
+            }
+        ],
+    }

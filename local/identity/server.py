@@ -1,0 +1,269 @@
+"""A stand-in for Keycloak 26: the endpoints that Stockyard, its command line and its clusters use.
+
+Status codes and bodies are those of a real Keycloak 26; ``tests/contracts/test_identity.py`` runs on both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, DEVICE_GRANT, REALM, Person, Realm, Refused, service_user
+
+_OIDC = f"/realms/{REALM}/protocol/openid-connect"
+_CLIENTS = f"/admin/realms/{REALM}/clients"
+
+
+class IdentityServer:
+    """The stand-in on a loopback port. ``realm`` holds its state.
+
+    With ``auto_approve`` (the default) a device code is approved at once; without, by opening the
+    ``verification_uri_complete`` of its answer.
+    """
+
+    def __init__(self, *, audience: str = "stockyard", auto_approve: bool = True) -> None:
+        self.realm = Realm(audience=audience, auto_approve=auto_approve)
+        self._server: ThreadingHTTPServer | None = None
+        self._thread: threading.Thread | None = None
+
+    admin_client_id = ADMIN_CLIENT
+    cli_client_id = CLI_CLIENT
+
+    @property
+    def admin_client_secret(self) -> str:
+        """The generated secret of the admin client."""
+        return self.realm.admin_secret
+
+    @property
+    def issuer(self) -> str:
+        """The issuer of the realm's tokens; empty before :meth:`start`."""
+        return self.realm.issuer
+
+    def start(self, port: int = 0) -> str:
+        """Listen on 127.0.0.1 (a free port for 0) and return the base URL."""
+        handler = type("BoundHandler", (_Handler,), {"realm": self.realm})
+        self._server = _Server(("127.0.0.1", port), handler)
+        base = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.realm.issuer = f"{base}/realms/{REALM}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="identity")
+        self._thread.start()
+        return base
+
+    def stop(self) -> None:
+        """Stop listening; a second call does nothing."""
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join(5)
+        self._server = self._thread = None
+
+    def token(
+        self,
+        tenant: str,
+        roles: Sequence[str] = (),
+        client_id: str = CLI_CLIENT,
+        subject: str = "local-user",
+        ttl: int = 86_400,
+    ) -> str:
+        """An access token of a person of ``tenant``, valid ``ttl`` seconds."""
+        return self.realm.token(tenant, roles, client_id, subject, ttl)
+
+    def sign_in(self, tenant: str, roles: Sequence[str] = (), *, subject: str = "local-user") -> dict[str, Any]:
+        """All tokens that the command line gets of a person, valid a day; the refresh token cannot be used."""
+        return self.realm.sign_in(Person(tenant, roles, subject), 86_400)
+
+
+class _Server(ThreadingHTTPServer):
+    """Closes its open connections too when it is closed: a kept-alive one would go on being answered."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: set[socket.socket] = set()
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for connection in tuple(self._open):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    realm: ClassVar[Realm]
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    timeout = 60
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def do_PUT(self) -> None:
+        self._serve()
+
+    def do_DELETE(self) -> None:
+        self._serve()
+
+    def log_message(self, *_: Any) -> None:
+        """Logs nothing, because request lines may contain user codes."""
+
+    def _serve(self) -> None:
+        self._raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        url = urlsplit(self.path)
+        self.query = dict(parse_qsl(url.query))
+        try:
+            for method, pattern, action in _ROUTES:
+                match = re.fullmatch(pattern, url.path)
+                if match and method == self.command:
+                    return action(self, *map(unquote, match.groups()))
+            if url.path.startswith("/realms/") and not url.path.startswith(f"/realms/{REALM}"):
+                raise Refused(404, {"error": "Realm does not exist"})
+            raise Refused(404, {"error": "Unable to find matching target resource method"})
+        except Refused as refusal:
+            self._answer(refusal.status, refusal.body)
+
+    def _answer(self, status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
+        raw = b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        if body is not None:
+            self.send_header("Content-Type", "application/json")
+        if status != 204:
+            self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+        self.wfile.flush()
+
+    def _form(self) -> dict[str, str]:
+        form = dict(parse_qsl(self._raw.decode(), keep_blank_values=True))
+        scheme, _, credentials = self.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "basic":
+            name, _, secret = b64decode(credentials).decode().partition(":")
+            form |= {"client_id": unquote(name), "client_secret": unquote(secret)}
+        return form
+
+    def _json(self) -> dict[str, Any]:
+        try:
+            document = json.loads(self._raw)
+        except ValueError:
+            raise Refused(400, {"error": "invalid_request", "error_description": "Cannot parse the JSON"}) from None
+        return document if isinstance(document, dict) else {}
+
+    def _as_admin(self) -> None:
+        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
+        if scheme != "Bearer":
+            raise Refused(401, {"error": "HTTP 401 Unauthorized"})
+        if not self.realm.is_admin(token):
+            raise Refused(403, {"error": "HTTP 403 Forbidden"})
+
+    # --- OpenID Connect ----------------------------------------------------------------------------------------------
+
+    def discovery(self) -> None:
+        issuer = self.realm.issuer
+        oidc = f"{issuer}/protocol/openid-connect"
+        document = {
+            "issuer": issuer,
+            "authorization_endpoint": f"{oidc}/auth",
+            "token_endpoint": f"{oidc}/token",
+            "jwks_uri": f"{oidc}/certs",
+            "device_authorization_endpoint": f"{oidc}/auth/device",
+            "grant_types_supported": ["client_credentials", "refresh_token", DEVICE_GRANT],
+            "response_types_supported": ["code"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["RS256"],
+        }
+        self._answer(200, document)
+
+    def certificates(self) -> None:
+        self._answer(200, self.realm.certificates())
+
+    def token(self) -> None:
+        self._answer(200, self.realm.grant(self._form()))
+
+    def start_device(self) -> None:
+        self._answer(200, self.realm.start_device(self._form()))
+
+    def approve(self) -> None:
+        code = self.query.get("user_code") or self._form().get("user_code", "")
+        if not self.realm.approve(code):
+            raise Refused(400, {"error": "Invalid code, please try again."})
+        self._answer(200, {"message": "Device login successful"})
+
+    # --- clients -----------------------------------------------------------------------------------------------------
+
+    def list_clients(self) -> None:
+        self._as_admin()
+        self._answer(200, self.realm.listed(self.query))
+
+    def create_client(self) -> None:
+        self._as_admin()
+        key = self.realm.create(self._json())
+        base = self.realm.issuer.removesuffix(f"/realms/{REALM}")
+        self._answer(201, headers={"Location": f"{base}{_CLIENTS}/{key}"})
+
+    def get_client(self, key: str) -> None:
+        self._as_admin()
+        self._answer(200, self.realm.get_client(key))
+
+    def update_client(self, key: str) -> None:
+        self._as_admin()
+        self.realm.update(key, self._json())
+        self._answer(204)
+
+    def delete_client(self, key: str) -> None:
+        self._as_admin()
+        self.realm.remove(key)
+        self._answer(204)
+
+    def get_secret(self, key: str) -> None:
+        self._as_admin()
+        self._answer(200, {"type": "secret", "value": self.realm.get_client(key).get("secret", "")})
+
+    def renew_secret(self, key: str) -> None:
+        self._as_admin()
+        self._answer(200, {"type": "secret", "value": self.realm.new_secret(key)})
+
+    def service_account(self, key: str) -> None:
+        self._as_admin()
+        self._answer(200, service_user(self.realm.get_client(key)))
+
+
+_CLIENT_PATH = rf"{_CLIENTS}/([^/]+)"
+_ROUTES: tuple[tuple[str, str, Callable[..., None]], ...] = (
+    ("GET", rf"/realms/{REALM}/\.well-known/openid-configuration", _Handler.discovery),
+    ("GET", rf"{_OIDC}/certs", _Handler.certificates),
+    ("POST", rf"{_OIDC}/token", _Handler.token),
+    ("POST", rf"{_OIDC}/auth/device", _Handler.start_device),
+    ("GET", rf"/realms/{REALM}/device", _Handler.approve),
+    ("POST", rf"/realms/{REALM}/device", _Handler.approve),
+    ("GET", _CLIENTS, _Handler.list_clients),
+    ("POST", _CLIENTS, _Handler.create_client),
+    ("GET", _CLIENT_PATH, _Handler.get_client),
+    ("PUT", _CLIENT_PATH, _Handler.update_client),
+    ("DELETE", _CLIENT_PATH, _Handler.delete_client),
+    ("GET", rf"{_CLIENT_PATH}/client-secret", _Handler.get_secret),
+    ("POST", rf"{_CLIENT_PATH}/client-secret", _Handler.renew_secret),
+    ("GET", rf"{_CLIENT_PATH}/service-account-user", _Handler.service_account),
+)

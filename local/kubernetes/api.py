@@ -1,0 +1,324 @@
+"""A simulated Kubernetes API, in the process or on loopback HTTP: nodes, pods, secrets, evictions, server-side apply.
+
+It judges every request by the roles and bindings stored in it, so that what a manifest does not grant is a 403. Faults
+can be planned (``faults``), and every call is recorded with what became of it (``calls``). Its kubelets are asked to
+work by ``reap`` of :mod:`local.kubernetes.pods`; ``join`` is what kubeadm does with a bootstrap token.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from local.kubernetes import apply as kube_apply
+from local.kubernetes import pods as kube_pods
+from local.kubernetes.rules import Action, Grant, grants, refusal
+from local.kubernetes.store import RESOURCES, Key, KubeStore, Object, Resource, StatusError
+
+MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class ConnectionReset(Exception):
+    """The connection ended without an answer."""
+
+
+@dataclass
+class Fault:
+    """A fault injected into the next ``times`` calls of a verb on a resource (``pods/eviction``; ``*``: any).
+
+    The call fails with ``status``. If ``reset`` is set, the connection ends ``before`` or ``after`` the call instead.
+    """
+
+    verb: str
+    resource: str
+    status: int = 0
+    reset: str = ""
+    times: int = 1
+    message: str = "injected"
+
+    def strikes(self, action: Action) -> bool:
+        """Whether the fault applies to this call. Each call that it applies to is counted."""
+        if not self.times or self.verb not in ("*", action.verb) or self.resource not in ("*", action.resource):
+            return False
+        self.times -= 1
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One request and the status of its response; 0 means that the connection was reset."""
+
+    action: Action
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    resource: Resource
+    action: Action
+    key: Key
+    query: Mapping[str, str]
+    content_type: str
+    body: Object
+    subresource: str = ""
+
+
+@dataclass
+class KubeApi:
+    """One cluster. ``now`` is its clock, ``version`` what ``/version`` says."""
+
+    version: str = "v1.34.1"
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    faults: list[Fault] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
+    used: set[Grant] = field(default_factory=set)
+    """The grants that requests have used."""
+    terminating: set[str] = field(default_factory=set)
+    """Namespaces that are being deleted: nothing can be created in them."""
+
+    def __post_init__(self) -> None:
+        self.store = KubeStore(self.now)
+        self._accounts: dict[str, tuple[str, str]] = {}
+        self._lock = threading.RLock()
+        self._server: _Server | None = None
+
+    def issue(self, namespace: str, name: str) -> str:
+        """A token of a service account."""
+        token = f"simulated-{namespace}-{name}-{len(self._accounts)}"
+        self._accounts[token] = (namespace, name)
+        return token
+
+    def revoke(self, token: str) -> None:
+        """Invalidate a token: requests with it get 401."""
+        del self._accounts[token]
+
+    def install(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """Apply objects as an administrator does: no rules, no record."""
+        with self._lock:
+            for document in documents:
+                kube_apply.apply(self.store, key_of(document), document, "administrator", force=True)
+
+    @contextmanager
+    def locked_store(self) -> Iterator[KubeStore]:
+        """The objects. No request runs while the context manager is open."""
+        with self._lock:
+            yield self.store
+
+    def join(self, token: str, node: Mapping[str, Any]) -> Object:
+        """Register a node with a bootstrap token, as kubeadm does. Raises ``StatusError`` 401 for an invalid token."""
+        with self._lock:
+            identity, _, token_secret = token.partition(".")
+            secret = self.store.objects.get(Key("", "secrets", "kube-system", f"bootstrap-token-{identity}"), {})
+            data = {name: base64.b64decode(value).decode() for name, value in (secret.get("data") or {}).items()}
+            usable = data.get("usage-bootstrap-authentication") == data.get("usage-bootstrap-signing") == "true"
+            groups = data.get("auth-extra-groups", "").split(",")
+            fresh = not data.get("expiration") or self.now() < datetime.fromisoformat(data["expiration"])
+            if (data.get("token-id"), data.get("token-secret")) != (identity, token_secret) or not (usable and fresh):
+                raise StatusError(401, "Unauthorized")
+            if "system:bootstrappers:kubeadm:default-node-token" not in groups:
+                raise StatusError(403, "the token's groups may not join nodes")
+            return self.store.create(key_of(node), node)
+
+    def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Object]:
+        """Status and body of one request. Header names are in lower case. A fault may raise ``ConnectionReset``."""
+        with self._lock:
+            try:
+                status, answer = self._judged(method, target, headers, body)
+            except StatusError as error:
+                return error.status, error.body
+            return status, copy.deepcopy(answer)
+
+    def _judged(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Object]:
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        account = self._accounts.get(token) if kind == "Bearer" else None
+        if account is None:
+            raise StatusError(401, "Unauthorized")
+        path = urlsplit(target).path
+        parsed = None if method == "GET" and path in self._discovery() else _parse(method, target, headers, body)
+        action = parsed.action if parsed else Action("get", "", path)
+        fault = next((fault for fault in self.faults if fault.strikes(action)), None)
+        status = 0
+        try:
+            if fault and fault.reset != "after":
+                raise ConnectionReset if fault.reset else StatusError(fault.status, fault.message)
+            status, answer = self._carry_out(parsed, account) if parsed else (200, self._discovery()[path])
+            if fault:
+                status = 0
+                raise ConnectionReset
+        except StatusError as error:
+            status = error.status
+            raise
+        finally:
+            self.calls.append(RecordedCall(action, status))
+        return status, answer
+
+    def _carry_out(self, request: _Request, account: tuple[str, str]) -> tuple[int, Object]:
+        self._authorize(request.action, account)
+        store, key, verb = self.store, request.key, request.action.verb
+        if verb in ("list", "get"):
+            single = verb == "get"
+            return 200, store.get(key) if single else store.listed(request.resource, key.namespace, request.query)
+        if verb == "create":
+            return 201, self._create(request)
+        if verb == "update":
+            return 200, store.replace(key, request.body)
+        if verb == "patch":
+            return self._patch(request, account)
+        marked = (kube_pods.delete if key.resource == "pods" else type(store).remove)(store, key, request.body)
+        return 200, marked or {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+    def _create(self, request: _Request) -> Object:
+        key = request.key
+        if key.namespace in self.terminating:
+            text = f"unable to create new content in namespace {key.namespace} because it is being terminated"
+            raise StatusError(403, text, causes=(("NamespaceTerminating", text),))
+        if request.subresource == "eviction":
+            return kube_pods.evict(self.store, key, request.body)
+        return self.store.create(key_of(request.body, key.namespace), request.body)
+
+    def _patch(self, request: _Request, account: tuple[str, str]) -> tuple[int, Object]:
+        store, key = self.store, request.key
+        if request.content_type == MERGE:
+            return 200, store.replace(key, kube_apply.merged(store.get(key), request.body))
+        if request.content_type != APPLY:
+            raise StatusError(415, f"the body of the request was in an unknown format: {request.content_type}")
+        manager = request.query.get("fieldManager")
+        if not manager:
+            raise StatusError(400, "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: for apply patch")
+        status = 200 if key in store.objects else 201
+        if status == 201:
+            self._authorize(Action("create", key.group, key.resource, key.namespace, key.name), account)
+        force = request.query.get("force") == "true"
+        return status, kube_apply.apply(store, key, request.body, manager, force=force)
+
+    def _authorize(self, action: Action, account: tuple[str, str]) -> None:
+        allowed = {grant for grant in grants(self.store, account) if grant.covers(action)}
+        self.used |= allowed
+        if not allowed:
+            raise StatusError(403, refusal(f"system:serviceaccount:{account[0]}:{account[1]}", action))
+
+    def _discovery(self) -> dict[str, Object]:
+        """What every authenticated user may read: the version, and the resources of each group."""
+        pages: dict[str, Object] = {"/version": {"gitVersion": self.version}}
+        for resource in RESOURCES:
+            path = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.api_version}"
+            empty = {"kind": "APIResourceList", "groupVersion": resource.api_version, "resources": []}
+            entry = {"name": resource.name, "kind": resource.kind, "namespaced": resource.namespaced}
+            pages.setdefault(path, empty)["resources"].append(entry)
+            if resource.name == "pods":
+                pages[path]["resources"].append({"name": "pods/eviction", "kind": "Eviction", "namespaced": True})
+        return pages
+
+    def serve(self, context: ssl.SSLContext | None = None) -> str:
+        """Listen on loopback and return the base URL. With ``context`` the server uses TLS."""
+        self._server = server = _Server(("127.0.0.1", 0), _Handler)
+        server.api = self
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True, name="kube-api").start()
+        return f"http{'s' if context else ''}://127.0.0.1:{server.server_address[1]}"
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+def key_of(document: Mapping[str, Any], namespace: str = "") -> Key:
+    """The key of an object. Raises ``StatusError`` 404 for a kind that this simulation does not have."""
+    for resource in RESOURCES:
+        if (resource.api_version, resource.kind) == (document.get("apiVersion"), document.get("kind")):
+            meta = document["metadata"]
+            scope = (meta.get("namespace") or namespace or "default") if resource.namespaced else ""
+            return Key(resource.group, resource.name, scope, meta["name"])
+    raise StatusError(404, "the server could not find the requested resource")
+
+
+def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) -> _Request:
+    parts = urlsplit(target)
+    names = [unquote(name) for name in parts.path.strip("/").split("/")]
+    if len(names) < (3 if names[0] == "api" else 4) or names[0] not in ("api", "apis"):
+        raise StatusError(404, "the server could not find the requested resource")
+    group, version, names_left = ("", names[1], names[2:]) if names[0] == "api" else (names[1], names[2], names[3:])
+    namespace = ""
+    if len(names_left) > 2 and names_left[0] == "namespaces":
+        namespace, names_left = names_left[1], names_left[2:]
+    resource = next((r for r in RESOURCES if (r.group, r.version, r.name) == (group, version, names_left[0])), None)
+    if resource is None:
+        raise StatusError(404, "the server could not find the requested resource")
+    name, subresource = (*names_left[1:], "", "")[:2]
+    verb = _VERBS.get(method) or ("get" if name else "list")
+    if (verb in ("update", "patch", "delete") and not name) or (subresource and subresource != "eviction"):
+        raise StatusError(405, "the server does not allow this method on the requested resource")
+    full_name = resource.name + (f"/{subresource}" if subresource else "")
+    return _Request(
+        resource,
+        Action(verb, group, full_name, namespace, name),
+        Key(group, resource.name, namespace, name),
+        dict(parse_qsl(parts.query, keep_blank_values=True)),
+        headers.get("content-type", ""),
+        json.loads(body or b"{}"),
+        subresource,
+    )
+
+
+def node(name: str, *, ready: str = "True", claim: str = "", **spec: Any) -> Object:
+    """A node as its kubelet registers it."""
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    labels.update({"stockyard.dev/claim": claim} if claim else {})
+    room = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec,
+        "status": {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": ready}]},
+    }  # fmt: skip
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    api: KubeApi
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that went away is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _answer(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            status, body = self.server.api.request(self.command, self.path, headers, raw)
+        except ConnectionReset:
+            self.close_connection = True
+            return
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        if status == 429:
+            self.send_header("Retry-After", "10")
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
+
+
+__all__ = ["APPLY", "MERGE", "ConnectionReset", "Fault", "KubeApi", "RecordedCall", "StatusError", "key_of", "node"]

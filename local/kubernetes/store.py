@@ -1,0 +1,234 @@
+"""The object store of a simulated Kubernetes API: uid and resourceVersion, lists in pages, finalizers."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind as discovery names it."""
+
+    group: str
+    version: str
+    name: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """As objects write it: ``v1``, ``apps/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+RESOURCES = (
+    Resource("", "v1", "namespaces", "Namespace", False),
+    Resource("", "v1", "nodes", "Node", False),
+    Resource("", "v1", "pods", "Pod", True),
+    Resource("", "v1", "secrets", "Secret", True),
+    Resource("", "v1", "configmaps", "ConfigMap", True),
+    Resource("", "v1", "serviceaccounts", "ServiceAccount", True),
+    Resource("apps", "v1", "deployments", "Deployment", True),
+    Resource("apps", "v1", "daemonsets", "DaemonSet", True),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
+    Resource(RBAC, "v1", "clusterroles", "ClusterRole", False),
+    Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False),
+    Resource(RBAC, "v1", "roles", "Role", True),
+    Resource(RBAC, "v1", "rolebindings", "RoleBinding", True),
+    Resource(ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False),
+    Resource(ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False),
+)
+_REASONS = {
+    400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict",
+    410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError",
+    503: "ServiceUnavailable", 504: "Timeout",
+}  # fmt: skip
+
+
+class StatusError(Exception):
+    """An error response. ``causes`` are pairs (reason, message) of the status' details."""
+
+    def __init__(
+        self, status: int, message: str, *, reason: str = "", causes: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.causes = status, message, causes
+        self.reason = reason or _REASONS.get(status, "")
+
+    @property
+    def body(self) -> Object:
+        """The ``Status`` object of the response."""
+        status: Object = {
+            "kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.status,
+        }  # fmt: skip
+        if self.causes:
+            status["details"] = {"causes": [{"reason": reason, "message": text} for reason, text in self.causes]}
+        return status
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """The key of an object. ``namespace`` is empty for cluster-scoped objects."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f'{self.resource}{"." + self.group if self.group else ""} "{self.name}"'
+
+
+def stamp(moment: datetime) -> str:
+    """A time as Kubernetes writes it: whole seconds, ``Z``."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class KubeStore:
+    """All objects of a cluster. ``now`` is its clock. Callers must hold the API's lock."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.now = now
+        self.objects: dict[Key, Object] = {}
+        self.revision = 100
+        self._compacted = 0
+        self._made = 0
+
+    def get(self, key: Key) -> Object:
+        """The stored object, not a copy. Raises ``StatusError`` 404."""
+        document = self.objects.get(key)
+        if document is None:
+            raise StatusError(404, f"{key} not found")
+        return document
+
+    def create(self, key: Key, document: Mapping[str, Any]) -> Object:
+        """Store a new object. Raises ``StatusError`` 409 when the name exists."""
+        if key in self.objects:
+            raise StatusError(409, f"{key} already exists", reason="AlreadyExists")
+        stored = copy.deepcopy(dict(document))
+        self._made += 1
+        self.revision += 1
+        meta = stored.setdefault("metadata", {})
+        meta.update(name=key.name, uid=f"uid-{self._made}", resourceVersion=str(self.revision))
+        meta.setdefault("creationTimestamp", stamp(self.now()))
+        if key.namespace:
+            meta["namespace"] = key.namespace
+        self.objects[key] = _normal(key, stored)
+        return self.objects[key]
+
+    def replace(self, key: Key, document: Mapping[str, Any]) -> Object:
+        """Store a changed object. Without a difference its version stays. Raises ``StatusError`` 404, 409, 422."""
+        old = self.get(key)
+        stored = _normal(key, copy.deepcopy(dict(document)))
+        meta, before = stored.setdefault("metadata", {}), old["metadata"]
+        for name in ("resourceVersion", "uid"):
+            if meta.get(name) not in (None, before[name]):
+                raise StatusError(409, f"Operation cannot be fulfilled on {key}: the object has been modified")
+        meta.update({name: before[name] for name in ("name", "uid", "creationTimestamp", "resourceVersion")})
+        if key.namespace:
+            meta["namespace"] = key.namespace
+        if key.resource == "secrets" and stored.get("type") != old.get("type"):
+            raise StatusError(422, f"{key} is invalid: type: Invalid value: field is immutable")
+        if stored != old:
+            self.revision += 1
+            meta["resourceVersion"] = str(self.revision)
+            self.objects[key] = stored
+        return self.objects[key]
+
+    def remove(self, key: Key, options: Mapping[str, Any]) -> Object | None:
+        """Delete an object. With finalizers it is only marked, and returned. Raises ``StatusError`` 404, 409."""
+        document = self.get(key)
+        meta = document["metadata"]
+        for name, expected in (options.get("preconditions") or {}).items():
+            if meta[name] != expected:
+                text = (
+                    f"the {name.upper()} in the precondition ({expected}) does not match that in record ({meta[name]})"
+                )
+                raise StatusError(409, f"Operation cannot be fulfilled on {key}: Precondition failed: {text}")
+        self.revision += 1
+        if meta.get("finalizers"):
+            meta.setdefault("deletionTimestamp", stamp(self.now()))
+            meta["resourceVersion"] = str(self.revision)
+            return document
+        del self.objects[key]
+        return None
+
+    def compact(self) -> None:
+        """Expire all continue tokens issued so far (410)."""
+        self.revision += 1
+        self._compacted = self.revision
+
+    def listed(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> Object:
+        """A page of a list, by ``limit``, ``continue`` and ``fieldSelector``. Raises ``StatusError`` 400, 410."""
+        after, matches = self._after(query.get("continue", "")), field_selector(query.get("fieldSelector", ""))
+        keys = sorted(
+            key
+            for key, document in self.objects.items()
+            if (key.group, key.resource) == (resource.group, resource.name)
+            and namespace in ("", key.namespace)
+            and (key.namespace, key.name) > after
+            and matches(document)
+        )
+        limit = int(query.get("limit") or 0) or len(keys)
+        page, following = keys[:limit], keys[limit:]
+        meta: Object = {"resourceVersion": str(self.revision)}
+        if following:
+            token = json.dumps([self.revision, page[-1].namespace, page[-1].name]).encode()
+            meta.update({"continue": base64.urlsafe_b64encode(token).decode(), "remainingItemCount": len(following)})
+        return {
+            "kind": f"{resource.kind}List",
+            "apiVersion": resource.api_version,
+            "metadata": meta,
+            "items": [self.objects[key] for key in page],
+        }
+
+    def _after(self, token: str) -> tuple[str, str]:
+        if not token:
+            return "", ""
+        try:
+            revision, namespace, name = json.loads(base64.urlsafe_b64decode(token))
+        except ValueError:
+            raise StatusError(400, "continue key is not valid") from None
+        if revision < self._compacted:
+            raise StatusError(410, "The provided continue parameter is too old to display a consistent list result.")
+        return str(namespace), str(name)
+
+
+_FIELDS = {
+    "metadata.name": ("metadata", "name"),
+    "spec.nodeName": ("spec", "nodeName"),
+    "status.phase": ("status", "phase"),
+}
+
+
+def field_selector(text: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether an object is chosen: ``a=b,c!=d``. Raises ``StatusError`` 400 for a field that cannot be selected."""
+    rules: list[tuple[tuple[str, str], bool, str]] = []
+    for part in filter(None, text.split(",")):
+        path, _, value = part.partition("=")
+        field = _FIELDS.get(path.rstrip("!"))
+        if field is None:
+            raise StatusError(400, f"field label not supported: {path}")
+        rules.append((field, not path.endswith("!"), value.lstrip("=")))
+    return lambda document: all(
+        (str((document.get(part) or {}).get(name, "")) == value) is equal for (part, name), equal, value in rules
+    )
+
+
+def _normal(key: Key, document: Object) -> Object:
+    """A secret's ``stringData`` becomes ``data``, as the API stores it."""
+    if key.resource == "secrets" and "stringData" in document:
+        texts = document.pop("stringData") or {}
+        data = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+        document["data"] = {**(document.get("data") or {}), **data}
+    return document

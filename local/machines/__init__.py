@@ -1,0 +1,1 @@
+"""Machines that boot, and the service that clusters are handed to."""

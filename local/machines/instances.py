@@ -1,0 +1,192 @@
+"""Machines: an instance that boots runs the programs in its user data.
+
+So bootstrap, token, report and join are what a real machine would send; see :mod:`local.machines.programs`.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.iam.models import iam_backends
+
+from local.aws.corrections.roles import AccessDenied, service_session
+from local.fault_plan import MachinePlan
+from local.kubernetes.clusters import Clusters
+from local.machines.metadata import InstanceData, Metadata
+from local.machines.programs import Place, Program, cloud_init_files, program_of
+
+TAG = "stockyard:resource"
+RETRY_SECONDS = 2.0
+"""Seconds after which a machine repeats its failed start script. A real machine waits half a minute."""
+WATCH_SECONDS = 0.1
+_TERMINATED_STATES = frozenset({"shutting-down", "terminated"})
+
+
+class Machines:
+    """Watches the instances of some accounts, and boots each new instance with our tag.
+
+    ``plan`` says how long an instance takes to boot and how many instances never report. Their output goes to ``log``,
+    their files below ``folder``.
+    """
+
+    def __init__(
+        self,
+        accounts: tuple[str, ...],
+        region: str,
+        log: Path,
+        folder: Path,
+        clusters: Clusters,
+        plan: MachinePlan | None = None,
+    ) -> None:
+        self._accounts, self._region, self._log, self._clusters = accounts, region, log, clusters
+        self._folder = folder
+        self._plan = plan or MachinePlan()
+        self._silent = self._plan.silent
+        self._stop = threading.Event()
+        self._seen: set[str] = set()
+        self._machines: dict[str, Machine] = {}
+        self._metadata = Metadata()
+        self._watcher = threading.Thread(target=self._watch, daemon=True, name="machines")
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._watcher.start()
+
+    def close(self) -> None:
+        """Switch every machine off."""
+        self._stop.set()
+        if self._watcher.is_alive():
+            self._watcher.join(5)
+        machines = list(self._machines.values())
+        for machine in machines:
+            machine.tell("terminated")
+        for machine in machines:
+            machine.join(5)
+        self._metadata.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(WATCH_SECONDS):
+            for account in self._accounts:
+                for reservation in list(ec2_backends[account][self._region].reservations.values()):
+                    for instance in reservation.instances:
+                        self._look(account, instance)
+
+    def _look(self, account: str, instance: Any) -> None:
+        state = instance.state
+        machine = self._machines.get(instance.id)
+        if machine is not None:
+            machine.tell(state)
+            if state in _TERMINATED_STATES:
+                del self._machines[instance.id]
+        elif instance.id not in self._seen and state == "running" and TAG in _tags(instance):
+            # An instance without the tag is checked again, because moto shows an instance before its tags.
+            self._seen.add(instance.id)
+            self._boot(account, instance)
+
+    def _boot(self, account: str, instance: Any) -> None:
+        if not instance.user_data:
+            return
+        if self._silent:
+            self._silent -= 1
+            return
+
+        def tags() -> dict[str, str] | None:
+            return _tags(instance) if instance.metadata_options.instance_metadata_tags == "enabled" else None
+
+        data = InstanceData(self._region, lambda: _profile_keys(account, instance, self._region), tags)
+        self._metadata.add(instance.id, data)
+        machine = Machine(instance.id, self._plan.boot_seconds, lambda: self._metadata.remove(instance.id))
+        files = cloud_init_files(instance.user_data)
+        folder, url = self._folder / instance.id, f"{self._metadata.url}/{instance.id}"
+        machine.program = program_of(Place(machine, instance, folder, url, self._log, files), self._clusters)
+        if machine.program is not None:
+            self._machines[instance.id] = machine
+            machine.start()
+
+
+class Machine(threading.Thread):
+    """One of our instances: it boots, repeats its program until that succeeds, and follows the power state."""
+
+    def __init__(self, name: str, boot_seconds: tuple[float, float], on_end: Callable[[], None]) -> None:
+        super().__init__(daemon=True, name=name)
+        self.program: Program | None = None
+        self._boot_seconds, self._on_end = boot_seconds, on_end
+        self._state = "running"
+        self._turn = threading.Event()
+        self._done = False
+
+    @property
+    def on(self) -> bool:
+        """Whether the machine is on."""
+        return self._state == "running"
+
+    def tell(self, state: str) -> None:
+        """Sets the state that EC2 shows for the instance."""
+        if state != self._state:
+            self._state = state
+            self._turn.set()
+
+    def run(self) -> None:
+        """Runs until the instance is terminated."""
+        program = self.program
+        if program is None:
+            return
+        try:
+            while self._state not in _TERMINATED_STATES:
+                if self.on:
+                    self._up(program)
+                    program.switched(on=False)
+                else:
+                    self._turn.wait()
+                    self._turn.clear()
+        finally:
+            program.end()
+            self._on_end()
+
+    def _up(self, program: Program) -> None:
+        """Runs from one start of the machine to its next stop."""
+        if self._off_within(random.uniform(*self._boot_seconds)):
+            return
+        program.switched(on=True)
+        while not self._done:
+            self._done = program.begin()
+            if not self._done and self._off_within(RETRY_SECONDS):
+                return
+        while self.on:
+            self._turn.wait()
+            self._turn.clear()
+
+    def _off_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self.on and (remaining := end - time.monotonic()) > 0:
+            self._turn.wait(remaining)
+            self._turn.clear()
+        return not self.on
+
+
+def _tags(instance: Any) -> dict[str, str]:
+    # Its own ``get_tags`` walks through the tags of all resources, which change meanwhile.
+    return dict(instance.ec2_backend.tags.get(instance.id, {}))
+
+
+def _profile_keys(account: str, instance: Any, region: str) -> tuple[str, dict[str, str]]:
+    """Name of the instance's role and keys of a session of it, named after the instance."""
+    profile = instance.iam_instance_profile or {}
+    profiles = {profile.get("Arn"), profile.get("Name")} - {None}
+    # moto keeps a profile that was associated after the launch in another place.
+    later = ec2_backends[account][region].iam_instance_profile_associations.get(instance.id)
+    if later is not None:
+        profiles.add(later.iam_instance_profile.arn)
+    for profile_of_account in iam_backends[account]["aws"].instance_profiles.values():
+        if profiles & {profile_of_account.arn, profile_of_account.name} and profile_of_account.roles:
+            role = profile_of_account.roles[0]
+            return role.name, service_session(role.arn, "ec2.amazonaws.com", instance.id, region)
+    raise AccessDenied(instance.id, "(the instance has no profile)")

@@ -1,0 +1,234 @@
+"""What an instance does once it is up: the programs that its user data carries, and around them what is only played.
+
+The programs run as processes of their own. Installing packages and ``kubeadm`` are played, on a simulated Kubernetes.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+from local.children import start
+from local.kubernetes.clusters import Cluster, Clusters, JoinFailed, Kubelet
+
+MACHINE_CONFIG, NODE_CONFIG = "/etc/stockyard/machine.json", "/etc/stockyard/node.json"
+MACHINE, NODE = "stockyard_machine.py", "stockyard_node.py"
+
+
+class Powered(Protocol):
+    """Whether a machine is on."""
+
+    @property
+    def on(self) -> bool: ...
+
+
+class Program(Protocol):
+    """What makes a machine what it is to be."""
+
+    def begin(self) -> bool:
+        """What its start script does; False when that failed and is to be tried again."""
+
+    def switched(self, *, on: bool) -> None:
+        """The machine was switched on or off, whatever it has done before."""
+
+    def end(self) -> None:
+        """The machine is gone for good."""
+
+
+@dataclass
+class Place:
+    """A machine's files and processes. ``metadata`` is the URL of its own; ``log`` takes what it prints."""
+
+    power: Powered
+    instance: Any
+    folder: Path
+    metadata: str
+    log: Path
+    files: Mapping[str, str] = field(repr=False)
+
+    def unpack(self, config: str, *programs: str) -> None:
+        """Write the programs, into one folder, and their configuration."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.folder / Path(config).name).write_text(self.files[config], encoding="utf-8")
+        for name in programs:
+            text = next(text for path, text in self.files.items() if path.endswith(f"/{name}"))
+            (self.folder / name).write_text(text, encoding="utf-8")
+
+    def run(self, config: str, program: str, *arguments: str) -> bool:
+        """Whether a program succeeded; it is ended early when the machine is, or the local cloud is."""
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "STOCKYARD_CONFIG": str(self.folder / Path(config).name),
+            "STOCKYARD_STATE": str(self.folder),
+            "STOCKYARD_METADATA": self.metadata,
+            "STOCKYARD_KUBERNETES": str(self.folder / "kubernetes"),
+        }
+        with self.log.open("ab", buffering=0) as log:
+            command = [sys.executable, "-I", str(self.folder / program), *arguments]
+            process = start(command, env=environment, stdout=log, stderr=log)
+            while True:
+                try:
+                    return process.wait(0.05) == 0
+                except subprocess.TimeoutExpired:
+                    if not self.power.on:
+                        process.kill()
+
+    def say(self, text: str) -> None:
+        """One line to the log."""
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(f"{self.instance.id}: {text}\n")
+
+    def kubelet(self) -> Kubelet:
+        """What the machine tells of itself."""
+        kind = INSTANCE_TYPES.get(self.instance.instance_type, {})
+        architecture = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])[0]
+        return Kubelet(
+            f"aws:///{self.instance.placement.zone}/{self.instance.id}",
+            kind.get("VCpuInfo", {}).get("DefaultVCpus", 2),
+            kind.get("MemoryInfo", {}).get("SizeInMiB", 4096),
+            "arm64" if architecture == "arm64" else "amd64",
+        )
+
+
+class ControlPlane:
+    """Proves itself, initializes the cluster, installs the agent, reports."""
+
+    def __init__(self, place: Place, clusters: Clusters) -> None:
+        self._place, self._clusters = place, clusters
+        self._cluster: Cluster | None = None
+        self._name = "ip-" + str(place.instance.private_ip).replace(".", "-")
+
+    def begin(self) -> bool:
+        """See ``Program``."""
+        place = self._place
+        place.unpack(MACHINE_CONFIG, MACHINE)
+        if not self._run("bootstrap"):
+            return False
+        if self._cluster is None:
+            self._cluster = self._initialized()
+            self._cluster.register(self._name, place.kubelet())
+        self._cluster.start()
+        if not self._run("agent"):
+            return False
+        manifest = place.folder / "agent.json"
+        self._cluster.api.install(json.loads(manifest.read_text(encoding="utf-8"))["items"])
+        manifest.unlink()
+        return self._run("ready")
+
+    def switched(self, *, on: bool) -> None:
+        """See ``Program``."""
+        if self._cluster is not None:
+            self._cluster.power(self._name, on=on)
+            (self._cluster.start if on else self._cluster.stop)()
+
+    def end(self) -> None:
+        """See ``Program``."""
+        if self._cluster is not None:
+            self._clusters.remove(self._cluster)
+
+    def _run(self, step: str) -> bool:
+        return self._place.run(MACHINE_CONFIG, MACHINE, step)
+
+    def _initialized(self) -> Cluster:
+        """What ``kubeadm init`` leaves behind: a cluster, its certificate authority and an admin's kubeconfig."""
+        folder = self._place.folder
+        documents = list(yaml.safe_load_all((folder / "kubeadm.yaml").read_text(encoding="utf-8")))
+        configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
+        endpoint = str(configuration["controlPlaneEndpoint"])
+        minor = str(configuration["kubernetesVersion"]).removeprefix("stable-")
+        cluster = self._clusters.make(endpoint, minor, folder / "kubernetes")
+        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem))
+        (folder / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
+        return cluster
+
+
+class Worker:
+    """Asks how to join its cluster, and joins it."""
+
+    def __init__(self, place: Place, clusters: Clusters) -> None:
+        self._place, self._clusters = place, clusters
+        self._joined: tuple[Cluster, str] | None = None
+
+    def begin(self) -> bool:
+        """See ``Program``."""
+        place = self._place
+        place.unpack(NODE_CONFIG, MACHINE, NODE)
+        if not place.run(NODE_CONFIG, NODE):
+            return False
+        path = place.folder / "join.yaml"
+        configuration = yaml.safe_load(path.read_text(encoding="utf-8"))
+        endpoint = configuration["discovery"]["bootstrapToken"]["apiServerEndpoint"]
+        try:
+            cluster = self._clusters.at(endpoint)
+            self._joined = cluster, cluster.join(configuration, place.kubelet())
+        except JoinFailed as reason:
+            place.say(str(reason))
+            return False
+        path.unlink()
+        return True
+
+    def switched(self, *, on: bool) -> None:
+        """See ``Program``."""
+        if self._joined is not None:
+            cluster, name = self._joined
+            cluster.power(name, on=on)
+
+    def end(self) -> None:
+        """See ``Program``. The Node stays, without a kubelet: only the cluster's owner deletes it."""
+        self.switched(on=False)
+
+
+def program_of(place: Place, clusters: Clusters) -> Program | None:
+    """What the machine's user data makes of it; None for a machine that is not ours."""
+    names = {Path(path).name for path in place.files}
+    if MACHINE_CONFIG in place.files and MACHINE in names:
+        return ControlPlane(place, clusters)
+    if NODE_CONFIG in place.files and {MACHINE, NODE} <= names:
+        return Worker(place, clusters)
+    return None
+
+
+GZIP = b"\x1f\x8b"
+"""How compressed data begins."""
+
+
+def cloud_config(user_data: str | bytes) -> str:
+    """The text of user data, as cloud-init reads it: in base 64 or not, compressed or not."""
+    raw = user_data if isinstance(user_data, bytes) else str(user_data).encode()
+    if not raw.startswith((GZIP, b"#")):
+        raw = base64.b64decode(raw)
+    return (gzip.decompress(raw) if raw.startswith(GZIP) else raw).decode(errors="replace")
+
+
+def cloud_init_files(user_data: str | bytes) -> dict[str, str]:
+    """Path -> text of the files that a cloud-config document writes; user data may be in base 64 and compressed."""
+    document = yaml.safe_load(cloud_config(user_data))
+    return {item["path"]: item.get("content", "") for item in document.get("write_files", ())}
+
+
+def _kubeconfig(endpoint: str, authority: str) -> dict[str, Any]:
+    cluster = {
+        "server": f"https://{endpoint}",
+        "certificate-authority-data": base64.b64encode(authority.encode()).decode(),
+    }
+    admin = "kubernetes-admin"
+    context = {"cluster": "kubernetes", "user": admin}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": f"{admin}@kubernetes",
+        "clusters": [{"name": "kubernetes", "cluster": cluster}],
+        "contexts": [{"name": f"{admin}@kubernetes", "context": context}],
+        "users": [{"name": admin, "user": {"token": base64.b64encode(os.urandom(24)).decode()}}],
+    }

@@ -1,0 +1,165 @@
+"""The workflow documents, generated from the table of phases: a state a phase, named as the phase.
+
+What is the same for every phase is said once here: how long a call may take, which errors are retried and how, and
+what follows an error. ``make synth`` writes the documents as readable JSON to ``cdk.out/workflows``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from stockyard.lifecycle.phases import BLOCK, COMPENSATE, PROCEDURES, Phase, Procedure
+
+CALL_SECONDS = 150
+"""How long one call of a phase may take; longer than the function's own time-out."""
+RETRIED = (
+    "VendorThrottled",
+    "VendorUnavailable",
+    "VendorTimeout",
+    "NotYetVisible",
+    "VendorConflict",
+    "StoreUnavailable",
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.TooManyRequestsException",
+    "Lambda.Unknown",
+    "Sandbox.Timedout",
+    "Runtime.ExitError",
+)
+"""Errors after which the same call is made again: ours that are retryable, and those of the function's service."""
+FUNCTIONS: Mapping[str, str] = {"cluster": "cluster_phases", "claim": "node_phases"}
+"""The function that does the phases, by what the procedure is about."""
+
+State = dict[str, Any]
+
+
+def documents() -> dict[str, State]:
+    """Every document, by the name of its state machine."""
+    return {procedure.machine: document(procedure) for procedure in PROCEDURES.values()}
+
+
+def text(document: State) -> str:
+    """A document as people read it and as it is deployed."""
+    return json.dumps(document, indent=2) + "\n"
+
+
+def document(procedure: Procedure) -> State:
+    """The document of a procedure. A phase that is not done is asked again after a wait."""
+    phases = [phase for phase in procedure.phases if not phase.before_workflow]
+    success, failure = procedure.ends
+    states: dict[str, State] = {}
+    if procedure.resumable:
+        states["start"] = {
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$.from_phase", "StringEquals": phase.name, "Next": phase.name} for phase in phases
+            ],
+            "Default": phases[0].name,
+        }
+    followers = [*(phase.name for phase in phases[1:]), success]
+    for phase, following in zip(phases, followers, strict=True):
+        states |= _phase(procedure, phase, following)
+    states[success] = {"Type": "Succeed"}
+    states |= _failure(procedure)
+    states[failure] = {"Type": "Fail", "Error": procedure.failure or procedure.error, "Cause": _cause(procedure)}
+    states["superseded"] = {
+        "Type": "Succeed",
+        "Comment": f"Another operation or attempt owns the {procedure.subject} now.",
+    }
+    return {
+        "Comment": f"{procedure.comment} Input: tenant, {procedure.subject}_id, operation_id, attempt, from_phase.",
+        "StartAt": "start" if procedure.resumable else phases[0].name,
+        "TimeoutSeconds": procedure.timeout_seconds,
+        "States": states,
+    }
+
+
+def _phase(procedure: Procedure, phase: Phase, following: str) -> dict[str, State]:
+    caught = _catch(procedure.on_failure, "$.error")
+    if not phase.token_seconds:
+        return _polled(procedure, phase.name, {"action": "run", "phase": phase.name}, caught, following)
+    payload = {"action": "await", "phase": phase.name, "task_token.$": "$$.Task.Token"}
+    waiting = _task(procedure, payload, caught, following)
+    waiting |= {
+        "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+        "ResultPath": None,
+        "TimeoutSeconds": phase.token_seconds,
+        # A token that nobody answered is no call that may be made again.
+        "Retry": _retry(*RETRIED),
+    }
+    del waiting["ResultSelector"]
+    return {phase.name: waiting}
+
+
+def _failure(procedure: Procedure) -> dict[str, State]:
+    """What follows a phase that failed for good."""
+    _, failed = procedure.ends
+    failure = {"error.$": "$.error"}
+    if procedure.on_failure == BLOCK:
+        return {"block": _task(procedure, {"action": "block", **failure}, [], failed)}
+    fail = {"fail": _task(procedure, {"action": "fail", **failure}, [], failed)}
+    if procedure.on_failure != COMPENSATE:
+        return fail
+    caught = _catch("fail", "$.compensation_error")
+    return {**_polled(procedure, "compensate", {"action": "compensate"}, caught, "fail"), **fail}
+
+
+def _polled(
+    procedure: Procedure, name: str, payload: Mapping[str, str], caught: list[State], following: str
+) -> dict[str, State]:
+    """A call that is made again, after the wait that it asks for, until it says that it is done."""
+    return {
+        name: _task(procedure, payload, caught, f"{name}_done"),
+        f"{name}_done": {
+            "Type": "Choice",
+            "Choices": [{"Variable": "$.result.done", "BooleanEquals": True, "Next": following}],
+            "Default": f"{name}_wait",
+        },
+        f"{name}_wait": {"Type": "Wait", "SecondsPath": "$.result.wait", "Next": name},
+    }
+
+
+def _task(procedure: Procedure, payload: Mapping[str, str], caught: list[State], following: str) -> State:
+    fence = ("tenant", f"{procedure.subject}_id", "operation_id", "attempt")
+    return {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Parameters": {
+            "FunctionName": f"${{{FUNCTIONS[procedure.subject]}}}",
+            "Payload": {**payload, **{f"{name}.$": f"$.{name}" for name in fence}},
+        },
+        "ResultSelector": {"done.$": "$.Payload.done", "wait.$": "$.Payload.wait"},
+        "ResultPath": "$.result",
+        "TimeoutSeconds": CALL_SECONDS,
+        "Retry": _retry(*RETRIED, "States.Timeout"),
+        "Catch": [{"ErrorEquals": ["Fenced"], "ResultPath": None, "Next": "superseded"}, *caught],
+        "Next": following,
+    }
+
+
+def _retry(*errors: str) -> list[State]:
+    return [_rule(("InsufficientCapacity",), 30, 4, 300), _rule(errors, 2, 7, 60)]
+
+
+def _rule(errors: tuple[str, ...], seconds: int, attempts: int, longest: int) -> State:
+    return {
+        "ErrorEquals": list(errors),
+        "IntervalSeconds": seconds,
+        "BackoffRate": 2,
+        "MaxAttempts": attempts,
+        "MaxDelaySeconds": longest,
+        "JitterStrategy": "FULL",
+    }
+
+
+def _catch(following: str, path: str) -> list[State]:
+    return [{"ErrorEquals": ["States.ALL"], "ResultPath": path, "Next": following}]
+
+
+def _cause(procedure: Procedure) -> str:
+    if procedure.on_failure == BLOCK:
+        return f"The {procedure.subject} says what is left and why; the sweep tries again."
+    return "The operation says which phase failed and why."

@@ -1,0 +1,186 @@
+"""The contract of ``ports.ClusterDriver``, with the real ledger, for every driver of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from stockyard.domain.ids import client_id
+from stockyard.domain.records import CloudAccount, Cluster, Resource
+from stockyard.domain.times import to_text
+from stockyard.errors import CredentialsRevoked, Fenced, VendorError
+from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, ENSURE, PROCEDURES, REMOVE, procedure_of
+from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
+from stockyard.operations.services import Services
+from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome
+from stockyard.providers import registry
+from stockyard.settings import Settings
+from tests.harness.direct_aws import direct_aws
+from tests.harness.memory import FixedClock
+from tests.harness.memory_store import MemoryStore, MemoryTable
+
+CLUSTER = "clu_01KDVJXQ80000000000000000A"
+
+
+@dataclass
+class Case:
+    """A driver, its cloud, and what they need to be asked."""
+
+    driver: ClusterDriver
+    cloud: Cloud
+    account: CloudAccount
+    settings: dict[str, Any]
+
+
+def described(name: str, **settings: Any) -> Case:
+    """A driver that needs nothing but its registry line: any cluster settings do, and the account is a role."""
+    arn = "arn:aws:iam::222222222222:role/stockyard"
+    stage = Settings("t", api_url="https://api.example.test", issuer="https://id.example.test")
+    descriptor = registry.descriptor("clusters", name)
+    account = CloudAccount("1", descriptor.kind.cloud, "a", "", {"role_arn": arn}, "ext", "verified", "", "t", "t")
+    return Case(
+        descriptor.make(stage), registry.descriptor("clouds", descriptor.kind.cloud).make(stage), account, settings
+    )
+
+
+def ec2() -> Case:
+    """As ``described``, with a key pair in the tenant's account."""
+    case = described("ec2", key_pair="my-key")
+    arn = case.account.attributes["role_arn"]
+    keys = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName="me")["Credentials"]
+    tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
+    tenant.client("ec2").create_key_pair(KeyName="my-key")
+    return case
+
+
+WITH_NEEDS: dict[str, Callable[[], Case]] = {"ec2": ec2}
+DRIVERS = {name: WITH_NEEDS.get(name, partial(described, name)) for name in registry.names("clusters")}
+"""Every driver in the registry; those whose clusters need something in the account are made by a function."""
+
+
+def phases_of(driver: str, kind: str, work: str) -> tuple[str, ...]:
+    """The phases of an operation that the driver carries out, by its rows in the table of phases."""
+    return tuple(phase.name for phase in procedure_of(PROCEDURES, kind, driver).phases if phase.runs == work)
+
+
+class World:
+    """One cluster of the driver, with a table in memory."""
+
+    def __init__(self, driver: str) -> None:
+        self.case, self.clock = DRIVERS[driver](), FixedClock()
+        self.creation = phases_of(driver, CREATE_CLUSTER, ENSURE)
+        self.deletion = phases_of(driver, DELETE_CLUSTER, REMOVE)
+        self.store = MemoryStore(MemoryTable(), "acme")
+        services = SimpleNamespace(store=self.store, clock=self.clock, now=lambda: to_text(self.clock.now()))
+        self.services = cast(Services, services)
+        moment, cluster_type = to_text(self.clock.now()), registry.descriptor("clusters", driver).kind.cluster_type
+        self.cluster = Cluster(
+            CLUSTER, "c", "d", cluster_type, self.case.account.provider, 1, client_id("acme", CLUSTER, "c"),
+            "preparing", self.case.settings, moment, moment, operation_id="op_1", driver=driver,
+        )  # fmt: skip
+        self.store.commit(Create(self.cluster))
+
+    def work(self, phase: str, operation: str = "op_1") -> CloudWork:
+        ledger = StoreLedger(self.services, Owner.of_cluster(self.cluster, operation, 1), phase)
+        return CloudWork("acme", "inst", self.cluster, self.case.account, ledger, self.clock.now(), operation)
+
+    def run(self, method: str, phases: tuple[str, ...], operation: str = "op_1") -> None:
+        for phase in phases:
+            for _ in range(60):
+                outcome: Outcome = getattr(self.case.driver, method)(phase, self.work(phase, operation))
+                if outcome.done:
+                    break
+                assert outcome.message
+                assert outcome.wait_seconds > 0
+                self.clock.advance(outcome.wait_seconds)
+            else:
+                raise AssertionError(f"{method} {phase} does not end")
+
+    def lines(self) -> list[Resource]:
+        return lines_of(self.services, CLUSTER)
+
+    def tagged(self, installation: str = "inst", tenant: str = "acme") -> set[tuple[str, str]]:
+        resources = self.case.cloud.tagged(self.case.account, installation, tenant, ["us-east-1"])
+        return {(thing.kind, thing.vendor_id) for thing in resources}
+
+
+@pytest.fixture(params=sorted(DRIVERS))
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "example")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws(), direct_aws():
+        yield World(request.param)
+
+
+def test_created_resources_are_on_ledger_and_found_by_tags(world: World) -> None:
+    world.run("ensure", world.creation)
+    assert {line.state for line in world.lines()} == {"made"}
+    assert {line.vendor_id for line in world.lines()} <= {vendor_id for _, vendor_id in world.tagged()}
+    assert world.tagged(installation="another") == set()
+    assert world.tagged(tenant="globex") == set()
+
+
+def test_second_run_changes_nothing(world: World) -> None:
+    world.run("ensure", world.creation)
+    lines, things = world.lines(), world.tagged()
+    world.clock.advance(3600)
+    world.run("ensure", world.creation)
+    assert (world.lines(), world.tagged()) == (lines, things)
+
+
+@pytest.mark.parametrize(
+    ("world", "last"),
+    [(name, last) for name in DRIVERS for last in range(len(phases_of(name, CREATE_CLUSTER, ENSURE)) + 1)],
+    indirect=["world"],
+)
+def test_removal_leaves_nothing_after_partial_creation(world: World, last: int) -> None:
+    world.run("ensure", world.creation[:last])
+    world.run("remove", world.deletion)
+    assert world.lines() == []
+    assert world.tagged() == set()
+    world.run("remove", world.deletion)
+
+
+def test_stale_operation_creates_nothing(world: World) -> None:
+    with pytest.raises(Fenced):
+        world.run("ensure", world.creation, "op_stale")
+    assert world.tagged() == set()
+
+
+def test_next_attempt_continues_with_existing_resources(world: World) -> None:
+    world.run("ensure", world.creation[:4])
+    before = world.lines()
+    world.cluster = replace(world.cluster, attempt=2, version=2)
+    world.run("ensure", world.creation[:4])
+    assert world.lines() == before
+
+
+def test_inspection_creates_nothing_and_names_missing_role(world: World) -> None:
+    assert [f for f in world.case.driver.inspect(world.work(world.creation[0])) if not f.warning] == []
+    assert world.tagged() == set()
+    world.case.account = replace(world.case.account, attributes={})
+    with pytest.raises(CredentialsRevoked) as raised:
+        world.case.driver.ensure(world.creation[0], world.work(world.creation[0]))
+    assert isinstance(raised.value, VendorError)
+    assert raised.value.hint
+
+
+def test_resource_of_another_tenant_is_never_discarded(world: World) -> None:
+    world.run("ensure", world.creation[:2])
+    things = world.case.cloud.tagged(world.case.account, "inst", "acme", ["us-east-1"])
+    assert not world.case.cloud.discard(world.case.account, things[0], "globex")
+    assert not world.case.cloud.discard(world.case.account, replace(things[0], resource_id="clu_other"), "acme")
+    assert world.tagged() == {(thing.kind, thing.vendor_id) for thing in things}
+    for thing in things:
+        assert world.case.cloud.discard(world.case.account, thing, "acme")
+        assert world.case.cloud.discard(world.case.account, thing, "acme"), "again is no error"
+    assert world.tagged() == set()

@@ -1,0 +1,64 @@
+"""What request events do when somebody else is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions.requests import commands
+from stockyard import wiring
+from stockyard.domain.models.base import read
+from stockyard.domain.models.cluster_patch import ClusterPatch
+from stockyard.domain.records import Cluster
+from stockyard.errors import PreconditionFailed
+from stockyard.operations.clusters import change as change_cluster
+from stockyard.ports import Replace
+from tests.unit.operations.conftest import World, make_world
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    test_world = make_world()
+    monkeypatch.setattr(wiring, "services", lambda _: test_world.services)
+    return test_world
+
+
+def moved_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch, times: int) -> Callable[[], int]:
+    """The workflow writes the cluster just before the change is, this often."""
+    original, changes_left = change_cluster.change_cluster, [times]
+
+    def change(services: Any, cluster_id: str, version: int, **more: Any) -> Cluster:
+        if changes_left[0]:
+            changes_left[0] -= 1
+            current = world.services.store.get(Cluster, cluster_id)
+            assert current is not None
+            world.services.store.commit(Replace(replace(current, version=current.version + 1)))
+        return original(services, cluster_id, version, **more)
+
+    monkeypatch.setattr(commands, "change_cluster", change)
+    return lambda: changes_left[0]
+
+
+def event_request() -> Any:
+    body = read(ClusterPatch, {"description": "new"})
+    return SimpleNamespace(tenant="acme", cluster="demo", body=body, actor="event:1", request_id="r")
+
+
+def test_a_change_holds_for_the_cluster_as_it_is_by_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = world.create("demo")
+    changes_left = moved_meanwhile(world, monkeypatch, 3)
+    assert commands.COMMANDS["ChangeCluster"].handler(event_request())["cluster"] == cluster.id
+    assert (changes_left(), world.cluster(cluster).description) == (0, "new")
+
+
+def test_a_cluster_that_never_stands_still_is_said_to_be_in_the_way(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create("demo")
+    moved_meanwhile(world, monkeypatch, 100)
+    with pytest.raises(PreconditionFailed):
+        commands.COMMANDS["ChangeCluster"].handler(event_request())

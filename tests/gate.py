@@ -1,0 +1,114 @@
+"""The tests' own budget: what a run of all of them may take, one unit of work, and one test.
+
+Seconds are worker seconds: what the tests took, their fixtures included, added up over all workers. On a machine that
+does other work besides, or on a slower one, everything takes longer. So the limits are stretched by the share of the
+cores that others had, and by how much longer a fixed piece of Python takes than where the limits were set.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+import timeit
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.distribution import unit
+
+ALL_SECONDS, UNIT_SECONDS, TEST_SECONDS = 900.0, 120.0, 20.0
+MANY_IN_ONE: Mapping[str, float] = {
+    "tests/api/test_schemathesis.py::test_generated_requests_for_existing_resources_get_documented_answers": 60.0,
+}
+"""Tests that try every operation of the API in one; their limits in seconds."""
+LISTED = 10
+LONGEST_STRETCH = 5.0
+PIECE = 400_000
+"""Rounds of the fixed piece of Python."""
+PIECE_SECONDS = 0.01
+"""What it took where the limits were set."""
+
+
+@dataclass(slots=True)
+class Gate:
+    """Adds up what the tests report."""
+
+    by_test: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Without fixtures, which may be shared."""
+    by_unit: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    began: float = field(default_factory=time.monotonic)
+    busy: float = 0.0
+    slowness: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.busy, self.slowness = busy_seconds(), slowness(piece_seconds())
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One phase of one test has ended."""
+        self.by_unit[unit(report.nodeid)] += report.duration
+        if report.when == "call":
+            self.by_test[report.nodeid] += report.duration
+
+    def stretch(self) -> float:
+        """How much longer things took because of others and of the machine itself, at least 1."""
+        own_seconds = sum(
+            sum(resource.getrusage(scope)[:2]) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+        room = (time.monotonic() - self.began) * (os.cpu_count() or 1)
+        shared = stretch(busy_seconds() - self.busy - own_seconds, room)
+        return min(shared * max(self.slowness, slowness(piece_seconds())), LONGEST_STRETCH)
+
+    def lines(self, stretch: float) -> list[str]:
+        """What a run ends with."""
+        slowest = sorted(self.by_unit.items(), key=lambda item: -item[1])[:LISTED]
+        tests = sorted(self.by_test.items(), key=lambda item: -item[1])[:LISTED]
+        total = f"{sum(self.by_unit.values()):.0f} worker seconds; limits are stretched by {stretch:.2f}"
+        return [total, *(f"{seconds:6.1f} s  {name}" for name, seconds in (*slowest, *tests))]
+
+    def faults(self, stretch: float) -> list[str]:
+        """What took too long."""
+        total = sum(self.by_unit.values())
+        return [
+            *over({"all tests": total}, ALL_SECONDS * stretch),
+            *over(self.by_unit, UNIT_SECONDS * stretch),
+            *over(self.by_test, TEST_SECONDS * stretch, {name: s * stretch for name, s in MANY_IN_ONE.items()}),
+        ]
+
+
+def over(seconds: Mapping[str, float], limit: float, own: Mapping[str, float] | None = None) -> list[str]:
+    """Those that took longer than ``limit``, or than a limit of their ``own``."""
+    limits = {name: (own or {}).get(name, limit) for name in seconds}
+    return [
+        f"{name} took {elapsed:.1f} s, over {limits[name]:.0f}"
+        for name, elapsed in seconds.items()
+        if elapsed > limits[name]
+    ]
+
+
+def stretch(elsewhere_seconds: float, room: float) -> float:
+    """``elsewhere_seconds``: CPU seconds that went elsewhere; ``room``: all that there were."""
+    share = min(max(elsewhere_seconds / room, 0.0), 1.0) if room else 0.0
+    return min(1 / (1 - share), LONGEST_STRETCH) if share < 1 else LONGEST_STRETCH
+
+
+def slowness(seconds: float) -> float:
+    """How much slower this machine is than the one that the limits were set on, at least 1."""
+    return max(1.0, seconds / PIECE_SECONDS)
+
+
+def piece_seconds() -> float:
+    """What the fixed piece of Python takes now: the least of three, in seconds."""
+    return min(timeit.repeat("total += number & 7", "total, number = 0, 5", repeat=3, number=PIECE))
+
+
+def busy_seconds() -> float:
+    """CPU seconds of the machine so far; 0 where it does not say, which leaves the limits as they are."""
+    status = Path("/proc/stat")
+    if not status.exists():
+        return 0.0
+    user, nice, system, _, _, *interrupts = map(int, status.read_text().split("\n", 1)[0].split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")

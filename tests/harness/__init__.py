@@ -1,0 +1,1 @@
+"""The instruments of the tests: crash worlds, recorders, stores in memory."""

@@ -1,0 +1,326 @@
+"""Recorded calls as the permission checks that AWS would do: each call's action on each resource, and implied actions.
+
+The tables repeat AWS's Service Authorization Reference for each action. They are independent of our policies, so that
+they can prove our policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.harness.policies import Ask
+
+Call = Mapping[str, Any]
+Tags = dict[str, str]
+
+PREFIXES: Mapping[str, str] = {
+    "vpc": "vpc",
+    "subnet": "subnet",
+    "igw": "internet-gateway",
+    "rtb": "route-table",
+    "nat": "natgateway",
+    "eipalloc": "elastic-ip",
+    "sg": "security-group",
+    "i": "instance",
+    "vol": "volume",
+    "eni": "network-interface",
+    "ami": "image",
+    "rtbassoc": "association",
+    "lt": "launch-template",
+    "fleet": "fleet",
+}
+"""Prefix of an id in EC2 -> the resource type in an ARN."""
+CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
+    "AllocateAddress": ("elastic-ip",),
+    "CreateInternetGateway": ("internet-gateway",),
+    "CreateLaunchTemplate": ("launch-template",),
+    "CreateNatGateway": ("natgateway",),
+    "CreateRouteTable": ("route-table",),
+    "CreateSecurityGroup": ("security-group",),
+    "CreateSubnet": ("subnet",),
+    "CreateVpc": ("vpc",),
+    "RunInstances": ("instance", "volume", "network-interface"),
+}
+"""EC2 action -> types that it creates, each checked with the tags that the request gives to that type."""
+USED: Mapping[str, tuple[str, ...]] = {
+    "AllocateAddress": (),
+    "AssociateRouteTable": ("route-table", "subnet"),
+    "AttachInternetGateway": ("internet-gateway", "vpc"),
+    "AuthorizeSecurityGroupIngress": ("security-group",),
+    "CreateInternetGateway": (),
+    "CreateLaunchTemplate": (),
+    "CreateNatGateway": ("subnet", "elastic-ip"),
+    "CreateRoute": ("route-table",),
+    "CreateRouteTable": ("vpc",),
+    "CreateSecurityGroup": ("vpc",),
+    "CreateSubnet": ("vpc",),
+    "CreateVpc": (),
+    "DeleteInternetGateway": ("internet-gateway",),
+    "DeleteLaunchTemplate": ("launch-template",),
+    "DeleteNatGateway": ("natgateway",),
+    "DeleteRouteTable": ("route-table",),
+    "DeleteSecurityGroup": ("security-group",),
+    "DeleteSubnet": ("subnet",),
+    "DeleteVolume": ("volume",),
+    "DeleteVpc": ("vpc",),
+    "DetachInternetGateway": ("internet-gateway", "vpc"),
+    "DisassociateRouteTable": ("route-table", "subnet"),
+    "ModifyVpcAttribute": ("vpc",),
+    "RebootInstances": ("instance",),
+    "ReleaseAddress": ("elastic-ip",),
+    "RevokeSecurityGroupIngress": ("security-group",),
+    "RunInstances": ("image", "subnet", "security-group", "key-pair"),
+    "StartInstances": ("instance",),
+    "StopInstances": ("instance",),
+    "TerminateInstances": ("instance",),
+}
+"""EC2 action -> types of existing resources that are checked."""
+OF_A_FLEET = ("image", "subnet", "security-group")
+"""Types of resources that an instant fleet uses besides its template."""
+MACHINE = "ec2.amazonaws.com"
+BALANCING = "elasticloadbalancing.amazonaws.com"
+BALANCING_ROLE = f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing"
+"""Elastic Load Balancing creates this role as its caller, with an account's first load balancer or target group."""
+SPOT = "spot.amazonaws.com"
+SPOT_ROLE = f"role/aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
+"""EC2 creates this role as its caller, with an account's first request for spot capacity."""
+WITHOUT_RESOURCE = frozenset(
+    {
+        *(f"iam:List{things}" for things in ("InstanceProfiles", "Roles")),
+        *(f"logs:{command}LogDelivery" for command in ("Create", "Delete", "Get", "Update")),
+        "logs:DescribeLogGroups",
+        "logs:DescribeResourcePolicies",
+        "logs:ListLogDeliveries",
+        "logs:PutResourcePolicy",
+        "pricing:GetProducts",
+        "secretsmanager:ListSecrets",
+        *(f"xray:{command}" for command in ("GetSamplingRules", "GetSamplingTargets")),
+        *(f"xray:{command}" for command in ("PutTelemetryRecords", "PutTraceSegments")),
+    }
+)
+"""Actions without resources except ``*``, besides the Describe actions of EC2 and Elastic Load Balancing."""
+
+
+@dataclass(slots=True)
+class Account:
+    """The state of a tenant's account, as far as the calls show it. It must get every call, in order."""
+
+    number: str
+    path: str
+    tags: dict[str, Tags] = field(default_factory=dict)
+    boundaries: dict[str, str] = field(default_factory=dict)
+    associations: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    """Instance profile -> the role in it."""
+    templates: dict[str, tuple[str, Call]] = field(default_factory=dict)
+    """Name of a launch template -> its id and its data."""
+
+    def asks(self, call: Call) -> list[Ask]:
+        """The permission checks that AWS does for this call."""
+        service, operation = call["service"], call["operation"]
+        kinds: Mapping[str, Callable[[Call], Iterator[Ask]]] = {
+            "EC2": self._ec2,
+            "Elastic Load Balancing v2": self._balancing,
+            "Elastic Load Balancing": self._balancing,
+            "IAM": self._iam,
+            "SSM": self._ssm,
+            "STS": lambda _: iter(()),  # only GetCallerIdentity, which needs no permission
+        }
+        if service == "STS" and operation != "GetCallerIdentity":
+            raise KeyError(f"sts:{operation}")
+        return list(kinds[service](call))
+
+    # --- one method a service ----------------------------------------------------------------------------------------
+
+    def _ec2(self, call: Call) -> Iterator[Ask]:
+        operation, parameters = call["operation"], call["parameters"]
+        action = f"ec2:{operation}"
+        if operation.startswith("Describe"):
+            yield Ask(action, "*")
+            return
+        if operation == "CreateFleet":
+            yield from self._fleet(call)
+            return
+        named = self._named(parameters)
+        for kind in USED[operation]:
+            for thing in named.get(kind, ()):
+                yield Ask(action, self._arn(call, kind, thing), resource_tags(self.tags.get(thing, {})))
+        request_tags_by_type = {
+            specification["ResourceType"]: tags_of(specification["Tags"])
+            for specification in parameters.get("TagSpecifications", ())
+        }
+        for kind in CREATED_TYPES.get(operation, ()):
+            yield Ask(action, self._arn(call, kind, "new"), request_tags(request_tags_by_type.get(kind, {})))
+        for kind, tags in request_tags_by_type.items():
+            context = {**request_tags(tags), "ec2:CreateAction": operation}
+            yield Ask("ec2:CreateTags", self._arn(call, kind, "new"), context)
+        profile = parameters.get("IamInstanceProfile", {}).get("Name")
+        if profile:
+            yield self._pass(self.roles[profile])
+        self._learn(operation, parameters, call.get("answer") or {}, request_tags_by_type)
+
+    def _fleet(self, call: Call) -> Iterator[Ask]:
+        """Checks for CreateFleet and, as the same caller, RunInstances: used and created resources, and their tags."""
+        parameters = call["parameters"]
+        (config,) = parameters["LaunchTemplateConfigs"]
+        template, data = self.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]]
+        named = self._named({"given": parameters, "data": data})
+        request_tags_by_type = {
+            specification["ResourceType"]: tags_of(specification["Tags"])
+            for specification in (*parameters["TagSpecifications"], *data["TagSpecifications"])
+        }
+        for operation in ("CreateFleet", "RunInstances"):
+            action = f"ec2:{operation}"
+            for kind in OF_A_FLEET:
+                for thing in named[kind]:
+                    yield Ask(action, self._arn(call, kind, thing), resource_tags(self.tags.get(thing, {})))
+            yield Ask(action, self._arn(call, "launch-template", template), resource_tags(self.tags[template]))
+            for kind, tags in request_tags_by_type.items():
+                if kind == "fleet" and operation != "CreateFleet":
+                    continue
+                new = self._arn(call, kind, "new")
+                yield Ask(action, new, request_tags(tags))
+                yield Ask("ec2:CreateTags", new, {**request_tags(tags), "ec2:CreateAction": operation})
+        yield self._pass(self.roles[data["IamInstanceProfile"]["Name"]])
+        if "SpotOptions" in parameters:
+            linked = f"arn:aws:iam::{self.number}:{SPOT_ROLE}"
+            yield Ask("iam:CreateServiceLinkedRole", linked, {"iam:AWSServiceName": SPOT})
+        self._learn("CreateFleet", parameters, call.get("answer") or {}, request_tags_by_type)
+
+    def _balancing(self, call: Call) -> Iterator[Ask]:
+        operation, parameters = call["operation"], call["parameters"]
+        action = f"elasticloadbalancing:{operation}"
+        if operation.startswith("Describe"):
+            yield Ask(action, "*")
+            return
+        tags = tags_of(parameters.get("Tags", ()))
+        answer = call.get("answer") or {}
+        created = [
+            resource for kind in ("LoadBalancers", "TargetGroups", "Listeners") for resource in answer.get(kind, ())
+        ]
+        arns = [_network(str(v)) for resource in created for k, v in resource.items() if k in _OWN_ARN[operation]]
+        for arn in arns:
+            self.tags[arn] = tags
+        on = [_network(str(parameters[k])) for k in ("LoadBalancerArn", "TargetGroupArn") if k in parameters] or arns
+        for arn in on:
+            yield Ask(action, arn, {**request_tags(tags), **resource_tags(self.tags.get(arn, {}))})
+        if operation in {"CreateLoadBalancer", "CreateTargetGroup"}:
+            linked = f"arn:aws:iam::{self.number}:{BALANCING_ROLE}"
+            yield Ask("iam:CreateServiceLinkedRole", linked, {"iam:AWSServiceName": BALANCING})
+        if tags:
+            for arn in arns:
+                context = {**request_tags(tags), "elasticloadbalancing:CreateAction": operation}
+                yield Ask("elasticloadbalancing:AddTags", arn, context)
+
+    def _iam(self, call: Call) -> Iterator[Ask]:
+        operation, parameters = call["operation"], call["parameters"]
+        profile, role = parameters.get("InstanceProfileName"), parameters.get("RoleName")
+        if operation.startswith("List") and not role:
+            yield Ask(f"iam:{operation}", "*")
+            return
+        tags = tags_of(parameters.get("Tags", ()))
+        kind, name = ("instance-profile", profile) if profile else ("role", role)
+        arn = self._identity(kind, str(name))
+        if operation == "CreateRole":
+            self.boundaries[arn] = parameters.get("PermissionsBoundary", "")
+        if tags and not call.get("error"):
+            self.tags[arn] = tags
+            yield Ask(f"iam:Tag{'InstanceProfile' if profile else 'Role'}", arn, request_tags(tags))
+        context = {**request_tags(tags), **resource_tags(self.tags.get(arn, {}))}
+        if self.boundaries.get(arn):
+            context["iam:PermissionsBoundary"] = self.boundaries[arn]
+        yield Ask(f"iam:{operation}", arn, context)
+        if operation == "AddRoleToInstanceProfile":
+            self.roles[str(profile)] = str(role)
+            yield self._pass(str(role))
+
+    def _ssm(self, call: Call) -> Iterator[Ask]:
+        # Public parameters belong to no account.
+        name = call["parameters"]["Name"]
+        yield Ask(f"ssm:{call['operation']}", f"arn:aws:ssm:{call['region']}::parameter{name}")
+
+    # --- parts of the checks --------------------------------------------------------------------------------------
+
+    def _pass(self, role: str) -> Ask:
+        return Ask("iam:PassRole", self._identity("role", role), {"iam:PassedToService": MACHINE})
+
+    def _identity(self, kind: str, name: str) -> str:
+        return f"arn:aws:iam::{self.number}:{kind}{self.path}{name}"
+
+    def _arn(self, call: Call, kind: str, id: str) -> str:
+        owner = "" if kind == "image" else self.number
+        return f"arn:aws:ec2:{call['region']}:{owner}:{kind}/{id}"
+
+    def _named(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
+        named: dict[str, list[str]] = {}
+        if "KeyName" in parameters:
+            named["key-pair"] = [parameters["KeyName"]]
+        for text in texts(parameters):
+            for thing in self.associations.get(text, (text,)):
+                kind = PREFIXES.get(thing.partition("-")[0]) if "-" in thing else None
+                if kind:
+                    named.setdefault(kind, []).append(thing)
+        return named
+
+    def _learn(self, operation: str, parameters: Call, answer: Call, request_tags_by_type: Mapping[str, Tags]) -> None:
+        if operation == "AssociateRouteTable" and "AssociationId" in answer:
+            self.associations[answer["AssociationId"]] = (parameters["RouteTableId"], parameters["SubnetId"])
+        if operation == "CreateLaunchTemplate" and answer:
+            template = answer["LaunchTemplate"]["LaunchTemplateId"]
+            self.templates[parameters["LaunchTemplateName"]] = (template, parameters["LaunchTemplateData"])
+        before = set(texts(parameters))
+        for thing in set(texts(answer)) - before:
+            tags = request_tags_by_type.get(PREFIXES.get(thing.partition("-")[0], ""))
+            if tags:
+                self.tags.setdefault(thing, tags)
+
+
+_OWN_ARN: Mapping[str, tuple[str, ...]] = {
+    "CreateLoadBalancer": ("LoadBalancerArn",),
+    "CreateTargetGroup": ("TargetGroupArn",),
+    "CreateListener": ("ListenerArn",),
+    "DeleteLoadBalancer": (),
+    "DeleteTargetGroup": (),
+    "ModifyLoadBalancerAttributes": (),
+    "RegisterTargets": (),
+}
+"""Load balancing action -> the field of its answer with the ARN of the created resource."""
+
+
+def _network(arn: str) -> str:
+    # moto names every load balancer as an application load balancer; ours are network load balancers.
+    return arn.replace("/app/", "/net/")
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a document."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from texts(part)
+
+
+def tags_of(pairs: Any) -> Tags:
+    """A list of tags as a mapping."""
+    return {tag["Key"]: tag["Value"] for tag in pairs}
+
+
+def request_tags(tags: Tags) -> dict[str, str]:
+    """The condition keys for the tags in a request."""
+    return {f"aws:RequestTag/{key}": value for key, value in tags.items()}
+
+
+def resource_tags(tags: Tags) -> dict[str, str]:
+    """The condition keys for the tags of a resource."""
+    return {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
+
+
+def has_no_resource(action: str) -> bool:
+    """Whether the action allows only ``*`` as its resource."""
+    return action in WITHOUT_RESOURCE or action.startswith(("ec2:Describe", "elasticloadbalancing:Describe"))

@@ -1,0 +1,347 @@
+"""The crash matrix: a life of one cluster with one fault, and the faults that are possible in a recorded life.
+
+A story is a life with refused calls of its own, so that the compensating states of the workflows are reached too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.harness.crash_world import CrashWorld, TwoClusters
+from tests.harness.faults import Call, Fault, Mode
+
+BODY = {
+    "name": "demo",
+    "description": "d",
+    "cloud_account_id": 1,
+    "cluster_type": "k8s",
+    "settings": {"key_pair": "my-key"},
+}
+ROUNDS = 12
+"""How many rounds a life may take before it counts as hanging."""
+STUCK_SECONDS, RETRY_SECONDS = 1801, 901
+"""Longer than the sweep waits for lost executions and for blocked deletions."""
+
+STORIES: dict[str, tuple[Call, ...]] = {
+    "clean": (),
+    "undone": (Call("provision:network", "ec2.CreateNatGateway", 1),),
+    "blocked": (Call("delete:network", "ec2.DeleteVpc", 1),),
+}
+"""Name -> calls that are refused until a person repairs the cause."""
+DOORS = ("relay", "resume", "delete", "machine", "reaper", "sweep_place")
+"""Places outside the workflows. Only the first call of each name is crashed there; in ``create`` every call is."""
+RESUMED, ASKED_AGAIN = 1, 2
+"""Bits of a variant: a person resumes a failed creation; a client repeats its failed request after the fault."""
+_ANSWERS = (Mode.TIMEOUT, Mode.THROTTLED, Mode.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One fault in one recorded life of a story.
+
+    ``seed`` is the seed of the life, which is the same up to the fault. ``variant`` decides how long resources are
+    hidden after the fault, and what people do: ``RESUMED``, ``ASKED_AGAIN``.
+    """
+
+    story: str
+    call: Call
+    mode: Mode
+    seed: int
+    variant: int
+
+    def __str__(self) -> str:
+        return f"{self.story}-{self.call}-{self.mode.value}"
+
+
+@dataclass
+class Life:
+    """What happened in a life."""
+
+    created: bool = False
+    ready: bool = False
+    failed: bool = False
+    resumed: bool = False
+    blocked: bool = False
+    alarmed: bool = False
+    """Whether the workflow of the deletion failed, which alarms the operator."""
+    fired: bool = False
+    """Whether the cell's fault happened."""
+    too_late: bool = False
+    """Whether the fault hit a call about resources that earlier calls had already removed."""
+    things: Counter[str] = field(default_factory=Counter)
+    """How many resources existed, by kind, when the cluster was ready."""
+    ids: set[str] = field(default_factory=set)
+    """The vendor's ids of these resources."""
+    leftovers: list[str] = field(default_factory=list)
+    """The resources that existed after the deletion."""
+    calls: list[Call] = field(default_factory=list)
+
+
+class Hanging(Exception):
+    """A life does not end."""
+
+
+def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, variant: int = RESUMED) -> Life:
+    """Creates a cluster, resumes it or not when that failed, deletes it. Raises ``Hanging`` when this does not end."""
+    world.reset(seed)
+    world.tap.faults = [*([fault] if fault else []), *(Fault(call, Mode.REFUSED) for call in STORIES[story])]
+    life = Life()
+
+    def on_fault(by: Fault) -> None:
+        if by is fault:
+            world.vary(variant)
+            life.too_late = _too_late(world, life, by.call)
+
+    world.tap.on_fault = on_fault
+    life.created = _create(world, again=bool(variant & ASKED_AGAIN))
+    if life.created:
+        _provision(world, life)
+        cluster = world.cluster()
+        if life.failed and cluster is not None and variant & RESUMED:
+            world.tap.lift()
+            _accepted(world, "resume", "POST", f"/v1/clusters/{cluster.id}/resume", {})
+            life.resumed = True
+            _provision(world, life)
+        _delete(world, life)
+    world.tap.lift()
+    world.clock.advance(61)
+    world.relay()
+    world.relay()
+    life.fired = fault.fired if fault else True
+    life.calls = world.tap.calls
+    life.leftovers = world.leftovers()
+    return life
+
+
+def _accepted(world: CrashWorld, place: str, method: str, path: str, body: Any = None) -> None:
+    """Sends a request. It must be accepted at the latest after all faults are lifted."""
+    status, answer = world.ask(place, method, path, body)
+    if status != 202:
+        world.tap.lift()
+        status, answer = world.ask(place, method, path, body)
+    if status != 202:
+        raise Hanging(f"{method} {path} is refused without any fault: {status} {answer}")
+
+
+def _create(world: CrashWorld, *, again: bool) -> bool:
+    """Sends the creation. Returns whether a cluster exists then, even if the client gave up its request."""
+    if again:
+        _accepted(world, "create", "POST", "/v1/clusters", BODY)
+    else:
+        world.ask("create", "POST", "/v1/clusters", BODY)
+    cluster = world.cluster()
+    if cluster is not None and cluster.status in ("accepting", "undoing"):
+        world.tap.lift()
+        world.clock.advance(STUCK_SECONDS)
+        world.reap()
+    return world.cluster() is not None
+
+
+def _provision(world: CrashWorld, life: Life) -> None:
+    for _ in range(ROUNDS):
+        _carry_on(world)
+        cluster = world.cluster()
+        if cluster is not None and cluster.status == "ready":
+            life.ready, things = True, world.things()
+            life.things, life.ids = Counter(kind for kind, _ in things), {vendor_id for _, vendor_id in things}
+            return
+        if cluster is not None and cluster.status == "failed":
+            life.failed = True
+            return
+        world.clock.advance(STUCK_SECONDS)
+        world.reap()
+    raise Hanging(f"the creation does not end: {world.operation()}")
+
+
+def _delete(world: CrashWorld, life: Life) -> None:
+    cluster = world.cluster()
+    if cluster is None:
+        raise Hanging("the cluster is gone before its deletion")
+    _accepted(world, "delete", "DELETE", f"/v1/clusters/{cluster.id}")
+    for _ in range(ROUNDS):
+        _carry_on(world)
+        operation = world.operation()
+        if operation is None:
+            return
+        patience = STUCK_SECONDS
+        if operation.error is not None:
+            life.blocked, patience = True, RETRY_SECONDS
+            world.tap.lift()
+        elif world.states.failed():
+            life.alarmed = True
+            world.tap.lift()
+        elif world.alarms:
+            world.tap.lift()
+        world.clock.advance(patience)
+        world.reap()
+    raise Hanging(f"the deletion does not end: {world.operation()}")
+
+
+def _too_late(world: CrashWorld, life: Life, call: Call) -> bool:
+    """Whether this call to the cloud names resources of the cluster, and none of them exists any more."""
+    if call.name.startswith("dynamodb."):
+        return False
+    named = life.ids & set(_texts(world.tap.parameters))
+    return bool(named) and not named & {vendor_id for _, vendor_id in world.things()}
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
+
+
+def _carry_on(world: CrashWorld) -> None:
+    world.relay()
+    world.states.run()
+    if world.states.waiting():
+        world.machine_reports()
+        world.states.run()
+    if world.states.waiting():
+        world.states.expire()
+        world.states.run()
+
+
+def tasks(world: CrashWorld) -> set[str]:
+    """``document:state`` of every task of both workflows."""
+    names = set()
+    for name, text in world.documents.items():
+        states = json.loads(text)["States"]
+        names |= {f"{name}:{state}" for state, spec in states.items() if spec["Type"] == "Task"}
+    return names
+
+
+def recordings(world: CrashWorld, seed: int) -> dict[str, tuple[int, Life]]:
+    """For each story its seed, and a recorded life without the fault of a cell."""
+    seeds = {story: seed * 1_000_003 + number for number, story in enumerate(STORIES)}
+    return {story: (own, live(world, story, own)) for story, own in seeds.items()}
+
+
+def matrix(recorded: Mapping[str, tuple[int, Life]]) -> list[Cell]:
+    """All cells: those of the clean life, and of each other story those at places that earlier stories do not reach."""
+    covered_places: set[str] = set()
+    every: list[Cell] = []
+    for story, (seed, life) in recorded.items():
+        every += cells(story, [call for call in life.calls if call.place not in covered_places], seed)
+        covered_places |= {call.place for call in life.calls}
+    return every
+
+
+def cells(story: str, calls: Sequence[Call], seed: int) -> list[Cell]:
+    """The faults at the calls of a recorded life.
+
+    Every fault is possible at every call that may change something, and at every call of a place that only reads. Other
+    reads see states that the writes leave, so only the first read of each name gets cells, for bad answers.
+    """
+    possible: list[Cell] = []
+    names_at_places: set[tuple[str, str]] = set()
+    done = 0
+    busy = {call.place for call in calls if call.mutating and not call.record}
+    for call in calls:
+        first = (call.place, call.name) not in names_at_places
+        names_at_places.add((call.place, call.name))
+        if call.place == "resume":
+            done = RESUMED  # A person resumes in the recorded life too. Otherwise its later calls are not reached.
+        whole = call.mutating or (call.place not in busy and not call.name.startswith("dynamodb."))
+        if not first and (not whole or call.place in DOORS):
+            continue
+        for mode in Mode if whole else _ANSWERS:
+            if not (call.record and mode is Mode.RECORDED):
+                variant = random.Random(f"{seed} {call} {mode.value}").getrandbits(32)
+                possible.append(Cell(story, call, mode, seed, variant | done))
+    return possible
+
+
+def sample(every: Sequence[Cell], seed: int) -> list[Cell]:
+    """One cell of each phase and of the create handler, with every mode among them, chosen by ``seed``."""
+    chance = random.Random(seed)
+    modes = list(Mode)
+    chance.shuffle(modes)
+    places: dict[str, list[Cell]] = {}
+    for cell in every:
+        if cell.call.place in DOORS:
+            continue
+        places.setdefault(cell.call.place, []).append(cell)
+    selection = []
+    for there in places.values():
+        mode = next(mode for mode in modes if any(cell.mode is mode for cell in there))
+        modes.remove(mode)
+        modes.append(mode)
+        selection.append(chance.choice([cell for cell in there if cell.mode is mode]))
+    return selection
+
+
+def judge(world: CrashWorld, cell: Cell, whole: Counter[str]) -> list[str]:
+    """Runs the cell's life and returns what is wrong with it; an empty list when nothing is wrong.
+
+    ``whole``: how many resources of each kind exist when a cluster is ready.
+    """
+    fault = Fault(cell.call, cell.mode)
+    try:
+        life = live(world, cell.story, cell.seed, fault, cell.variant)
+    except (Hanging, TwoClusters) as error:
+        return [f"{type(error).__name__}: {error}"]
+    wrong = [f"left: {thing}" for thing in life.leftovers]
+    if not life.fired:
+        wrong.append("the fault never fired")
+    if life.ready and life.things != whole:
+        wrong.append(f"ready with {dict(life.things - whole)} too much, {dict(whole - life.things)} too little")
+    if life.created and not (life.ready or life.failed):
+        wrong.append("neither ready nor failed")
+    if life.resumed and not life.ready:
+        wrong.append("not ready after it was resumed")
+    if cell.mode is Mode.REFUSED:
+        # A deletion of a hidden resource is repeated. When the resource is gone, a refusal needs no report.
+        deletion = cell.call.place.startswith("delete:") and not life.too_late
+        if deletion and not (life.blocked or life.alarmed):
+            wrong.append("nobody was told of a refused deletion")
+        if cell.call.place == "relay" and not cell.call.name.startswith("dynamodb.") and not world.alarms:
+            wrong.append("nobody was told of what the relay was refused")
+    return wrong
+
+
+def judge_all(
+    world: CrashWorld, selection: Sequence[Cell], whole: Counter[str], processes: int = 1
+) -> dict[Cell, list[str]]:
+    """``judge`` for each of the cells. Each of the ``processes`` has a copy of the world, made by a fork."""
+    if processes == 1:
+        return {cell: judge(world, cell, whole) for cell in selection}
+    parts = [selection[number::processes] for number in range(processes)]
+    children = [_forked(lambda part=part: [judge(world, cell, whole) for cell in part]) for part in parts]  # type: ignore[misc]
+    faults_by_cell: dict[Cell, list[str]] = {}
+    for part, (process, answers) in zip(parts, children, strict=True):
+        with os.fdopen(answers) as stream:
+            text = stream.read()
+        if os.waitpid(process, 0)[1]:
+            raise Hanging("a process that judges cells has died")
+        faults_by_cell |= zip(part, json.loads(text), strict=True)
+    return faults_by_cell
+
+
+def _forked(work: Callable[[], Any]) -> tuple[int, int]:
+    """Forks a child that writes the result of ``work`` as JSON. Returns its process id and the pipe to read from."""
+    readable, writable = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # The threads of the test runner need nothing from the child.
+        process = os.fork()
+    if process:
+        os.close(writable)
+        return process, readable
+    status = 1
+    try:
+        with os.fdopen(writable, "w") as out:
+            json.dump(work(), out)
+        status = 0
+    finally:
+        os._exit(status)

@@ -1,0 +1,416 @@
+"""The whole product in one thread over moto, to be crashed: real functions, documents and table, a virtual clock.
+
+Step Functions are ``tests.harness.states``; Keycloak and vdeployer are the ones in memory; everything else is moto with
+its corrections. Nothing waits: clocks, waits, retry intervals, leases and the hiding of new things pass on one clock.
+"""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import logging
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.model_instances import reset_model_data
+from moto.dynamodb.models import dynamodb_backends
+from moto.ec2.models import ec2_backends
+from moto.elbv2.models import elbv2_backends
+from moto.iam.models import iam_backends
+from moto.moto_api._internal import mock_random
+from moto.secretsmanager.models import secretsmanager_backends
+from moto.sts.models import sts_backends
+
+from functions.cluster_phases.handler import lambda_handler as phases_handler
+from functions.clusters import routes as clusters_routes
+from functions.clusters.handler import lambda_handler as clusters_handler
+from functions.machines import routes as machines_routes
+from functions.machines.handler import lambda_handler as machines_handler
+from functions.reaper.handler import lambda_handler as reaper_handler
+from functions.relay import handler as relay
+from local.aws.corrections.compute import hidden_at_first, idempotent_calls
+from local.aws.corrections.refusals import gone_have_no_tags
+from local.aws.corrections.tables import atomic_tables
+from local.functions.invocation import Invocation, failure
+from stacks import workflows
+from stockyard import wiring
+from stockyard.adapters.telemetry import LoggedTelemetry
+from stockyard.domain.records import CloudAccount, Cluster, Counter, Fact, Name, Operation, Outbox, Resource
+from stockyard.errors import StockyardError
+from stockyard.metrics import OUTBOX_REFUSED, Metric
+from stockyard.ports import Create
+from tests.harness import direct_table, inventory
+from tests.harness.direct_aws import direct_aws
+from tests.harness.faults import Crash, Intercept, Tap, Tapped, tapped_clients
+from tests.harness.inprocess import OWN_ACCOUNT, REGION, Context, credentials
+from tests.harness.memory import FixedClock, MemoryAttestor, MemoryDeployer, MemoryIdentity
+from tests.harness.states import ExecutionAlreadyExists, States
+
+TENANT_ACCOUNT = "222222222222"
+TENANT = "acme"
+TABLE = "stockyard"
+HIDDEN_SECONDS = 45.0
+"""The longest that a new thing is hidden; below the product's ``visibility_seconds``."""
+KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
+ROLE = f"arn:aws:iam::{TENANT_ACCOUNT}:role/stockyard"
+MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in ("provision", "delete")}
+_ENVIRONMENT = {
+    "STOCKYARD_TABLE": TABLE,
+    "STOCKYARD_BUS": "stockyard",
+    "STOCKYARD_API_URL": "https://api.stockyard.example",
+    "STOCKYARD_ISSUER": "https://id.stockyard.example/realms/stockyard",
+    "STOCKYARD_PROVISION_WORKFLOW": MACHINES["provision"],
+    "STOCKYARD_DELETE_WORKFLOW": MACHINES["delete"],
+    "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+}
+_IDENTITY = frozenset({"create_client", "find_client", "client_secret", "delete_client", "owned_clients"})
+_DEPLOYER = frozenset({"deploy"})
+_CACHED = (
+    wiring.configuration,
+    wiring.registry,
+    wiring.installation,
+    wiring.secrets,
+    wiring.page_key,
+    wiring.workflows,
+    wiring.bus,
+    wiring.prices,
+    wiring._factories,
+    wiring._clouds,
+    wiring._cluster_drivers,
+)
+
+
+class TwoClusters(Exception):
+    """One request has made more than one cluster."""
+
+
+class CrashWorld:
+    """One installation with one tenant and one verified cloud account. ``reset`` brings it back to its first state."""
+
+    def __init__(self) -> None:
+        self._life = ExitStack()
+        """What moto must forget between two lives."""
+        ec2_backends[DEFAULT_ACCOUNT_ID][REGION]  # else moto makes it, and draws from our randomness, in the first life
+        self._key_pair = ec2_backends[TENANT_ACCOUNT][REGION].create_key_pair("my-key", "rsa", {})
+        self.clock = FixedClock()
+        self._random = random.Random(0)
+        self._place = ""
+        self.tap = Tap(self._current_place)
+        self.identity = MemoryIdentity()
+        self.deployer = MemoryDeployer()
+        self.places: list[dict[str, Any]] = []
+        self.alarms: list[str] = []  # that the relay has raised in this life
+        self.states = States(self.clock, self._invoke)
+        self.documents = {name: workflows.text(workflows.documents()[f"{name}-cluster"]) for name in MACHINES}
+        """Name -> text of a workflow document. A test may change it before ``reset``."""
+
+    # --- the world --------------------------------------------------------------------------------------------------
+
+    def reset(self, seed: int) -> None:
+        """A fresh cloud, clock, tap and table. The same ``seed``: the same ids, jitter and times of hiding."""
+        self.empty()
+        mock_random.seed(seed)
+        self.clock.moment, self.clock._random = FixedClock().moment, random.Random(seed)
+        self.vary(seed)
+        self.tap.__init__(self._current_place)  # type: ignore[misc]
+        factories = (wiring.registry, wiring.installation, wiring.prices, wiring._clouds, wiring._cluster_drivers)
+        for cached in (*factories, wiring._factories):
+            cached.cache_clear()
+        self.states.__init__(self.clock, self._invoke, seed)  # type: ignore[misc]
+        for name, text in self.documents.items():
+            self.states.create(MACHINES[name], text.replace("${cluster_phases}", "cluster_phases"))
+        moment = "2026-01-31T12:00:00.000Z"
+        account = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", moment, moment)
+        self.store.commit(Create(account))
+
+    def vary(self, seed: int) -> None:
+        """From now on, how long things are hidden is drawn from ``seed``."""
+        self._random = random.Random(seed)
+
+    def empty(self) -> None:
+        """Forget everything that was made, in every account and in our table."""
+        self.close()
+        self._life.enter_context(idempotent_calls())
+        self._life.enter_context(gone_have_no_tags())
+        self._life.enter_context(hidden_at_first(self.hidden, self.seconds))
+        ec2 = ec2_backends[TENANT_ACCOUNT][REGION]
+        images = ec2.amis
+        with patch.object(type(ec2), "_load_amis"):  # a fifth of a second, for the same images as before
+            ec2.reset()
+        ec2.amis, ec2.key_pairs["my-key"] = images, self._key_pair
+        elbv2_backends[TENANT_ACCOUNT][REGION].reset()
+        iam = iam_backends[TENANT_ACCOUNT]["aws"]
+        iam.roles.clear()
+        iam.instance_profiles.clear()
+        sts_backends[TENANT_ACCOUNT]["aws"].assumed_roles.clear()
+        secretsmanager_backends[OWN_ACCOUNT][REGION].secrets.clear()
+        table = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE]
+        table.items.clear()
+        table.stream_shard.items.clear()
+        reset_model_data()  # else moto keeps whatever was ever made, for its dashboard
+        self._position = 0
+        for collection in (self.identity.clients, self.deployer.calls, self.alarms):
+            collection.clear()
+
+    def close(self) -> None:
+        """Give moto back as it was."""
+        self._life.close()
+
+    @property
+    def store(self) -> Any:
+        """The tenant's store."""
+        return wiring.registry().store(TENANT)
+
+    def hidden(self) -> float:
+        """For how long the next new thing is hidden: most for a moment, one in ten for longer than twenty seconds."""
+        return float(HIDDEN_SECONDS * self._random.random() ** 8)
+
+    def seconds(self) -> float:
+        """The moment as a number."""
+        return self.clock.now().timestamp()
+
+    def _current_place(self) -> str:
+        current = self.states.current
+        if current is not None:
+            return f"{current.machine.rpartition(':')[2]}:{current.state}"
+        return self._place
+
+    # --- functions --------------------------------------------------------------------------------------------------
+
+    def _invoke(self, function: str, payload: Any) -> Invocation:
+        handler = {"cluster_phases": phases_handler}[function]
+        try:
+            answer = handler(json.loads(json.dumps(payload)), Context(function, "request"))
+        except Crash:
+            return failure("Runtime.ExitError", "the process ended")
+        except Exception as error:  # what a Lambda runtime does with any exception
+            return failure(type(error).__name__, str(error))
+        return Invocation(json.dumps(answer).encode())
+
+    @contextmanager
+    def _at(self, place: str) -> Iterator[None]:
+        before, self._place = self._place, place
+        try:
+            yield
+        finally:
+            self._place = before
+
+    def call(self, place: str, handler: Any, event: dict[str, Any]) -> dict[str, Any] | None:
+        """Invoke a function once, its calls known by ``place``. None when it died or ended with an error of ours."""
+        with self._at(place):
+            try:
+                answer: dict[str, Any] = handler(event, Context(place, "request"))
+            except (Crash, StockyardError):
+                return None
+        return answer
+
+    def ask(self, place: str, method: str, path: str, body: Any = None, **claims: Any) -> tuple[int, Any]:
+        """An HTTP request as a patient client sends it: again with the same key after 5xx, 409, 429 or no answer."""
+        handler = machines_handler if path.endswith("/ready") else clusters_handler
+        event = _event(method, path, body, claims, f"the-{place}")
+        for _ in range(6):
+            answer = self.call(place, handler, event)
+            status = answer["statusCode"] if answer else 0
+            if answer and status < 500 and status not in (409, 429):
+                return status, json.loads(answer["body"])
+            self.clock.advance(61)
+        return status, json.loads(answer["body"]) if answer else None
+
+    def relay(self) -> None:
+        """The stream's new records, then the minute's schedule for what was not sent."""
+        shard = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE].stream_shard
+        records = [record.to_json() for record in shard.items[self._position :]]
+        self._position = len(shard.items)
+        fresh = [r for r in records if any(c.kind == "Outbox" and c.created for c in wiring.changes([r]))]
+        if fresh:
+            self.call("relay", relay.lambda_handler, {"Records": fresh})
+        if self.store.list(Outbox).items:  # else the schedule does nothing
+            self.clock.advance(61)
+            self.call("relay", relay.lambda_handler, {})
+
+    def measure(self, message: str, metric: Metric, value: float, **_: Any) -> None:
+        """``ports.Telemetry``: what the relay refuses raises an alarm."""
+        self.alarms += [message] if metric is OUTBOX_REFUSED and value > 0 else []
+
+    def reap(self) -> dict[str, Any] | None:
+        """One sweep, and the places that it has handed out."""
+        self.places.clear()
+        report = self.call("reaper", reaper_handler, {})
+        for event in self.places:
+            self.call("sweep_place", reaper_handler, event)
+        return report
+
+    def invoke(self, event: Mapping[str, Any]) -> None:
+        """``ports.Background``: what the sweep hands out is swept when it has ended."""
+        self.places.append(dict(event))
+
+    def machine_reports(self) -> None:
+        """The control plane of the one cluster posts its kubeconfig."""
+        cluster = self.cluster()
+        if cluster is not None and cluster.instance_id and self.alive(cluster.instance_id):
+            body = {"kubeconfig": KUBECONFIG, "certificate_authority": "Q0E="}
+            self.ask("machine", "POST", f"/v1/clusters/{cluster.id}/ready", body, azp=cluster.client_id, roles=())
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def cluster(self) -> Cluster | None:
+        """The tenant's one cluster."""
+        page = self.store.list(Cluster)
+        if len(page.items) > 1:
+            raise TwoClusters([cluster.id for cluster in page.items])
+        return page.items[0] if page.items else None
+
+    def operation(self) -> Operation | None:
+        """The current operation of the cluster."""
+        cluster = self.cluster()
+        return self.store.get(Operation, cluster.operation_id) if cluster and cluster.operation_id else None
+
+    def alive(self, instance: str) -> bool:
+        """Whether the machine runs."""
+        return instance in {name for kind, name in self.things() if kind == "instance"}
+
+    def things(self) -> set[tuple[str, str]]:
+        """(kind, id) of all that lives in the tenant's cloud, also of what is hidden."""
+        return inventory.things(TENANT_ACCOUNT, REGION)
+
+    def leftovers(self) -> list[str]:
+        """Everything that must not be there once the cluster is deleted."""
+        leftovers = [f"{kind} {name}" for kind, name in sorted(self.things())]
+        leftovers += [f"keycloak client {name}" for name in self.identity.clients]
+        leftovers += [f"secret {name}" for name in self.secrets()]
+        for kind in (Cluster, Name, Fact, Outbox):
+            leftovers += [f"{kind.__name__} {item.id}" for item in self.store.list(kind).items]
+        leftovers += [f"ledger {r.id}" for r in self.store.list(Resource, limit=200).items if r.state != "gone"]
+        used = self.store.get(Counter, "quota/clusters")
+        return leftovers + ([f"quota {used.value}"] if used is not None and used.value else [])
+
+    def secrets(self) -> list[str]:
+        """Names of the secrets of clusters."""
+        return [n for n in secretsmanager_backends[OWN_ACCOUNT][REGION].secrets if "/clusters/" in n]
+
+    # --- Step Functions ---------------------------------------------------------------------------------------------
+
+    def step_functions(self, client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
+        """The part of Step Functions' API that the product calls, on ``states``."""
+
+        def refuse(code: str) -> Exception:
+            error: Exception = client.exceptions.from_code(code)({"Error": {"Code": code, "Message": code}}, operation)
+            return error
+
+        if operation == "StartExecution":
+            try:
+                self.states.start(parameters["stateMachineArn"], parameters["name"], json.loads(parameters["input"]))
+            except ExecutionAlreadyExists:
+                raise refuse("ExecutionAlreadyExists") from None
+            return {}
+        if operation == "SendTaskSuccess":
+            if not self.states.succeed(parameters["taskToken"], json.loads(parameters["output"])):
+                raise refuse("TaskTimedOut")
+            return {}
+        arn, name = parameters["executionArn"].replace(":execution:", ":stateMachine:").rsplit(":", 1)
+        if (arn, name) not in self.states.executions:
+            raise refuse("ExecutionDoesNotExist")
+        if operation == "StopExecution":
+            self.states.stop(arn, name)
+        return {"status": self.states.executions[(arn, name)].status}
+
+
+def _event(method: str, path: str, body: Any, claims: Mapping[str, Any], key: str) -> dict[str, Any]:
+    roles = claims.get("roles", ("stockyard-operator",))
+    payload = {"sub": "ann", "organization": {TENANT: {}}, "realm_access": {"roles": list(roles)}, **claims}
+    text = base64.urlsafe_b64encode(json.dumps(payload).encode()).decode().rstrip("=")
+    headers = {"authorization": f"Bearer e30.{text}.sig", "content-type": "application/json", "idempotency-key": key}
+    context: dict[str, Any] = {"requestId": "r", "stage": "$default", "http": {"method": method, "path": path}}
+    context["authorizer"] = {"jwt": {"claims": {"sub": "ann"}, "scopes": None}}
+    return {
+        "version": "2.0",
+        "routeKey": f"{method} {path}",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": headers,
+        "requestContext": context,
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def _table(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
+    return direct_table.answer(client, operation, parameters, OWN_ACCOUNT)
+
+
+def _described(_client: Any, _operation: str, parameters: Mapping[str, Any]) -> Any:
+    # moto's answer lacks the id by which a restored table is told apart
+    return {"Table": {"TableName": parameters["TableName"], "TableId": "first"}}
+
+
+def _make_table() -> None:
+    attributes = ("pk", "sk", "due_pk", "due_sk", "all_pk", "all_sk")
+
+    def schema(stem: str) -> list[dict[str, str]]:
+        return [
+            {"AttributeName": f"{stem}pk", "KeyType": "HASH"},
+            {"AttributeName": f"{stem}sk", "KeyType": "RANGE"},
+        ]
+
+    def index(name: str, stem: str) -> dict[str, Any]:
+        return {"IndexName": name, "KeySchema": schema(stem), "Projection": {"ProjectionType": "ALL"}}
+
+    make: Callable[..., Any] = boto3.client
+    make("dynamodb", region_name=REGION).create_table(
+        TableName=TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=schema(""),
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in attributes],
+        GlobalSecondaryIndexes=[index("due", "due_"), index("everything", "all_")],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )
+    make("events", region_name=REGION).create_event_bus(Name="stockyard")
+
+
+@contextmanager
+def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
+    """The world, ready for ``reset``. With ``wire`` calls to AWS are serialized and parsed."""
+    with ExitStack() as stack:
+        stack.enter_context(mock_aws())
+        if not wire:
+            stack.enter_context(direct_aws())
+        world = CrashWorld()
+        stack.enter_context(atomic_tables())
+        stack.enter_context(direct_table.lean())
+        stack.callback(world.close)
+        stack.enter_context(patch.dict(os.environ, _ENVIRONMENT))
+        stack.enter_context(credentials(OWN_ACCOUNT))
+        for cached in _CACHED:
+            cached.cache_clear()
+            stack.callback(cached.cache_clear)
+        _make_table()
+        stack.enter_context(patch.object(wiring, "clock", lambda: world.clock))
+        stack.enter_context(patch.object(LoggedTelemetry, "measure", world.measure))
+        identity = Tapped(world.identity, world.tap, "identity", _IDENTITY)
+        stack.enter_context(patch.object(wiring, "identity", lambda: identity))
+        deployer = Tapped(world.deployer, world.tap, "deployer", _DEPLOYER)
+        background = Tapped(world, world.tap, "lambda", frozenset({"invoke"}))
+        stack.enter_context(patch.object(wiring, "background", lambda: background))
+        stack.enter_context(patch.object(wiring, "_deployer", lambda: deployer))
+        stack.enter_context(patch.object(wiring, "_attestor", MemoryAttestor))
+        for function in (clusters_routes.http, machines_routes.http):
+            dependencies = replace(function._dependencies, clock=world.clock.now, randomness=world.clock.randomness)
+            stack.enter_context(patch.object(function, "_dependencies", dependencies))
+        intercepts: dict[str, Intercept] = {f"dynamodb.{action}": _table for action in direct_table.ACTIONS}
+        intercepts |= {"stepfunctions": world.step_functions, "dynamodb.DescribeTable": _described}
+        stack.enter_context(tapped_clients(world.tap, intercepts))
+        gc.collect()
+        gc.freeze()  # a life makes much garbage; all modules would be searched for it each time
+        stack.callback(gc.unfreeze)
+        logging.disable(logging.CRITICAL)
+        stack.callback(logging.disable, logging.NOTSET)
+        yield world

@@ -1,0 +1,37 @@
+"""The resources of an account in this process's moto, read from moto's own tables, where nothing is hidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.elbv2.models import elbv2_backends
+from moto.iam.models import iam_backends
+
+
+def things(account: str, region: str) -> set[tuple[str, str]]:
+    """(kind, id) of all resources of an account, without those that every new account has."""
+    ec2 = ec2_backends[account][region]
+    own = {vpc.id for vpc in ec2.vpcs.values() if vpc.is_default not in ("true", True)}
+    instances = [i for r in ec2.reservations.values() for i in r.instances if i.state != "terminated"]
+    subnets = [s for zone in ec2.subnets.values() for s in zone.values() if s.vpc_id in own]
+    groups = [g for v, by_id in ec2.groups.items() if v in own for g in by_id.values() if g.name != "default"]
+    tables = [t for t in ec2.route_tables.values() if t.vpc_id in own and not t.main_association_id]
+    gateways = [n for n in ec2.nat_gateways.values() if n.state not in ("deleted", "deleting")]
+    balancing, iam = elbv2_backends[account][region], iam_backends[account]["aws"]
+    ids_by_kind: dict[str, Any] = {
+        "vpc": own,
+        "instance": [i.id for i in instances],
+        "subnet": [s.id for s in subnets],
+        "security_group": [g.id for g in groups],
+        "route_table": [t.id for t in tables],
+        "internet_gateway": ec2.internet_gateways,
+        "nat_gateway": [n.id for n in gateways],
+        "address": [a.allocation_id for a in ec2.addresses],
+        "volume": ec2.volumes,
+        "load_balancer": balancing.load_balancers,
+        "target_group": balancing.target_groups,
+        "role": iam.roles,
+        "instance_profile": iam.instance_profiles,
+    }
+    return {(kind, name) for kind, names in ids_by_kind.items() for name in names}

@@ -1,0 +1,34 @@
+"""A sweep whose places are swept in the same process, one after another, for tests that look at its whole effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stockyard.operations.services import Services
+from stockyard.operations.sweep import run
+from stockyard.ports import Clock, Registry
+
+
+class Reaper:
+    """As ``operations.sweep.run.Reaper``; the report is of everything."""
+
+    def __init__(self, registry: Registry, clock: Clock, services_of: Callable[[str], Services]) -> None:
+        self.services_of = services_of
+        self.places: list[tuple[str, str]] = []
+        self._reaper = run.Reaper(registry, clock, services_of, self._keep)
+
+    def _keep(self, tenant: str, place: str) -> None:
+        self.places.append((tenant, place))
+
+    def run(self, *, reconciled: bool = False) -> dict[str, Any]:
+        """One sweep and all of its places."""
+        self.places.clear()
+        report = self._reaper.run(reconciled=reconciled)
+        for tenant, place in self.places:
+            part = self._reaper.sweep_place(tenant, place)
+            report = {
+                name: value or part[name] if name == "distrusted" else value + part[name]
+                for name, value in report.items()
+            }
+        return report

@@ -1,0 +1,19 @@
+"""Toy clusters: a driver as a test writes it into a copy of the tree, for ``test_new_provider``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.cloud_kinds import ClusterKind
+from stockyard.ports import ClusterDriver
+from stockyard.providers.descriptors import ClusterDriverDescriptor
+
+
+def _make(settings: Any) -> ClusterDriver:
+    from stockyard.providers.clusters.toy.driver import ToyClusterDriver
+
+    return ToyClusterDriver(settings.name_prefix)
+
+
+KIND = ClusterKind("toy", cloud="aws", cluster_type="toy", settings=f"{__name__}.settings:ToySettings")
+DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

@@ -1,0 +1,67 @@
+"""The workflow documents as they are generated: one of each kind, to be read when they change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from stacks.names import RUNNERS
+from stacks.workflows import documents, text
+from stockyard import errors
+from stockyard.lifecycle.phases import PROCEDURES, Procedure
+
+
+@pytest.mark.parametrize("machine", ["provision-cluster", "delete-node", "power-node"])
+def test_one_document_of_each_kind(machine: str, snapshot: SnapshotAssertion) -> None:
+    """A creation that is undone and resumed, and waits for a token; a deletion that is tried again; a switch."""
+    assert text(documents()[machine]) == snapshot
+
+
+@pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.kind)
+def test_a_state_stands_for_each_phase_and_lasts_as_long(procedure: Procedure) -> None:
+    states = documents()[procedure.machine]["States"]
+    named = [name for name in states if name in procedure.names]
+    assert named == [phase.name for phase in procedure.phases if not phase.before_workflow]
+    assert set(procedure.ends) <= states.keys()
+
+
+def test_an_execution_outlasts_its_phases_and_a_compensation() -> None:
+    for procedure in PROCEDURES.values():
+        longest = max(phase.limit_seconds for phase in procedure.phases)
+        assert procedure.timeout_seconds > longest, procedure.kind
+
+
+def test_the_assembly_shows_the_documents_by_name(assembly: Any) -> None:
+    folder: Path = assembly.folder / "workflows"
+    written = {path.name.removesuffix(".asl.json"): json.loads(path.read_text()) for path in folder.iterdir()}
+    assert written == documents()
+    assert written.keys() == RUNNERS.keys()
+
+
+def _leaves(kind: type[errors.StockyardError]) -> Iterator[type[errors.StockyardError]]:
+    for subclass in kind.__subclasses__():
+        yield from _leaves(subclass)
+    if not kind.__subclasses__():
+        yield kind
+
+
+def test_documents_retry_exactly_the_retryable_errors_of_vendors_and_the_store() -> None:
+    retryable = {
+        leaf.__name__ for root in (errors.VendorError, errors.StoreError) for leaf in _leaves(root) if leaf.retryable
+    }
+    of_this_module = {name for name in vars(errors) if isinstance(getattr(errors, name), type)}
+    tasks = [
+        (machine, state["Retry"])
+        for machine, document in documents().items()
+        for state in document["States"].values()
+        if state["Type"] == "Task"
+    ]
+    assert tasks
+    for machine, rules in tasks:
+        retried = {name for rule in rules for name in rule["ErrorEquals"]}
+        assert retried & of_this_module == retryable, machine

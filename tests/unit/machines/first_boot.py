@@ -1,0 +1,41 @@
+"""What Debian's own tools say of a machine's first boot, and values that do not compress."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import string
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def noise(length: int) -> str:
+    """Letters and digits in no order, the same each time."""
+    return "".join(random.Random(length).choices(string.ascii_letters + string.digits, k=length))
+
+
+def check_script(text: str, folder: Path) -> None:
+    """shellcheck has nothing to say."""
+    program = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("shellcheck is not installed")
+    script = folder / "start.sh"
+    script.write_text(text)
+    done = subprocess.run(
+        [program, "-o", "all", "-e", "SC2250,SC2310,SC2312", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def check_document(text: str, folder: Path) -> None:
+    """cloud-init knows every key."""
+    program = shutil.which("cloud-init")
+    if program is None:
+        pytest.skip("cloud-init is a system package that is not installed here")
+    path = folder / "user-data"
+    path.write_text(text)
+    done = subprocess.run([program, "schema", "--config-file", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

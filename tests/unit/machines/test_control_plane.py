@@ -1,0 +1,297 @@
+"""What a machine is told, and that its programs do what Stockyard's own doors expect."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+from base64 import b64decode
+from datetime import UTC, datetime
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from agent import manifest
+from stockyard.machines import control_plane, on_machine
+from tests.unit.machines import first_boot
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+VALUES = {
+    "api_url": "https://api.example.test/",
+    "cluster_id": "clu_01KDVJXQ80000000000000000A",
+    "client_id": "x" * 33 + "-0123456789ab",
+    "kubernetes_version": "1.34",
+    "issuer": "https://id.example.test/realms/vantage",
+    "audience": "stockyard",
+    "creator": "ann@example.com",
+}
+KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
+
+
+@pytest.fixture
+def rendered() -> str:
+    return gzip.decompress(control_plane.render(**VALUES)).decode()
+
+
+@pytest.fixture
+def files(rendered: str) -> dict[str, dict[str, Any]]:
+    return {file["path"]: file for file in yaml.safe_load(rendered)["write_files"]}
+
+
+@pytest.fixture
+def machine(files: dict[str, Any], tmp_path: Path) -> Any:
+    """The machine's own program, as it was extracted from the document."""
+    path = tmp_path / "stockyard_machine.py"
+    path.write_text(files[control_plane.SCRIPT_PATH]["content"])
+    specification = importlib.util.spec_from_file_location("stockyard_machine_extracted", path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    module.STATE = str(tmp_path / "state")  # type: ignore[attr-defined]
+    module.KUBERNETES = str(tmp_path / "kubernetes")  # type: ignore[attr-defined]
+    (tmp_path / "state").mkdir()
+    (tmp_path / "kubernetes" / "pki").mkdir(parents=True)
+    return module
+
+
+def test_the_document_is_the_same_each_time(rendered: str) -> None:
+    assert rendered.startswith("#cloud-config\n")
+    assert control_plane.render(**VALUES) == control_plane.render(**VALUES)
+
+
+def test_the_document_with_the_longest_values_is_less_than_8_kb() -> None:
+    """Names of hosts have 253 characters, names of clients 46, of people 128; random ones compress worst."""
+    values = {
+        "api_url": f"https://{first_boot.noise(253)}",
+        "cluster_id": f"clu_{first_boot.noise(26)}",
+        "client_id": first_boot.noise(46),
+        "kubernetes_version": "1.34",
+        "issuer": f"https://{first_boot.noise(253)}/realms/{first_boot.noise(255)}",
+        "audience": first_boot.noise(255),
+        "creator": first_boot.noise(128),
+    }
+    assert len(control_plane.render(**values)) <= control_plane.LIMIT == 8_192
+
+
+def test_a_document_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="user data is"):
+        control_plane.render(**{**VALUES, "api_url": first_boot.noise(8_192)})
+
+
+def test_programs_arrive_unchanged_and_values_travel_as_data(files: dict[str, Any]) -> None:
+    programs = Path(on_machine.__file__).parent
+    sources = {
+        control_plane.SCRIPT_PATH: (programs / "stockyard_machine.py").read_text(),
+        control_plane.START_PATH: (programs / "begin.sh").read_text()
+        + "\n"
+        + (programs / "control_plane.sh").read_text(),
+    }
+    for path, source in sources.items():
+        assert files[path]["content"] == source
+        assert files[path]["permissions"] == "0755"
+    config = json.loads(files[control_plane.CONFIG_PATH]["content"])
+    assert config["cluster_id"] == "clu_01KDVJXQ80000000000000000A"
+    assert config["api_url"] == "https://api.example.test"
+    assert set(config) == {
+        "api_url", "audience", "client_id", "cluster_id", "creator", "issuer", "kubernetes_version", "pod_cidr",
+    }  # fmt: skip
+
+
+def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[str, Any]) -> None:
+    unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
+    assert f"ExecStart={control_plane.START_PATH} 1.34 {control_plane.CNI}" in unit
+    start = files[control_plane.START_PATH]["content"]
+    assert f"python3 {control_plane.SCRIPT_PATH} bootstrap" in start
+    assert f"python3 {control_plane.SCRIPT_PATH} agent" in start
+    assert f"python3 {control_plane.SCRIPT_PATH} ready" in start
+    commands = yaml.safe_load(rendered)["runcmd"]
+    assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
+
+
+def test_shellcheck_accepts_the_script(files: dict[str, Any], tmp_path: Path) -> None:
+    first_boot.check_script(files[control_plane.START_PATH]["content"], tmp_path)
+
+
+def test_cloud_init_accepts_the_document(rendered: str, tmp_path: Path) -> None:
+    first_boot.check_document(rendered, tmp_path)
+
+
+def test_the_signature_is_botocores(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = machine.presign(KEYS, "eu-west-1", "api.example.test", MOMENT)
+    url = "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15"
+    request = AWSRequest("GET", url, headers={"x-stockyard-host": "api.example.test"})
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: MOMENT.replace(tzinfo=None))
+    credentials = Credentials(KEYS["AccessKeyId"], KEYS["SecretAccessKey"], KEYS["Token"])
+    SigV4QueryAuth(credentials, "sts", "eu-west-1", expires=300).add_auth(request)
+    machine_query, botocore_query = (parse_qs(urlsplit(address).query) for address in (proof["url"], request.url))
+    assert machine_query == botocore_query
+    assert len(machine_query["X-Amz-Signature"][0]) == 64
+    assert machine_query["X-Amz-SignedHeaders"] == ["host;x-stockyard-host"]
+    assert proof["headers"] == {"x-stockyard-host": "api.example.test"}
+
+
+def test_the_machine_proves_itself_then_reports(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = json.loads(files[control_plane.CONFIG_PATH]["content"])
+    requests: list[tuple[str, str, dict[str, str], bytes]] = []
+    client = {
+        "client_id": "c",
+        "client_secret": "s3cret",
+        "token_url": "https://id.example.test/token",
+        "endpoint": "https://nlb.example.test:6443",
+    }
+    answers = {
+        "/latest/api/token": "imds-token",
+        "/latest/meta-data/placement/region": "us-east-1",
+        "/latest/meta-data/iam/security-credentials/": "node-role",
+        "/latest/meta-data/iam/security-credentials/node-role": json.dumps(KEYS),
+        "/v1/clusters/clu_01KDVJXQ80000000000000000A/bootstrap": json.dumps(client),
+        "/token": json.dumps({"access_token": "jwt"}),
+        "/v1/clusters/clu_01KDVJXQ80000000000000000A/ready": "{}",
+    }
+
+    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
+        requests.append((method, url, headers or {}, body or b""))
+        return answers[urlsplit(url).path]
+
+    monkeypatch.setattr(machine, "fetch", fetch)
+    machine.bootstrap(config)
+    kubeadm = (tmp_path / "state" / "kubeadm.yaml").read_text()
+    documents = {d["kind"]: d for d in yaml.safe_load_all(kubeadm)}
+    settings = documents["ClusterConfiguration"]
+    flags = {flag["name"]: flag["value"] for flag in settings["apiServer"]["extraArgs"]}
+    assert settings["controlPlaneEndpoint"] == "nlb.example.test:6443"
+    assert settings["kubernetesVersion"] == "stable-1.34"
+    assert flags["oidc-issuer-url"] == "https://id.example.test/realms/vantage"
+    assert flags["oidc-client-id"] == "stockyard"
+    pods = ip_network(settings["networking"]["podSubnet"])
+    mask = next(
+        argument["value"]
+        for argument in settings["controllerManager"]["extraArgs"]
+        if argument["name"] == "node-cidr-mask-size"
+    )
+    nodes = list(pods.subnets(new_prefix=int(mask)))
+    assert (len(nodes), nodes[0].num_addresses > 110) == (512, True), "each node has room for a kubelet's pods"
+    assert "s3cret" not in kubeadm
+    assert (tmp_path / "state" / "client.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "state" / "endpoint").read_text() == "nlb.example.test\n"
+    binding = json.loads((tmp_path / "state" / "administrator.json").read_text())
+    assert binding["roleRef"]["name"] == "cluster-admin"
+    assert [subject["name"] for subject in binding["subjects"]] == [flags["oidc-username-prefix"] + "ann@example.com"]
+    calls = len(requests)
+    machine.bootstrap(config)
+    assert len(requests) == calls, "a second start must not ask again"
+    (tmp_path / "kubernetes" / "admin.conf").write_text("kind: Config")
+    (tmp_path / "kubernetes" / "pki" / "ca.crt").write_text("PEM")
+    machine.ready(config)
+    assert requests[-2][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
+    assert requests[-1][2]["Authorization"] == "Bearer jwt"
+    assert json.loads(requests[-1][3]) == {"kubeconfig": "kind: Config", "certificate_authority": "UEVN"}
+
+
+def test_the_agents_manifest_has_its_secret_right_after_the_namespace(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = json.loads(files[control_plane.CONFIG_PATH]["content"])
+    client = {"client_id": "c", "client_secret": "s3cret", "token_url": "https://id.example.test/token"}
+    (tmp_path / "state" / "client.json").write_text(json.dumps(client))
+    url = "https://api.example.test/v1/clusters/clu_01KDVJXQ80000000000000000A/agent"
+    objects = manifest.documents(manifest.Settings("https://api.example.test", "clu_1", client["token_url"]))
+    requests: list[tuple[str, str, dict[str, str], bytes]] = []
+
+    def fetch(method: str, address: str, headers: Any = None, body: bytes | None = None) -> str:
+        requests.append((method, address, headers or {}, body or b""))
+        answers = {
+            client["token_url"]: {"access_token": f"jwt-{len(requests)}"},
+            url: {"apiVersion": "v1", "kind": "List", "items": objects},
+        }
+        return json.dumps(answers[address])
+
+    monkeypatch.setattr(machine, "fetch", fetch)
+    machine.agent(config)
+    assert requests[0][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
+    assert requests[1] == ("GET", url, {"Authorization": "Bearer jwt-1"}, b"")
+    path = tmp_path / "state" / "agent.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    document = json.loads(path.read_text())
+    assert (document["apiVersion"], document["kind"]) == ("v1", "List")
+    namespace, secret, *remaining_objects = document["items"]
+    assert [namespace, *remaining_objects] == json.loads(json.dumps(objects))
+    assert secret["metadata"] == {"name": manifest.SECRET, "namespace": manifest.NAMESPACE}
+    assert {name: b64decode(text).decode() for name, text in secret["data"].items()} == {
+        "client_id": "c",
+        "client_secret": "s3cret",
+    }
+    first = path.read_text()
+    machine.agent(config)
+    assert path.read_text() == first, "a second start writes the same"
+
+
+def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[str, Any]) -> None:
+    lines = files[control_plane.START_PATH]["content"].splitlines()
+    apply = "again kubectl apply --server-side --force-conflicts -f /etc/stockyard/agent.json"
+    expected_lines = [
+        "    kubeadm init --config /etc/stockyard/kubeadm.yaml",
+        'again kubectl apply -f "$cni"',
+        f"python3 {control_plane.SCRIPT_PATH} agent",
+        apply,
+        "rm -f /etc/stockyard/agent.json",
+        f"python3 {control_plane.SCRIPT_PATH} ready",
+    ]
+    places = [lines.index(line) for line in expected_lines]
+    assert places == sorted(places)
+
+
+def test_nobody_becomes_administrator_when_no_person_asked(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = {**json.loads(files[control_plane.CONFIG_PATH]["content"]), "creator": ""}
+    monkeypatch.setattr(machine, "instance", lambda: ("us-east-1", KEYS))
+    monkeypatch.setattr(machine, "fetch", lambda *_: json.dumps({"endpoint": "https://nlb.example.test:6443"}))
+    machine.bootstrap(config)
+    assert (tmp_path / "state" / "kubeadm.yaml").exists()
+    assert not (tmp_path / "state" / "administrator.json").exists()
+    assert "kubectl apply -f /etc/stockyard/administrator.json" in files[control_plane.START_PATH]["content"]
+
+
+@pytest.mark.parametrize(
+    ("actor", "name"),
+    [
+        ("user:ann", "ann"),
+        ("user:ann@example.com", "ann@example.com"),
+        ("user:a?b", ""),
+        ("user:", ""),
+        ("user:" + "x" * 129, ""),
+        ("client:pipeline", ""),
+        ("account:222222222222", ""),
+        ("", ""),
+    ],
+)
+def test_only_a_persons_exact_name_is_handed_on(actor: str, name: str) -> None:
+    assert control_plane.person(actor) == name
+
+
+def test_the_machine_is_patient_and_then_tells(machine: Any) -> None:
+    waits: list[float] = []
+    answers: list[Any] = [OSError("no"), ValueError("no"), "yes"]
+
+    def step() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert machine.patiently(step, pause=waits.append) == "yes"
+    assert waits == [2, 3]
+    answers[:] = [OSError("no"), OSError("for ever")]
+    with pytest.raises(OSError, match="for ever"):
+        machine.patiently(step, attempts=2, pause=waits.append)

@@ -1,0 +1,239 @@
+"""What a node is told, and that its program does what Stockyard's own door expects."""
+
+from __future__ import annotations
+
+import email.message
+import gzip
+import importlib.util
+import io
+import json
+import sys
+import urllib.error
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from stockyard.domain.join_tokens import machine_token
+from stockyard.domain.models.base import read
+from stockyard.domain.models.observations import JoinProof
+from stockyard.machines import node as node_boot
+from tests.unit.machines import first_boot
+
+VALUES = {
+    "api_url": "https://api.example.test/",
+    "cluster_id": "clu_01KDVJXQ80000000000000000A",
+    "kubernetes_version": "1.34",
+}
+KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
+CLAIM = "ncl_01KDVJXQ80000000000000000A"
+ANSWER = {
+    "endpoint": "https://nlb.example.test:6443",
+    "token": "abcdef.0123456789abcdef",
+    "ca_hash": "sha256:" + "0" * 64,
+    "node_name": "workers-1",
+    "labels": {"team": "blue", "kubernetes.io/arch": "amd64", "node-role.kubernetes.io/worker": "", "a/b": "c"},
+    "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
+    "kubelet_args": {"max-pods": "50"},
+}
+
+
+@pytest.fixture
+def rendered() -> str:
+    return gzip.decompress(node_boot.render(**VALUES)).decode()
+
+
+@pytest.fixture
+def files(rendered: str) -> dict[str, dict[str, Any]]:
+    return {file["path"]: file for file in yaml.safe_load(rendered)["write_files"]}
+
+
+@pytest.fixture
+def node(files: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The node's own programs, as they were extracted from the document."""
+    for path in (node_boot.SCRIPT_PATH, node_boot.MACHINE_PATH):
+        (tmp_path / Path(path).name).write_text(files[path]["content"])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "stockyard_machine", raising=False)
+    specification = importlib.util.spec_from_file_location("stockyard_node", tmp_path / "stockyard_node.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module: Any = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    monkeypatch.delitem(sys.modules, "stockyard_machine")
+    module.machine.STATE = str(tmp_path)
+    return module
+
+
+def refusal(code: int, headers: dict[str, str]) -> urllib.error.HTTPError:
+    message = email.message.Message()
+    for name, value in headers.items():
+        message[name] = value
+    return urllib.error.HTTPError("https://api.example.test", code, "no", message, io.BytesIO())
+
+
+def test_the_document_fits_and_is_the_same_for_every_claim(rendered: str) -> None:
+    assert rendered.startswith("#cloud-config\n")
+    assert node_boot.render(**VALUES) == node_boot.render(**VALUES)
+    longest = {**VALUES, "api_url": f"https://{first_boot.noise(253)}", "cluster_id": f"clu_{first_boot.noise(26)}"}
+    assert len(node_boot.render(**longest)) <= node_boot.LIMIT == 8_192
+    secret = {"claim_id": f"ncl_{first_boot.noise(26)}", "token": first_boot.noise(64)}
+    assert len(node_boot.render(**longest, **secret)) <= node_boot.LIMIT
+    with pytest.raises(ValueError, match="user data is"):
+        node_boot.render(**{**VALUES, "api_url": first_boot.noise(8_192)})
+
+
+def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> None:
+    for path in (node_boot.SCRIPT_PATH, node_boot.MACHINE_PATH, node_boot.START_PATH):
+        assert files[path]["permissions"] == "0755"
+    assert json.loads(files[node_boot.CONFIG_PATH]["content"]) == {
+        "api_url": "https://api.example.test",
+        "cluster_id": "clu_01KDVJXQ80000000000000000A",
+    }
+    assert "def bootstrap" not in rendered, "a control plane's part"
+    unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
+    assert f"ExecStart={node_boot.START_PATH} 1.34\n" in unit
+    start = files[node_boot.START_PATH]["content"]
+    assert f"python3 {node_boot.SCRIPT_PATH}\n" in start
+    commands = yaml.safe_load(rendered)["runcmd"]
+    assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
+
+
+def test_shellcheck_accepts_the_script(files: dict[str, Any], tmp_path: Path) -> None:
+    first_boot.check_script(files[node_boot.START_PATH]["content"], tmp_path)
+
+
+def test_cloud_init_accepts_the_document(rendered: str, tmp_path: Path) -> None:
+    first_boot.check_document(rendered, tmp_path)
+
+
+def test_the_node_proves_itself_and_writes_how_it_joins(
+    node: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    requests: list[tuple[str, str, dict[str, str], bytes]] = []
+    answers = {
+        "/latest/api/token": "imds-token",
+        "/latest/meta-data/tags/instance/stockyard:resource": CLAIM,
+        "/latest/meta-data/placement/region": "us-east-1",
+        "/latest/meta-data/iam/security-credentials/": "node-role",
+        "/latest/meta-data/iam/security-credentials/node-role": json.dumps(KEYS),
+        f"/v1/node-claims/{CLAIM}/join": json.dumps(ANSWER),
+    }
+
+    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
+        requests.append((method, url, headers or {}, body or b""))
+        return answers[urlsplit(url).path]
+
+    monkeypatch.setattr(node.machine, "fetch", fetch)
+    config = tmp_path / "node.json"
+    config.write_text(files[node_boot.CONFIG_PATH]["content"])
+    node.CONFIG = str(config)
+    node.main()
+    method, url, _, body = requests[-1]
+    assert (method, url) == ("POST", f"https://api.example.test/v1/node-claims/{CLAIM}/join")
+    proof = json.loads(body)
+    assert set(proof) == {"method", "url", "headers", "cluster_id"}
+    assert proof["url"].startswith("https://sts.us-east-1.amazonaws.com/?")
+    assert proof["headers"] == {"x-stockyard-host": "api.example.test"}
+    tag = next(headers for _, address, headers, _ in requests if "/tags/instance/" in address)
+    assert tag == {"X-aws-ec2-metadata-token": "imds-token"}
+    path = tmp_path / "join.yaml"
+    assert path.stat().st_mode & 0o777 == 0o600
+    document = yaml.safe_load(path.read_text())
+    assert document["apiVersion"] == "kubeadm.k8s.io/v1beta4"
+    assert document["discovery"]["bootstrapToken"] == {
+        "token": ANSWER["token"],
+        "apiServerEndpoint": "nlb.example.test:6443",
+        "caCertHashes": [ANSWER["ca_hash"]],
+    }
+    registration = document["nodeRegistration"]
+    assert registration["name"] == "workers-1"
+    assert registration["taints"] == ANSWER["taints"]
+    flags = {flag["name"]: flag["value"] for flag in registration["kubeletExtraArgs"]}
+    assert flags == {"max-pods": "50", "node-labels": "a/b=c,kubernetes.io/arch=amd64,team=blue"}
+
+
+def test_a_machine_without_keys_of_a_cloud_proves_itself_by_its_token(
+    node: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    token = machine_token(b"key", CLAIM, 1)
+    document = yaml.safe_load(gzip.decompress(node_boot.render(**VALUES, claim_id=CLAIM, token=token)))
+    written = next(file for file in document["write_files"] if file["path"] == node_boot.CONFIG_PATH)
+    assert written["permissions"] == "0600"
+    requests: list[tuple[str, str, bytes]] = []
+
+    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
+        requests.append((method, url, body or b""))
+        return json.dumps(ANSWER)
+
+    monkeypatch.setattr(node.machine, "fetch", fetch)
+    config = tmp_path / "node.json"
+    config.write_text(written["content"])
+    node.CONFIG = str(config)
+    node.main()
+    ((method, url, body),) = requests
+    assert (method, url) == ("POST", f"https://api.example.test/v1/node-claims/{CLAIM}/join")
+    proof = read(JoinProof, json.loads(body))
+    assert (proof.cluster_id, proof.proof()) == (VALUES["cluster_id"], {"token": token})
+    assert token not in (tmp_path / "join.yaml").read_text()
+
+
+def test_a_second_start_asks_again_since_the_token_is_young(
+    node: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tokens = iter(["abcdef.0000000000000001", "abcdef.0000000000000002"])
+    monkeypatch.setattr(node, "ask", lambda _: {**ANSWER, "token": next(tokens)})
+    config = tmp_path / "node.json"
+    config.write_text(files[node_boot.CONFIG_PATH]["content"])
+    node.CONFIG = str(config)
+    node.main()
+    node.main()
+    assert "0000000000000002" in (tmp_path / "join.yaml").read_text()
+
+
+def test_the_node_waits_as_long_as_it_is_told(node: Any) -> None:
+    waits: list[float] = []
+    answers: list[Any] = [refusal(409, {"Retry-After": "7"}), refusal(503, {}), OSError("no"), ANSWER]
+
+    def step() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert node.accepted(step, pause=waits.append) == ANSWER
+    assert waits == [7, 3, 4]
+    answers[:] = [refusal(409, {"Retry-After": "100000"}), refusal(409, {"Retry-After": "soon"})]
+    with pytest.raises(urllib.error.HTTPError):
+        node.accepted(step, attempts=2, pause=waits.append)
+    assert waits[3:] == [60]
+
+
+@pytest.mark.parametrize(
+    ("key", "may"),
+    [
+        ("team", True),
+        ("karpenter.sh/capacity-type", True),
+        ("karpenter.k8s.aws/instance-family", True),
+        ("kubernetes.io/arch", True),
+        ("topology.kubernetes.io/zone", True),
+        ("node.kubernetes.io/instance-type", True),
+        ("own.node.kubernetes.io/x", True),
+        ("node-role.kubernetes.io/worker", False),
+        ("kubernetes.io/role", False),
+        ("app.k8s.io/x", False),
+    ],
+)
+def test_labels_that_a_kubelet_would_refuse_are_left_out(node: Any, key: str, may: bool) -> None:
+    assert node.may_label(key) is may
+
+
+def test_an_answer_may_leave_out_what_is_empty(node: Any) -> None:
+    least = {name: ANSWER[name] for name in ("endpoint", "token", "ca_hash", "node_name")}
+    registration = node.kubeadm(least)["nodeRegistration"]
+    assert (registration["taints"], registration["kubeletExtraArgs"]) == ([], [])
+    more = {**least, "labels": {"a": "b"}, "kubelet_args": {"node-labels": "c=d"}}
+    flags = node.kubeadm(more)["nodeRegistration"]["kubeletExtraArgs"]
+    assert flags == [{"name": "node-labels", "value": "a=b,c=d"}]

@@ -1,0 +1,75 @@
+"""The prices of a cluster's plan, and the smallest control plane that it accepts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.domain import control_plane
+from stockyard.domain.records import Cluster
+from stockyard.errors import InvalidInput
+from stockyard.operations.clusters.create import plan_creation
+from stockyard.providers.clusters.ec2 import machine
+from stockyard.providers.clusters.ec2.planning import price_items
+
+SMALL = {"t3.nano": (2, 512), "t3.micro": (2, 1024), "t2.one": (1, 4096)}
+
+
+def _cluster(world: Any, settings: dict[str, Any]) -> Cluster:
+    return replace(world.create(), settings=settings)
+
+
+def test_plan_prices_disk_that_is_created(world: Any) -> None:
+    assert machine.DISK_GIB == control_plane.DISK_GIB == 50
+    disk = next(item for item in price_items(_cluster(world, {}), world.services.prices) if "gp3" in item.name)
+    assert disk.name == "control plane disk gp3 50 GiB"
+    assert disk.hour == pytest.approx(50 * 0.08 / 730)
+
+
+@pytest.mark.parametrize(
+    ("settings", "addresses"),
+    [
+        ({}, 3),
+        ({"public_control_plane": True}, 4),
+        ({"vpc_id": "vpc-01234567"}, 2),
+        ({"subnet_id": "subnet-01234567", "public_control_plane": True}, 3),
+    ],
+)
+def test_plan_prices_every_public_address(world: Any, settings: dict[str, Any], addresses: int) -> None:
+    items = [
+        item
+        for item in price_items(_cluster(world, settings), world.services.prices)
+        if item.name == "public IPv4 address"
+    ]
+    assert [item.quantity for item in items] == [addresses]
+    assert items[0].hour == pytest.approx(addresses * 0.005)
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+@pytest.mark.parametrize("grouped", [False, True])
+def test_plan_refuses_control_plane_too_small_for_kubeadm(
+    world: Any, monkeypatch: pytest.MonkeyPatch, name: str, grouped: bool
+) -> None:
+    def instance(region: str, instance_type: str) -> dict[str, Any]:
+        vcpu, memory = SMALL.get(instance_type, (2, 2048))
+        return {"vcpu": vcpu, "memory_mib": memory, "architecture": "x86_64", "usd_hour": 0.1}
+
+    monkeypatch.setattr(world.services.prices, "instance", instance)
+    worker = {"name": "w", "role": "worker", "min_size": 0, "max_size": 1, "instance_types": ["t3.nano"]}
+    control = {"name": "c", "role": "control", "min_size": 1, "max_size": 1, "instance_types": [name]}
+    groups = [worker, control] if grouped else [worker]
+    settings = {"control_plane_instance_type": name, "autoscaler_node_groups": groups}
+    with pytest.raises(InvalidInput) as refused:
+        plan_creation(world.services, world.new_cluster(settings=settings))
+    place = "autoscaler_node_groups/1/instance_types/0" if grouped else "control_plane_instance_type"
+    assert [e.pointer for e in refused.value.errors] == [f"/settings/{place}"]
+    assert "2 vCPU and 1700 MiB" in refused.value.errors[0].detail
+    settings = {"control_plane_instance_type": "t3.small", "autoscaler_node_groups": [worker]}
+    assert plan_creation(world.services, world.new_cluster(settings=settings))["creates"]
+
+
+def test_plan_accepts_unknown_machine_without_price(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.services.prices, "instance", lambda region, name: None)
+    assert not plan_creation(world.services, world.new_cluster())["price"]["complete"]

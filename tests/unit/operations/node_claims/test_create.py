@@ -1,0 +1,111 @@
+"""Requests for node claims: refusals with their pointers, names, quotas, repeated requests, and plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stockyard.domain.node_records import NewClaim
+from stockyard.domain.records import Quota
+from stockyard.errors import (
+    InUse,
+    InvalidInput,
+    QuotaExceeded,
+)
+from stockyard.operations.node_claims.create import create_claim
+from stockyard.operations.scheduler.explain import plan_claim
+from stockyard.ports import Create
+from tests.unit.operations.conftest import World
+from tests.unit.operations.nodes import Nodes
+
+SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.1}
+LARGE: dict[str, Any] = {"name": "large", "resources": {"cpu": "8", "memory": "32Gi"}, "usdPerHour": 0.4}
+
+
+@pytest.fixture
+def nodes(world: World) -> Nodes:
+    return Nodes.of(world.registry, world.services, world.clock)
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"cluster_ref": "ghost"}, "/cluster"),
+        ({"provider_ref": "ghost"}, "/provider"),
+        ({"type_ref": "ghost"}, "/type"),
+        ({"type_ref": "small"}, "/type"),
+        ({"requirements": ({"key": "a", "operator": "In", "values": []},)}, "/requirements"),
+        ({"resources": {"cpu": "much"}}, "/requirements"),
+    ],
+)
+def test_creation_refuses_unknown_references(nodes: Nodes, fields: dict[str, Any], pointer: str) -> None:
+    nodes.provider("one", SMALL)
+    nodes.provider("two", SMALL)
+    with pytest.raises(InvalidInput) as caught:
+        nodes.claim("x", **fields)
+    assert [fault.pointer for fault in caught.value.errors] == [pointer]
+    assert nodes.nothing_left()
+
+
+def test_type_is_accepted_with_or_without_provider_prefix(nodes: Nodes) -> None:
+    nodes.provider("one", SMALL)
+    nodes.provider("two", {**SMALL, "usdPerHour": 9})
+    named = nodes.claim(type_ref="two.small")
+    short = nodes.claim(type_ref="small", provider_ref="two")
+    nodes.schedule()
+    assert {nodes.now(named).type_ref, nodes.now(short).type_ref} == {"two.small"}
+
+
+def test_creation_refuses_type_of_other_provider(nodes: Nodes) -> None:
+    nodes.provider("one", SMALL)
+    nodes.provider("two", SMALL)
+    with pytest.raises(InvalidInput, match=r"one\.small is not one of provider two") as refused:
+        nodes.claim(type_ref="one.small", provider_ref="two")
+    assert [problem.pointer for problem in refused.value.errors] == ["/type"]
+    foreign = create_claim(nodes.services, NewClaim(type_ref="one.small", provider_ref="two", strict=False), "user:a")
+    nodes.schedule()
+    assert nodes.now(foreign).reason == "NoMatchingNodeType"
+
+
+def test_creation_refuses_taken_name_and_exceeded_quota(nodes: Nodes) -> None:
+    nodes.claim("one")
+    with pytest.raises(InUse):
+        nodes.claim("one")
+    nodes.services.store.commit(Create(Quota("nodeclaims", 1, nodes.moment())))
+    with pytest.raises(QuotaExceeded, match="nodeclaims limit of 1 would be exceeded"):
+        nodes.claim("two")
+
+
+def test_repeated_request_creates_one_claim(nodes: Nodes) -> None:
+    request = NewClaim(name="one")
+    first = create_claim(nodes.services, request, "user:ann", "ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    assert create_claim(nodes.services, request, "user:ann", first.id) == first
+
+
+def test_plan_names_type_and_price_and_writes_nothing(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL, LARGE)
+    plan = plan_claim(nodes.services, NewClaim(name="x", resources={"cpu": "4"}))
+    assert [creation["name"] for creation in plan["creates"]] == ["x", "lab.large"]
+    assert plan["price"]["hour"] == 0.4
+    assert [rejection["detail"].partition(":")[0] for rejection in plan["rejected"]] == ["lab.small"]
+    assert nodes.nothing_left()
+
+
+def test_plan_for_provider_rejects_only_its_own_types(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL, LARGE)
+    nodes.provider("another", SMALL, LARGE)
+    plan = plan_claim(nodes.services, NewClaim(name="x", provider_ref="lab", resources={"cpu": "4"}))
+    assert [rejection["detail"].partition(":")[0] for rejection in plan["rejected"]] == ["lab.small"]
+
+
+def test_creation_refuses_type_that_is_not_allowed(nodes: Nodes) -> None:
+    from stockyard.operations.node_providers.allowed_types import set_allowed_types
+
+    nodes.provider("lab", SMALL, LARGE)
+    set_allowed_types(nodes.services, ["lab.large"], 0)
+    with pytest.raises(InvalidInput, match="not allowed"):
+        nodes.claim(type_ref="lab.small")
+    claim = nodes.claim()
+    nodes.schedule()
+    assert nodes.now(claim).type_ref == "lab.large"

@@ -1,0 +1,74 @@
+"""Limits that a provider's machines have of their own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stockyard.domain.records import NodeClaim, NodeProvider, Placement
+from stockyard.lifecycle.phases import PROCEDURES, procedure_of
+from stockyard.operations.node_claims.phases import RUNNER
+from stockyard.operations.node_providers.launch_limits import drain_seconds, limits_of
+from stockyard.ports.nodes import LaunchesSlowly
+from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+from stockyard.settings import Settings
+
+NOW = "2026-01-31T12:00:00.000Z"
+PROVIDER = NodeProvider("npr_1", "lab", "slow", {"slow": {}}, NOW, NOW)
+CLAIM = NodeClaim(
+    "ncl_1", "workers-1", NOW, NOW, placement=Placement("npr_1", "lab.small", "on-demand", ("a",), 1.0, NOW)
+)
+
+
+class Slow:
+    """A source of machines that need long."""
+
+    def limits(self, provider: NodeProvider) -> dict[str, int]:
+        return {"launch": 3600, "register": 60, "drain": 7200}
+
+
+def services(source: object) -> Any:
+    store = SimpleNamespace(get=lambda _kind, _id: PROVIDER)
+    return SimpleNamespace(store=store, settings=Settings("t"), node_sources={"slow": source})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "own", "stage"),
+    [
+        ("create_node", "launch", 3600, 300),
+        ("create_node", "register", 900, 900),
+        ("create_node", "initialize", 900, 900),
+        ("delete_node", "drain", 7800, 3600),
+        ("delete_node", "terminate", 3600, 3600),
+    ],
+)
+def test_limit_of_phase_is_the_providers_where_it_is_longer(kind: str, name: str, own: int, stage: int) -> None:
+    phase = procedure_of(PROCEDURES, kind).phase(name)
+    assert RUNNER.limit(services(Slow()), CLAIM, phase) == own
+    assert RUNNER.limit(services(object()), CLAIM, phase) == stage
+
+
+def test_drain_may_take_as_long_as_the_provider_says() -> None:
+    assert drain_seconds(services(Slow()), CLAIM) == 7200
+    assert drain_seconds(services(object()), CLAIM) == 600
+
+
+def test_claim_without_placement_has_the_stages_limits() -> None:
+    assert limits_of(services(Slow()), NodeClaim("ncl_1", "workers-1", NOW, NOW)) == {}
+
+
+@pytest.mark.parametrize(
+    ("block", "limits"),
+    [
+        ({}, {"register": 300}),
+        ({"launchSeconds": 0.5, "joinSeconds": 60}, {"register": 361}),
+        ({"joinSeconds": "never"}, {}),
+    ],
+)
+def test_simulated_machines_may_take_what_their_document_says(block: dict[str, Any], limits: dict[str, int]) -> None:
+    source: Any = SimulatedNodes(lambda _tenant: pytest.fail("no call is made"))
+    provider = NodeProvider("npr_1", "lab", "simulated", {"simulated": block}, NOW, NOW)
+    assert isinstance(source, LaunchesSlowly)
+    assert source.limits(provider) == limits

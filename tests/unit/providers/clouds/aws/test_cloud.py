@@ -1,0 +1,21 @@
+"""What an AWS account says of machines in it."""
+
+from __future__ import annotations
+
+import boto3
+
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clusters.ec2 import planning
+from tests.harness.stage import Stage
+from tests.unit.operations.conftest import MemoryPrices
+
+
+def test_machines_prove_the_role_that_the_driver_makes_in_the_account() -> None:
+    arn = "arn:aws:iam::222222222222:role/stockyard"
+    account = CloudAccount("1", "aws", "a", "", {"role_arn": arn}, "ext", "verified", "", "t", "t")
+    settings = {"key_pair": "my-key", "region_name": "us-east-1"}
+    cluster = Cluster("clu_1", "c", "d", "k8s", "aws", 1, "acme-c-0123456789ab", "preparing", settings, "t", "t")
+    number, role = AwsCloud(Stage(), boto3.Session).machine_role(account, cluster)
+    assert number == "222222222222"
+    assert ("iam role", role) in planning.plan(cluster, MemoryPrices(), Stage().name_prefix).creates

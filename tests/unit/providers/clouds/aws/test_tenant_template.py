@@ -1,0 +1,179 @@
+"""The tenant's template grants exactly the calls that the cluster driver makes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stockyard.errors import Internal
+from stockyard.providers.clouds.aws import calls, node_statements, tenant_template
+from stockyard.providers.clusters.ec2 import identity
+from tests.harness.stage import Stage
+
+SERVICES = {"elbv2": "elasticloadbalancing", "elb": "elasticloadbalancing"}
+IMPLIED = {
+    "ec2:RunInstances": {"ec2:CreateTags", "iam:PassRole"},
+    "elasticloadbalancing:CreateLoadBalancer": {"elasticloadbalancing:AddTags", "iam:CreateServiceLinkedRole"},
+    "iam:CreateRole": {"iam:TagRole"},
+    "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
+}
+BUS = "arn:aws:events:us-east-1:111111111111:event-bus/stockyard-dev"
+NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
+
+
+NODES = "NodePermissions"
+"""The policy of what the source of nodes does; its own tests hold it against its calls."""
+
+
+def _statements(template: dict[str, Any], *, without: str = "") -> list[dict[str, Any]]:
+    attached = [item["Ref"] for item in template["Resources"]["Role"]["Properties"]["ManagedPolicyArns"]]
+    attached = [name for name in attached if name != without]
+    policies = [template["Resources"][name]["Properties"]["PolicyDocument"] for name in attached]
+    return [statement for policy in policies for statement in policy["Statement"]]
+
+
+def _resolved(value: Any) -> Any:
+    """As CloudFormation hands it to IAM."""
+    if isinstance(value, dict):
+        inner = value.get("Fn::Sub")
+        return _resolved(inner) if inner else {name: _resolved(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_resolved(item) for item in value]
+    return value.replace("${AWS::Partition}", "aws-us-gov") if isinstance(value, str) else value
+
+
+def test_policies_are_within_size_limit_of_iam(yard: Any) -> None:
+    template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
+    policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
+    assert len(policies) == 4
+    for policy in policies:
+        size = len(json.dumps(_resolved(policy["PolicyDocument"]), separators=(",", ":")))
+        assert size <= 6144, f"{policy['ManagedPolicyName']} has {size} characters"
+
+
+def _action(service: str, operation: str) -> str:
+    return f"{SERVICES.get(service, service)}:{''.join(word.capitalize() for word in operation.split('_'))}"
+
+
+def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    actions: set[str] = set()
+    real_call, real_pages = calls.Calls.call, calls.Calls.pages
+
+    def call(self: Any, service: str, operation: str, **parameters: Any) -> Any:
+        actions.add(_action(service, operation))
+        return real_call(self, service, operation, **parameters)
+
+    def pages(self: Any, service: str, operation: str, key: str, **parameters: Any) -> Any:
+        actions.add(_action(service, operation))
+        return real_pages(self, service, operation, key, **parameters)
+
+    monkeypatch.setattr(calls.Calls, "call", call)
+    monkeypatch.setattr(calls.Calls, "pages", pages)
+    list(yard.provider.inspect(yard.work("account")))
+    yard.create()
+    session, owned = yard.tenant(), [{"Key": f"kubernetes.io/cluster/{yard.cluster.client_id}", "Value": "owned"}]
+    ec2 = session.client("ec2")
+    ec2.create_volume(
+        AvailabilityZone="us-east-1a", Size=1, TagSpecifications=[{"ResourceType": "volume", "Tags": owned}]
+    )
+    group = ec2.create_security_group(
+        GroupName="k8s", Description="d", VpcId=yard.ledger.find("vpc", "main").vendor_id,
+        TagSpecifications=[{"ResourceType": "security-group", "Tags": owned}],
+    )["GroupId"]  # fmt: skip
+    ec2.authorize_security_group_ingress(
+        GroupId=yard.ledger.find("security_group", "node").vendor_id,
+        IpPermissions=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 1, "UserIdGroupPairs": [{"GroupId": group}]}],
+    )
+    iam = session.client("iam")
+    policy = iam.create_policy(PolicyName="p", PolicyDocument=json.dumps(identity.node_policy()))
+    role = yard.ledger.find("role", "node").vendor_id
+    iam.attach_role_policy(RoleName=role, PolicyArn=policy["Policy"]["Arn"])
+    list(yard.cloud.tagged(yard.account, "inst-1", "acme", ["us-east-1"]))
+    yard.later(120)
+    yard.delete()
+    needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    granted = {a for s in _statements(template, without=NODES) for a in s["Action"]}
+    assert needed - granted - NEEDS_NO_PERMISSION == set()
+    assert granted - needed == set()
+
+
+def test_statements_have_no_wildcard_except_resources_of_reads(yard: Any) -> None:
+    for statement in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
+        assert not [action for action in statement["Action"] if "*" in action]
+        if "*" in statement["Resource"]:
+            assert statement["Sid"] == "Read"
+            assert all(a.split(":")[1].startswith(("Describe", "List")) for a in statement["Action"])
+
+
+def test_creations_and_changes_require_our_tag(yard: Any) -> None:
+    statements = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
+    creating = ("Create", "CreateBalancers", "CreateProfiles", "CreateBoundedRoles", "TagWhatIsCreated")
+    for sid in (*creating, "CreateFleets", "CreateSpotRequests", "CreateTemplates", "TagNewNodes", "TagSpotRequests"):
+        assert statements[sid]["Condition"]["StringEquals"]["aws:RequestTag/stockyard:installation"] == "inst-1", sid
+    for sid in ("ChangeOurs", "ChangeOurBalancers", "FillBoundedRoles", "ChangeOurNodes", "UseOurTemplates"):
+        assert statements[sid]["Condition"]["StringEquals"]["aws:ResourceTag/stockyard:installation"] == "inst-1", sid
+    for sid in ("CreateBoundedRoles", "FillBoundedRoles"):
+        boundary = statements[sid]["Condition"]["StringEquals"]["iam:PermissionsBoundary"]
+        assert boundary == {"Fn::Sub": "arn:${AWS::Partition}:iam::222222222222:policy/vantage-node-boundary"}
+    passed = statements["PassRoles"]["Condition"]["StringEquals"]["iam:PassedToService"]
+    assert passed == ["ec2.amazonaws.com", "eks.amazonaws.com"]
+
+
+def test_creations_without_condition_are_absent(yard: Any) -> None:
+    for statement in _statements(tenant_template.render(yard.account, "inst-1", Stage())):
+        if "Condition" not in statement and statement["Sid"] != "Read":
+            types = {text["Fn::Sub"].split(":", 5)[5].split("/")[0] for text in statement["Resource"]}
+            for action in statement["Action"]:
+                creating = {**tenant_template.CREATE_EC2, **node_statements.CREATE_NODES}
+                assert not types & set(creating.get(action, ())), (statement["Sid"], action)
+
+
+def test_reads_of_absent_identities_are_granted_without_path(yard: Any) -> None:
+    """IAM checks a read of an absent thing against the ARN without its path; a denial would end a deletion."""
+    statements = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
+    read = statements["ReadIdentities"]
+    assert read["Action"] == ["iam:GetInstanceProfile", "iam:GetRole"]
+    assert [text["Fn::Sub"].split("::", 2)[-1].split(":", 1)[-1] for text in read["Resource"]] == [
+        "role/stockyard/vantage-*-node-role",
+        "instance-profile/stockyard/vantage-*-instance-profile",
+        "role/vantage-*-node-role",
+        "instance-profile/vantage-*-instance-profile",
+    ]
+    pathless = [s["Sid"] for s in statements.values() if any("role/vantage-" in str(r) for r in s["Resource"])]
+    assert pathless == ["ReadIdentities"], "only reading reaches beyond our path"
+
+
+def test_role_trusts_our_functions_with_external_id_only(yard: Any) -> None:
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    role = template["Resources"]["Role"]["Properties"]
+    trust = role["AssumeRolePolicyDocument"]["Statement"]
+    assert role["RoleName"] == "stockyard"
+    assert len(trust) == 1
+    assert trust[0]["Condition"] == {
+        "StringEquals": {"sts:ExternalId": "ext-1"},
+        "StringLike": {"aws:PrincipalArn": "arn:aws:iam::111111111111:role/Stockyard-dev-*"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("bus", "arn"),
+    [
+        (BUS, BUS),
+        ("yard", "arn:${AWS::Partition}:events:${AWS::Region}:111111111111:event-bus/yard"),
+    ],
+)
+def test_spot_events_are_forwarded_to_our_bus(yard: Any, bus: str, arn: str) -> None:
+    rule = tenant_template.render(yard.account, "inst-1", Stage(bus=bus))["Resources"]["ForwardSpotEvents"]
+    assert [target["Arn"] for target in rule["Properties"]["Targets"]] == [{"Fn::Sub": arn}]
+    assert rule["Properties"]["EventPattern"]["detail-type"] == [
+        "EC2 Spot Instance Interruption Warning",
+        "EC2 Instance Rebalance Recommendation",
+    ]
+
+
+def test_template_requires_principal(yard: Any) -> None:
+    with pytest.raises(Internal):
+        tenant_template.render(yard.account, "inst-1", Stage(principal_pattern=""))

@@ -1,0 +1,57 @@
+"""The gate that keeps the tests quick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.gate import PIECE_SECONDS, Gate, busy_seconds, piece_seconds, slowness, stretch
+
+
+def report(test: str, when: Any, seconds: float) -> pytest.TestReport:
+    location = ("tests/a.py", 1, "a")
+    return pytest.TestReport(f"tests/a.py::{test}", location, {}, "passed", None, when, duration=seconds)
+
+
+def gate(*reports: pytest.TestReport) -> Gate:
+    gate = Gate()
+    for each in reports:
+        gate.pytest_runtest_logreport(each)
+    return gate
+
+
+def test_a_slow_test_is_named_without_its_shared_fixture() -> None:
+    slow = gate(report("quick", "setup", 60.0), report("quick", "call", 1.0), report("slow", "call", 20.5))
+    assert slow.faults(1.0) == ["tests/a.py::slow took 20.5 s, over 20"]
+    assert slow.faults(1.1) == []
+    assert slow.lines(1.0)[:2] == ["82 worker seconds; limits are stretched by 1.00", "  81.5 s  tests/a.py"]
+
+
+def test_a_unit_has_a_limit_with_all_its_fixtures() -> None:
+    slow = gate(*(report(f"t{number}", "setup", 13.0) for number in range(10)))
+    assert slow.faults(1.0) == ["tests/a.py took 130.0 s, over 120"]
+
+
+def test_all_have_a_limit() -> None:
+    slow = gate(*(report(f"t{number}", "call", 19.0) for number in range(50)))
+    assert slow.faults(1.0)[0] == "all tests took 950.0 s, over 900"
+
+
+@pytest.mark.parametrize(
+    ("load_of_others", "room", "expected"), [(0, 100, 1), (-5, 100, 1), (50, 100, 2), (99, 100, 5), (1, 0, 1)]
+)
+def test_others_on_the_machine_stretch_the_limits(load_of_others: float, room: float, expected: float) -> None:
+    assert stretch(load_of_others, room) == expected
+
+
+def test_a_machine_that_tells_its_work_tells_more_later() -> None:
+    before = busy_seconds()
+    assert sum(number * number for number in range(300_000))
+    assert busy_seconds() >= before
+
+
+@pytest.mark.parametrize(("share_of_usual", "expected"), [(0.5, 1.0), (1.0, 1.0), (2.5, 2.5)])
+def test_a_slow_machine_stretches_the_limits(share_of_usual: float, expected: float) -> None:
+    assert slowness(share_of_usual * PIECE_SECONDS) == pytest.approx(expected)
+    assert piece_seconds() > 0
