@@ -56,7 +56,7 @@ class Triggers(Construct):
         )
         outbox = {"eventName": equal("INSERT"), "dynamodb": {"NewImage": {"kind": {"S": equal("Outbox")}}}}
         self._read(table, "relay", [outbox], batch=25, by_item=True, age=Duration.hours(1))
-        # Claims that wait, and what makes room for them; see wiring.changes_of.
+        # Claims that wait, and what makes room for them; see operations/scheduler/wake.py.
         wakes: list[dict[str, Any]] = [
             {"kind": {"S": equal("NodeClaim")}, "due_at": {"S": exists}},
             {"kind": {"S": equal("NodeProvider")}},

@@ -1,4 +1,4 @@
-"""The README names only what is there."""
+"""README, CONTRIBUTING and the documents name only what is there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from stacks.config import CHECKS, StageConfig
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PRODUCT = ROOT / "layers" / "common" / "python" / "stockyard"
+GENERATED = ("cdk.out/workflows",)
+RELATIVE = ("document.py", "provider.py", "machines.py")
+"""Files that each provider's folder has."""
 
 
 def section(title: str) -> str:
@@ -41,6 +46,23 @@ def test_the_targets_named_are_targets():
         named = set(re.findall(r"(?:^|`)make ([a-z-]+)", document.read_text(), re.MULTILINE))
         assert named - targets == set(), document.name
     assert {"run", "test"} <= set(re.findall(r"^make ([a-z-]+)", README, re.MULTILINE))
+
+
+def test_the_paths_that_contributing_names_are_there():
+    """A path without a first folder is in the product; ``x`` and ``<name>`` stand for any name."""
+    quoted = re.findall(r"`([A-Za-z_<>./-]*(?:/|\.py|\.md|\.json|\.sh|\.in)[A-Za-z_<>./-]*)`", CONTRIBUTING)
+    paths = [path for path in quoted if path not in (*GENERATED, *RELATIVE) and "<" not in path and "/x/" not in path]
+    assert len(paths) > 30
+    folders = (ROOT, PRODUCT, PRODUCT / "providers" / "clouds" / "aws", PRODUCT / "machines" / "on_machine")
+    assert [path for path in paths if not any((folder / path).exists() for folder in folders)] == []
+
+
+def test_every_alarm_is_explained():
+    monitoring = (ROOT / "stacks" / "constructs" / "monitoring.py").read_text()
+    alarms = re.findall(r'_alarm\(\s*"([a-z-]+)"', monitoring)
+    explained = (ROOT / "docs" / "operations.md").read_text()
+    assert len(alarms) > 8
+    assert [alarm for alarm in alarms if f"`{alarm}`" not in explained] == []
 
 
 def test_the_configuration_table_is_that_of_the_code():
