@@ -346,25 +346,6 @@ def test_every_secret_input_has_a_canary(canary_run: CanaryRun) -> None:
     assert set(SECRET_INPUTS.values()) <= set(canary_run.canaries)
 
 
-FIXED = f"abcdefghijKLMNOPQRST{MARKS}"
-
-
-@pytest.mark.parametrize("written", sorted(forms(FIXED)))
-def test_each_form_of_a_secret_is_recognised(written: str) -> None:
-    place = [Place("log", "there", f"before {written} after")]
-    assert hits({"it": FIXED}, place) == ["it in log there"]
-    assert hits({"it": canary()}, place) == []
-
-
-@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
-def test_a_secret_inside_an_encoded_document_is_recognised(before: str) -> None:
-    value = canary()
-    once = base64.b64encode(f"{before}{json.dumps({'secret': value})} and more".encode())
-    twice = base64.b64encode(before.encode() + once).decode()
-    for text in (once.decode(), twice, value[:20]):
-        assert hits({"it": value}, [Place("log", "there", text)]) == ["it in log there"]
-
-
 @pytest.fixture
 def leaked_canary(served: Served) -> Iterator[str]:
     """A canary that is leaked on purpose into every kind of place."""

@@ -343,39 +343,6 @@ def _event(method: str, path: str, body: Any, claims: Mapping[str, Any], key: st
     }
 
 
-def _table(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
-    return direct_table.answer(client, operation, parameters, OWN_ACCOUNT)
-
-
-def _described(_client: Any, _operation: str, parameters: Mapping[str, Any]) -> Any:
-    # moto's answer lacks the id by which a restored table is told apart
-    return {"Table": {"TableName": parameters["TableName"], "TableId": "first"}}
-
-
-def _make_table() -> None:
-    attributes = ("pk", "sk", "due_pk", "due_sk", "all_pk", "all_sk")
-
-    def schema(stem: str) -> list[dict[str, str]]:
-        return [
-            {"AttributeName": f"{stem}pk", "KeyType": "HASH"},
-            {"AttributeName": f"{stem}sk", "KeyType": "RANGE"},
-        ]
-
-    def index(name: str, stem: str) -> dict[str, Any]:
-        return {"IndexName": name, "KeySchema": schema(stem), "Projection": {"ProjectionType": "ALL"}}
-
-    make: Callable[..., Any] = boto3.client
-    make("dynamodb", region_name=REGION).create_table(
-        TableName=TABLE,
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=schema(""),
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in attributes],
-        GlobalSecondaryIndexes=[index("due", "due_"), index("everything", "all_")],
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-    )
-    make("events", region_name=REGION).create_event_bus(Name="stockyard")
-
-
 @contextmanager
 def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
     """The world, ready for ``reset``. With ``wire`` calls to AWS are serialized and parsed."""
@@ -392,7 +359,9 @@ def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
         for cached in _CACHED:
             cached.cache_clear()
             stack.callback(cached.cache_clear)
-        _make_table()
+        direct_table.make(TABLE)
+        client: Callable[..., Any] = boto3.client
+        client("events", region_name=REGION).create_event_bus(Name="stockyard")
         stack.enter_context(patch.object(wiring, "clock", lambda: world.clock))
         stack.enter_context(patch.object(LoggedTelemetry, "measure", world.measure))
         identity = Tapped(world.identity, world.tap, "identity", _IDENTITY)
@@ -405,8 +374,10 @@ def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
         for function in (clusters_routes.http, machines_routes.http):
             dependencies = replace(function._dependencies, clock=world.clock.now, randomness=world.clock.randomness)
             stack.enter_context(patch.object(function, "_dependencies", dependencies))
-        intercepts: dict[str, Intercept] = {f"dynamodb.{action}": _table for action in direct_table.ACTIONS}
-        intercepts |= {"stepfunctions": world.step_functions, "dynamodb.DescribeTable": _described}
+        intercepts: dict[str, Intercept] = {
+            f"dynamodb.{action}": direct_table.intercepted for action in direct_table.ACTIONS
+        }
+        intercepts |= {"stepfunctions": world.step_functions, "dynamodb.DescribeTable": direct_table.described}
         stack.enter_context(tapped_clients(world.tap, intercepts))
         gc.collect()
         gc.freeze()  # a life makes much garbage; all modules would be searched for it each time

@@ -6,16 +6,18 @@ For tests that make thousands of calls. ``answer`` replaces the call of a boto3 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import boto3
 from moto.core.exceptions import JsonRESTError
 from moto.dynamodb.models.dynamo_type import Item
 from moto.dynamodb.responses import DynamoHandler
 
 from local.aws.corrections.quick_tables import quick_tables
+from tests.harness.inprocess import OWN_ACCOUNT, REGION
 
 ACTIONS: Mapping[str, str] = {
     "GetItem": "get_item",
@@ -40,6 +42,40 @@ def answer(client: Any, operation: str, parameters: Mapping[str, Any], account: 
         response = {**body, "Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}}
         raise client.exceptions.from_code(code)(response, operation) from None
     return result
+
+
+def intercepted(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
+    """``answer`` of the product's own account."""
+    return answer(client, operation, parameters, OWN_ACCOUNT)
+
+
+def described(_client: Any, _operation: str, parameters: Mapping[str, Any]) -> Any:
+    """The answer to ``DescribeTable``, with the id by which a restored table is told apart; moto has none."""
+    return {"Table": {"TableName": parameters["TableName"], "TableId": "first"}}
+
+
+def make(name: str) -> None:
+    """Make the product's table with its keys, indexes and stream."""
+    attributes = ("pk", "sk", "due_pk", "due_sk", "all_pk", "all_sk")
+
+    def schema(stem: str) -> list[dict[str, str]]:
+        return [
+            {"AttributeName": f"{stem}pk", "KeyType": "HASH"},
+            {"AttributeName": f"{stem}sk", "KeyType": "RANGE"},
+        ]
+
+    def index(name: str, stem: str) -> dict[str, Any]:
+        return {"IndexName": name, "KeySchema": schema(stem), "Projection": {"ProjectionType": "ALL"}}
+
+    client: Callable[..., Any] = boto3.client
+    client("dynamodb", region_name=REGION).create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=schema(""),
+        AttributeDefinitions=[{"AttributeName": attribute, "AttributeType": "S"} for attribute in attributes],
+        GlobalSecondaryIndexes=[index("due", "due_"), index("everything", "all_")],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )
 
 
 @contextmanager

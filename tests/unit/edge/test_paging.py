@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stockyard.edge.paging import PageCodec, filtered
+from stockyard.edge.route import Answer, HttpFunction, Query, Roles
 from stockyard.errors import InvalidInput
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -105,3 +107,51 @@ def test_pages_of_filtered_list_are_complete_and_in_order(shown_items, size, mos
     assert items == [item for item in everything if item.visible]
     assert pages == max(1, -(-len(items) // size))
     assert min(limits) >= 50
+
+
+def test_pages_go_on_where_they_ended(world):
+    def listing(request):
+        return Answer.listing([{"after": request.page.after, "size": request.page.size}], "clu_9")
+
+    kind = Query("status", "Only this status.", values=("ready", "failed"))
+    world.http.route(
+        "GET /v1/clusters",
+        summary="List",
+        action="ListClusters",
+        roles=Roles.READERS,
+        answers={200: None},
+        query=(kind,),
+        paged=True,
+    )(listing)
+    first = world.call("GET", "/v1/clusters", query="status=ready&page_size=2")
+    assert first.json["items"] == [{"after": None, "size": 2}]
+    token = first.json["next_page_token"]
+    second = world.call("GET", "/v1/clusters", query=f"status=ready&page_token={token}")
+    assert second.json["items"] == [{"after": "clu_9", "size": 50}]
+    other_claims = {"sub": "u", "organization": "globex", "realm_access": {"roles": ["stockyard-viewer"]}}
+    for query, claims in (
+        (f"status=failed&page_token={token}", None),
+        (f"status=ready&page_token={token}", other_claims),
+    ):
+        more = {} if claims is None else {"claims": claims}
+        refused = world.call("GET", "/v1/clusters", query=query, **more)
+        assert (refused.status, "items" in refused.json) == (422, False)
+    world.wait(3600)
+    assert world.call("GET", "/v1/clusters", query=f"status=ready&page_token={token}").status == 422
+
+
+def test_a_door_that_pages_needs_a_key(make_event, capsys):
+    http = HttpFunction("no-key")
+    http.route("GET /v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
+        lambda _: Answer.listing([], "clu_1")
+    )
+    answer = http.handle(make_event("GET", "/v1/clusters"), None)
+    assert (answer["statusCode"], json.loads(answer["body"])["error_type"]) == (500, "Internal")
+    assert "TypeError" in capsys.readouterr().out
+
+
+def test_the_last_page_has_no_token(world):
+    world.http.route("GET /v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
+        lambda _: Answer.listing([], None)
+    )
+    assert world.call("GET", "/v1/clusters").json == {"items": [], "next_page_token": None}

@@ -10,7 +10,7 @@ import pytest
 from stockyard.domain.models.clusters import ClusterCreate
 from stockyard.domain.models.machines import HealthView
 from stockyard.edge.contract import model_of
-from stockyard.edge.route import Answer, HttpFunction, Query, Roles
+from stockyard.edge.route import Answer, Roles
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
@@ -301,37 +301,6 @@ def test_a_lost_race_of_a_guarded_change_is_a_failed_precondition(world):
     assert (result.status, result.json["error_type"]) == (412, "PreconditionFailed")
 
 
-def test_pages_go_on_where_they_ended(world):
-    def listing(request):
-        return Answer.listing([{"after": request.page.after, "size": request.page.size}], "clu_9")
-
-    kind = Query("status", "Only this status.", values=("ready", "failed"))
-    world.http.route(
-        "GET /v1/clusters",
-        summary="List",
-        action="ListClusters",
-        roles=Roles.READERS,
-        answers={200: None},
-        query=(kind,),
-        paged=True,
-    )(listing)
-    first = world.call("GET", "/v1/clusters", query="status=ready&page_size=2")
-    assert first.json["items"] == [{"after": None, "size": 2}]
-    token = first.json["next_page_token"]
-    second = world.call("GET", "/v1/clusters", query=f"status=ready&page_token={token}")
-    assert second.json["items"] == [{"after": "clu_9", "size": 50}]
-    other_claims = {"sub": "u", "organization": "globex", "realm_access": {"roles": ["stockyard-viewer"]}}
-    for query, claims in (
-        (f"status=failed&page_token={token}", None),
-        (f"status=ready&page_token={token}", other_claims),
-    ):
-        more = {} if claims is None else {"claims": claims}
-        refused = world.call("GET", "/v1/clusters", query=query, **more)
-        assert (refused.status, "items" in refused.json) == (422, False)
-    world.wait(3600)
-    assert world.call("GET", "/v1/clusters", query=f"status=ready&page_token={token}").status == 422
-
-
 @pytest.mark.parametrize(
     "query", ["dryrun=true", "dry_run=yes", "dry_run=true&dry_run=true", "dry_run=", "page_size=1", "a=%ff"]
 )
@@ -356,23 +325,6 @@ def test_an_answer_may_be_a_model_and_the_route_may_name_one(world):
     )
     assert model_of(HealthView) is HealthView
     assert world.call("GET", "/v1/health").json == {"status": "ok"}
-
-
-def test_a_door_that_pages_needs_a_key(make_event, capsys):
-    http = HttpFunction("no-key")
-    http.route("GET /v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
-        lambda _: Answer.listing([], "clu_1")
-    )
-    answer = http.handle(make_event("GET", "/v1/clusters"), None)
-    assert (answer["statusCode"], json.loads(answer["body"])["error_type"]) == (500, "Internal")
-    assert "TypeError" in capsys.readouterr().out
-
-
-def test_the_last_page_has_no_token(world):
-    world.http.route("GET /v1/clusters", summary="", action="L", roles=Roles.READERS, answers={200: None}, paged=True)(
-        lambda _: Answer.listing([], None)
-    )
-    assert world.call("GET", "/v1/clusters").json == {"items": [], "next_page_token": None}
 
 
 def test_only_a_route_that_demands_if_match_has_a_version(world, capsys):
