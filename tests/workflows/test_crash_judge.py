@@ -13,7 +13,7 @@ import pytest
 from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.errors import PermissionDenied
 from stockyard.operations.engine.ledger import StoreLedger
-from stockyard.operations.sweep import clusters as sweep_clusters
+from stockyard.operations.sweep import records as sweep_records
 from stockyard.providers.clusters.ec2.building import Builder
 from tests.harness import crash_cells
 from tests.harness.crash_cells import RESUMED, Cell, Life, judge, live, matrix, tasks
@@ -113,7 +113,7 @@ def test_a_lost_request_leaves_resources_without_the_sweep_of_leases(
     assert wrong(world, clean, client, Mode.REFUSED) == []
     monkeypatch.setattr("stockyard.operations.clusters.create.undo", lambda *_: False)
     assert wrong(world, clean, client, Mode.REFUSED) == []  # The sweep has undone it.
-    monkeypatch.setattr(sweep_clusters, "undo", lambda *_: False)
+    monkeypatch.setattr(sweep_records, "undo", lambda *_: False)
     faults = wrong(world, clean, client, Mode.REFUSED)
     assert any("Hanging" in text or text.startswith("left: Name") for text in faults)
 

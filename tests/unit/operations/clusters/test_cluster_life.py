@@ -38,7 +38,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.relay.outbox import Relay
-from stockyard.operations.sweep.clusters import sweep_cluster, sweep_lease
+from stockyard.operations.sweep.records import sweep_cluster, sweep_lease
 from stockyard.ports import Replace
 
 CREATION = procedure_of(PROCEDURES, CREATE_CLUSTER)
@@ -155,7 +155,7 @@ def test_blocked_deletion_lists_remaining_resources_and_finishes_later(world):
     assert blocked.status == "deleting"
     assert [r for r in blocked.remaining if r.startswith("network ")]
     assert operation_of(world, cluster).error.cause == "ec2:DeleteVpc is not allowed"
-    assert sweep_cluster(world.services, cluster.id) == "nothing"
+    assert sweep_cluster(world.services, cluster.id) == ""
     world.clock.advance(world.services.settings.retry_deletion_seconds + 1)
     assert sweep_cluster(world.services, cluster.id) == "retried"
     assert world.drive(world.cluster(cluster), "delete_cluster") == "gone"

@@ -10,7 +10,7 @@ from stockyard.domain.records import Cluster, Counter, Name
 from stockyard.errors import RequestInProgress, UnexpectedBehavior, VendorUnavailable
 from stockyard.operations.clusters import create as creation
 from stockyard.operations.clusters.undo_acceptance import undo
-from stockyard.operations.sweep.clusters import sweep_lease
+from stockyard.operations.sweep.records import sweep_lease
 from stockyard.ports import Create, Remove
 
 ID = "clu_01KG9YS7G0WQ0PAZ3RREMPE4FB"
@@ -105,7 +105,7 @@ def test_take_over_renews_lease(world, accepted):
 
     before(world, "create_client", sweep)
     again(world)
-    assert outcomes == [("nothing", [])]
+    assert outcomes == [("", [])]
     assert whole(world)
 
 

@@ -12,7 +12,7 @@ from stockyard.errors import PermissionDenied, VendorRefused
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.power import power_claim
-from stockyard.operations.sweep import node_claims as sweep_claims
+from stockyard.operations.sweep import records as sweep_records
 from stockyard.operations.sweep.orphans import living
 from stockyard.ports import Remove
 from tests.harness.sweeping import Reaper
@@ -140,14 +140,14 @@ def test_sweep_continues_after_error_of_one_claim(nodes: Nodes, monkeypatch: pyt
     bad, good = nodes.claim("bad"), nodes.claim("good")
     nodes.schedule()
     nodes.hours(1)
-    sweep = sweep_claims.sweep_claim
+    sweep = sweep_records.sweep_claim
 
     def broken(services: Any, claim: Any, providers: Any) -> str:
         if claim.id == bad.id:
             raise KeyError("initialize")
         return sweep(services, claim, providers)
 
-    monkeypatch.setattr(sweep_claims, "sweep_claim", broken)
+    monkeypatch.setattr(sweep_records, "sweep_claim", broken)
     report = Reaper(nodes.registry, nodes.clock, lambda _: nodes.services).run()
     assert report["done"] == [f"closed {good.id}"]
     assert report["failures"] == [f"{bad.id}: KeyError"]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from stockyard.domain import times
 from stockyard.domain.records import Operation
 from stockyard.lifecycle.change import S
 from stockyard.lifecycle.operation import execution_name
@@ -14,25 +11,26 @@ from stockyard.operations.engine.fail import fail
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.services import Services
 
-NOTHING, RETRIED, CLOSED = "nothing", "retried", "closed"
+RETRIED, CLOSED = "retried", "closed"
 LOST = {"Error": "ExecutionLost", "Cause": "The workflow ended without an answer."}
 
 
 def sweep_operation(runner: Runner[S], services: Services, subject: S) -> str:
-    """Bring a subject back to work that should be worked on and that no execution works on. Says what was done."""
+    """Bring a subject back to work that should be worked on and that no execution works on. Says what was done;
+    empty for nothing."""
     operation = services.store.get(Operation, subject.operation_id) if subject.operation_id else None
     if operation is None or operation.status != "running":
-        return NOTHING
+        return ""
     procedure = runner.procedure(services, subject, operation.kind)
-    age = services.clock.now() - times.from_text(operation.updated_at)
-    stuck = age > timedelta(seconds=services.settings.stuck_seconds)
-    blocked = operation.error is not None and age > timedelta(seconds=services.settings.retry_deletion_seconds)
+    age = services.seconds_since(operation.updated_at)
+    stuck = age > services.settings.stuck_seconds
+    blocked = operation.error is not None and age > services.settings.retry_deletion_seconds
     again = procedure.on_failure == BLOCK
     waits = not (again and blocked)
     if waits and (not stuck or services.workflows.running(procedure.workflow, execution_name(operation))):
-        return NOTHING
+        return ""
     if again:
         commit(services, WORKFLOW_ACTOR, runner.moves.retry(subject, operation, procedure, services.now()))
         return RETRIED
-    fail(runner, services, Fence(runner.record, subject.id, operation.id, subject.attempt), LOST)
+    fail(runner, services, Fence.of(subject), LOST)
     return CLOSED

@@ -7,7 +7,7 @@ only the answer to that counts: a list may be late.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
@@ -19,26 +19,10 @@ from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_claims import deprovision as give_back
 from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.services import Services
-from stockyard.ports import Replace, Tagged
+from stockyard.ports import Replace
 
 MOST = 50
 """Machines that one sweep asks for in one tenant; another one asks for the others."""
-
-
-@dataclass(slots=True)
-class MachineInventory:
-    """The machines that a sweep has found, by the cloud account or node provider that it could look at as a whole."""
-
-    _machines: dict[str, Set[str]] = field(default_factory=dict)
-
-    def at(self, place: str, things: Iterable[Tagged]) -> None:
-        """Everything that is at a place."""
-        self._machines[place] = {thing.vendor_id for thing in things}
-
-    def lacks(self, provider: NodeProvider, machine_id: str) -> bool:
-        """Whether the provider's place was looked at and the machine is not there."""
-        machine_ids = self._machines.get(place_of(provider))
-        return machine_ids is not None and machine_id not in machine_ids
 
 
 def account_place(account_id: str) -> str:
@@ -58,15 +42,19 @@ def has_machine(claim: NodeClaim) -> bool:
 
 
 def missing(
-    claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider], inventory: MachineInventory, sweep: int
+    claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider], machine_ids: Set[str], sweep: int
 ) -> Sequence[NodeClaim]:
-    """The claims whose machine was not found, at most ``MOST``; ``providers`` by id. Of more, ``sweep`` (a number that
-    differs from one sweep to the next) says which: those that are there all the same must not hide the others."""
-    lost_claims = []
-    for claim in claims:
-        provider = providers.get(claim.placement.provider_id) if claim.placement else None
-        if provider is not None and inventory.lacks(provider, claim.machine_id):
-            lost_claims.append(claim)
+    """The claims whose machine is not among ``machine_ids``, everything that a look at the place of ``providers`` (by
+    id) has found; at most ``MOST``. Of more, ``sweep`` (a number that differs from one sweep to the next) says which:
+    those that are there all the same must not hide the others."""
+    lost_claims = [
+        claim
+        for claim in claims
+        if has_machine(claim)
+        and claim.placement
+        and claim.placement.provider_id in providers
+        and claim.machine_id not in machine_ids
+    ]
     first = sweep * MOST % len(lost_claims) if len(lost_claims) > MOST else 0
     return (lost_claims[first:] + lost_claims[:first])[:MOST]
 

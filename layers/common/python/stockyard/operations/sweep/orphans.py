@@ -82,16 +82,13 @@ def _owner(thing: Tagged) -> str:
 def secret_suspects(services: Services) -> list[Suspect]:
     """The secrets of the tenant's clusters."""
 
-    def removal(name: str) -> Callable[[], bool]:
-        def remove() -> bool:
-            services.secrets.delete(name)
-            return True
-
-        return remove
+    def remove(name: str) -> bool:
+        services.secrets.delete(name)
+        return True
 
     prefix = f"{services.tenant}/"
     return [
-        Suspect(f"secret/{name}", name[len(prefix) :].split("/")[0], None, removal(name))
+        Suspect(f"secret/{name}", name[len(prefix) :].split("/")[0], None, partial(remove, name))
         for name in services.secrets.names(prefix)
     ]
 
@@ -99,11 +96,11 @@ def secret_suspects(services: Services) -> list[Suspect]:
 def client_suspects(services: Services) -> list[Suspect]:
     """Keycloak clients of this installation's clusters, of all tenants."""
 
-    def removal(client: IdentityClient) -> Callable[[], bool]:
-        return lambda: services.identity.delete_client(client_id=client.client_id, owner=client.owner, uuid=client.uuid)
+    def remove(client: IdentityClient) -> bool:
+        return services.identity.delete_client(client_id=client.client_id, owner=client.owner, uuid=client.uuid)
 
     return [
-        Suspect(f"keycloak-client/{client.client_id}", client.owner, None, removal(client))
+        Suspect(f"keycloak-client/{client.client_id}", client.owner, None, partial(remove, client))
         for client in services.identity.owned_clients()
     ]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
@@ -42,6 +41,11 @@ def places_of(services: Services, accounts: Iterable[CloudAccount], providers: I
     return sorted(places)
 
 
+def remove_environment(services: Services, environment: NodeEnvironment) -> str:
+    """Remove an environment that nobody needs; what was done."""
+    return "removed" if node_environments.remove_unused(services, environment) else ""
+
+
 @dataclass(slots=True)
 class _View:
     """What a look at a place has shown; ``whole`` when no part of it failed to answer."""
@@ -68,15 +72,13 @@ class PlaceSweep:
         if self.trusted:
             self._environments(providers, here)
         view = _View()
-        self.tally.attempt(self._name(account), partial(self._look, view, account, here))
+        self.tally.attempt(self._name(account), self._look, view, account, here)
         # What is alive is read after what is there, so that a cluster made in between is not taken for an orphan.
         claims = list(every(self.services.store, NodeClaim))
         scope = f"account-{account.id}" if account else f"provider-{self.place}"
         if view.whole or view.things:
             alive = sweep_orphans.living(self.services, claims)
-            self.tally.attempt(
-                scope, partial(sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
-            )
+            self.tally.attempt(scope, sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
         if view.whole and self.trusted:
             self._lost_machines(view, claims, here)
 
@@ -96,11 +98,7 @@ class PlaceSweep:
         needed = {name for claim in claims for name in node_environments.needed_by(claim, ids_by_name)}
         for environment in environments:
             if environment.id not in needed or environment.removing:
-                self.tally.attempt(environment.id, partial(self._environment, environment))
-
-    def _environment(self, environment: NodeEnvironment) -> None:
-        if node_environments.remove_unused(self.services, environment):
-            self.tally.done.append(f"removed {environment.id}")
+                self.tally.attempt(environment.id, remove_environment, self.services, environment)
 
     def _look(self, view: _View, account: CloudAccount | None, here: Mapping[str, NodeProvider]) -> None:
         answered = True
@@ -128,13 +126,10 @@ class PlaceSweep:
         return not silent
 
     def _lost_machines(self, view: _View, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
-        inventory = lost_machines.MachineInventory()
-        inventory.at(self.place, view.things)
-        nodes = [claim for claim in claims if lost_machines.has_machine(claim)]
+        machine_ids = {thing.vendor_id for thing in view.things}
         minute = times.epoch(self.services.clock.now()) // 60
-        for claim in lost_machines.missing(nodes, here, inventory, minute):
-            self.tally.attempt(claim.id, partial(self._lost, claim.id))
+        for claim in lost_machines.missing(claims, here, machine_ids, minute):
+            self.tally.attempt(claim.id, self._lost, claim.id)
 
-    def _lost(self, claim_id: str) -> None:
-        if lost_machines.note(self.services, claim_id):
-            self.tally.done.append(f"lost {claim_id}")
+    def _lost(self, claim_id: str) -> str:
+        return "lost" if lost_machines.note(self.services, claim_id) else ""

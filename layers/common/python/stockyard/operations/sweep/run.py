@@ -6,23 +6,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.lifecycle import sweeping
-from stockyard.operations.engine.sweep import NOTHING
 from stockyard.operations.listing import every
-from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.visible import all_providers
 from stockyard.operations.services import Services
-from stockyard.operations.sweep import clusters as sweep_clusters
-from stockyard.operations.sweep import node_claims as sweep_claims
 from stockyard.operations.sweep import orphans as sweep_orphans
-from stockyard.operations.sweep.places import PlaceSweep, places_of
+from stockyard.operations.sweep import records as sweep_records
+from stockyard.operations.sweep.places import PlaceSweep, places_of, remove_environment
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Clock, Put, Registry
 
@@ -54,7 +50,7 @@ class Reaper:
         trusted = self._trusted(reconciled)
         if trusted:
             for tenant, cluster in self.registry.due(Cluster, self.clock.now()):
-                tally.attempt(cluster.id, self._lease(tenant, cluster, tally))
+                tally.attempt(cluster.id, self._lease, tenant, cluster)
         tenants = self._clusters(trusted, tally)
         accounts: dict[str, list[CloudAccount]] = {}
         for tenant, account in self.registry.all(CloudAccount):
@@ -64,9 +60,9 @@ class Reaper:
         tenants |= {mark.value for mark in every(self.registry.platform(), Fact, USES)}
         for tenant in self._in_turn(tenants):
             if tenant == PLATFORM:
-                tally.attempt("realm", self._realm(trusted, tally))
+                tally.attempt("realm", self._realm, trusted, tally)
             else:
-                tally.attempt(tenant, self._tenant(tenant, trusted, accounts.get(tenant, ()), tally))
+                tally.attempt(tenant, self._tenant, tenant, trusted, accounts.get(tenant, ()), tally)
         return tally.report(trusted)
 
     def sweep_place(self, tenant: str, place: str) -> dict[str, Any]:
@@ -85,7 +81,7 @@ class Reaper:
         for tenant, cluster in self.registry.all(Cluster):
             tenants.add(tenant)
             if trusted:
-                tally.attempt(cluster.id, self._cluster(tenant, cluster.id, tally))
+                tally.attempt(cluster.id, self._cluster, tenant, cluster.id)
         return tenants
 
     def _in_turn(self, tenants: Set[str]) -> Iterator[str]:
@@ -119,84 +115,54 @@ class Reaper:
         services = self.services_of(tenant)
         return services if trusted else replace(services, settings=replace(services.settings, report_only=True))
 
-    def _lease(self, tenant: str, cluster: Cluster, tally: Tally) -> Callable[[], None]:
-        def work() -> None:
-            if (done := sweep_clusters.sweep_lease(self.services_of(tenant), cluster)) != NOTHING:
-                tally.done.append(f"{done} {cluster.id}")
+    def _lease(self, tenant: str, cluster: Cluster) -> str:
+        return sweep_records.sweep_lease(self.services_of(tenant), cluster)
 
-        return work
+    def _cluster(self, tenant: str, cluster_id: str) -> str:
+        return sweep_records.sweep_cluster(self.services_of(tenant), cluster_id)
 
-    def _cluster(self, tenant: str, cluster_id: str, tally: Tally) -> Callable[[], None]:
-        def work() -> None:
-            if (done := sweep_clusters.sweep_cluster(self.services_of(tenant), cluster_id)) != NOTHING:
-                tally.done.append(f"{done} {cluster_id}")
-
-        return work
-
-    def _tenant(self, tenant: str, trusted: bool, accounts: Sequence[CloudAccount], tally: Tally) -> Callable[[], None]:
-        def work() -> None:
-            services = self._services(tenant, trusted)
-            providers = {provider.id: provider for provider in all_providers(services)}
-            for place in places_of(services, accounts, providers.values()):
-                tally.attempt(f"{tenant} {place}", partial(self.hand_out, tenant, place))
-            if trusted:
-                self._claims(services, providers, tally)
-                for environment in every(services.store, NodeEnvironment):
-                    if environment.provider_id not in providers:
-                        tally.attempt(environment.id, partial(_environment, services, environment, tally))
-            suspects = sweep_orphans.secret_suspects(services)
-            alive = sweep_orphans.living(services, every(services.store, NodeClaim))
-            sweep_orphans.sweep(services, "secrets", suspects, alive, tally)
-
-        return work
-
-    def _claims(self, services: Services, providers: Mapping[str, NodeProvider], tally: Tally) -> None:
-        counters = limited_types.counters_of(providers.values())
-        uncounted: list[NodeClaim] = []
-        for claim in every(services.store, NodeClaim):
-            tally.attempt(claim.id, self._claim(services, claim, providers, tally))
-            if limited_types.lacking(counters, claim) is not None:
-                uncounted.append(claim)
-        tally.attempt(f"{services.tenant} limited types", self._limited(services, counters, uncounted, tally))
-
-    def _claim(
-        self, services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider], tally: Tally
-    ) -> Callable[[], None]:
-        def work() -> None:
-            if (done := sweep_claims.sweep_claim(services, claim, providers)) != NOTHING:
-                tally.done.append(f"{done} {claim.id}")
-
-        return work
-
-    def _limited(
-        self, services: Services, counters: limited_types.Counters, uncounted: Sequence[NodeClaim], tally: Tally
-    ) -> Callable[[], None]:
-        """Count the nodes that came past their type's limit; see ``limited_types``."""
-
-        def work() -> None:
-            if count := limited_types.take_over(services, counters, uncounted):
-                tally.done.append(f"counted {count} nodes of {services.tenant}")
-
-        return work
+    def _tenant(self, tenant: str, trusted: bool, accounts: Sequence[CloudAccount], tally: Tally) -> None:
+        services = self._services(tenant, trusted)
+        providers = {provider.id: provider for provider in all_providers(services)}
+        for place in places_of(services, accounts, providers.values()):
+            tally.attempt(f"{tenant} {place}", self.hand_out, tenant, place)
+        if trusted:
+            _claims(services, providers, tally)
+            for environment in every(services.store, NodeEnvironment):
+                # One whose provider is gone, so that it stands at no place any more.
+                if environment.provider_id not in providers:
+                    tally.attempt(environment.id, remove_environment, services, environment)
+        suspects = sweep_orphans.secret_suspects(services)
+        alive = sweep_orphans.living(services, every(services.store, NodeClaim))
+        sweep_orphans.sweep(services, "secrets", suspects, alive, tally)
 
     def _living(self, tenant: str) -> frozenset[str]:
         services = self.services_of(tenant)
         return sweep_orphans.living(services, every(services.store, NodeClaim))
 
-    def _realm(self, trusted: bool, tally: Tally) -> Callable[[], None]:
-        def work() -> None:
-            platform = self._services(PLATFORM, trusted)
-            suspects = sweep_orphans.client_suspects(platform)
-            # Tenants too are read after what is there: a tenant's first cluster may be made in between.
-            tenants = {tenant for tenant, _ in self.registry.all(CloudAccount)}
-            tenants |= {tenant for tenant, _ in self.registry.all(Cluster)}
-            alive = frozenset(owner for tenant in tenants for owner in self._living(tenant))
-            sweep_orphans.sweep(platform, "realm", suspects, alive, tally)
-
-        return work
+    def _realm(self, trusted: bool, tally: Tally) -> None:
+        platform = self._services(PLATFORM, trusted)
+        suspects = sweep_orphans.client_suspects(platform)
+        # Tenants too are read after what is there: a tenant's first cluster may be made in between.
+        tenants = {tenant for tenant, _ in self.registry.all(CloudAccount)}
+        tenants |= {tenant for tenant, _ in self.registry.all(Cluster)}
+        alive = frozenset(owner for tenant in tenants for owner in self._living(tenant))
+        sweep_orphans.sweep(platform, "realm", suspects, alive, tally)
 
 
-def _environment(services: Services, environment: NodeEnvironment, tally: Tally) -> None:
-    """One whose provider is gone, so that it stands at no place any more."""
-    if node_environments.remove_unused(services, environment):
-        tally.done.append(f"removed {environment.id}")
+def _claims(services: Services, providers: Mapping[str, NodeProvider], tally: Tally) -> None:
+    counters = limited_types.counters_of(providers.values())
+    uncounted: list[NodeClaim] = []
+    for claim in every(services.store, NodeClaim):
+        tally.attempt(claim.id, sweep_records.sweep_claim, services, claim, providers)
+        if limited_types.lacking(counters, claim) is not None:
+            uncounted.append(claim)
+    tally.attempt(f"{services.tenant} limited types", _limited, services, counters, uncounted, tally)
+
+
+def _limited(
+    services: Services, counters: limited_types.Counters, uncounted: Sequence[NodeClaim], tally: Tally
+) -> None:
+    """Count the nodes that came past their type's limit; see ``limited_types``."""
+    if count := limited_types.take_over(services, counters, uncounted):
+        tally.done.append(f"counted {count} nodes of {services.tenant}")

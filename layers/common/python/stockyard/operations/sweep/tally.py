@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ParamSpec
 
 from stockyard.errors import StockyardError
+
+P = ParamSpec("P")
 
 
 @dataclass(slots=True)
@@ -19,10 +21,11 @@ class Tally:
     stopped: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
-    def attempt(self, piece: str, work: Callable[[], None]) -> None:
-        """Run one piece; its failure is noted and keeps none of the others."""
+    def attempt(self, piece: str, work: Callable[P, str | None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run one piece and note what it says it has done; its failure is noted and keeps none of the others."""
         try:
-            work()
+            if done := work(*args, **kwargs):
+                self.done.append(f"{done} {piece}")
         except StockyardError as error:
             self.failures.append(f"{piece}: {error.error_type}")
         except Exception as error:

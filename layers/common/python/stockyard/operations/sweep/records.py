@@ -1,0 +1,40 @@
+"""The sweep of records: undo expired leases, retry blocked deletions, close operations whose workflow is lost, compare
+nodes with their providers. Each function says what it has done; empty for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
+from stockyard.lifecycle.node_claim import PENDING
+from stockyard.operations.clusters.phases import RUNNER as CLUSTER_RUNNER
+from stockyard.operations.clusters.undo_acceptance import undo
+from stockyard.operations.engine.sweep import sweep_operation
+from stockyard.operations.node_claims.drift import compare
+from stockyard.operations.node_claims.phases import RUNNER as CLAIM_RUNNER
+from stockyard.operations.services import Services
+
+
+def sweep_lease(services: Services, cluster: Cluster) -> str:
+    """Undo a creation whose lease ran out before it was handed over, or finish an undo that was interrupted.
+
+    ``cluster`` comes from an index and may be old: one that was taken over since is left alone.
+    """
+    return "undone" if undo(services, cluster) else ""
+
+
+def sweep_cluster(services: Services, cluster_id: str) -> str:
+    """Bring a cluster that nobody works on back to work."""
+    cluster = services.store.get(Cluster, cluster_id)
+    return sweep_operation(CLUSTER_RUNNER, services, cluster) if cluster is not None else ""
+
+
+def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider]) -> str:
+    """Bring a claim that nobody works on back to work, and look whether its node is still what its provider would
+    make; ``providers`` by id."""
+    # Whether a workflow should be at work on it.
+    if claim.deleting or claim.power_wish or (claim.phase == PENDING and claim.due_at is None):
+        rested = services.seconds_since(claim.updated_at) >= services.settings.retry_deletion_seconds
+        return sweep_operation(CLAIM_RUNNER, services, claim) if rested else ""
+    provider = providers.get(claim.placement.provider_id) if claim.placement else None
+    return compare(services, provider, claim) or ""
