@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.records import Outbox
-from stockyard.errors import Conflict, Internal, StockyardError
+from stockyard.errors import Internal, StockyardError
 from stockyard.metrics import RELAY_LAG
 from stockyard.ports import EVENTS_AT_ONCE, Bus, Clock, Registry, Remove, Replace, Telemetry, Workflows, Write
 
@@ -119,14 +120,10 @@ class Relay:
         tenant, item = waiting
         pause = min(PAUSE * 2 ** min(item.version - 1, 10), LONGEST_PAUSE)
         later = replace(item, due_at=times.to_text(before + pause), version=item.version + 1)
-        try:
+        # Sent by someone else, or put off: at its version only, so that it does not come back. What fails otherwise
+        # stays where it was, and is tried again by the next run.
+        with suppress(StockyardError):
             self.registry.store(tenant).commit(Replace(later))
-        except Conflict:
-            # Sent by someone else, or put off; at its version only, so that it does not come back.
-            return
-        except StockyardError:
-            # It stays where it was, and is tried again by the next run.
-            return
 
     def _send_in_order(self, items: Sequence[Outbox]) -> tuple[int, StockyardError | None]:
         """Events wait until a call is full; an execution starts at once, and twice is as good as once."""
