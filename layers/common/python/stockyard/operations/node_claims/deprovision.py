@@ -29,24 +29,22 @@ def drain(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     out too, or whose machine is gone, is not drained; one that takes too long is ended all the same."""
     if is_lost(claim):
         return Outcome(True, "The machine is gone.")
-    facts = facts_of(services, claim)
-    if node_of(facts) is None or done_fact(claim, DRAIN) in facts or not _cluster_lives(services, claim):
-        return Outcome(True)
-    age = services.seconds_since(claim.updated_at)
-    if age > drain_seconds(services, claim) + AGENT_SECONDS:
-        return Outcome(True, "The drain took too long.")
-    return Outcome(False, "Waiting for the node to be drained.", wait_seconds=LOOK_AGAIN)
+    limit = drain_seconds(services, claim) + AGENT_SECONDS
+    return _await_agent(services, claim, DRAIN, limit, "The drain took too long.", "drained")
 
 
 def leave(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     """Wait until the agent has deleted the node of the machine that is gone; its silence holds nothing up for long."""
+    return _await_agent(services, claim, DELETE, AGENT_SECONDS, "The cluster's agent is silent.", "deleted")
+
+
+def _await_agent(services: Services, claim: NodeClaim, kind: str, limit: int, over: str, state: str) -> Outcome:
     facts = facts_of(services, claim)
-    if node_of(facts) is None or done_fact(claim, DELETE) in facts or not _cluster_lives(services, claim):
+    if node_of(facts) is None or done_fact(claim, kind) in facts or not _cluster_lives(services, claim):
         return Outcome(True)
-    age = services.seconds_since(claim.updated_at)
-    if age > AGENT_SECONDS:
-        return Outcome(True, "The cluster's agent is silent.")
-    return Outcome(False, "Waiting for the node to be deleted.", wait_seconds=LOOK_AGAIN)
+    if services.seconds_since(claim.updated_at) > limit:
+        return Outcome(True, over)
+    return Outcome(False, f"Waiting for the node to be {state}.", wait_seconds=LOOK_AGAIN)
 
 
 def _cluster_lives(services: Services, claim: NodeClaim) -> bool:
