@@ -18,8 +18,8 @@ from stockyard.operations.machines.join import UNRECORDED, join_machine
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.launch_groups import StoreGroup, form, leave
-from stockyard.operations.node_claims.phases import forget
-from stockyard.operations.sweep.orphans import cloud_suspects, living
+from stockyard.operations.node_claims.phases import RUNNER
+from stockyard.operations.sweep.orphans import living, tagged_suspects
 from stockyard.ports import Check, MachineIdentity, Outcome, Replace, Tagged
 from tests.harness.memory import MemoryAttestor
 from tests.harness.ports import with_ports
@@ -131,7 +131,7 @@ def test_member_cannot_leave_during_its_call(life: FleetLife) -> None:
     assert not leave(life.services, claim, before), "its share has changed since"
     assert not leave(life.services, claim, record)
     with pytest.raises(Conflict):
-        forget(life.services, Fence.of(claim), load(life.services, Fence.of(claim)), Outcome(True))
+        RUNNER.ends["release"](life.services, Fence.of(claim), load(life.services, Fence.of(claim)), Outcome(True))
     opened = group.opened(record)
     assert opened is not None
     assert leave(life.services, claim, opened)
@@ -178,8 +178,7 @@ def test_sweep_treats_unassigned_machine_as_orphan(life: FleetLife) -> None:
         Tagged(kind, name, "us-east-1", "acme", group.id, "1", None)
         for kind, name in (("instance", instance_id), ("instance", "i-stranger"), ("volume", "vol-1"))
     ]
-    account: Any = type("Account", (), {"provider": "aws"})
-    suspects = cloud_suspects(life.services, account, things)
+    suspects = tagged_suspects(things, lambda _: True)
     alive = living(life.services, every(life.services.store, NodeClaim))
     assert [suspect.resource_id in alive for suspect in suspects] == [True, False, True]
 

@@ -15,7 +15,6 @@ from stockyard.domain.records import (
     LaunchGroup,
     NodeClaim,
     NodeEnvironment,
-    NodeProvider,
     Resource,
 )
 from stockyard.errors import VendorError
@@ -23,8 +22,7 @@ from stockyard.lifecycle import sweeping
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep.tally import Tally
-from stockyard.ports import IdentityClient, Put, Remove, Skipped, Tagged
-from stockyard.ports.nodes import NodeSource
+from stockyard.ports import IdentityClient, Put, Remove, Tagged
 
 SIGHTING = "sweep/"
 MACHINE = "instance"
@@ -41,29 +39,8 @@ class Suspect:
     remove: Callable[[], bool]
 
 
-def tagged(
-    services: Services, account: CloudAccount, regions: Sequence[str], skipped: Skipped | None = None
-) -> Sequence[Tagged]:
-    """Everything in a cloud account that carries this installation's and this tenant's tags. A region that cannot be
-    asked is told to ``skipped``."""
-    cloud = services.clouds[account.provider]
-    return cloud.tagged(account, services.installation, services.tenant, regions, skipped)
-
-
-def cloud_suspects(services: Services, account: CloudAccount, things: Sequence[Tagged]) -> list[Suspect]:
-    """What was found in a cloud account."""
-    cloud = services.clouds[account.provider]
-    return _suspects(things, lambda thing: cloud.discard(account, thing, services.tenant))
-
-
-def node_suspects(
-    services: Services, source: NodeSource, provider: NodeProvider, things: Sequence[Tagged]
-) -> list[Suspect]:
-    """What was found at a node provider that works in no cloud account."""
-    return _suspects(things, lambda thing: source.discard(provider, thing, services.tenant))
-
-
-def _suspects(things: Sequence[Tagged], discard: Callable[[Tagged], bool]) -> list[Suspect]:
+def tagged_suspects(things: Sequence[Tagged], discard: Callable[[Tagged], bool]) -> list[Suspect]:
+    """What was found in a cloud account, or at a node provider that works in none."""
     return [
         Suspect(
             f"{thing.kind}/{thing.region}/{thing.vendor_id}", _owner(thing), thing.created_at, partial(discard, thing)
@@ -138,14 +115,15 @@ def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: fr
     orphans = [s for s in suspects if sweeping.is_orphan(s.resource_id, alive)]
     keys = [s.key for s in orphans]
     tally.orphans += keys
-    sightings = _sightings(services, scope)
+    prefix = f"{SIGHTING}{scope}/"
+    sightings = {fact.id.removeprefix(prefix): fact.time for fact in every(services.store, Fact, prefix)}
     ripe = [s for s in orphans if sweeping.old_enough(s.created_at, sightings.get(s.key), now, grace)]
     if sweeping.too_many(len(ripe), len(suspects)):
         tally.stopped += [s.key for s in ripe]
         ripe = []
     for suspect in orphans:
         if suspect.key not in sightings:
-            services.store.commit(Put(Fact(f"{SIGHTING}{scope}/{suspect.key}", suspect.resource_id, services.now())))
+            services.store.commit(Put(Fact(prefix + suspect.key, suspect.resource_id, services.now())))
     for suspect in () if services.settings.report_only else ripe:
         try:
             if suspect.remove():
@@ -153,9 +131,4 @@ def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: fr
         except VendorError:
             continue
     for key in sweeping.stale_sightings(sightings, frozenset(keys)):
-        services.store.commit(Remove(Fact, f"{SIGHTING}{scope}/{key}"))
-
-
-def _sightings(services: Services, scope: str) -> dict[str, str]:
-    prefix = f"{SIGHTING}{scope}/"
-    return {fact.id[len(prefix) :]: fact.time for fact in every(services.store, Fact, prefix)}
+        services.store.commit(Remove(Fact, prefix + key))

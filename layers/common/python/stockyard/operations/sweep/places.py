@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeEnvironment, NodeProvider
@@ -102,14 +103,16 @@ class PlaceSweep:
 
     def _look(self, view: _View, account: CloudAccount | None, here: Mapping[str, NodeProvider]) -> None:
         answered = True
+        installation, tenant = self.services.installation, self.services.tenant
         if account is not None and account.provider in self.services.clouds:
             answered = self._look_at_account(view, account)
         for provider in here.values():
             source = self.services.node_sources.get(provider.kind)
             if source is not None:
-                things = source.tagged(provider, self.services.installation, self.services.tenant)
+                things = source.tagged(provider, installation, tenant)
                 view.things += things
-                view.suspects += sweep_orphans.node_suspects(self.services, source, provider, things)
+                discard = partial(source.discard, provider, tenant=tenant)
+                view.suspects += sweep_orphans.tagged_suspects(things, discard)
         view.whole = answered
 
     def _look_at_account(self, view: _View, account: CloudAccount) -> bool:
@@ -119,10 +122,11 @@ class PlaceSweep:
             silent.append(region)
             self.tally.failures.append(f"{self._name(account)} {region}: {error.error_type}")
 
+        cloud, tenant = self.services.clouds[account.provider], self.services.tenant
         regions = sweep_orphans.regions_of(self.services, account)
-        things = sweep_orphans.tagged(self.services, account, regions, skipped)
+        things = cloud.tagged(account, self.services.installation, tenant, regions, skipped)
         view.things += things
-        view.suspects += sweep_orphans.cloud_suspects(self.services, account, things)
+        view.suspects += sweep_orphans.tagged_suspects(things, partial(cloud.discard, account, tenant=tenant))
         return not silent
 
     def _lost_machines(self, view: _View, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
