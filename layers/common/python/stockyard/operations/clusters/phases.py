@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Name
-from stockyard.errors import ClusterCouldNotBeDeployed, Conflict, CredentialsRevoked
+from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.await_report import await_report
 from stockyard.operations.clusters.deploy import deploy
-from stockyard.operations.engine.advance import TRIES, WORKFLOW_ACTOR, Fence, Loaded, advance, change_writes, load
+from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.engine.quiesce import quiesce
+from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.observe import OBSERVED
 from stockyard.operations.services import Services
-from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Replace
+from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Write
 
 FACTS = ("reported_ready", "task_token", "bootstrapped", OBSERVED)
 
@@ -71,39 +72,10 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
     return Outcome(True)
 
 
-def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
-    advance(services, fence, lambda c, o: MOVES.become_ready(c, o, "complete", services.now()), loaded=loaded)
-    return outcome
-
-
-def _end_change(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
-    last = loaded[1].phases[-1].name
-    advance(services, fence, lambda c, o: MOVES.end_change(c, o, last, services.now()), loaded=loaded)
-    return outcome
-
-
-def _forget(services: Services, fence: Fence[Cluster], _: Loaded[Cluster], outcome: Outcome) -> Outcome:
-    """Remove the record, the name and the quota use in one transaction; the operation and the events stay."""
-    for _try in range(TRIES):
-        cluster, operation = load(services, fence)
-        lines = lines_of(services, cluster.id)
-        if lines:
-            raise Conflict(f"{len(lines)} resources are still on the ledger.")
-        change = MOVES.finish_deletion(cluster, operation, services.now())
-        _subject, ended_operation, writes = change_writes(services, WORKFLOW_ACTOR, change)
-        try:
-            services.store.commit(
-                Remove(Cluster, cluster.id, version=cluster.version),
-                Replace(ended_operation),
-                Remove(Name, f"cluster/{cluster.name}"),
-                Add("quota/clusters", -1),
-                *(Remove(Fact, f"{cluster.id}/{name}") for name in FACTS),
-                *writes,
-            )
-        except Conflict:
-            continue
-        return outcome
-    raise Conflict("The cluster changes too often to be forgotten.")
+def _forgotten(_: Services, cluster: Cluster) -> list[Write]:
+    """What goes with a cluster's record: the name, the quota use, and what was told of it."""
+    facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
+    return [Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *facts]
 
 
 RUNNER: Runner[Cluster] = Runner(
@@ -112,7 +84,11 @@ RUNNER: Runner[Cluster] = Runner(
     remove=_remove,
     ensure=_ensure,
     actions={"deploy": deploy, "settle": _settle, "client": _remove_client},
-    ends={"complete": _complete, "changed": _end_change, "forget": _forget},
+    ends={
+        "complete": end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now)),
+        "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),
+        "forget": end_deletion(MOVES, _forgotten),
+    },
     fact_fields=frozenset({"endpoint", "instance_id", "certificate_authority"}),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from stockyard.errors import Fenced, NotYetVisible
-from stockyard.lifecycle.change import S
-from stockyard.lifecycle.operation import OVER, phase_of, started_at
+from collections.abc import Callable, Sequence
+
+from stockyard.domain.records import Operation
+from stockyard.errors import Conflict, Fenced, NotYetVisible
+from stockyard.lifecycle.change import Change, S
+from stockyard.lifecycle.operation import OVER, Moves, phase_of, started_at
 from stockyard.lifecycle.phases import Phase
-from stockyard.operations.engine.advance import Fence, Loaded, advance, load
-from stockyard.operations.engine.runner import Runner
+from stockyard.operations.engine.advance import TRIES, WORKFLOW_ACTOR, Fence, Loaded, advance, change_writes, load
+from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.engine.runner import End, Runner
 from stockyard.operations.engine.step import HIDDEN_WAIT, Step
 from stockyard.operations.services import Services
-from stockyard.ports import Outcome
+from stockyard.ports import Outcome, Remove, Replace, Write
 
 
 def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str) -> Step:
@@ -21,7 +25,10 @@ def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str)
     """
     loaded = load(services, fence)
     phase = runner.procedure(services, loaded[0], loaded[1].kind).phase(name)
-    if begin(runner, services, fence, phase, loaded) is not loaded[0]:
+    started_subject = advance(
+        services, fence, lambda s, o: runner.moves.begin_phase(s, o, phase, services.now()), loaded=loaded
+    )
+    if started_subject is not loaded[0]:
         loaded = load(services, fence)
     subject, operation = loaded
     if phase_of(operation, name).state in OVER:
@@ -43,12 +50,6 @@ def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str)
     if not outcome.done:
         return _not_yet(runner, services, fence, loaded, phase, outcome)
     return Step(True, 0, outcome.message)
-
-
-def begin(runner: Runner[S], services: Services, fence: Fence[S], phase: Phase, loaded: Loaded[S]) -> S:
-    """Record the start of a phase, where the subject tells of it. Returns the subject as it then stands."""
-
-    return advance(services, fence, lambda s, o: runner.moves.begin_phase(s, o, phase, services.now()), loaded=loaded)
 
 
 def _end(
@@ -76,3 +77,36 @@ def _not_yet(
         lambda s, o: runner.moves.note_phase(s, o, phase.name, outcome.message, services.now()),
     )
     return Step(False, outcome.wait_seconds, outcome.message)
+
+
+def end_by(move: Callable[[S, Operation, Outcome, str], Change[S] | None]) -> End[S]:
+    """The end of a phase that is this move, by what the phase has reached and the moment."""
+
+    def end(services: Services, fence: Fence[S], loaded: Loaded[S], outcome: Outcome) -> Outcome:
+        advance(services, fence, lambda s, o: move(s, o, outcome, services.now()), loaded=loaded)
+        return outcome
+
+    return end
+
+
+def end_deletion(moves: Moves[S], extra: Callable[[Services, S], Sequence[Write]]) -> End[S]:
+    """The end of a deletion: the record goes, with ``extra``, in one transaction; operation and events stay."""
+
+    def end(services: Services, fence: Fence[S], _: Loaded[S], outcome: Outcome) -> Outcome:
+        for _try in range(TRIES):
+            subject, operation = load(services, fence)
+            lines = lines_of(services, subject.id)
+            if lines:
+                raise Conflict(f"{len(lines)} resources are still on the ledger.")
+            with_it = extra(services, subject)
+            change = moves.finish_deletion(subject, operation, services.now())
+            _subject, ended_operation, events = change_writes(services, WORKFLOW_ACTOR, change)
+            removal = Remove(fence.record, subject.id, version=subject.version)
+            try:
+                services.store.commit(removal, Replace(ended_operation), *with_it, *events)
+            except Conflict:
+                continue
+            return outcome
+        raise Conflict(f"The {moves.noun} changes too often to be forgotten.")
+
+    return end

@@ -12,9 +12,9 @@ from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_commands import waits_for
 from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE
 from stockyard.lifecycle.phases import Phase
-from stockyard.operations.engine.advance import TRIES, WORKFLOW_ACTOR, Fence, Loaded, advance, change_writes, load
-from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.engine.advance import Fence, Loaded, advance
 from stockyard.operations.engine.quiesce import quiesce
+from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Learned, Runner
 from stockyard.operations.machines.attest import issue_token
 from stockyard.operations.machines.observe import facts_of, node_of
@@ -27,7 +27,7 @@ from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.node_providers.launch_limits import DRAIN, drain_seconds, limits_of
 from stockyard.operations.services import Services
-from stockyard.ports import Outcome, Remove, Replace, Write
+from stockyard.ports import Outcome, Remove, Write
 from stockyard.ports.nodes import TOKEN, Attests
 
 LOOK_AGAIN = 15
@@ -177,47 +177,12 @@ def _end_launch(services: Services, fence: Fence[NodeClaim], loaded: Loaded[Node
     return outcome
 
 
-def _end_creation(services: Services, fence: Fence[NodeClaim], loaded: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
-    power = outcome.facts.get("power", "")
-    advance(
-        services,
-        fence,
-        lambda c, o: MOVES.become_available(c, o, "initialize", power, services.now()),
-        loaded=loaded,
-    )
-    return outcome
-
-
-def _end_power(services: Services, fence: Fence[NodeClaim], loaded: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
-    power = outcome.facts.get("power", "")
-    advance(services, fence, lambda c, o: MOVES.end_power(c, o, "power", power, services.now()), loaded=loaded)
-    return outcome
-
-
-def forget(services: Services, fence: Fence[NodeClaim], _: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
-    """Remove the record, the name, the quota use and the place in one transaction; operation and events stay."""
-    for _try in range(TRIES):
-        claim, operation = load(services, fence)
-        lines = lines_of(services, claim.id)
-        if lines:
-            raise Conflict(f"{len(lines)} resources are still on the ledger.")
-        if launch_groups.of(services, claim) is not None:
-            raise Conflict("The claim has not left the group that it was placed with.")
-        change = MOVES.finish_deletion(claim, operation, services.now())
-        _subject, ended_operation, writes = change_writes(services, WORKFLOW_ACTOR, change)
-        try:
-            services.store.commit(
-                Remove(NodeClaim, claim.id, version=claim.version),
-                Replace(ended_operation),
-                *forgetting(services, claim),
-                *(Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)),
-                *place_of(services, claim),
-                *writes,
-            )
-        except Conflict:
-            continue
-        return outcome
-    raise Conflict("The claim changes too often to be forgotten.")
+def _forgotten(services: Services, claim: NodeClaim) -> list[Write]:
+    """What goes with a claim's record: the name, the quota use, what was told of it, and the place."""
+    if launch_groups.of(services, claim) is not None:
+        raise Conflict("The claim has not left the group that it was placed with.")
+    facts = [Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)]
+    return [*forgetting(services, claim), *facts, *place_of(services, claim)]
 
 
 def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
@@ -226,6 +191,10 @@ def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
         return max(phase.limit_seconds, drain_seconds(services, claim) + 2 * AGENT_SECONDS)
     rules = {"launch": services.settings.launch_seconds, "register": services.settings.register_seconds}
     return max(rules.get(phase.name, phase.limit_seconds), limits_of(services, claim).get(phase.name, 0))
+
+
+def _power_in(outcome: Outcome) -> str:
+    return outcome.facts.get("power", "")
 
 
 RUNNER: Runner[NodeClaim] = Runner(
@@ -246,9 +215,9 @@ RUNNER: Runner[NodeClaim] = Runner(
     ends={
         "environment": _end_environment,
         "launch": _end_launch,
-        "initialize": _end_creation,
-        "power": _end_power,
-        "release": forget,
+        "initialize": end_by(lambda c, o, end, now: MOVES.become_available(c, o, "initialize", _power_in(end), now)),
+        "power": end_by(lambda c, o, end, now: MOVES.end_power(c, o, "power", _power_in(end), now)),
+        "release": end_deletion(MOVES, _forgotten),
     },
     fact_fields=frozenset({"machine_id", "node_name"}),
     timed_out=NodeCouldNotBeProvisioned,
