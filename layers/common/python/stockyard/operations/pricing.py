@@ -1,8 +1,8 @@
-"""Prices as plans show them: the lines of a bill, by the hour and by the month."""
+"""What dry runs answer: plans, and in them the lines of a bill, by the hour and by the month."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
@@ -26,3 +26,9 @@ def price(items: Sequence[PriceItem]) -> dict[str, Any]:
             for item in items
         ],
     }
+
+
+def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body of a dry run's answer; of ``creates``, ``changes``, ``deletes``, ``rejected`` and ``warnings`` each is
+    empty that is not given."""
+    return {"creates": [], "changes": [], "deletes": [], "price": price(items), "rejected": [], "warnings": [], **parts}

@@ -16,7 +16,7 @@ from stockyard.operations.engine.advance import TRIES, change_writes
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import describe, lines_of
 from stockyard.operations.node_claims import delete as delete_claim
-from stockyard.operations.pricing import price
+from stockyard.operations.pricing import plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
 
@@ -50,5 +50,4 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     claims = claims_of(services, cluster)
     deletes += [{"kind": "node-claim", "name": claim.name} for claim in claims]
     nodes = [item for claim in claims for item in delete_claim.price_items(claim)]
-    saved = price([*price_items(services, cluster), *nodes])
-    return {"creates": [], "changes": [], "deletes": deletes, "price": saved, "rejected": [], "warnings": []}
+    return plan_of([*price_items(services, cluster), *nodes], deletes=deletes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
-from stockyard.operations.pricing import price
+from stockyard.operations.pricing import plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
 
@@ -23,15 +23,12 @@ def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
 
 
 def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The body of a dry run's answer: ``creates, changes, deletes, price, rejected, warnings``."""
+    """The body of a dry run's answer."""
     driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
     pools = [("pool", str(group.get("name"))) for group in worker_groups(cluster.settings)]
     creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]
-    return {
-        "creates": [{"kind": kind, "name": name} for kind, name in creates],
-        "changes": [],
-        "deletes": [],
-        "price": price(driver_plan.items),
-        "rejected": [],
-        "warnings": [{"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning],
-    }
+    return plan_of(
+        driver_plan.items,
+        creates=[{"kind": kind, "name": name} for kind, name in creates],
+        warnings=[{"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning],
+    )

@@ -14,7 +14,7 @@ from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.engine.advance import TRIES, change_writes
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.engine.ledger import describe, lines_of
-from stockyard.operations.pricing import price
+from stockyard.operations.pricing import plan_of
 from stockyard.operations.quotas.node_claims import claim_quota_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace, Write
@@ -63,8 +63,7 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     claim = find_claim(services, id_or_name)
     deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, claim.id)]
     deletes.append({"kind": "node-claim", "name": claim.name})
-    items = price_items(claim)
-    return {"creates": [], "changes": [], "deletes": deletes, "price": price(items), "rejected": [], "warnings": []}
+    return plan_of(price_items(claim), deletes=deletes)
 
 
 def price_items(claim: NodeClaim) -> list[PriceItem]:

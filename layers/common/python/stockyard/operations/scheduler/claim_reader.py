@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from stockyard.domain import provider_kinds
 from stockyard.domain.declared_types import NOT_AVAILABLE
@@ -38,7 +39,7 @@ class ClaimReader:
         self._clusters: dict[str, Cluster | None] = {}
         self._out_of_reach: dict[str, frozenset[str]] = {}
         """By the claims' reference to a cluster."""
-        self._environments: dict[str, NodeEnvironment | None] = {}
+        self._environment = cache(partial(services.store.get, NodeEnvironment))
 
     def read(self, claim: NodeClaim) -> SchedulingRequest | Refused:
         """What the claim asks for, or why it waits."""
@@ -119,12 +120,5 @@ class ClaimReader:
         source: object = self._services.node_sources.get(provider.kind)
         if not isinstance(source, HasTopology):
             return ""
-        return source.out_of_zone(provider, self._environment(cluster_id, provider), requirement)
-
-    def _environment(self, cluster_id: str, provider: NodeProvider) -> NodeEnvironment | None:
-        if not cluster_id:
-            return None
-        key = environment_id(cluster_id, provider.id)
-        if key not in self._environments:
-            self._environments[key] = self._services.store.get(NodeEnvironment, key)
-        return self._environments[key]
+        environment = self._environment(environment_id(cluster_id, provider.id)) if cluster_id else None
+        return source.out_of_zone(provider, environment, requirement)

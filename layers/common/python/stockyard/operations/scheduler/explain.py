@@ -10,11 +10,12 @@ from stockyard.domain.node_records import NewClaim
 from stockyard.domain.node_views import option_views
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.views import attributes
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
-from stockyard.operations.pricing import price
+from stockyard.operations.pricing import plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
 from stockyard.operations.services import Services
 from stockyard.scheduling.explain import PROVIDER, Evaluation, explain, reasons
@@ -30,14 +31,8 @@ def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
     placed = claim.placement
     selected = None
     if placed is not None:
-        selected = {
-            "type": placed.type,
-            "provider": placed.type.partition(".")[0],
-            "capacity_type": placed.capacity_type,
-            "zones": list(placed.zones),
-            "usd_hour": placed.usd_hour,
-            "cost": placed.cost,
-        }
+        fields = attributes(placed, ("type", "capacity_type", "usd_hour", "cost"))
+        selected = {**fields, "provider": placed.type.partition(".")[0], "zones": list(placed.zones)}
     message = "; ".join(reason.message for reason in reasons(evaluations))
     return {
         "claim": claim.id,
@@ -59,15 +54,9 @@ def _evaluations(services: Services, claim: NodeClaim) -> tuple[Sequence[Evaluat
 
 
 def _candidate(evaluation: Evaluation) -> dict[str, Any]:
-    return {
-        "type": evaluation.node_type.name,
-        "provider": evaluation.node_type.provider,
-        "capacity_type": evaluation.capacity_type,
-        "usd_hour": evaluation.usd_hour,
-        "cost": evaluation.cost,
-        "rule": evaluation.rule,
-        "message": evaluation.message,
-    }
+    node_type = evaluation.node_type
+    fields = attributes(evaluation, ("capacity_type", "usd_hour", "cost", "rule", "message"))
+    return {"type": node_type.name, "provider": node_type.provider, **fields}
 
 
 def _counted(evaluations: Sequence[Evaluation]) -> dict[str, int]:
@@ -87,14 +76,7 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     # Who names a provider asks for none of the others' types.
     against = (v for v in evaluations if v.rule not in (None, PROVIDER))
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in against]
-    warnings = (
-        [] if best is not None else [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
+    waits = [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
+    return plan_of(
+        items, creates=creates, rejected=rejected[:MAX_CANDIDATES], warnings=[] if best is not None else waits
     )
-    return {
-        "creates": creates,
-        "changes": [],
-        "deletes": [],
-        "price": price(items),
-        "rejected": rejected[:MAX_CANDIDATES],
-        "warnings": warnings,
-    }

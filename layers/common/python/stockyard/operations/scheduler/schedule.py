@@ -6,6 +6,7 @@ place of a limited type is taken by the same transaction, so that neither can be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -141,10 +142,8 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
     """Bind a batch in one transaction; what stands in the way is taken out and the rest written."""
     again: list[tuple[NodeClaim, SchedulingRequest]] = []
     while batch:
-        places: dict[str, int] = {}
-        for selection in batch:
-            if selection.choice.node_type.limited:
-                places[selection.choice.node_type.name] = places.get(selection.choice.node_type.name, 0) + 1
+        node_types = [selection.choice.node_type for selection in batch]
+        places = Counter(node_type.name for node_type in node_types if node_type.limited)
         limits = current.catalog.limits
         adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in places.items()]
         uses = _uses(current, batch)
@@ -255,11 +254,8 @@ def _considered(current: _Round, turn: Availability, request: SchedulingRequest)
     if key not in current.explained:
         if len(current.explained) >= EXPLAINED:
             return {}
-        counts: dict[str, int] = {}
-        for evaluation in explain(current.catalog.index, request, turn):
-            rule = evaluation.rule or "Fits"
-            counts[rule] = counts.get(rule, 0) + 1
-        current.explained[key] = counts
+        evaluations = explain(current.catalog.index, request, turn)
+        current.explained[key] = Counter(evaluation.rule or "Fits" for evaluation in evaluations)
     return current.explained[key]
 
 
