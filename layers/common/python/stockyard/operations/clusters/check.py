@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from stockyard.domain import times
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import FieldProblem, InvalidInput, VendorError
 from stockyard.operations.engine.ledger import Owner, StoreLedger
@@ -50,8 +49,3 @@ def _live_findings(services: Services, cluster: Cluster, account: CloudAccount) 
     except VendorError as error:
         detail = f"The cloud account could not be asked ({error.error_type}); it is checked again in the background."
         return [Finding("/cloud_account_id", detail, warning=True)]
-
-
-def expired(services: Services, lease: str | None) -> bool:
-    """Whether a lease has run out."""
-    return lease is None or services.clock.now() > times.from_text(lease)

@@ -21,7 +21,7 @@ from stockyard.errors import (
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import CREATE_CLUSTER
-from stockyard.operations.clusters.check import account_of, check, expired
+from stockyard.operations.clusters.check import account_of, check
 from stockyard.operations.clusters.plan import plan
 from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.advance import change_writes
@@ -158,7 +158,9 @@ def _accept(services: Services, draft: Cluster) -> Cluster:
 
 
 def _given_up(services: Services, holder: Cluster) -> bool:
-    return holder.status == "undoing" or (holder.status == "accepting" and expired(services, holder.lease_expires_at))
+    lease = holder.lease_expires_at
+    expired = lease is None or services.seconds_since(lease) > 0
+    return holder.status == "undoing" or (holder.status == "accepting" and expired)
 
 
 def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:

@@ -72,10 +72,11 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
     return Outcome(True)
 
 
-def _forgotten(_: Services, cluster: Cluster) -> list[Write]:
-    """What goes with a cluster's record: the name, the quota use, and what was told of it."""
+def _removal(_: Services, cluster: Cluster) -> list[Write]:
+    """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
+    record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
-    return [Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *facts]
+    return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *facts]
 
 
 RUNNER: Runner[Cluster] = Runner(
@@ -87,7 +88,7 @@ RUNNER: Runner[Cluster] = Runner(
     ends={
         "complete": end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now)),
         "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),
-        "forget": end_deletion(MOVES, _forgotten),
+        "forget": end_deletion(MOVES, _removal),
     },
     fact_fields=frozenset({"endpoint", "instance_id", "certificate_authority"}),
     timed_out=PhaseTimedOut,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stockyard.lifecycle.change import S
+from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.fail import block, compensate, fail
 from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.engine.runner import Runner
@@ -19,7 +20,7 @@ def act(runner: Runner[S], services: Services, event: Mapping[str, Any]) -> Step
     The event names the tenant, the subject (``cluster_id`` or ``claim_id``), the operation and its attempt.
     """
     subject_id = str(event[f"{runner.moves.noun}_id"])
-    fence = runner.fence(subject_id, str(event["operation_id"]), int(event["attempt"]))
+    fence = Fence(runner.record, subject_id, str(event["operation_id"]), int(event["attempt"]))
     action = event["action"]
     if action == "run":
         return run_phase(runner, services, fence, event["phase"])

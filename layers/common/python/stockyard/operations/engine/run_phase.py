@@ -14,7 +14,7 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.runner import End, Runner
 from stockyard.operations.engine.step import HIDDEN_WAIT, Step
 from stockyard.operations.services import Services
-from stockyard.ports import Outcome, Remove, Replace, Write
+from stockyard.ports import Outcome, Replace, Write
 
 
 def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str) -> Step:
@@ -89,8 +89,8 @@ def end_by(move: Callable[[S, Operation, Outcome, str], Change[S] | None]) -> En
     return end
 
 
-def end_deletion(moves: Moves[S], extra: Callable[[Services, S], Sequence[Write]]) -> End[S]:
-    """The end of a deletion: the record goes, with ``extra``, in one transaction; operation and events stay."""
+def end_deletion(moves: Moves[S], removal: Callable[[Services, S], Sequence[Write]]) -> End[S]:
+    """The end of a deletion: the record and all that goes with it in one transaction; operation and events stay."""
 
     def end(services: Services, fence: Fence[S], _: Loaded[S], outcome: Outcome) -> Outcome:
         for _try in range(TRIES):
@@ -98,12 +98,11 @@ def end_deletion(moves: Moves[S], extra: Callable[[Services, S], Sequence[Write]
             lines = lines_of(services, subject.id)
             if lines:
                 raise Conflict(f"{len(lines)} resources are still on the ledger.")
-            with_it = extra(services, subject)
+            removals = removal(services, subject)
             change = moves.finish_deletion(subject, operation, services.now())
             _subject, ended_operation, events = change_writes(services, WORKFLOW_ACTOR, change)
-            removal = Remove(fence.record, subject.id, version=subject.version)
             try:
-                services.store.commit(removal, Replace(ended_operation), *with_it, *events)
+                services.store.commit(*removals, Replace(ended_operation), *events)
             except Conflict:
                 continue
             return outcome

@@ -54,10 +54,6 @@ class Runner(Generic[S]):
     limit: Callable[[Services, S, Phase], int] = lambda _services, _subject, phase: phase.limit_seconds
     """How many seconds a phase of the subject may take."""
 
-    def fence(self, subject_id: str, operation_id: str, attempt: int) -> Fence[S]:
-        """The fence of an attempt."""
-        return Fence(self.record, subject_id, operation_id, attempt)
-
     def procedure(self, services: Services, subject: S, kind: str) -> Procedure:
         """The phases of an operation of this kind on the subject."""
         return services.procedure(kind, self.driver(subject))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from stockyard.domain.records import Fact, NodeClaim, Operation, Placement
+from stockyard.domain.records import Fact, NodeClaim, Placement
 from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
-from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_commands import waits_for
 from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE
@@ -126,12 +126,13 @@ def _end(
 ) -> None:
     claim, operation = loaded
     phase, fields = RUNNER.procedure(services, claim, operation.kind).phase(name), RUNNER.fields(outcome)
-
-    def decide(claim: NodeClaim, operation: Operation) -> Change[NodeClaim] | None:
-        counted = _as_counted(claim, fields)
-        return MOVES.end_phase(claim, operation, phase, outcome.message, services.now(), counted)
-
-    advance(services, fence, decide, extra, loaded)
+    advance(
+        services,
+        fence,
+        lambda c, o: MOVES.end_phase(c, o, phase, outcome.message, services.now(), _as_counted(c, fields)),
+        extra,
+        loaded,
+    )
 
 
 def _as_counted(claim: NodeClaim, fields: Mapping[str, object]) -> Mapping[str, object]:
@@ -166,23 +167,18 @@ def _end_launch(services: Services, fence: Fence[NodeClaim], loaded: Loaded[Node
     """A claim that became another type than was counted gives its place back."""
     type_ref = loaded[0].type_ref
     became_another = outcome.facts.get("type", type_ref) != type_ref
-    _end(
-        services,
-        fence,
-        loaded,
-        outcome,
-        MACHINE_PHASE,
-        lambda claim: place_of(services, claim) if became_another else (),
-    )
+    extra = partial(place_of, services) if became_another else lambda _: ()
+    _end(services, fence, loaded, outcome, MACHINE_PHASE, extra)
     return outcome
 
 
-def _forgotten(services: Services, claim: NodeClaim) -> list[Write]:
-    """What goes with a claim's record: the name, the quota use, what was told of it, and the place."""
+def _removal(services: Services, claim: NodeClaim) -> list[Write]:
+    """The removal of a claim's record, and with it of the name, the quota use, what was told of it, and the place."""
     if launch_groups.of(services, claim) is not None:
         raise Conflict("The claim has not left the group that it was placed with.")
     facts = [Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)]
-    return [*forgetting(services, claim), *facts, *place_of(services, claim)]
+    record = Remove(NodeClaim, claim.id, version=claim.version)
+    return [record, *forgetting(services, claim), *facts, *place_of(services, claim)]
 
 
 def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
@@ -217,7 +213,7 @@ RUNNER: Runner[NodeClaim] = Runner(
         "launch": _end_launch,
         "initialize": end_by(lambda c, o, end, now: MOVES.become_available(c, o, "initialize", _power_in(end), now)),
         "power": end_by(lambda c, o, end, now: MOVES.end_power(c, o, "power", _power_in(end), now)),
-        "release": end_deletion(MOVES, _forgotten),
+        "release": end_deletion(MOVES, _removal),
     },
     fact_fields=frozenset({"machine_id", "node_name"}),
     timed_out=NodeCouldNotBeProvisioned,
