@@ -104,11 +104,6 @@ def clusters_of(services: Services, number: str) -> list[Cluster]:
     return list(every(services.store, Cluster, where={"cloud_account_id": int(number)}))
 
 
-def _providers_of(services: Services, number: str) -> list[NodeProvider]:
-    providers = every(services.store, NodeProvider)
-    return [provider for provider in providers if str(block_of(provider).get("cloudAccount")) == number]
-
-
 def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
     """Prove that the credentials work, and for us alone; the result is on the account.
 
@@ -140,7 +135,8 @@ def delete_account(services: Services, number: str, actor: str) -> Operation:
     over when it is returned."""
     account = find_account(services, number)
     users = [f"cluster {cluster.name}" for cluster in clusters_of(services, number)]
-    users += [f"node provider {provider.name}" for provider in _providers_of(services, number)]
+    providers = every(services.store, NodeProvider)
+    users += [f"node provider {p.name}" for p in providers if str(block_of(p).get("cloudAccount")) == number]
     if users:
         raise InUse(f"Cloud account {number} is used by {', '.join(users)}.")
     removed_account = replace(account, sequence=account.sequence + 1, version=account.version + 1)

@@ -12,7 +12,6 @@ from stockyard.domain.platform import is_shared
 from stockyard.domain.records import Name, NodeClaim
 from stockyard.domain.requirements import NODE_TYPE
 from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, NotFound
-from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import CREATE_NODE
 from stockyard.lifecycle.operation import new_operation
@@ -34,8 +33,10 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
     """
     if id is not None and (existing := services.store.get(NodeClaim, id)) is not None:
         return existing
-    change = _accepted(services, request, actor, id)
-    claim, operation, messages = change_writes(services, actor, change)
+    draft = draft_of(services, request, actor, id)
+    procedure, now = services.procedure(CREATE_NODE), draft.created_at
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, draft.id, actor, now)
+    claim, operation, messages = change_writes(services, actor, MOVES.accept(draft, operation, now))
     quotas = claim_quota_writes(services, request.provider_ref, actor, 1)
     name = Name(f"node-claim/{claim.name}", claim.id)
     try:
@@ -58,7 +59,8 @@ def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) 
     now = services.now()
     catalog = load(services)
     cluster_id = _cluster_id(services, request)
-    _check_provider(catalog, request)
+    if request.strict and request.provider_ref and request.provider_ref not in catalog.providers:
+        raise _invalid("/provider", f"There is no node provider {request.provider_ref}.")
     requirements = (*request.requirements, *_type_requirement(services, catalog, request))
     draft = NodeClaim(
         id=claim_id,
@@ -69,27 +71,16 @@ def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) 
         cluster_id=cluster_id,
         created_by=actor,
     )
-    _check_readable(draft)
+    try:
+        # The scheduler must be able to read it. Forms are checked before; this holds for every way in.
+        Reader().request(draft.requirements, draft.resources)
+    except ValueError as error:
+        raise _invalid("/requirements", str(error)) from None
     return draft
-
-
-def _accepted(services: Services, request: NewClaim, actor: str, id: str | None) -> Change[NodeClaim]:
-    draft = draft_of(services, request, actor, id)
-    now = draft.created_at
-    operation = new_operation(services.new_id(ids.OPERATION), services.procedure(CREATE_NODE), draft.id, actor, now)
-    return MOVES.accept(draft, operation, now)
 
 
 def _invalid(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(detail, errors=[FieldProblem(pointer, detail)])
-
-
-def _check_readable(draft: NodeClaim) -> None:
-    """The scheduler must be able to read it. Forms are checked before; this holds for every way in."""
-    try:
-        Reader().request(draft.requirements, draft.resources)
-    except ValueError as error:
-        raise _invalid("/requirements", str(error)) from None
 
 
 def _cluster_id(services: Services, request: NewClaim) -> str:
@@ -104,11 +95,6 @@ def _cluster_id(services: Services, request: NewClaim) -> str:
     if cluster.status == "deleting":
         raise _invalid("/cluster", f"Cluster {cluster.name} is being deleted.")
     return cluster.id
-
-
-def _check_provider(catalog: Catalog, request: NewClaim) -> None:
-    if request.strict and request.provider_ref and request.provider_ref not in catalog.providers:
-        raise _invalid("/provider", f"There is no node provider {request.provider_ref}.")
 
 
 def _type_requirement(services: Services, catalog: Catalog, request: NewClaim) -> tuple[dict[str, Any], ...]:

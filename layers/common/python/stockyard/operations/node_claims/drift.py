@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.records import NodeClaim, NodeProvider
@@ -60,21 +61,13 @@ def compare_providers(services: Services, provider_ids: Iterable[str]) -> int:
     failures: list[StockyardError] = []
     for user, changed in having.values():
         nodes = ((claim, claim.placement) for claim in every(user.store, NodeClaim))
+        comparisons = (compare(user, changed.get(at.provider_id), claim) for claim, at in nodes if at)
         try:
-            count += _first(compare(user, changed.get(at.provider_id), claim) for claim, at in nodes if at)
+            count += sum(1 for _ in islice(filter(None, comparisons), MOST))
         except StockyardError as error:
             failures.append(error)
     if failures:
         raise failures[0]
-    return count
-
-
-def _first(done: Iterable[str | None]) -> int:
-    count = 0
-    for comparison in done:
-        count += comparison is not None
-        if count >= MOST:
-            break
     return count
 
 

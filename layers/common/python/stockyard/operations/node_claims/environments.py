@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from stockyard.domain import times
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirements
@@ -106,12 +105,10 @@ def remove_unused(services: Services, environment: NodeEnvironment) -> bool:
 
 def _cleared(services: Services, environment: NodeEnvironment, cluster: Cluster) -> bool:
     lines = lines_of(services, environment.id)
-    now = services.clock.now()
-    for line in lines:
-        # A worker that had announced a call may still make it.
-        age = (now - times.from_text(line.intended_at)).total_seconds()
-        if line.state == "intended" and age < services.settings.in_flight_seconds:
-            return False
+    # A worker that had announced a call may still make it.
+    intents = [line.intended_at for line in lines if line.state == "intended"]
+    if intents and services.seconds_since(max(intents)) < services.settings.in_flight_seconds:
+        return False
     if lines:
         source, work = environment_work(services, environment, cluster, environment.id)
         if not source.clear(work).done:

@@ -166,7 +166,5 @@ class StoreGroup:
 
     def over(self, announced_call: LaunchGroup) -> bool:
         """See ``ports.nodes.Group.over``."""
-        if announced_call.intended_at is None:
-            return True
-        age = (self.services.clock.now() - times.from_text(announced_call.intended_at)).total_seconds()
-        return age >= self.services.settings.in_flight_seconds
+        intended_at, limit = announced_call.intended_at, self.services.settings.in_flight_seconds
+        return intended_at is None or self.services.seconds_since(intended_at) >= limit

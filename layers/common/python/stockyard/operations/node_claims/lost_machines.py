@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
+from stockyard.domain.declared_types import block_of
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
 from stockyard.lifecycle import loss
@@ -32,7 +33,7 @@ def account_place(account_id: str) -> str:
 
 def place_of(provider: NodeProvider) -> str:
     """Where the machines of a provider are: in its cloud account, else in the provider itself."""
-    number = (provider.spec.get(provider.kind) or {}).get("cloudAccount")
+    number = block_of(provider).get("cloudAccount")
     return account_place(str(number)) if number is not None else provider.id
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stockyard.domain import ids
+from stockyard.domain.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
 from stockyard.operations.engine.advance import Fence
@@ -30,12 +31,12 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
     if placed is None or provider is None or source is None:
         raise NodeCouldNotBeProvisioned("The claim's node provider is gone.")
     account = account_of(services, provider)
-    if account is None and (provider.spec.get(provider.kind) or {}).get("cloudAccount") is not None:
+    if account is None and block_of(provider).get("cloudAccount") is not None:
         raise CredentialsRevoked(f"The cloud account of node provider {provider.name} is no longer registered.")
     cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
     key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
     environment = services.store.get(NodeEnvironment, key) if key else None
-    owner = _owner(claim, provider, account, fence)
+    owner = Owner.of_claim(claim, fence.operation_id, fence.attempt, *_place(provider, account))
     work = NodeWork(
         tenant=services.tenant,
         installation=services.installation,
@@ -77,9 +78,4 @@ def environment_work(
 
 
 def _place(provider: NodeProvider, account: CloudAccount | None) -> tuple[str, int]:
-    region = str((provider.spec.get(provider.kind) or {}).get("region", ""))
-    return region, int(account.id) if account is not None else 0
-
-
-def _owner(claim: NodeClaim, provider: NodeProvider, account: CloudAccount | None, fence: Fence[NodeClaim]) -> Owner:
-    return Owner.of_claim(claim, fence.operation_id, fence.attempt, *_place(provider, account))
+    return str(block_of(provider).get("region", "")), int(account.id) if account is not None else 0

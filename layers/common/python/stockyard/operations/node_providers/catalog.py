@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from stockyard.domain.declared_types import capacity_counter, declared, node_types_of
+from stockyard.domain.declared_types import block_of, capacity_counter, declared, node_types_of
 from stockyard.domain.node_types import NodeType, canonical
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
 from stockyard.domain.records import CloudAccount, Counter, NodeProvider
@@ -89,7 +89,7 @@ def provider_node_types(services: Services, provider: NodeProvider) -> list[Node
 
 def account_of(services: Services, provider: NodeProvider) -> CloudAccount | None:
     """The cloud account that a provider works in; None when it needs none or when it is gone."""
-    number = (provider.spec.get(provider.kind) or {}).get("cloudAccount")
+    number = block_of(provider).get("cloudAccount")
     return services.store.get(CloudAccount, str(number)) if number is not None else None
 
 
