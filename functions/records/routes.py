@@ -16,7 +16,7 @@ from stockyard.edge.query import Query
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import children_of
-from stockyard.operations.node_providers.prices import list_prices
+from stockyard.operations.pricing import list_prices
 from stockyard.operations.quotas import limits as quotas
 
 http = wiring.http("records")

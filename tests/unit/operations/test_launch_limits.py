@@ -10,7 +10,7 @@ import pytest
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 from stockyard.lifecycle.phases import PROCEDURES, procedure_of
 from stockyard.operations.node_claims.phases import RUNNER
-from stockyard.operations.node_providers.launch_limits import drain_seconds, limits_of
+from stockyard.operations.node_providers.catalog import drain_seconds, limits_of
 from stockyard.ports.nodes import LaunchesSlowly
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.settings import Settings

@@ -12,7 +12,7 @@ from stockyard.domain.records import Operation, PhaseRecord
 from stockyard.errors import VendorRefused
 from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.operations.clusters.delete import delete_cluster
-from stockyard.operations.engine.measure import measure
+from stockyard.operations.engine.advance import measure
 from stockyard.operations.relay.outbox import Relay
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes

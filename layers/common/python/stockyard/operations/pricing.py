@@ -1,11 +1,15 @@
-"""What dry runs answer: plans, and in them the lines of a bill, by the hour and by the month."""
+"""What dry runs answer: plans, and in them the lines of a bill, by the hour and by the month. And lists of prices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stockyard.domain.offers import RegionOffers
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
+
+UNITS = {"gp3": "GB-month", "nat_gateway_gb": "GB"}
+"""Of rates that are not by the hour."""
 
 
 def price(items: Sequence[PriceItem]) -> dict[str, Any]:
@@ -32,3 +36,17 @@ def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) ->
     """The body of a dry run's answer; of ``creates``, ``changes``, ``deletes``, ``rejected`` and ``warnings`` each is
     empty that is not given."""
     return {"creates": [], "changes": [], "deletes": [], "price": price(items), "rejected": [], "warnings": [], **parts}
+
+
+def list_prices(offers: RegionOffers | None) -> list[dict[str, Any]]:
+    """Instance types and rates in order of name; nothing for a region that is not known."""
+    if offers is None:
+        return []
+    items = [_item(offers.region, name, UNITS.get(name, "hour"), price) for name, price in offers.rates.items()] + [
+        _item(offers.region, name, "hour", offer.usd_hour) for name, offer in offers.instances.items()
+    ]
+    return sorted(items, key=lambda item: str(item["name"]))
+
+
+def _item(region: str, name: str, unit: str, price: float | None) -> dict[str, Any]:
+    return {"region": region, "name": name, "unit": unit, "currency": "USD", "price": price}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Name
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.await_report import await_report
-from stockyard.operations.clusters.deploy import deploy
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.engine.quiesce import quiesce
@@ -60,6 +61,23 @@ def _remove(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: 
     return driver.remove(phase, work)
 
 
+def _deploy(services: Services, cluster: Cluster, _: Fence[Cluster]) -> Outcome:
+    """POST /deploy with the settings of the reference. Skipped when the stage has no vdeployer."""
+    if not services.deployer.configured:
+        return Outcome(True, "This stage has no vdeployer.", facts={"skipped": "true"})
+    settings: dict[str, Any] = {
+        **cluster.settings,
+        "provider": cluster.provider,
+        "cluster_name": cluster.name,
+        "keycloak_client_id": cluster.client_id,
+        "keycloak_client_secret": services.identity.client_secret(cluster.client_id),
+        "keycloak_organization_id": services.tenant,
+        "vantage_url": services.settings.api_url,
+    }
+    services.deployer.deploy(cluster.client_id, settings, services.identity.service_token())
+    return Outcome(True, "vdeployer has taken over.")
+
+
 def _settle(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
     outcome = quiesce(RUNNER, services, cluster)
     return cluster_nodes.release(services, cluster, fence.operation_id) if outcome.done else outcome
@@ -84,7 +102,7 @@ RUNNER: Runner[Cluster] = Runner(
     MOVES,
     remove=_remove,
     ensure=_ensure,
-    actions={"deploy": deploy, "settle": _settle, "client": _remove_client},
+    actions={"deploy": _deploy, "settle": _settle, "client": _remove_client},
     ends={
         "complete": end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now)),
         "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),

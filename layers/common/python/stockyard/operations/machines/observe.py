@@ -11,7 +11,7 @@ from stockyard.domain.join_tokens import join_token
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact, seen_of
 from stockyard.operations.listing import every
-from stockyard.operations.node_providers.launch_limits import drain_seconds
+from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.services import Services
 from stockyard.ports import Put
 

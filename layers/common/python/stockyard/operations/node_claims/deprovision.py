@@ -14,7 +14,7 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines.observe import facts_of, node_of
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_claims.work import node_work
-from stockyard.operations.node_providers.launch_limits import drain_seconds
+from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Outcome, Write
 

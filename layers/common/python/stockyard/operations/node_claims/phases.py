@@ -24,8 +24,8 @@ from stockyard.operations.node_claims.delete import forgetting
 from stockyard.operations.node_claims.deprovision import AGENT_SECONDS, drain, leave, place_of, terminate
 from stockyard.operations.node_claims.drift import as_launched
 from stockyard.operations.node_claims.work import node_work
+from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, limits_of
 from stockyard.operations.node_providers.catalog import load as load_catalog
-from stockyard.operations.node_providers.launch_limits import DRAIN, drain_seconds, limits_of
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
 from stockyard.ports.nodes import TOKEN, Attests

@@ -9,13 +9,15 @@ from datetime import datetime
 from stockyard.domain.declared_types import block_of, capacity_counter, declared, node_types_of
 from stockyard.domain.node_types import NodeType, canonical
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
-from stockyard.domain.records import CloudAccount, Counter, NodeProvider
+from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvider
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
+from stockyard.ports.nodes import LaunchesSlowly
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability
 
+DRAIN = "drain"
 MAX_CATALOGS = 4
 """Catalogues that a process keeps."""
 FRESH_SECONDS = 900
@@ -121,3 +123,16 @@ def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tu
         for provider, scope in catalog.scopes.items()
         for name, capacity_type, zone in by_scope[scope]
     )
+
+
+def limits_of(services: Services, claim: NodeClaim) -> Mapping[str, int]:
+    """Seconds by phase that the claim's source asks for; see ``ports.nodes.LaunchesSlowly``. Empty for most."""
+    placed = claim.placement
+    provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
+    source: object = services.node_sources.get(provider.kind) if provider is not None else None
+    return source.limits(provider) if provider is not None and isinstance(source, LaunchesSlowly) else {}
+
+
+def drain_seconds(services: Services, claim: NodeClaim) -> int:
+    """How long the claim's node may take to be drained before its pods are deleted past their budgets."""
+    return max(services.settings.drain_seconds, limits_of(services, claim).get(DRAIN, 0))
