@@ -6,13 +6,12 @@ from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.records import Cluster, Operation
-from stockyard.errors import Conflict
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
 from stockyard.operations.clusters.nodes import claims_of
 from stockyard.operations.clusters.plan import price_items
-from stockyard.operations.engine.advance import TRIES, change_writes
+from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import describe, lines_of
 from stockyard.operations.node_claims import delete as delete_claim
@@ -21,25 +20,21 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
 
 
+@until_written("cluster changes too often to be deleted")
 def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
     """The cluster in status ``deleting``. ``NotFound`` when there is none."""
-    for _ in range(TRIES):
-        cluster = find_cluster(services, id_or_name)
-        if cluster.status == "deleting":
-            return cluster
-        now = services.now()
-        current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
-        procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
-        operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster.id, actor, now)
-        overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
-        change = MOVES.start_deletion(cluster, overtaken, operation, procedure, now)
-        moved, operation_record, writes = change_writes(services, actor, change)
-        try:
-            services.store.commit(Replace(moved), Create(operation_record), *writes)
-        except Conflict:
-            continue
-        return moved
-    raise Conflict("The cluster changes too often to be deleted. Send the request again.")
+    cluster = find_cluster(services, id_or_name)
+    if cluster.status == "deleting":
+        return cluster
+    now = services.now()
+    current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
+    procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster.id, actor, now)
+    overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
+    change = MOVES.start_deletion(cluster, overtaken, operation, procedure, now)
+    moved, operation_record, writes = change_writes(services, actor, change)
+    services.store.commit(Replace(moved), Create(operation_record), *writes)
+    return moved
 
 
 def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:

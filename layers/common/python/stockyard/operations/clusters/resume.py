@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from stockyard.domain.records import Cluster, Fact, Operation
-from stockyard.errors import Conflict, IllegalTransition
+from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.cluster import MOVES
-from stockyard.operations.engine.advance import TRIES, commit
+from stockyard.operations.engine.advance import commit, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Write
 
 
+@until_written("cluster changes too often to be resumed")
 def resume_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
     """The cluster, ``preparing`` again; a blocked deletion is tried again at once.
 
     ``IllegalTransition`` when nothing failed.
     """
-    for _ in range(TRIES):
-        cluster = find_cluster(services, id_or_name)
-        operation = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
-        if operation is None or operation.error is None:
-            raise IllegalTransition(f"The cluster is {cluster.status}; only a failed operation can be resumed.")
-        deleting = cluster.status == "deleting"
-        procedure = services.procedure(operation.kind, cluster.driver)
-        decide = MOVES.retry if deleting else MOVES.resume
-        change = decide(cluster, operation, procedure, services.now())
-        # A machine that is replaced must report anew, and the old execution's token wakes nobody.
-        forgotten: list[Write] = []
-        if change.from_phase == "control_plane" and change.subject.status == "preparing":
-            forgotten = [
-                Remove(Fact, f"{cluster.id}/{name}") for name in ("reported_ready", "task_token", "bootstrapped")
-            ]
-        try:
-            return commit(services, actor, change, forgotten)
-        except Conflict:
-            continue
-    raise Conflict("The cluster changes too often to be resumed. Send the request again.")
+    cluster = find_cluster(services, id_or_name)
+    operation = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
+    if operation is None or operation.error is None:
+        raise IllegalTransition(f"The cluster is {cluster.status}; only a failed operation can be resumed.")
+    deleting = cluster.status == "deleting"
+    procedure = services.procedure(operation.kind, cluster.driver)
+    decide = MOVES.retry if deleting else MOVES.resume
+    change = decide(cluster, operation, procedure, services.now())
+    # A machine that is replaced must report anew, and the old execution's token wakes nobody.
+    forgotten: list[Write] = []
+    if change.from_phase == "control_plane" and change.subject.status == "preparing":
+        forgotten = [Remove(Fact, f"{cluster.id}/{name}") for name in ("reported_ready", "task_token", "bootstrapped")]
+    return commit(services, actor, change, forgotten)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Generic
+from functools import wraps
+from typing import Generic, ParamSpec, TypeVar
 
 from stockyard.domain import ids, times
 from stockyard.domain.records import Operation, Outbox
@@ -15,6 +17,9 @@ from stockyard.metrics import OPERATIONS_FAILED, PHASE_SECONDS
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 TRIES = 8
 WORKFLOW_ACTOR = "stockyard"
@@ -73,6 +78,22 @@ def advance(
         measure(services, operation, change.operation)
         return written
     raise Conflict(f"The {fence.record.__name__} changes too often to be written.")
+
+
+def until_written(action: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Runs a use case again when somebody else wrote first; ``Conflict`` that names the ``action`` after many times."""
+
+    def decorate(use_case: Callable[P, T]) -> Callable[P, T]:
+        @wraps(use_case)
+        def tried(*args: P.args, **kwargs: P.kwargs) -> T:
+            for _ in range(TRIES):
+                with suppress(Conflict):
+                    return use_case(*args, **kwargs)
+            raise Conflict(f"The {action}. Send the request again.")
+
+        return tried
+
+    return decorate
 
 
 def commit(services: Services, actor: str, change: Change[S], extra: Sequence[Write] = ()) -> S:

@@ -7,11 +7,10 @@ from typing import Any
 from stockyard.domain import ids
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Name, NodeClaim, Operation
-from stockyard.errors import Conflict
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import DELETE_NODE
 from stockyard.lifecycle.operation import new_operation
-from stockyard.operations.engine.advance import TRIES, change_writes
+from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.engine.ledger import describe, lines_of
 from stockyard.operations.pricing import plan_of
@@ -20,36 +19,30 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create, Remove, Replace, Write
 
 
+@until_written("claim changes too often to be deleted")
 def delete_claim(services: Services, id_or_name: str, actor: str) -> NodeClaim:
     """The claim on its way out. ``NotFound`` when there is none.
 
     One that was never placed is gone when this returns: nothing was made for it.
     """
-    for _ in range(TRIES):
-        claim = find_claim(services, id_or_name)
-        if claim.deleting:
-            return claim
-        now = services.now()
-        current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
-        procedure = services.procedure(DELETE_NODE)
-        operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
-        overtaken = (current, services.procedure(current.kind)) if current is not None else None
-        # No execution was ever asked for: the version that this was read at proves it.
-        move = MOVES.delete_at_once if claim.execution is None else MOVES.start_deletion
-        change = move(claim, overtaken, operation, procedure, now)
-        changed, operation, writes = change_writes(services, actor, change)
-        try:
-            if claim.execution is None:
-                forgotten = forgetting(services, claim)
-                services.store.commit(
-                    Remove(NodeClaim, claim.id, claim.version), Create(operation), *forgotten, *writes
-                )
-            else:
-                services.store.commit(Replace(changed), Create(operation), *writes)
-        except Conflict:
-            continue
-        return changed
-    raise Conflict("The claim changes too often to be deleted. Send the request again.")
+    claim = find_claim(services, id_or_name)
+    if claim.deleting:
+        return claim
+    now = services.now()
+    current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
+    procedure = services.procedure(DELETE_NODE)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
+    overtaken = (current, services.procedure(current.kind)) if current is not None else None
+    # No execution was ever asked for: the version that this was read at proves it.
+    move = MOVES.delete_at_once if claim.execution is None else MOVES.start_deletion
+    change = move(claim, overtaken, operation, procedure, now)
+    changed, operation, writes = change_writes(services, actor, change)
+    if claim.execution is None:
+        forgotten = forgetting(services, claim)
+        services.store.commit(Remove(NodeClaim, claim.id, claim.version), Create(operation), *forgotten, *writes)
+    else:
+        services.store.commit(Replace(changed), Create(operation), *writes)
+    return changed
 
 
 def forgetting(services: Services, claim: NodeClaim) -> list[Write]:

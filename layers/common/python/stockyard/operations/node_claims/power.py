@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from stockyard.domain import ids
 from stockyard.domain.records import NodeClaim, Operation
-from stockyard.errors import Conflict
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import POWER_NODE
 from stockyard.lifecycle.operation import new_operation
-from stockyard.operations.engine.advance import TRIES, change_writes
+from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
 
 
+@until_written("claim changes too often to be switched")
 def power_claim(services: Services, id_or_name: str, state: str, actor: str) -> NodeClaim:
     """The claim with the operation that brings ``state`` about: ``On``, ``Off`` or ``Reboot``.
 
     Raises ``NotFound``, ``IllegalTransition``; asked again for what is being done, it points to the same operation.
     """
-    for _ in range(TRIES):
-        claim = find_claim(services, id_or_name)
-        current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
-        if current is not None and current.status == "running" and claim.power_wish == state:
-            return claim
-        now = services.now()
-        procedure = services.procedure(POWER_NODE)
-        operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
-        change = MOVES.start_power(claim, current, operation, procedure, state, now)
-        changed, operation, writes = change_writes(services, actor, change)
-        try:
-            services.store.commit(Replace(changed), Create(operation), *writes)
-        except Conflict:
-            continue
-        return changed
-    raise Conflict("The claim changes too often to be switched. Send the request again.")
+    claim = find_claim(services, id_or_name)
+    current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
+    if current is not None and current.status == "running" and claim.power_wish == state:
+        return claim
+    now = services.now()
+    procedure = services.procedure(POWER_NODE)
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, claim.id, actor, now)
+    change = MOVES.start_power(claim, current, operation, procedure, state, now)
+    changed, operation, writes = change_writes(services, actor, change)
+    services.store.commit(Replace(changed), Create(operation), *writes)
+    return changed
