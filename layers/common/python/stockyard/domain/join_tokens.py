@@ -34,8 +34,3 @@ def _derived(key: bytes, purpose: str, claim_id: str, attempt: int) -> bytes:
     if not key:
         raise ValueError("a token needs the installation's key")
     return hmac.new(key, f"{purpose}\x00{claim_id}\x00{attempt}".encode(), hashlib.sha256).digest()
-
-
-def token_id(token: str) -> str:
-    """The public part of a token."""
-    return token.partition(".")[0]

@@ -13,7 +13,7 @@ from typing import Generic
 
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Operation, OperationError, PhaseRecord
-from stockyard.errors import Fenced, IllegalTransition
+from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, S, Transition
 from stockyard.lifecycle.phases import Phase, Procedure
 
@@ -159,11 +159,6 @@ class Moves(ABC, Generic[S]):
     def transition(self, before: str | None, after: str | None, reason: str, message: str) -> Transition:
         """Something to tell of the subject."""
         return Transition(self.about, before, after, reason, message)
-
-    def check_fence(self, subject: S, operation_id: str, attempt: int) -> None:
-        """Raises ``Fenced`` unless the subject belongs to this attempt of this operation."""
-        if subject.operation_id != operation_id or subject.attempt != attempt:
-            raise Fenced(f"Another operation or attempt owns the {self.noun} now.")
 
     def current_phase(self, subject: S, operation: Operation) -> str:
         """The phase that is being done: the first that is not over, else the last."""
