@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from stockyard.domain import ids, provider_kinds, times
-from stockyard.domain.declared_types import capacity_counter, declared, provider_state
+from stockyard.domain.declared_types import declared, provider_state
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.platform import is_shared, provider_name, provider_prefix
 from stockyard.domain.pointers import pointer
@@ -171,9 +171,7 @@ def changed_provider(services: Services, provider: NodeProvider, version: int, f
         version=version + 1,
     )
     refuse_faults(check_provider(services, changed))
-    removed = {declaration.name for declaration in declared(provider)} - {
-        declaration.name for declaration in declared(changed)
-    }
+    removed = {part.name for part in declared(provider)} - {part.name for part in declared(changed)}
     if removed and not provider_kinds.kind(provider.kind).discovers:
         occupied = [used for used in claims_of(services, provider) if _bare(used[1], provider) in removed]
         if occupied:
@@ -261,12 +259,7 @@ def delete_provider(services: Services, id_or_name: str, actor: str) -> Operatio
         Add(f"quota/{QUOTA}", -1),
         Create(operation),
     )
-    counters = [
-        capacity_counter(provider, declaration.name)
-        for declaration in declared(provider)
-        if declaration.max_capacity is not None
-    ]
-    removals = [Remove(Counter, counter) for counter in counters]
+    removals = [Remove(Counter, counter) for counter in limited_types.counters_of([provider]).values()]
     removals += [Remove(Fact, mark.id) for mark in marks(services, provider)]
     for start in range(0, len(removals), _WRITES):
         services.store.commit(*removals[start : start + _WRITES])

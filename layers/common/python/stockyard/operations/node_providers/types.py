@@ -50,31 +50,15 @@ def get_type(services: Services, id_or_name: str) -> dict[str, Any]:
 
 
 def _types(services: Services, provider: str | None) -> list[Type]:
-    return [
-        (owner, node_type)
-        for owner in _providers(services, provider)
-        for node_type in provider_node_types(services, owner)
-    ]
-
-
-def _providers(services: Services, name: str | None) -> Iterable[NodeProvider]:
-    if name is None:
-        return by_name(all_providers(services)).values()
-    provider = named(services, name)
-    return [provider] if provider else []
+    owners = by_name(all_providers(services)).values() if provider is None else [named(services, provider)]
+    return [(owner, node_type) for owner in owners if owner for node_type in provider_node_types(services, owner)]
 
 
 def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
     page = list(types)
     owners = {provider.id: provider for provider, _ in page}
-    written = {
-        key: {declaration.name: declaration for declaration in declared(provider)} for key, provider in owners.items()
-    }
-    limited = [
-        key
-        for key, named in written.items()
-        if any(declaration.max_capacity is not None for declaration in named.values())
-    ]
+    written = {key: {part.name: part for part in declared(provider)} for key, provider in owners.items()}
+    limited = (key for key, parts in written.items() if any(p.max_capacity is not None for p in parts.values()))
     counters = (record for key in limited for record in every(services.store, Counter, f"{CAPACITY}{key}/"))
     used = {record.id: record.value for record in counters}
     return [

@@ -77,14 +77,11 @@ class ClaimReader:
         return Refused("ProviderOutOfReach", why) if why else None
 
     def _unreachable(self, claim: NodeClaim) -> frozenset[str]:
-        unreachable = self._out_of_reach.get(claim.cluster_ref)
-        if unreachable is None:
-            cluster = self._clusters.get(claim.cluster_ref)
-            names = (
-                name for name, provider in self._catalog.providers.items() if self._out_of_network(provider, cluster)
-            )
-            unreachable = self._out_of_reach[claim.cluster_ref] = frozenset(names)
-        return unreachable
+        if claim.cluster_ref not in self._out_of_reach:
+            cluster, providers = self._clusters.get(claim.cluster_ref), self._catalog.providers
+            names = (name for name, provider in providers.items() if self._out_of_network(provider, cluster))
+            self._out_of_reach[claim.cluster_ref] = frozenset(names)
+        return self._out_of_reach[claim.cluster_ref]
 
     def _request(self, claim: NodeClaim) -> SchedulingRequest | Refused:
         try:
