@@ -43,11 +43,8 @@ def fail(runner: Runner[S], services: Services, fence: Fence[S], error: Mapping[
     subject, operation = load(services, fence)
     procedure, phase = runner.failed_phase(services, subject, operation)
     leftovers = [describe(line) for part in phase.undoes for line in lines_of(services, subject.id, part)]
-    leftovers_text = (
-        f"Not undone yet: {', '.join(leftovers[:NAMED])}; deleting the {runner.moves.noun} removes it."
-        if leftovers
-        else ""
-    )
+    names = ", ".join(leftovers[:NAMED])
+    leftovers_text = f"Not undone yet: {names}; deleting the {runner.moves.noun} removes it." if leftovers else ""
     advice = " ".join(part for part in (hint(name, procedure.advice), leftovers_text) if part)
     written = OperationError(procedure.error, phase.name, cause, advice, name)
     failure = Failure(procedure, written, undone=not leftovers)

@@ -125,14 +125,9 @@ class StoreGroup:
 
     def _waits(self, member: str) -> bool:
         claim = self.services.store.get(NodeClaim, member)
-        placed = claim.placement if claim is not None else None
-        return (
-            claim is not None
-            and placed is not None
-            and placed.group == self.id
-            and claim.phase == PENDING
-            and not claim.deleting
-        )
+        if claim is None or claim.placement is None or claim.deleting:
+            return False
+        return claim.placement.group == self.id and claim.phase == PENDING
 
     def made(
         self,

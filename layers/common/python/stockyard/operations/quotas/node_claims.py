@@ -19,14 +19,9 @@ def claim_quota_writes(services: Services, provider: str, actor: str, by: int) -
     ``provider`` is the name the claim asks for, empty for none; ``actor`` who made it. A claim must go as it came.
     """
     names = [CLAIMS, *([f"{CLAIMS}.provider={provider}"] if provider else [])]
-    writes = [Add(f"quota/{name}", by, limit=_limit(services, name, by)) for name in names]
-    for name in (f"{PER_USER}{name}" for name in names):
-        writes.append(Add(f"quota/{name}/{actor}", by, limit=_limit(services, name, by)))
-    return writes
-
-
-def _limit(services: Services, name: str, by: int) -> int | None:
-    return limit_of(services, name) if by > 0 else None
+    counters = {name: f"quota/{name}" for name in names}
+    counters |= {f"{PER_USER}{name}": f"quota/{PER_USER}{name}/{actor}" for name in names}
+    return [Add(counter, by, limit=limit_of(services, name) if by > 0 else None) for name, counter in counters.items()]
 
 
 def quota_refusal(writes: Sequence[Write], index: int) -> QuotaExceeded:
