@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from stockyard.domain.records import Cluster
 from stockyard.errors import Conflict, IllegalTransition, PreconditionFailed
@@ -29,19 +30,13 @@ def change_cluster(
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
     if cluster.status == "deleting":
         raise IllegalTransition("The cluster is being deleted.")
-    named = [n for n, v in (("description", description), ("tags", tags)) if v is not None]
-    changed = replace(
-        cluster,
-        description=cluster.description if description is None else description,
-        tags=cluster.tags if tags is None else tags,
-        updated_at=services.now(),
-        version=version + 1,
-        sequence=cluster.sequence + 1,
-    )
-    transition = Transition(
-        "Cluster", cluster.status, cluster.status, "Changed", f"Changed: {', '.join(named) or 'nothing'}."
-    )
-    audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, transition.message)
+    given_fields = {"description": description, "tags": tags}
+    fields: dict[str, Any] = {name: value for name, value in given_fields.items() if value is not None}
+    stamped = {"updated_at": services.now(), "version": version + 1, "sequence": cluster.sequence + 1}
+    changed: Cluster = replace(cluster, **{**fields, **stamped})
+    message = f"Changed: {', '.join(fields) or 'nothing'}."
+    transition = Transition("Cluster", cluster.status, cluster.status, "Changed", message)
+    audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
     try:
         services.store.commit(Replace(changed), Create(audit), *tell(services, actor, changed, transition))
     except Conflict as conflict:

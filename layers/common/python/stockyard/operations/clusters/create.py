@@ -27,7 +27,7 @@ from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.quotas.limits import limit_of
 from stockyard.operations.services import Services
-from stockyard.ports import Add, Create, Finding, Replace, Write
+from stockyard.ports import Add, Create, Finding, Replace
 
 SECRET_BYTES = 24
 """192 bits, 32 characters of base64: the reference's longest secret."""
@@ -135,13 +135,9 @@ def _holder(services: Services, name: str) -> Cluster | None:
 
 def _accept(services: Services, draft: Cluster) -> Cluster:
     limit = limit_of(services, "clusters")
-    writes: list[Write] = [
-        Create(Name(f"cluster/{draft.name}", draft.id)),
-        Add("quota/clusters", 1, limit=limit),
-        Create(draft),
-    ]
+    name = Name(f"cluster/{draft.name}", draft.id)
     try:
-        services.store.commit(*writes)
+        services.store.commit(Create(name), Add("quota/clusters", 1, limit=limit), Create(draft))
     except Conflict as conflict:
         if conflict.index == 1:
             raise QuotaExceeded(f"The quota 'clusters' allows {limit} clusters.") from conflict
