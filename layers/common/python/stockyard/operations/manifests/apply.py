@@ -40,11 +40,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
     """The dry run: what would be made and changed, and what the new claims' nodes would cost."""
     plan: dict[str, Any] = {"creates": [], "changes": [], "deletes": [], "rejected": [], "warnings": []}
     items: list[dict[str, Any]] = []
-    planned = {
-        manifest.provider.name
-        for manifest in desired
-        if isinstance(manifest, DesiredProvider) and manifest.current is None
-    }
+    planned = {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
     for manifest in desired:
         if isinstance(manifest, DesiredProvider):
             plan["warnings"] += remarks(manifest.warnings)

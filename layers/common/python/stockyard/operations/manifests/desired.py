@@ -91,11 +91,10 @@ def read_desired(
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
     for manifest in desired:
-        faults += (
-            _provider_faults(services, manifest)
-            if isinstance(manifest, DesiredProvider)
-            else _claim_faults(services, manifest, new)
-        )
+        if isinstance(manifest, DesiredProvider):
+            faults += _provider_faults(services, manifest)
+        else:
+            faults += _claim_faults(services, manifest, new)
     if faults:
         raise InvalidInput("; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults[:3]), errors=faults)
     _check_quotas(services, desired, actor)
@@ -199,10 +198,9 @@ def _fixed_faults(manifest: DesiredClaim, current: NodeClaim) -> list[FieldProbl
             before[name] = current.type_ref
     changed += [name for name in {**before, **after} if before.get(name) != after.get(name)]
     faults = [FieldProblem(pointer(manifest.place, "spec", name), _UNCHANGEABLE) for name in changed]
-    if document.form == "karpenter" and document.cluster_ref != current.cluster_ref:
-        faults.append(FieldProblem(pointer(manifest.place, "metadata", "labels"), "the cluster cannot change"))
-    if document.form == "karpenter" and document.provider_ref != current.provider_ref:
-        faults.append(FieldProblem(pointer(manifest.place, "metadata", "labels"), "the provider cannot change"))
+    for noun in ("cluster", "provider") if document.form == "karpenter" else ():
+        if getattr(document, f"{noun}_ref") != getattr(current, f"{noun}_ref"):
+            faults.append(FieldProblem(pointer(manifest.place, "metadata", "labels"), f"the {noun} cannot change"))
     return faults
 
 
@@ -215,15 +213,10 @@ def _check_quotas(services: Services, desired: Sequence[Desired], actor: str) ->
     limit = limit_of(services, QUOTA)
     if providers and limit is not None and _used(services, f"quota/{QUOTA}") + providers > limit:
         raise QuotaExceeded(f"The quota '{QUOTA}' allows {limit} node providers.")
-    claims = [
-        manifest.document.provider_ref
-        for manifest in desired
-        if isinstance(manifest, DesiredClaim) and manifest.current is None
-    ]
-    tally = Tally(claims)
+    claims = (m.document.provider_ref for m in desired if isinstance(m, DesiredClaim) and m.current is None)
     writes: dict[str, Add] = {}
     added: Tally[str] = Tally()
-    for provider, count in tally.items():
+    for provider, count in Tally(claims).items():
         for write in claim_quota_writes(services, provider, actor, 1):
             writes[write.counter] = write
             added[write.counter] += count
