@@ -10,7 +10,7 @@ import pytest
 
 from stockyard.domain.records import Operation, PhaseRecord
 from stockyard.errors import VendorRefused
-from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
+from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.engine.advance import measure
 from stockyard.operations.relay.outbox import Relay
@@ -44,6 +44,18 @@ def test_each_phase_of_an_operation_is_measured_once(world: World) -> None:
     }
     assert {line["operation_kind"] for line in ended_phases} == {CREATE_CLUSTER}
     assert values(world, "OperationsFailed") == []
+
+
+def test_each_phase_of_a_deletion_is_measured_once_and_the_last_one_too(world: World) -> None:
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    deleting = delete_cluster(world.services, cluster.id, "ann")
+    assert world.drive(deleting, "delete_cluster") == "gone"
+    phases = [phase.name for phase in procedure_of(PROCEDURES, DELETE_CLUSTER).phases if not phase.before_workflow]
+    ended_phases = [
+        line["phase"] for line in lines(world, "phase ended") if line["operation_id"] == deleting.operation_id
+    ]
+    assert ended_phases == phases
 
 
 def test_a_phase_lasts_from_its_first_start_in_the_attempt_to_its_end(world: World) -> None:

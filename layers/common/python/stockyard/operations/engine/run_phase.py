@@ -9,7 +9,16 @@ from stockyard.errors import Conflict, Fenced, NotYetVisible
 from stockyard.lifecycle.change import Change, S
 from stockyard.lifecycle.operation import OVER, Moves, phase_of, started_at
 from stockyard.lifecycle.phases import Phase
-from stockyard.operations.engine.advance import TRIES, WORKFLOW_ACTOR, Fence, Loaded, advance, change_writes, load
+from stockyard.operations.engine.advance import (
+    TRIES,
+    WORKFLOW_ACTOR,
+    Fence,
+    Loaded,
+    advance,
+    change_writes,
+    load,
+    measure,
+)
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.runner import End, Runner
 from stockyard.operations.engine.step import HIDDEN_WAIT, Step
@@ -105,6 +114,7 @@ def end_deletion(moves: Moves[S], removal: Callable[[Services, S], Sequence[Writ
                 services.store.commit(*removals, Replace(ended_operation), *events)
             except Conflict:
                 continue
+            measure(services, operation, ended_operation)
             return outcome
         raise Conflict(f"The {moves.noun} changes too often to be forgotten.")
 
