@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from stockyard.domain.manifests import CLUSTER, NAMESPACE, PROVIDER, claim_manifest, provider_manifest
+from stockyard.domain.node_records import NodeClaimSpec
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Forbidden, IllegalTransition, InUse, InvalidInput, QuotaExceeded
 from stockyard.operations.engine.find import find_claim
+from stockyard.operations.manifests import desired
 from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
 from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.node_claims.power import power_claim
@@ -333,3 +335,15 @@ def test_karpenter_claim_is_placed_and_returned_unchanged(nodes: Nodes) -> None:
     apply(nodes, manifest(KA, "NodeClaim", "other", other_pool))
     nodes.schedule()
     assert find_claim(nodes.services, "other").placement is None
+
+
+def test_every_field_of_a_claim_is_compared_when_it_is_applied_again() -> None:
+    # only vCluster's form says control_plane; it stands in the rest of its document
+    compared_apart = {"requirements", "form", "document", "control_plane"}
+    compared = {*desired._CHANGEABLE, *desired._FIXED["stockyard"], *desired._FIXED_EVERYWHERE, *compared_apart}
+    assert {field.name for field in fields(NodeClaimSpec)} - compared == set()
+
+
+def test_a_node_cannot_become_a_control_plane(nodes: Nodes) -> None:
+    apply(nodes, foreign(controlPlane=False))
+    assert faults(nodes, foreign(controlPlane=True)) == {"/0/spec/controlPlane": "cannot be changed after creation"}
