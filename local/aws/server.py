@@ -23,6 +23,7 @@ from local.aws.corrections.buses import Listener, heard_buses
 from local.aws.corrections.capacity import counted_capacity
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.interfaces import interfaces_go_with_gateways
+from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_clients import quick_clients
 from local.aws.corrections.quick_offerings import quick_offerings
@@ -124,6 +125,8 @@ def running_aws(
         stack.enter_context(quick_clients())
         stack.enter_context(quick_offerings())
         stack.enter_context(quick_tables())
+        if forgets:
+            stack.enter_context(packed_items())
         stack.enter_context(counted_capacity())
         lock = stack.enter_context(atomic_tables())
         stack.enter_context(functions_run(invoker))

@@ -85,16 +85,17 @@ def _limited(original: Callable[..., None]) -> Callable[..., None]:
 
 def _item_json(item: Any, root_attr_name: str = "Attributes") -> dict[str, Any]:
     # moto copies each attribute before it turns it into JSON.
-    return {root_attr_name: {name: _plain(value) for name, value in item.attrs.items()}}
+    return {root_attr_name: {name: plain_value(value) for name, value in item.attrs.items()}}
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A value of moto as the JSON of DynamoDB; binary values have none."""
     if not isinstance(value, DynamoType):
         return value
     if value.type == "M":
-        return {"M": {name: _plain(element) for name, element in value.value.items()}}
+        return {"M": {name: plain_value(element) for name, element in value.value.items()}}
     if value.type == "L":
-        return {"L": [_plain(element) for element in value.value]}
+        return {"L": [plain_value(element) for element in value.value]}
     return value.to_json()
 
 

@@ -7,6 +7,7 @@ import copy
 import hashlib
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -20,6 +21,11 @@ from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.responses import DynamoHandler
 from moto.dynamodbstreams.responses import DynamoDBStreamsHandler
+
+Tokens = dict[tuple[str, str, str], tuple[float, str]]
+"""By account, region and token of a transaction: when it was written, and the digest of what it wrote."""
+TOKEN_SECONDS = 600.0
+"""How long AWS remembers the token of a transaction."""
 
 
 class IdempotentParameterMismatch(DynamodbException):  # type: ignore[misc]
@@ -40,7 +46,7 @@ def atomic_tables() -> Iterator[AbstractContextManager[bool]]:
     meanwhile, takes time in proportion to the table, and keeps the stream records. Yields the lock.
     """
     lock = threading.RLock()
-    tokens: dict[tuple[str, str, str], str] = {}
+    tokens: Tokens = {}
     with ExitStack() as stack:
         for handler in (DynamoHandler, DynamoDBStreamsHandler):
             stack.enter_context(patch.object(handler, "call_action", _locked(handler.call_action, lock)))
@@ -110,7 +116,7 @@ def _restore(table: Any, hash_key: Any, range_key: Any, item: Any) -> None:
         rows[key] = item
 
 
-def _idempotent(original: Callable[[Any], Any], tokens: dict[tuple[str, str, str], str]) -> Callable[[Any], Any]:
+def _idempotent(original: Callable[[Any], Any], tokens: Tokens) -> Callable[[Any], Any]:
     def transact_write_items(handler: Any) -> Any:
         token = handler.body.get("ClientRequestToken")
         if not token:
@@ -118,12 +124,15 @@ def _idempotent(original: Callable[[Any], Any], tokens: dict[tuple[str, str, str
         text = json.dumps(handler.body["TransactItems"], sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()
         key = (handler.current_account, handler.region, token)
+        now = time.monotonic()
+        while tokens and next(iter(tokens.values()))[0] < now - TOKEN_SECONDS:
+            del tokens[next(iter(tokens))]
         if key in tokens:
-            if tokens[key] != digest:
+            if tokens[key][1] != digest:
                 raise IdempotentParameterMismatch
             return ActionResult({"ConsumedCapacity": [], "ItemCollectionMetrics": {}})
         answer = original(handler)
-        tokens[key] = digest
+        tokens[key] = (now, digest)
         return answer
 
     return transact_write_items
