@@ -6,7 +6,7 @@ empty finite set means that the key must be absent.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,20 +24,6 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 NODE_TYPE = "vcluster.com/node-type"
 ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
-WELL_KNOWN: frozenset[str] = frozenset(
-    {
-        "karpenter.sh/nodepool",
-        ZONE,
-        REGION,
-        INSTANCE_TYPE,
-        ARCH,
-        OS,
-        CAPACITY_TYPE,
-        "node.kubernetes.io/windows-build",
-        NODE_TYPE,
-    }
-)
-"""Keys that a node may leave undefined and still be compatible."""
 _ALIASES: Mapping[str, str] = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
@@ -167,14 +153,10 @@ class Requirement:
         return [{"key": key, "operator": self.operator, **listed, **extra}]
 
 
-class Requirements(Mapping[str, Requirement]):
-    """Requirements by key, immutable and hashable. A key that is not listed may have any value or none."""
+class Requirements(dict[str, Requirement]):
+    """Requirements by key, in the order in which the keys came. A key that is not listed may have any value or none."""
 
-    __slots__ = ("_by_key", "_hash")
-
-    def __init__(self, by_key: Mapping[str, Requirement] | None = None) -> None:
-        self._by_key: dict[str, Requirement] = dict(by_key or {})
-        self._hash: int | None = None
+    __slots__ = ()
 
     @classmethod
     def of(
@@ -186,7 +168,7 @@ class Requirements(Mapping[str, Requirement]):
         Raises ``ValueError``; its text names the key.
         """
         memory = {} if memory is None else memory
-        by_key: dict[str, Requirement] = {}
+        by_key = cls()
         for entry in entries:
             key, values = entry.get("key"), entry.get("values")
             try:
@@ -204,60 +186,7 @@ class Requirements(Mapping[str, Requirement]):
                 name = _ALIASES[name]
             before = by_key.get(name)
             by_key[name] = requirement if before is None else _both(before, requirement, memory)
-        requirements = cls.__new__(cls)
-        requirements._by_key, requirements._hash = by_key, None
-        return requirements
-
-    def with_(self, key: str, requirement: Requirement) -> Requirements:
-        """These requirements and one more. For an existing key the result is the intersection."""
-        name = normal_key(key)
-        before = self._by_key.get(name)
-        return Requirements({**self._by_key, name: requirement if before is None else before.intersection(requirement)})
-
-    def intersects(self, requirements: Requirements) -> bool:
-        """Whether the requirements overlap for every key that both have."""
-        return all(own.overlaps(requirements[key]) for key, own in self._by_key.items() if key in requirements)
-
-    def compatible(self, incoming: Requirements, undefined_ok: frozenset[str] = WELL_KNOWN) -> bool:
-        """Whether a node with these requirements can satisfy ``incoming``.
-
-        Every key of ``incoming`` must be defined here, unless it is in ``undefined_ok`` or may be absent.
-        """
-        for key, requirement in incoming.items():
-            if key not in self._by_key and key not in undefined_ok and not requirement.absence_fits:
-                return False
-        return self.intersects(incoming)
-
-    def entries(self) -> list[dict[str, Any]]:
-        """All as selector requirements, by key."""
-        return [entry for key in sorted(self._by_key) for entry in self._by_key[key].entries(key)]
-
-    def items(self) -> ItemsView[str, Requirement]:
-        """Pairs of key and requirement, in the order in which the keys came."""
-        return self._by_key.items()
-
-    def __getitem__(self, key: str) -> Requirement:
-        return self._by_key[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._by_key
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_key)
-
-    def __len__(self) -> int:
-        return len(self._by_key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Requirements) and self._by_key == other._by_key
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(frozenset(self._by_key.items()))
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"Requirements({self._by_key!r})"
+        return by_key
 
 
 def _both(first: Requirement, second: Requirement, memory: dict[tuple[Any, ...], Requirement]) -> Requirement:
