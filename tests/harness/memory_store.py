@@ -153,11 +153,11 @@ class MemoryStore:
             raise errors.Fenced(f"{kind.__name__} {name} has moved on", index=index)
 
     def _added(self, index: int, write: Add) -> codec.Item:
-        old = self.get(Counter, write.counter) or Counter(write.counter, 0, 0)
+        old = self.get(Counter, write.counter) or Counter(write.counter, version=0)
         value = max(0, old.value + write.by)
         if write.limit is not None and write.by > 0 and value > write.limit:
             raise errors.Conflict(f"Counter {write.counter} would exceed {write.limit}", index=index)
-        return codec.to_item(self._tenant, Counter(write.counter, value, old.version + 1))
+        return codec.to_item(self._tenant, Counter(write.counter, value, version=old.version + 1))
 
 
 class MemoryRegistry:

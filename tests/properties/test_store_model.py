@@ -78,7 +78,7 @@ def apply(model: Model, write: Write) -> type[errors.Conflict] | None:  # noqa: 
             after = max(0, before + write.by)
             if write.by > 0 and write.limit is not None and after > write.limit:
                 return errors.Conflict
-            model[key] = Counter(write.counter, after, old.version + 1 if old else 1)
+            model[key] = Counter(write.counter, after, version=old.version + 1 if old else 1)
     return None
 
 

@@ -14,7 +14,15 @@ from stockyard.domain.conditions import Condition
 
 
 @dataclass(frozen=True, slots=True)
-class NodeProvider:
+class VersionedRecord:
+    """What every record has. ``version`` is 1 on creation, plus 1 with each change."""
+
+    id: str
+    version: int = field(default=1, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProvider(VersionedRecord):
     """A source of nodes. ``kind`` names the block of ``spec`` that configures it.
 
     ``spec`` is the document's spec as it was sent, less ``properties`` and ``displayName``; its node types are below
@@ -22,7 +30,6 @@ class NodeProvider:
     out of date.
     """
 
-    id: str
     name: str
     kind: str
     """``ec2``, ``simulated``, ``terraform``, ``kubeVirt``, ``bcm``, ``metal3``, ``clusterAPI``."""
@@ -45,7 +52,6 @@ class NodeProvider:
     removing_until: str = ""
     """Until this moment it is on its way out, and no claim begins with it. Empty when nobody removes it."""
     sequence: int = 0
-    version: int = 1
 
     def is_leaving(self, now: str) -> bool:
         """Whether somebody removes it at this moment."""
@@ -191,7 +197,7 @@ class NodeClaim(NodeClaimSpec):
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchGroup:
+class LaunchGroup(VersionedRecord):
     """Equal claims that were placed in one transaction, so that one call launches them all.
 
     ``state`` is ``open`` (no call has made anything yet), ``intended`` (one may be under way, for ``asked``) or
@@ -199,7 +205,6 @@ class LaunchGroup:
     lives until its last member has nothing more of it: its machines carry its id as their resource.
     """
 
-    id: str
     cluster_id: str
     members: tuple[str, ...]
     """Ids of the claims that may have something of it, in the order in which machines are given out."""
@@ -217,14 +222,12 @@ class LaunchGroup:
     """When a member made the launch template: AWS may not know that everywhere yet."""
     pause_until: str | None = None
     """When it may be tried again after a call that came too early."""
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class NodeEnvironment:
+class NodeEnvironment(VersionedRecord):
     """What a provider set up once for one cluster. ``id`` is derived from both, so that there is never a second."""
 
-    id: str
     cluster_id: str
     provider_id: str
     provider_name: str
@@ -239,30 +242,26 @@ class NodeEnvironment:
     removing: bool = False
     """Nobody needs it, and it is on its way out: no claim may begin to use it."""
     sequence: int = 0
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(VersionedRecord):
     """A way to get a machine that a cloud refused a moment ago. Kept for all tenants, by the platform.
 
     ``id`` is ``{scope}/{type}/{capacity type}/{zone}``; the scope is ``ec2/{region}`` or ``provider/{provider id}``,
     the type the provider's own name of it, the zone ``*`` for all.
     """
 
-    id: str
     refused_at: str
     expires_at: int
     """Epoch seconds; the table drops it then."""
     reason: str = ""
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedMachine:
+class SimulatedMachine(VersionedRecord):
     """A machine of the simulated provider. ``id`` is its launch token, so that a second launch is the same one."""
 
-    id: str
     claim_id: str
     provider_id: str
     type: str
@@ -273,4 +272,3 @@ class SimulatedMachine:
     """When its node joins; None: never."""
     power: str = "On"
     tags: dict[str, str] = field(default_factory=dict)
-    version: int = 1

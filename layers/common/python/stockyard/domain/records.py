@@ -1,7 +1,7 @@
 """The records the product keeps. Plain frozen dataclasses: a change makes a new one, the store guards it by version.
 
-Every record has ``id`` and ``version`` (1 on creation, plus 1 with each change) and belongs to the tenant of the store
-that holds it. ``SCHEMA`` is written with each record so that a later release knows what it reads.
+Every record belongs to the tenant of the store that holds it. ``SCHEMA`` is written with each record
+so that a later release knows what it reads.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from stockyard.domain.node_records import (
     PlacementOption,
     Refusal,
     SimulatedMachine,
+    VersionedRecord,
 )
 
 SCHEMA = 1
@@ -28,10 +29,9 @@ UNSEEN = frozenset({"accepting", "undoing"})
 
 
 @dataclass(frozen=True, slots=True)
-class CloudAccount:
+class CloudAccount(VersionedRecord):
     """Credentials of one cloud. ``id`` is the number as text; numbers count up within a tenant."""
 
-    id: str
     provider: str
     name: str
     description: str
@@ -45,11 +45,10 @@ class CloudAccount:
     verified_at: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
     sequence: int = 0
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(VersionedRecord):
     """One Kubernetes cluster.
 
     ``status`` is ``accepting`` (leased, not yet visible), ``preparing``, ``ready``, ``failed``, ``deleting``, or
@@ -57,7 +56,6 @@ class Cluster:
     ``generation`` counts the operations on the cluster; with ``operation_id`` it is the fence of background work.
     """
 
-    id: str
     name: str
     description: str
     cluster_type: str
@@ -87,7 +85,6 @@ class Cluster:
     driver: str = ""
     """The name of the cluster driver that makes it; set when it is created, never changed."""
     sequence: int = 0
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +114,9 @@ class OperationError:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(VersionedRecord):
     """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id."""
 
-    id: str
     kind: str
     subject: str
     status: str
@@ -135,14 +131,12 @@ class Operation:
     """The operation that this one is a part of; empty when it stands by itself."""
     children: tuple[str, ...] = ()
     """The operations that are parts of this one."""
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(VersionedRecord):
     """What happened to a resource. ``detail_type`` is the EventBridge detail type; ``sequence`` rises per subject."""
 
-    id: str
     detail_type: str
     subject: str
     sequence: int
@@ -152,14 +146,12 @@ class Event:
     after: str | None
     reason: str
     message: str
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRecord:
+class AuditRecord(VersionedRecord):
     """Who did what, when, with what outcome. Never holds a body, only the changed fields' names."""
 
-    id: str
     time: str
     actor: str
     action: str
@@ -167,17 +159,15 @@ class AuditRecord:
     outcome: str
     request_id: str
     detail: str = ""
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Idempotency:
+class Idempotency(VersionedRecord):
     """The answer to a request with an ``Idempotency-Key``. ``id`` is route and key; the body is kept as a digest.
 
     The answer is kept as a reference (status and subject), never as text, so that no secret can be replayed from it.
     """
 
-    id: str
     digest: str
     state: str
     """``running`` or ``done``."""
@@ -187,41 +177,35 @@ class Idempotency:
     headers: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
     expires_at: int = 0
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(VersionedRecord):
     """Holds a name that is unique in a tenant. ``id`` is ``kind/name``; ``owner`` the resource's id."""
 
-    id: str
     owner: str
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Outbox:
+class Outbox(VersionedRecord):
     """A message that must leave: ``workflow`` starts an execution, ``event`` goes to EventBridge.
 
     Removed when sent; what stands here too long is sent again by the minute schedule.
     """
 
-    id: str
     kind: str
     payload: dict[str, Any]
     due_at: str
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(VersionedRecord):
     """One line of the ledger: something that is about to be, is, or was in a cloud.
 
     ``id`` is ``cluster id/phase/kind/key``. ``state`` is ``intended`` (written before the call), ``made`` or ``gone``.
     ``token`` is derived from (cluster, generation, attempt, kind, key) and passed as client token, name or tag.
     """
 
-    id: str
     cluster_id: str
     phase: str
     kind: str
@@ -235,50 +219,41 @@ class Resource:
     made_at: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
     gone_at: str | None = None
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(VersionedRecord):
     """Something a machine or a workflow told us about a cluster or claim. ``id`` is ``cluster or claim id/name``.
 
     Names of a cluster's: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``. Of a claim's: ``node``,
     those of ``node_commands.done_fact``, and ``machine_token-{attempt}``, the hash of a secret.
     """
 
-    id: str
     value: str
     time: str
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(VersionedRecord):
     """A number that rises and falls atomically: account numbers, quota use. ``id`` names it."""
 
-    id: str
     value: int = 0
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(VersionedRecord):
     """A tenant's limit that differs from the default. ``id`` is the quota's name."""
 
-    id: str
     limit: int
     updated_at: str
-    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class PriceSheet:
+class PriceSheet(VersionedRecord):
     """Refreshed EC2 prices of one region. ``id`` is the region; ``data`` the catalogue adapter's compressed JSON."""
 
-    id: str
     refreshed_at: str
     data: bytes
-    version: int = 1
 
 
 Record = (

@@ -33,7 +33,7 @@ def set_allowed_types(services: Services, allowed: list[str] | None, version: in
     stood = allowed_view(services)["version"]
     if stood != version:
         raise PreconditionFailed(f"The allowed node types are at version {stood}, not {version}.")
-    fact = Fact(ID, json.dumps(allowed), services.now(), version + 1)
+    fact = Fact(ID, json.dumps(allowed), services.now(), version=version + 1)
     try:
         services.store.commit(Replace(fact) if version else Create(fact))
     except Conflict as conflict:

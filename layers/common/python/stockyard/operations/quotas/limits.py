@@ -63,7 +63,7 @@ def set_quota(services: Services, name: str, limit: int, version: int) -> dict[s
     current = view(services, name)
     if current["version"] != version:
         raise PreconditionFailed(f"The quota is at version {current['version']}, not {version}.")
-    record = Quota(name, limit, services.now(), version + 1)
+    record = Quota(name, limit, services.now(), version=version + 1)
     try:
         services.store.commit(Replace(record) if version else Create(record))
     except Conflict as conflict:

@@ -79,7 +79,7 @@ class Waiting:
             looked += self.read([tenant])
             turn.served[tenant] = None
         # Written before anything is placed: what fails there, or takes too long, keeps nobody who comes after it.
-        fact = Fact(name, turn.to_text(following), times.to_text(turn.began), last.version + 1 if last else 1)
+        fact = Fact(name, turn.to_text(following), times.to_text(turn.began), version=last.version + 1 if last else 1)
         with suppress(Conflict):
             self.registry.platform().commit(Replace(fact) if last else Create(fact))
 
