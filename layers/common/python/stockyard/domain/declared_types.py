@@ -14,11 +14,9 @@ from stockyard.domain import ids, provider_kinds
 from stockyard.domain.node_records import NodeProvider
 from stockyard.domain.node_types import Declaration, NodeType, Offering, is_label_text, node_type_of
 from stockyard.domain.platform import CAPACITY
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE, normal_key
+from stockyard.domain.requirements import ZONE, normal_key
 
 NOT_AVAILABLE, RESOURCES_UNKNOWN = "ProviderNotAvailable", "ResourcesUnknown"
-FIXED = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
-"""Properties that Stockyard sets itself: what a document says of them is not used."""
 _NO_RESOURCES: Mapping[str, str | float] = {"cpu": 0, "memory": 0}
 
 Quantities = Mapping[str, str | float]

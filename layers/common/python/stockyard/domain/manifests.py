@@ -11,8 +11,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from stockyard.domain import provider_kinds
-from stockyard.domain.declared_types import FIXED, RESOURCES_UNKNOWN, block_of, declared
+from stockyard.domain.declared_types import RESOURCES_UNKNOWN, block_of, declared
 from stockyard.domain.node_records import NodeClaim, NodeProvider
+from stockyard.domain.node_types import BUILT_IN
 from stockyard.domain.requirements import NODE_TYPE
 
 NAMESPACE = "stockyard.dev/namespace"
@@ -47,7 +48,7 @@ class ProviderDocument:
 
 def provider_warnings(provider: NodeProvider, block: Place, properties: Place) -> Warnings:
     """What is odd about a provider, with the places of its block and its properties before each pointer."""
-    warnings: Warnings = [((*properties, key), _SET) for key in provider.properties if key in FIXED]
+    warnings: Warnings = [((*properties, key), _SET) for key in provider.properties if key in BUILT_IN]
     types = declared(provider)
     if provider_kinds.kind(provider.kind).discovers:
         globs = block_of(provider).get("instanceTypes", ["*"])
@@ -58,7 +59,7 @@ def provider_warnings(provider: NodeProvider, block: Place, properties: Place) -
         warnings.append((block, "The provider has no node types, so no claim can be placed on it."))
     for place, node_type in enumerate(types):
         here = (*block, "nodeTypes", place)
-        warnings += [((*here, "properties", key), _SET) for key in node_type.properties if key in FIXED]
+        warnings += [((*here, "properties", key), _SET) for key in node_type.properties if key in BUILT_IN]
         if node_type.reason == RESOURCES_UNKNOWN:
             warnings.append((here, node_type.message))
     return warnings

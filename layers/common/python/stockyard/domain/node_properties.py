@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stockyard.domain.node_records import NodeClaim, Placement
-from stockyard.domain.node_types import ANY, NodeType, is_label_text, parse_property
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE, Requirements, normal_key
-
-BUILT_IN = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
-"""Properties that no document can change; capacity type and zone are those of the placement."""
+from stockyard.domain.node_types import ANY, BUILT_IN, NodeType, is_label_text, parse_property
+from stockyard.domain.requirements import CAPACITY_TYPE, NODE_TYPE, ZONE, Requirements, normal_key
 
 
 def written(claim: NodeClaim, *below: Mapping[str, str]) -> dict[str, str]:

@@ -25,8 +25,8 @@ _HUGE_PAGES = "hugepages-"
 COST_PER_CPU, COST_PER_GIB, COST_PER_OTHER = 10, 2, 10_000
 _GIB = 2**30
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
-_BUILT_IN = (NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS)
-"""Built-in properties that a declaration cannot change."""
+BUILT_IN = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
+"""Properties that Stockyard sets itself: what a document says of them is not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def effective_properties(declared: Declaration) -> dict[str, tuple[str, ...]]:
     """All properties with their values: the type's over its provider's, built-in ones over both."""
     properties = read_properties(declared.provider_properties)
     properties.update(read_properties(declared.properties))
-    for key in _BUILT_IN:
+    for key in BUILT_IN:
         properties.pop(key, None)
     zones = properties.pop(ZONE, (DEFAULT_ZONE,)) if declared.zone is None else parse_property(ZONE, declared.zone)
     properties.update(
