@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
@@ -13,70 +13,34 @@ from stockyard.domain.node_records import NodeClaim, NodeClaimSpec, NodeEnvironm
 from stockyard.domain.node_types import ANY, NodeType, is_setting
 from stockyard.domain.platform import is_foreign, is_shared
 from stockyard.domain.pointers import pointer
-from stockyard.domain.quantities import text
+from stockyard.domain.quantities import resource_text
 from stockyard.domain.requirements import CAPACITY_TYPE, ZONE
-from stockyard.domain.views import attributes
+from stockyard.domain.views import CHANGES, STATE, attributes
 
 T = TypeVar("T")
 
-_PROVIDER = (
-    "id",
-    "name",
-    "kind",
-    "display_name",
-    "properties",
-    "price_per_cost_unit",
-    "phase",
-    "reason",
-    "message",
-    "labels",
-    "annotations",
-    "generation",
-    "created_at",
-    "updated_at",
-    "version",
-)
-_CLAIM_OTHERWISE = frozenset(
-    {"cluster_ref", "provider_ref", "requirements", "taints", "startup_taints", "document"},
-)
+_WORDS = ("display_name", "properties", "labels", "annotations")
+_PROVIDER = ("id", "name", "kind", *_WORDS, "price_per_cost_unit", *STATE, "generation", *CHANGES)
+_CLAIM_OTHERWISE = frozenset({"cluster_ref", "provider_ref", "requirements", "document"})
 """What a claim's view shows under another name or in another form, or does not show."""
 _CLAIM = (
     "id",
     "name",
     *(part.name for part in fields(NodeClaimSpec) if part.name not in _CLAIM_OTHERWISE),
     "power_observed",
-    "phase",
+    *STATE,
     "deleting",
-    "reason",
-    "message",
     "machine_id",
     "node_name",
     "node_labels",
+    "remaining",
     "created_by",
-    "created_at",
-    "updated_at",
-    "version",
+    *CHANGES,
     "operation_id",
 )
-_ENVIRONMENT = (
-    "id",
-    "cluster_id",
-    "provider_id",
-    "properties",
-    "phase",
-    "reason",
-    "message",
-    "outputs",
-    "created_at",
-    "updated_at",
-    "version",
-)
-_BYTES = ("memory", "ephemeral-storage", "hugepages-")
-"""Resources whose quantities are shown in Ki, Mi, Gi."""
-
-
-def _conditions(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
-    return [asdict(condition) for condition in conditions]
+_OPTION = ("type", "capacity_type", "zones", "usd_hour", "cost")
+_PLACEMENT = (*_OPTION, "decided_at", "attempt", "options", "considered")
+_ENVIRONMENT = ("id", "cluster_id", "provider_id", "properties", *STATE, "outputs", *CHANGES)
 
 
 def remarks(warnings: Warnings) -> list[dict[str, str]]:
@@ -93,7 +57,6 @@ def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
         **({"properties": _open(provider.properties), "annotations": {}} if hidden else {}),
         "spec": {} if hidden else dict(block_of(provider)),
         "node_types": [declaration.name for declaration in declared(provider)],
-        "conditions": _conditions(provider.conditions),
         "warnings": [] if hidden else remarks(provider_warnings(provider, ("spec",), ("properties",))),
     }
 
@@ -128,10 +91,7 @@ def node_type_view(
         "allocatable": _quantities(node_type.allocatable),
         "cost": node_type.effective_cost,
         "usd_hour": node_type.usd_hour,
-        "offerings": [
-            {"capacity_type": way.capacity_type, "zones": list(way.zones), "usd_hour": way.usd_hour}
-            for way in node_type.offerings
-        ],
+        "offerings": [attributes(way, ("capacity_type", "zones", "usd_hour")) for way in node_type.offerings],
         "capacity": {
             "total": limit,
             "claimed": None if limit is None else claimed,
@@ -166,7 +126,12 @@ def _type_state(
             moment,
         ),
     )
-    return {"phase": phase, "reason": reason, "message": message, "conditions": _conditions(conditions)}
+    return {
+        "phase": phase,
+        "reason": reason,
+        "message": message,
+        "conditions": [asdict(condition) for condition in conditions],
+    }
 
 
 def _properties(node_type: NodeType) -> dict[str, tuple[str, ...]]:
@@ -185,7 +150,7 @@ def _requirement(key: str, values: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _quantities(resources: Mapping[str, int]) -> dict[str, str]:
-    return {name: text(amount, binary=name.startswith(_BYTES)) for name, amount in sorted(resources.items())}
+    return {name: resource_text(name, amount) for name, amount in sorted(resources.items())}
 
 
 def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
@@ -206,32 +171,15 @@ def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
             }
             for requirement in claim.requirements
         ],
-        "taints": list(claim.taints),
-        "startup_taints": list(claim.startup_taints),
-        "conditions": _conditions(claim.conditions),
-        "placement": _placement(claim.placement) if claim.placement else None,
-        "remaining": list(claim.remaining),
-    }
-
-
-def _placement(placement: Placement) -> dict[str, Any]:
-    return {
-        **attributes(placement, ("type", "capacity_type", "usd_hour", "cost", "decided_at", "attempt")),
-        "zones": list(placement.zones),
-        "options": option_views(placement),
-        "considered": dict(placement.considered),
+        "placement": attributes(claim.placement, _PLACEMENT) if claim.placement else None,
     }
 
 
 def option_views(placement: Placement) -> list[dict[str, Any]]:
     """The ways that may be launched as ``PlacementOption`` documents."""
-    return [{**asdict(option), "zones": list(option.zones)} for option in placement.options]
+    return [attributes(option, _OPTION) for option in placement.options]
 
 
 def node_environment_view(environment: NodeEnvironment) -> dict[str, Any]:
     """``environment`` as a ``NodeEnvironmentView`` document."""
-    return {
-        **attributes(environment, _ENVIRONMENT),
-        "provider": environment.provider_name,
-        "conditions": _conditions(environment.conditions),
-    }
+    return {**attributes(environment, _ENVIRONMENT), "provider": environment.provider_name}

@@ -16,21 +16,12 @@ _THOUSANDTHS: Mapping[str, tuple[int, int]] = {
     "u": (1, 10**3),
     "m": (1, 1),
     "": (10**3, 1),
-    "k": (10**6, 1),
-    "M": (10**9, 1),
-    "G": (10**12, 1),
-    "T": (10**15, 1),
-    "P": (10**18, 1),
-    "E": (10**21, 1),
-    "Ki": (1000 * 2**10, 1),
-    "Mi": (1000 * 2**20, 1),
-    "Gi": (1000 * 2**30, 1),
-    "Ti": (1000 * 2**40, 1),
-    "Pi": (1000 * 2**50, 1),
-    "Ei": (1000 * 2**60, 1),
+    **{suffix: (1000 ** (place + 2), 1) for place, suffix in enumerate("kMGTPE")},
+    **{f"{suffix}i": (1000 * 1024 ** (place + 1), 1) for place, suffix in enumerate("KMGTPE")},
 }
 """The value of each suffix in thousandths, as a fraction (numerator, denominator)."""
 _DECIMAL = ("E", "P", "T", "G", "M", "k", "", "m")
+_OF_BYTES = ("memory", "ephemeral-storage", "hugepages-")
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
@@ -72,6 +63,11 @@ def text(milli: int, binary: bool = False) -> str:
         return "0"
     suffix = next(unit for unit in _DECIMAL if milli % _THOUSANDTHS[unit][0] == 0)
     return f"{milli // _THOUSANDTHS[suffix][0]}{suffix}"
+
+
+def resource_text(resource: str, milli: int) -> str:
+    """The canonical text of an amount of a resource: in Ki, Mi, Gi where it is counted in bytes."""
+    return text(milli, binary=resource.startswith(_OF_BYTES))
 
 
 def _whole(written: str) -> int | None:

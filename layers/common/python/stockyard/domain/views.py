@@ -6,25 +6,15 @@ listed, never left out: a new field of a record stays inside until it is named h
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Event, Operation
 
-_ACCOUNT = (
-    "provider",
-    "name",
-    "description",
-    "attributes",
-    "external_id",
-    "verification",
-    "verification_message",
-    "verified_at",
-    "tags",
-    "created_at",
-    "updated_at",
-    "version",
-)
+CHANGES = ("created_at", "updated_at", "version")
+STATE = ("phase", "reason", "message", "conditions")
+_VERIFICATION = ("verification", "verification_message", "verified_at")
+_ACCOUNT = ("provider", "name", "description", "attributes", "external_id", *_VERIFICATION, "tags", *CHANGES)
 _CLUSTER = (
     "id",
     "name",
@@ -35,21 +25,27 @@ _CLUSTER = (
     "client_id",
     "status",
     "phase",
+    "conditions",
     "settings",
     "tags",
-    "created_at",
-    "updated_at",
-    "version",
+    *CHANGES,
     "operation_id",
 )
-_OPERATION = ("id", "kind", "subject", "status", "created_at", "updated_at", "version")
+_OPERATION = ("id", "kind", "subject", "status", "phases", "error", *CHANGES)
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")
 _AUDIT = ("id", "time", "actor", "action", "subject", "outcome", "request_id", "detail")
 
 
 def attributes(record: object, names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of ``record`` that a view shows as they are."""
-    return {name: getattr(record, name) for name in names}
+    """The fields of ``record`` that a view shows, as JSON has them."""
+    return {name: _json(getattr(record, name)) for name in names}
+
+
+def _json(value: Any) -> Any:
+    """``value`` with lists for tuples, and objects for the parts of a record."""
+    if isinstance(value, tuple):
+        return [_json(entry) for entry in value]
+    return attributes(value, tuple(part.name for part in fields(value))) if is_dataclass(value) else value
 
 
 def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
@@ -59,17 +55,12 @@ def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
 
 def cluster_view(cluster: Cluster) -> dict[str, Any]:
     """``cluster`` as a ``ClusterView`` document."""
-    return {**attributes(cluster, _CLUSTER), "conditions": [asdict(condition) for condition in cluster.conditions]}
+    return attributes(cluster, _CLUSTER)
 
 
 def operation_view(operation: Operation, progress: int) -> dict[str, Any]:
     """``operation`` as an ``OperationView`` document; ``progress`` in percent."""
-    return {
-        **attributes(operation, _OPERATION),
-        "phases": [asdict(phase) for phase in operation.phases],
-        "error": asdict(operation.error) if operation.error else None,
-        "progress": progress,
-    }
+    return {**attributes(operation, _OPERATION), "progress": progress}
 
 
 def event_view(event: Event, tenant: str) -> dict[str, Any]:

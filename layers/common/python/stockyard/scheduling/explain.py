@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stockyard.domain.node_types import ANY, NodeType, Offering, is_extended
-from stockyard.domain.quantities import text
+from stockyard.domain.quantities import resource_text
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirement
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
@@ -46,7 +46,6 @@ _SENTENCES: Mapping[str, str] = {
     REFUSED: "refused by the provider a short while ago",
     MIN_VALUES: "left, but with fewer values of {} than minValues",
 }
-_BYTES = ("memory", "ephemeral-storage", "hugepages-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def _too_small(node_type: NodeType, request: SchedulingRequest) -> Incompatibili
             return Incompatibility(
                 RESOURCE,
                 name,
-                f"{name}: {_quantity_text(name, amount)} asked, {_quantity_text(name, have)} allocatable",
+                f"{name}: {resource_text(name, amount)} asked, {resource_text(name, have)} allocatable",
             )
     return None
 
@@ -299,7 +298,3 @@ def _words(key: str, requirement: Requirement) -> str:
     return " and ".join(
         f"{entry['operator']} {', '.join(entry.get('values', ()))}".strip() for entry in requirement.entries(key)
     )
-
-
-def _quantity_text(name: str, amount: int) -> str:
-    return text(amount, binary=name.startswith(_BYTES))
