@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, StringConstraints, create_model, field_validator, model_validator
 
@@ -25,7 +25,6 @@ from stockyard.domain.models.node_fields import (
     Taints,
 )
 from stockyard.domain.models.node_providers import UnitPrice
-from stockyard.domain.provider_kinds import ProviderKind
 
 Raw = dict[str, Any]
 _MADE_BY_A_SERVER = (
@@ -94,9 +93,8 @@ class ForeignProviderSpec(ProviderSpec):
     @model_validator(mode="before")
     @classmethod
     def _published(cls, document: Any) -> Any:
-        own_fields = [
-            name for name in (*(kind.name for kind in _kinds(own=True)), "pricePerCostUnit") if name in document
-        ]
+        own_kinds = [name for name in provider_kinds.names() if provider_kinds.kind(name).own]
+        own_fields = [name for name in (*own_kinds, "pricePerCostUnit") if name in document]
         if own_fields:
             raise refuse(*(((name,), f"only a NodeProvider of {OWN} has this") for name in own_fields))
         return document
@@ -106,15 +104,6 @@ class OwnProviderSpec(ProviderSpec):
     """What all kinds have, and what makes a cost money."""
 
     price_per_cost_unit: UnitPrice | None = None
-
-
-def _kinds(*, own: bool) -> list[ProviderKind]:
-    return [kind for name in provider_kinds.names() if (kind := provider_kinds.kind(name)).own is own]
-
-
-def _with_blocks(spec: type[ProviderSpec], kinds: list[ProviderKind]) -> type[ProviderSpec]:
-    blocks: dict[str, Any] = {kind.name: (kind.block() | None, Field(None, alias=kind.name)) for kind in kinds}
-    return create_model(spec.__name__, __base__=spec, **blocks)
 
 
 class PowerState(Camel):
@@ -187,12 +176,17 @@ class OwnClaimSpec(Camel):
     display_name: DisplayName = ""
 
 
-class Manifest(Camel):
+M = TypeVar("M", bound=Metadata)
+S = TypeVar("S")
+
+
+class Manifest(Camel, Generic[M, S]):
     """What every manifest has."""
 
     api_version: str
     kind: str
-    metadata: Metadata
+    metadata: M
+    spec: S
     status: Any = None
 
     @field_validator("status")
@@ -201,46 +195,24 @@ class Manifest(Camel):
         return None
 
 
-class VClusterClaim(Manifest):
-    """A NodeClaim of ``management.loft.sh/v1``."""
-
-    spec: VClusterClaimSpec
-
-
 class SubdomainMetadata(Metadata):
     """Of what Karpenter names after its pool: a DNS subdomain, as Kubernetes has it."""
 
     name: fields.Subdomain
 
 
-class KarpenterClaim(Manifest):
-    """A NodeClaim of ``karpenter.sh/v1``."""
-
-    metadata: SubdomainMetadata
-    spec: KarpenterClaimSpec
-
-
-class OwnClaim(Manifest):
-    """A NodeClaim of ``stockyard/v1``."""
-
-    spec: OwnClaimSpec
-
-
-class ProviderManifest(Manifest):
-    """A NodeProvider. Its ``spec`` has a field for each kind that there is."""
-
-    spec: ProviderSpec
+VClusterClaim = Manifest[Metadata, VClusterClaimSpec]
+KarpenterClaim = Manifest[SubdomainMetadata, KarpenterClaimSpec]
+OwnClaim = Manifest[Metadata, OwnClaimSpec]
+ProviderManifest = Manifest[Metadata, ProviderSpec]
 
 
 @cache
-def foreign_provider() -> type[ProviderManifest]:
-    """A NodeProvider of ``management.loft.sh/v1``: of one of the published kinds."""
-    spec = _with_blocks(ForeignProviderSpec, _kinds(own=False))
-    return create_model("ForeignProvider", __base__=ProviderManifest, spec=(spec, ...))
-
-
-@cache
-def own_provider() -> type[ProviderManifest]:
-    """A NodeProvider of ``stockyard/v1``: of any kind."""
-    spec = _with_blocks(OwnProviderSpec, [*_kinds(own=False), *_kinds(own=True)])
-    return create_model("OwnProvider", __base__=ProviderManifest, spec=(spec, ...))
+def provider_manifest(*, own: bool) -> type[ProviderManifest]:
+    """A NodeProvider, whose ``spec`` has a field for each kind: of ours for any kind, else for the published ones."""
+    kinds = sorted(map(provider_kinds.kind, provider_kinds.names()), key=lambda kind: kind.own)
+    blocks: dict[str, Any] = {
+        kind.name: (kind.block() | None, Field(None, alias=kind.name)) for kind in kinds if own or not kind.own
+    }
+    base = OwnProviderSpec if own else ForeignProviderSpec
+    return Manifest[Metadata, create_model(base.__name__, __base__=base, **blocks)]  # type: ignore[misc]

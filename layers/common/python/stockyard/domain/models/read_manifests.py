@@ -90,8 +90,8 @@ def _without_nulls(value: Any, name: str = "") -> Any:
 # --- one function a form ----------------------------------------------------------------------------------------------
 
 
-def _provider(model: type[models.ProviderManifest], document: Any, place: int) -> ProviderDocument:
-    manifest = read(model, document, at=(place,))
+def _provider(document: Any, place: int, *, own: bool) -> ProviderDocument:
+    manifest = read(models.provider_manifest(own=own), document, at=(place,))
     ((kind, block),) = manifest.spec.blocks().items()
     return ProviderDocument(
         name=manifest.metadata.name,
@@ -159,8 +159,8 @@ def _claim(manifest: models.VClusterClaim | models.KarpenterClaim | models.OwnCl
 
 
 _READERS: Mapping[tuple[str, str], Callable[[Any, int], Document]] = {
-    (VCLUSTER, "NodeProvider"): lambda document, place: _provider(models.foreign_provider(), document, place),
-    (OWN, "NodeProvider"): lambda document, place: _provider(models.own_provider(), document, place),
+    (VCLUSTER, "NodeProvider"): lambda document, place: _provider(document, place, own=False),
+    (OWN, "NodeProvider"): lambda document, place: _provider(document, place, own=True),
     (VCLUSTER, "NodeClaim"): _vcluster_claim,
     (KARPENTER, "NodeClaim"): _karpenter_claim,
     (OWN, "NodeClaim"): _own_claim,
