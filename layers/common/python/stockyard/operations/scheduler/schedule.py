@@ -261,7 +261,8 @@ def _considered(current: _Round, turn: Availability, request: SchedulingRequest)
 
 def _shape(request: SchedulingRequest) -> tuple[Any, ...]:
     """What tells the requests of one pass apart."""
-    return request.requirements, tuple(sorted(request.resources.items())), request.provider, request.out_of_reach
+    requirements, resources = frozenset(request.requirements.items()), frozenset(request.resources.items())
+    return requirements, resources, request.provider, request.out_of_reach
 
 
 def _why_not(
