@@ -215,4 +215,5 @@ def provider_manifest(*, own: bool) -> type[ProviderManifest]:
         kind.name: (kind.block() | None, Field(None, alias=kind.name)) for kind in kinds if own or not kind.own
     }
     base = OwnProviderSpec if own else ForeignProviderSpec
-    return Manifest[Metadata, create_model(base.__name__, __base__=base, **blocks)]  # type: ignore[misc]
+    spec = create_model(base.__name__, __base__=base, **blocks)
+    return create_model("NodeProvider", __base__=ProviderManifest, spec=(spec, ...))
