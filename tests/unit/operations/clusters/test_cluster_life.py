@@ -289,13 +289,9 @@ def test_relay_sends_all_and_keeps_failed_messages(world):
 
 def test_stale_write_is_refused(world):
     cluster = world.create()
-    world.services.store.commit(Replace(type(cluster)(**{**_fields(cluster), "version": cluster.version + 1})))
+    world.services.store.commit(Replace(replace(cluster, version=cluster.version + 1)))
     with pytest.raises(Conflict):
-        world.services.store.commit(Replace(type(cluster)(**{**_fields(cluster), "version": cluster.version + 1})))
-
-
-def _fields(record):
-    return {name: getattr(record, name) for name in record.__slots__}
+        world.services.store.commit(Replace(replace(cluster, version=cluster.version + 1)))
 
 
 def test_retry_continues_interrupted_acceptance(world):

@@ -19,7 +19,7 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
-from stockyard.lifecycle.operation import Moves, execution_name, operation_started, operation_succeeded, succeeded
+from stockyard.lifecycle.operation import Moves, execution_name, operation_started
 from stockyard.lifecycle.phases import Procedure
 
 STATUSES: dict[str, frozenset[str]] = {
@@ -80,9 +80,6 @@ class ClusterMoves(Moves[Cluster]):
     def is_leaving(self, subject: Cluster) -> bool:
         return subject.status == "deleting"
 
-    def up_to_date(self, _subject: Cluster, operation: Operation, _now: str) -> Operation:
-        return operation
-
     def resumed(self, subject: Cluster, now: str, **fields: object) -> Cluster:
         text = f"Resumed at phase {fields['phase']}."
         if subject.status == "ready":
@@ -113,15 +110,8 @@ class ClusterMoves(Moves[Cluster]):
             lease_expires_at=None,
             conditions=conditions,
         )
-        return Change(
-            moved,
-            operation,
-            (
-                self.transition(None, "preparing", "Accepted", "The cluster is being prepared."),
-                operation_started(operation),
-            ),
-            workflow=procedure,
-        )
+        accepted = self.transition(None, "preparing", "Accepted", "The cluster is being prepared.")
+        return Change(moved, operation, (accepted, operation_started(operation)), workflow=procedure)
 
     def become_ready(self, cluster: Cluster, operation: Operation, phase: str, now: str) -> Change[Cluster] | None:
         """The last phase of a creation; None when the cluster is ready already."""
@@ -129,14 +119,8 @@ class ClusterMoves(Moves[Cluster]):
             return None
         cluster = self._move(cluster, "ready", now, phase=None)
         cluster = self.condition(cluster, phases.READY, "True", "Ready", "The cluster is ready.", now)
-        return Change(
-            cluster,
-            succeeded(operation, phase, now),
-            (
-                self.transition("preparing", "ready", "Ready", "The cluster is ready."),
-                operation_succeeded(operation),
-            ),
-        )
+        transition = self.transition("preparing", "ready", "Ready", "The cluster is ready.")
+        return self._success(cluster, operation, phase, transition, now)
 
     def start_change(
         self, cluster: Cluster, current: Operation | None, operation: Operation, procedure: Procedure, now: str
@@ -147,15 +131,8 @@ class ClusterMoves(Moves[Cluster]):
             raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
         if current is not None and current.status == "running":
             raise IllegalTransition(f"Operation {current.id} is still at work on the cluster.")
-        changed = self.touch(
-            cluster,
-            now,
-            phase=procedure.names[0],
-            operation_id=operation.id,
-            generation=cluster.generation + 1,
-            attempt=1,
-            execution=execution_name(operation),
-        )
+        fields = {"phase": procedure.names[0], "execution": execution_name(operation)}
+        changed = self.touch(cluster, now, **self._fence(cluster, operation), **fields)
         text = f"Operation {operation.kind} changes the cluster."
         transitions = (self._noted(cluster, "ChangeStarted", text), operation_started(operation))
         return Change(changed, operation, transitions, workflow=procedure)
@@ -168,8 +145,7 @@ class ClusterMoves(Moves[Cluster]):
         changed = self.touch(cluster, now, phase=None)
         if any(condition.type == phases.DEGRADED for condition in cluster.conditions):
             changed = self.condition(changed, phases.DEGRADED, "False", "Changed", text, now)
-        transitions = (self._noted(cluster, "Changed", text), operation_succeeded(operation))
-        return Change(changed, succeeded(operation, phase, now), transitions)
+        return self._success(changed, operation, phase, self._noted(cluster, "Changed", text), now)
 
 
 MOVES = ClusterMoves()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.node_claim import AVAILABLE, FAILED
+from stockyard.lifecycle.node_claim import AVAILABLE, FAILED, MOVES
 from stockyard.lifecycle.node_phases import PROVISIONED
 
 LOST = "MachineGone"
@@ -19,17 +18,10 @@ def lose(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition]:
     text = (
         f"Machine {claim.machine_id} was ended by somebody else. Deleting the claim removes what is left of its node."
     )
-    lost = replace(
-        claim,
-        phase=FAILED,
-        reason=LOST,
-        message=text,
-        placement=replace(claim.placement, counted=False) if claim.placement is not None else None,
-        conditions=with_condition(claim.conditions, Condition(PROVISIONED, "False", LOST, text, now)),
-        updated_at=now,
-        version=claim.version + 1,
-    )
-    return lost, Transition("NodeClaim", AVAILABLE, FAILED, LOST, text)
+    placement = replace(claim.placement, counted=False) if claim.placement is not None else None
+    lost = MOVES.touch(claim, now, phase=FAILED, reason=LOST, message=text, placement=placement)
+    lost = MOVES.condition(lost, PROVISIONED, "False", LOST, text, now)
+    return lost, MOVES.transition(AVAILABLE, FAILED, LOST, text)
 
 
 def is_lost(claim: NodeClaim) -> bool:

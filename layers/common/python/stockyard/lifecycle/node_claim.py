@@ -23,15 +23,7 @@ from stockyard.errors import IllegalTransition
 from stockyard.lifecycle import node_phases as phases
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
 from stockyard.lifecycle.drift import AS_LAUNCHED, AS_LAUNCHED_TEXT
-from stockyard.lifecycle.operation import (
-    OVER,
-    Moves,
-    operation_started,
-    operation_succeeded,
-    phase_of,
-    succeeded,
-    with_phase,
-)
+from stockyard.lifecycle.operation import OVER, Moves, operation_started, phase_of, with_phase
 from stockyard.lifecycle.phases import Procedure
 
 PENDING, AVAILABLE, FAILED = "Pending", "Available", "Failed"
@@ -100,15 +92,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
         placement = subject.placement
         if failure.undone and placement is not None:
             placement = replace(placement, counted=False)
-        subject = self.touch(
-            subject,
-            now,
-            phase=FAILED,
-            reason=error.error_type,
-            message=error.cause,
-            due_at=None,
-            placement=placement,
-        )
+        reason = {"phase": FAILED, "reason": error.error_type, "message": error.cause}
+        subject = self.touch(subject, now, due_at=None, placement=placement, **reason)
         condition = failure.procedure.phase(error.phase).condition
         subject = self.condition(subject, condition, "False", error.error_type, error.cause, now)
         return subject, failure.message
@@ -181,8 +166,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
             return None
         claim = self.touch(claim, now, phase=AVAILABLE, reason="", message="", power_observed=power)
         text = f"Node {claim.node_name} is available."
-        transitions = (self.transition(PENDING, AVAILABLE, "Available", text), operation_succeeded(operation))
-        return Change(claim, succeeded(operation, phase, now), transitions)
+        return self._success(claim, operation, phase, self.transition(PENDING, AVAILABLE, "Available", text), now)
 
     def start_power(
         self,
@@ -200,9 +184,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
             raise IllegalTransition(f"The claim is {state}; only an available node can be switched.")
         if current is not None and current.status == "running":
             raise IllegalTransition(f"Operation {current.id} is still at work on the node.")
-        claim = self.touch(
-            claim, now, operation_id=operation.id, generation=claim.generation + 1, attempt=1, power_wish=wish
-        )
+        claim = self.touch(claim, now, **self._fence(claim, operation), power_wish=wish)
         requested = self.transition(AVAILABLE, AVAILABLE, "PowerRequested", f"Power: {wish}.")
         return Change(claim, operation, (requested, operation_started(operation)), workflow=procedure)
 
@@ -215,11 +197,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
         lasting = claim.power if claim.power_wish in ("Reboot", "") else claim.power_wish
         text = f"Power: {claim.power_wish} is done."
         claim = self.touch(claim, now, power=lasting, power_observed=observed, power_wish="")
-        transitions = (
-            self.transition(AVAILABLE, AVAILABLE, "PowerChanged", text),
-            operation_succeeded(operation),
-        )
-        return Change(claim, succeeded(operation, phase, now), transitions)
+        transition = self.transition(AVAILABLE, AVAILABLE, "PowerChanged", text)
+        return self._success(claim, operation, phase, transition, now)
 
     def delete_at_once(
         self,

@@ -32,22 +32,23 @@ def execution_name(operation: Operation) -> str:
     return f"{operation.id}-{operation.attempt}"
 
 
+def _changed(operation: Operation, now: str, **fields: object) -> Operation:
+    """The operation, a version on, with fields changed."""
+    return replace(operation, updated_at=now, version=operation.version + 1, **fields)  # type: ignore[arg-type]
+
+
 def with_phase(operation: Operation, name: str, now: str, **fields: object) -> Operation:
     """The operation, a version on, with fields of one phase changed."""
 
     def changed(record: PhaseRecord) -> PhaseRecord:
         return replace(record, **fields) if record.name == name else record  # type: ignore[arg-type]
 
-    records = tuple(changed(record) for record in operation.phases)
-    return replace(operation, phases=records, updated_at=now, version=operation.version + 1)
+    return _changed(operation, now, phases=tuple(changed(record) for record in operation.phases))
 
 
 def phase_of(operation: Operation, name: str) -> PhaseRecord:
     """The record of a phase. Raises ``KeyError`` for a phase that the operation does not have."""
-    for record in operation.phases:
-        if record.name == name:
-            return record
-    raise KeyError(name)
+    return {record.name: record for record in operation.phases}[name]
 
 
 def progress(operation: Operation, children: Sequence[Operation] = ()) -> int:
@@ -61,8 +62,7 @@ def progress(operation: Operation, children: Sequence[Operation] = ()) -> int:
 
 def with_child(operation: Operation, child: str, now: str) -> Operation:
     """The operation, a version on, with another operation as a part of it."""
-    children = (*operation.children, child)
-    return replace(operation, children=children, updated_at=now, version=operation.version + 1)
+    return _changed(operation, now, children=(*operation.children, child))
 
 
 def started_at(operation: Operation, phase: str, now: str) -> str:
@@ -73,17 +73,8 @@ def started_at(operation: Operation, phase: str, now: str) -> str:
 
 def succeeded(operation: Operation, phase: str, now: str) -> Operation:
     """The operation with its last phase done, and itself."""
-    phase_start = started_at(operation, phase, now)
-    operation = with_phase(
-        operation,
-        phase,
-        now,
-        state="succeeded",
-        started_at=phase_start,
-        ended_at=now,
-        attempt=operation.attempt,
-        message="",
-    )
+    fields = {"started_at": started_at(operation, phase, now), "ended_at": now, "attempt": operation.attempt}
+    operation = with_phase(operation, phase, now, state="succeeded", message="", **fields)
     return replace(operation, status="succeeded", error=None)
 
 
@@ -137,13 +128,23 @@ class Moves(ABC, Generic[S]):
     def is_leaving(self, subject: S) -> bool:
         """Whether a deletion has begun."""
 
-    @abstractmethod
-    def up_to_date(self, subject: S, operation: Operation, now: str) -> Operation:
+    def up_to_date(self, _subject: S, operation: Operation, _now: str) -> Operation:
         """The operation with what is known of it from the subject only; its version stays."""
+        return operation
 
     def resumed(self, subject: S, now: str, **fields: object) -> S:
         """The subject as a failed operation goes on. Raises ``IllegalTransition`` where none does."""
         return self.touch(subject, now, **fields)
+
+    @staticmethod
+    def _fence(subject: S, operation: Operation) -> dict[str, object]:
+        """The fields of a subject that begins to belong to a new operation."""
+        return {"operation_id": operation.id, "generation": subject.generation + 1, "attempt": 1}
+
+    @staticmethod
+    def _success(subject: S, operation: Operation, phase: str, transition: Transition, now: str) -> Change[S]:
+        """The last phase of an operation is done, and the operation with it."""
+        return Change(subject, succeeded(operation, phase, now), (transition, operation_succeeded(operation)))
 
     # --- moves -------------------------------------------------------------------------------------------------------
 
@@ -225,14 +226,11 @@ class Moves(ABC, Generic[S]):
         operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
         operation = replace(operation, status="failed", error=error)
         subject, message = self.failed(subject, failure, now)
-        return Change(
-            subject,
-            operation,
-            (
-                self.transition(before, self.shown_status(subject), error.error_type, message),
-                Transition("Operation", "running", "failed", error.error_type, message),
-            ),
+        transitions = (
+            self.transition(before, self.shown_status(subject), error.error_type, message),
+            Transition("Operation", "running", "failed", error.error_type, message),
         )
+        return Change(subject, operation, transitions)
 
     def resume(self, subject: S, operation: Operation, procedure: Procedure, now: str) -> Change[S]:
         """A person asks a failed operation to go on, with the next attempt, from the phase that its row names."""
@@ -269,26 +267,12 @@ class Moves(ABC, Generic[S]):
         """A person, or what made the subject, gives it back. What still runs is closed, its workers fenced off."""
         before = self.shown_status(subject)
         closed = self._closed(subject, current, now)
-        subject = self.leaving(
-            subject,
-            now,
-            operation_id=operation.id,
-            generation=subject.generation + 1,
-            attempt=1,
-            remaining=(),
-            **self._at(procedure.names[0]),
-        )
+        fields = {**self._fence(subject, operation), **self._at(procedure.names[0])}
+        subject = self.leaving(subject, now, remaining=(), **fields)
         subject = self.condition(subject, self.leaving_condition, "False", "Deleting", self.leaving_text, now)
-        return Change(
-            subject,
-            operation,
-            (
-                self.transition(before, self.deleting, "DeletionRequested", self.leaving_text),
-                operation_started(operation),
-            ),
-            workflow=procedure,
-            closed=closed,
-        )
+        requested = self.transition(before, self.deleting, "DeletionRequested", self.leaving_text)
+        transitions = (requested, operation_started(operation))
+        return Change(subject, operation, transitions, workflow=procedure, closed=closed)
 
     def _closed(
         self, subject: S, current: tuple[Operation, Procedure] | None, now: str
@@ -302,7 +286,7 @@ class Moves(ABC, Generic[S]):
             f"The {self.noun} was deleted while {procedure.doing}.",
             "Create it again if it is still wanted.",
         )
-        over = replace(operation, status="failed", error=error, updated_at=now, version=operation.version + 1)
+        over = _changed(operation, now, status="failed", error=error)
         text = f"The {self.noun} is being deleted."
         return over, Transition("Operation", "running", "failed", "Superseded", text)
 
@@ -337,15 +321,10 @@ class Moves(ABC, Generic[S]):
             else replace(record, state="succeeded", started_at=record.started_at or now, ended_at=now)
             for record in operation.phases
         )
-        operation = replace(
-            operation, status="succeeded", error=None, phases=records, updated_at=now, version=operation.version + 1
-        )
+        operation = _changed(operation, now, status="succeeded", error=None, phases=records)
         subject = self.condition(self.touch(subject, now), self.gone_condition, "True", "Gone", self.gone_text, now)
-        return Change(
-            subject,
-            operation,
-            (self.transition(self.deleting, None, "Deleted", self.gone_text), operation_succeeded(operation)),
-        )
+        transitions = (self.transition(self.deleting, None, "Deleted", self.gone_text), operation_succeeded(operation))
+        return Change(subject, operation, transitions)
 
     def _at(self, phase: str) -> dict[str, object]:
         return {self.current_field: phase} if self.current_field else {}
@@ -357,12 +336,5 @@ class Moves(ABC, Generic[S]):
             PhaseRecord(record.name, attempt=record.attempt) if record.name in waiting else record
             for record in operation.phases
         )
-        return replace(
-            operation,
-            status="running",
-            error=None,
-            phases=records,
-            attempt=operation.attempt + 1,
-            updated_at=now,
-            version=operation.version + 1,
-        )
+        again = {"status": "running", "error": None, "attempt": operation.attempt + 1}
+        return _changed(operation, now, phases=records, **again)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from stockyard.lifecycle.node_phases import (
     CREATE_NODE,
@@ -89,10 +90,7 @@ class Procedure:
 
     def phase(self, name: str) -> Phase:
         """The row of a phase. Raises ``KeyError`` for a phase that the procedure does not have."""
-        for phase in self.phases:
-            if phase.name == name:
-                return phase
-        raise KeyError(name)
+        return {phase.name: phase for phase in self.phases}[name]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,11 +103,19 @@ class Procedure:
         return (phase.condition for phase in self.phases if phase.condition)
 
 
-def _ensure_phase(name: str, seconds: int, condition: str, *, undoes: bool = True) -> Phase:
-    return Phase(name, seconds, ENSURE, condition, undoes=(name,) if undoes else ())
+def _ensure_phase(name: str, seconds: int, condition: str) -> Phase:
+    return Phase(name, seconds, ENSURE, condition, undoes=(name,))
 
 
-_RETRIED = "The deletion is tried again by itself."
+_deletion = partial(
+    Procedure,
+    on_failure=BLOCK,
+    doing="it was being deleted",
+    advice="The deletion is tried again by itself.",
+    ends=("gone", "blocked"),
+    failure="DeletionBlocked",
+    timeout_seconds=28_800,
+)
 _CREATE = Procedure(
     kind=CREATE_CLUSTER,
     workflow="provision",
@@ -143,7 +149,7 @@ _CREATE = Procedure(
     ends=("ready", "not_deployed"),
     resumable=True,
 )
-_DELETE = Procedure(
+_DELETE = _deletion(
     kind=DELETE_CLUSTER,
     workflow="delete",
     machine="delete-cluster",
@@ -160,13 +166,7 @@ _DELETE = Procedure(
         Phase("client", 600, "client"),
         Phase("forget", 600, "forget"),
     ),
-    on_failure=BLOCK,
     error="ClusterCouldNotBeDeployed",
-    doing="it was being deleted",
-    advice=_RETRIED,
-    ends=("gone", "blocked"),
-    failure="DeletionBlocked",
-    timeout_seconds=28_800,
 )
 _MACHINE = (MACHINE_PHASE,)
 _CREATE_NODE = Procedure(
@@ -188,7 +188,7 @@ _CREATE_NODE = Procedure(
     advice="The claim does not try again: delete it and make another.",
     ends=("available", "not_provisioned"),
 )
-_DELETE_NODE = Procedure(
+_DELETE_NODE = _deletion(
     kind=DELETE_NODE,
     workflow="delete_node",
     machine="delete-node",
@@ -200,13 +200,7 @@ _DELETE_NODE = Procedure(
         Phase("terminate", 3600, "terminate"),
         Phase("release", 600, "release"),
     ),
-    on_failure=BLOCK,
     error="NodeCouldNotBeProvisioned",
-    doing="it was being deleted",
-    advice=_RETRIED,
-    ends=("gone", "blocked"),
-    failure="DeletionBlocked",
-    timeout_seconds=28_800,
 )
 _POWER_NODE = Procedure(
     kind=POWER_NODE,

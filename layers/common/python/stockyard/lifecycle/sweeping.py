@@ -25,11 +25,6 @@ def too_many(orphans: int, tagged: int) -> bool:
     return orphans > max(5, tagged * 5 // 100)
 
 
-def is_orphan(resource_id: str, living: Collection[str]) -> bool:
-    """Whether what carries our four tags belongs to no living record."""
-    return resource_id not in living
-
-
 def old_enough(created_at: str | None, first_seen: str | None, now: datetime, grace: timedelta) -> bool:
     """Older than the grace period and seen before. Without a creation time the first sighting counts."""
     if first_seen is None:

@@ -112,7 +112,7 @@ def sweep(services: Services, scope: str, suspects: Sequence[Suspect], alive: fr
     """
     now = services.clock.now()
     grace = timedelta(seconds=services.settings.sweep_grace_seconds)
-    orphans = [s for s in suspects if sweeping.is_orphan(s.resource_id, alive)]
+    orphans = [s for s in suspects if s.resource_id not in alive]
     keys = [s.key for s in orphans]
     tally.orphans += keys
     prefix = f"{SIGHTING}{scope}/"
