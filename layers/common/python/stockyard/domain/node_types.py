@@ -7,7 +7,7 @@ of values. Raises of this module are ``ValueError`` with a text that names the k
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -205,33 +205,15 @@ def allocatable(capacity: Mapping[str, int], overhead: Mapping[str, int]) -> dic
 
 def effective_properties(declared: Declaration) -> dict[str, tuple[str, ...]]:
     """All properties with their values: the type's over its provider's, built-in ones over both."""
-    properties = read_properties(declared.provider_properties)
-    properties.update(read_properties(declared.properties))
+    name = canonical(declared.provider, declared.name)
+    properties = read_properties(declared.provider_properties) | read_properties(declared.properties)
     for key in BUILT_IN:
         properties.pop(key, None)
     zones = properties.pop(ZONE, (DEFAULT_ZONE,)) if declared.zone is None else parse_property(ZONE, declared.zone)
-    properties.update(
-        built_in_properties(canonical(declared.provider, declared.name), zones, declared.instance_type, declared.arch)
-    )
-    return properties
-
-
-def built_in_properties(
-    name: str,
-    zones: Sequence[str] = (DEFAULT_ZONE,),
-    instance_type: str | None = None,
-    arch: str | None = None,
-) -> dict[str, tuple[str, ...]]:
-    """The properties that every node type has; ``name`` is canonical."""
-    properties: dict[str, tuple[str, ...]] = {
-        NODE_TYPE: (name,),
-        INSTANCE_TYPE: (instance_type or name,),
-        OS: ("linux",),
-        ZONE: tuple(zones),
-        CAPACITY_TYPE: (ON_DEMAND,),
-    }
-    if arch is not None:
-        properties[ARCH] = (arch,)
+    properties |= {NODE_TYPE: (name,), INSTANCE_TYPE: (declared.instance_type or name,), OS: ("linux",)}
+    properties |= {ZONE: zones, CAPACITY_TYPE: (ON_DEMAND,)}
+    if declared.arch is not None:
+        properties[ARCH] = (declared.arch,)
     return properties
 
 

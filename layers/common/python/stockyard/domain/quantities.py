@@ -5,12 +5,14 @@ The unit depends on the resource: a core for ``cpu``, a byte for ``memory``, one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 LARGEST = 2**63 - 1
 """The largest number of units that Kubernetes holds."""
 _LONGEST = 64
 _EXPONENT_DIGITS = 3
+_NUMBER = re.compile(r"[-+.0-9]*")
 _THOUSANDTHS: Mapping[str, tuple[int, int]] = {
     "n": (1, 10**6),
     "u": (1, 10**3),
@@ -41,7 +43,8 @@ def milli(value: str | float) -> int:
         return plain
     if len(written) > _LONGEST:
         raise ValueError(f"a quantity has at most {_LONGEST} characters")
-    number, suffix = _split(written)
+    number = _NUMBER.match(written)[0]  # type: ignore[index]
+    suffix = written[len(number) :]
     up, down = _factor(written, suffix)
     whole, _, fraction = number.partition(".")
     digits = whole.lstrip("+-") + fraction
@@ -80,16 +83,6 @@ def _whole(written: str) -> int | None:
         return None
     thousandths = int(digits) * factor[0]
     return thousandths if thousandths <= LARGEST else None
-
-
-def _split(written: str) -> tuple[str, str]:
-    """The number, and the suffix after it."""
-    end = len(written)
-    for place, character in enumerate(written):
-        if character not in "+-.0123456789":
-            end = place
-            break
-    return written[:end], written[end:]
 
 
 def _factor(written: str, suffix: str) -> tuple[int, int]:
