@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from itertools import islice
 
 from stockyard.domain.requirements import ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
@@ -94,15 +97,15 @@ class _TableMatcher:
         self._table = table
         self._candidates = rules.available(table) & rules.sound(table) & rules.with_free_nodes(table, free)
         self._zones = rules.not_refused(table, refused)
-        self._allowed: dict[tuple[str, ...], int] = {}
-        self._extended: dict[frozenset[str], int] = {}
-        self._required: dict[str, dict[int, int]] = {}
+        self._allowed = cache(partial(rules.allowed, table))
+        self._extended = cache(partial(rules.extended, table))
+        self._required: defaultdict[str, dict[int, int]] = defaultdict(dict)
         """Masks by key and identity of the requirement: equal entries of a batch share one object."""
         self._kept_alive: list[Requirement] = []
         """References to those requirements, so that no other object gets the same identity."""
-        self._amounts: dict[str, dict[int, int]] = {}
+        self._amounts: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._rows_of_zones: dict[int, tuple[frozenset[str], int]] = {}
-        self._choices: dict[frozenset[str], dict[int, SelectedOffering]] = {}
+        self._choices: defaultdict[frozenset[str], dict[int, RankedOffering]] = defaultdict(dict)
 
     def close(self, name: str) -> None:
         """Exclude a node type that has no free node any more."""
@@ -112,28 +115,16 @@ class _TableMatcher:
         zones, matches = self._matching_rows(request)
         if not matches:
             return None
-        first = self._choice((matches & -matches).bit_length() - 1, zones)
-        if not candidates:
-            return first
-        alternatives = tuple(
-            RankedOffering(
-                alternative.node_type,
-                alternative.capacity_type,
-                alternative.zones,
-                alternative.usd_hour,
-                alternative.cost,
-            )
-            for alternative in self._after_first(matches, zones, candidates)
-        )
+        first, *others = islice(self._cheapest(matches, zones), 1 + candidates)
         return SelectedOffering(
-            first.node_type, first.capacity_type, first.zones, first.usd_hour, first.cost, alternatives
+            first.node_type, first.capacity_type, first.zones, first.usd_hour, first.cost, tuple(others)
         )
 
     def _matching_rows(self, request: SchedulingRequest) -> tuple[frozenset[str], int]:
         """The allowed zones, and the rows that satisfy every rule."""
         matches = self._candidates & self._resources(request.resources)
         if request.allowed is not None:
-            matches &= self._allowing(request.allowed)
+            matches &= self._allowed(request.allowed)
         if request.out_of_reach:
             matches &= rules.in_reach(self._table, request.out_of_reach)
         zone_requirement: Requirement | None = None
@@ -144,9 +135,7 @@ class _TableMatcher:
             if key == ZONE:
                 zone_requirement = requirement
                 continue
-            masks = self._required.get(key)
-            if masks is None:
-                masks = self._required[key] = {}
+            masks = self._required[key]
             mask = masks.get(id(requirement))
             if mask is None:
                 mask = masks[id(requirement)] = rules.requirement(self._table, key, requirement)
@@ -169,25 +158,14 @@ class _TableMatcher:
         matches = self._table.every
         extended_names: frozenset[str] = frozenset()
         for name, amount in resources.items():
-            masks = self._amounts.get(name)
-            if masks is None:
-                masks = self._amounts[name] = {}
+            masks = self._amounts[name]
             mask = masks.get(amount)
             if mask is None:
                 mask = masks[amount] = rules.resource(self._table, name, amount)
             matches &= mask
             if amount > 0 and name in self._table.extended:
                 extended_names |= {name}
-        plain = self._extended.get(extended_names)
-        if plain is None:
-            plain = self._extended[extended_names] = rules.extended(self._table, extended_names)
-        return matches & plain
-
-    def _allowing(self, entries: tuple[str, ...]) -> int:
-        mask = self._allowed.get(entries)
-        if mask is None:
-            mask = self._allowed[entries] = rules.allowed(self._table, entries)
-        return mask
+        return matches & self._extended(extended_names)
 
     def _offering(self, requirement: Requirement | None) -> tuple[frozenset[str], int]:
         zones = rules.zones_of(self._zones, requirement)
@@ -196,23 +174,17 @@ class _TableMatcher:
             self._kept_alive.append(requirement)
         return zones_and_rows
 
-    def _after_first(self, matches: int, zones: frozenset[str], most: int) -> Iterator[SelectedOffering]:
-        matches &= matches - 1
-        while matches and most:
+    def _cheapest(self, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
+        while matches:
             yield self._choice((matches & -matches).bit_length() - 1, zones)
             matches &= matches - 1
-            most -= 1
 
-    def _choice(self, number: int, zones: frozenset[str]) -> SelectedOffering:
+    def _choice(self, number: int, zones: frozenset[str]) -> RankedOffering:
         """The offering of row ``number``, with the zones that are allowed and were not refused."""
-        choices = self._choices.get(zones)
-        if choices is None:
-            choices = self._choices[zones] = {}
+        choices = self._choices[zones]
         choice = choices.get(number)
         if choice is None:
             row = self._table.rows[number]
             possible = tuple(zone for zone in row.zones if zone in zones and self._zones[zone] >> number & 1)
-            choice = choices[number] = SelectedOffering(
-                row.node_type, row.capacity_type, possible, row.usd_hour, row.cost
-            )
+            choice = choices[number] = replace(row, zones=possible)
         return choice
