@@ -246,7 +246,7 @@ def get_environment(request: Request) -> Answer:
     summary="Get the node types that the tenant may use",
     action="GetAllowedNodeTypes",
     roles=Roles.READERS,
-    answers={200: "allowed_types:AllowedNodeTypesView"},
+    answers={200: "quotas:AllowedNodeTypesView"},
 )
 def get_allowed(request: Request) -> Answer:
     """All of them unless the platform has set a list."""
@@ -261,8 +261,8 @@ def get_allowed(request: Request) -> Answer:
     summary="Set the node types that the tenant may use",
     action="SetAllowedNodeTypes",
     roles=Roles.PLATFORM,
-    body="allowed_types:AllowedNodeTypesPut",
-    answers={200: "allowed_types:AllowedNodeTypesView"},
+    body="quotas:AllowedNodeTypesPut",
+    answers={200: "quotas:AllowedNodeTypesView"},
     if_match=True,
     dry_run=True,
     description="If-Match is the version that is shown, 0 while nothing is set. With `dry_run`: a plan.",

@@ -64,9 +64,10 @@ def _label_value(value: str) -> str:
     return value
 
 
-def _labels(labels: dict[str, str]) -> dict[str, str]:
-    check(key_faults(labels))
-    return labels
+def checked_keys(named: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what is no key of a label."""
+    check(key_faults(named))
+    return named
 
 
 def tag_key_fault(key: str) -> str | None:
@@ -151,6 +152,6 @@ LabelValue = Annotated[
     AfterValidator(_label_value),
     Field(json_schema_extra={"pattern": patterns.LABEL_VALUE}),
 ]
-Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)]
+Labels = Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(checked_keys)]
 TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_tag_value)]
 Tags = Annotated[dict[str, TagValue], AfterValidator(_tags), Field(json_schema_extra={"maxProperties": MAX_TAGS})]

@@ -34,11 +34,6 @@ def _quantity(value: Any) -> Any:
     return value
 
 
-def _keys(named: dict[str, Any]) -> dict[str, Any]:
-    check(fields.key_faults(named))
-    return named
-
-
 def is_parameter(key: str) -> bool:
     """Whether a property is a provider's own setting, which may be any text: its key is of ``vcluster.com``."""
     return is_setting(key) or key.startswith("vcluster.com/")
@@ -62,7 +57,7 @@ def _properties(properties: dict[str, str]) -> dict[str, str]:
 
 
 def _annotations(annotations: dict[str, str]) -> dict[str, str]:
-    _keys(annotations)
+    fields.checked_keys(annotations)
     if sum(len(key) + len(text) for key, text in annotations.items()) > MAX_ANNOTATIONS:
         raise ValueError(f"annotations have at most {MAX_ANNOTATIONS} characters together")
     return annotations
@@ -72,7 +67,7 @@ DnsLabel = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern
 """What Kubernetes calls a DNS label."""
 Quantity = Annotated[str | int | float, BeforeValidator(_quantity)]
 """A Kubernetes quantity that is not negative: ``2``, ``500m``, ``4Gi``."""
-Resources = Annotated[dict[str, Quantity], Field(max_length=64), AfterValidator(_keys)]
+Resources = Annotated[dict[str, Quantity], Field(max_length=64), AfterValidator(fields.checked_keys)]
 Property = Annotated[str, StringConstraints(max_length=MAX_PROPERTY)]
 Properties = Annotated[dict[str, Property], Field(max_length=128), AfterValidator(_properties)]
 """Each value is one label value, a comma list of them, or ``*``; a provider's own settings are any text."""

@@ -1,12 +1,16 @@
-"""Quotas of a tenant."""
+"""Quotas of a tenant, and the node types that it may use."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StringConstraints
 
+from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Input, View
+
+AllowedType = Annotated[str, StringConstraints(max_length=130, pattern=patterns.ALLOWED_TYPE)]
+AllowedTypes = Annotated[list[AllowedType], Field(max_length=200), AfterValidator(fields.distinct)]
 
 
 class QuotaPut(Input):
@@ -24,4 +28,18 @@ class QuotaView(View):
     name: str
     limit: int | None
     used: int
+    version: int
+
+
+class AllowedNodeTypesPut(Input):
+    """The names of node types, ``provider.type`` or ``provider.*``: null allows all, an empty list none."""
+
+    allowed: AllowedTypes | None
+
+
+class AllowedNodeTypesView(View):
+    """What the tenant may use. ``version`` is 0 until it is set for the first time."""
+
+    allowed: list[str] | None
+    updated_at: str | None
     version: int
