@@ -123,11 +123,11 @@ def compatible(case: Mapping[str, Json]) -> tuple[Json, Json]:
         check_fields("requirement", entry, _ENTRY)
     allowed = _WELL_KNOWN if case["allow_undefined_well_known"] else frozenset[str]()
     existing, incoming = Requirements.of(case["existing"]), Requirements.of(case["incoming"])
-    found = all(
-        wanted.overlaps(existing[key]) if key in existing else key in allowed or wanted.absence_fits
-        for key, wanted in incoming.items()
+    actual = all(
+        constraint.overlaps(existing[key]) if key in existing else key in allowed or constraint.absence_fits
+        for key, constraint in incoming.items()
     )
-    return case["expected"], found
+    return case["expected"], actual
 
 
 KINDS: Mapping[str, tuple[frozenset[str], Callable[[Mapping[str, Json]], tuple[Json, Json]]]] = {

@@ -115,9 +115,9 @@ class _TableMatcher:
         zones, matches = self._matching_rows(request)
         if not matches:
             return None
-        first, *others = islice(self._cheapest(matches, zones), 1 + candidates)
+        first, *alternatives = islice(self._cheapest(matches, zones), 1 + candidates)
         return SelectedOffering(
-            first.node_type, first.capacity_type, first.zones, first.usd_hour, first.cost, tuple(others)
+            first.node_type, first.capacity_type, first.zones, first.usd_hour, first.cost, tuple(alternatives)
         )
 
     def _matching_rows(self, request: SchedulingRequest) -> tuple[frozenset[str], int]:
