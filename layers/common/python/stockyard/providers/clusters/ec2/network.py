@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from stockyard.domain.records import Resource
@@ -26,14 +27,9 @@ ZONES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
-    """What later phases need to know. ``balanced`` are the load balancer's subnets; ``nat`` our gateway's address."""
+class Network(tenant_network.TenantNetwork):
+    """What later phases need to know; ``nat`` is our gateway's address."""
 
-    vpc_id: str
-    cidrs: tuple[str, ...]
-    subnet_id: str
-    balanced: tuple[str, ...]
-    public: bool
     nat: str = ""
 
 
@@ -47,20 +43,25 @@ def ensure(builder: Builder) -> Outcome:
     if is_given(builder.work.cluster.settings):
         network = _tenant_network(builder)
         return Outcome(True, f"{network.vpc_id} and {network.subnet_id} are used as they are")
-    vpc = builder.want(Wish(ec2_kinds.VPC, "main", builder.name("vpc"), _vpc(builder), _names(builder))).vendor_id
+    create = builder.creation("create_vpc", "vpc", "Vpc", "VpcId", CidrBlock=CIDR)
+    vpc = builder.want(Wish(ec2_kinds.VPC, "main", builder.name("vpc"), create, partial(_names, builder))).vendor_id
     gateway = builder.want(
         Wish(
             ec2_kinds.INTERNET_GATEWAY,
             "main",
             builder.name("igw"),
-            _plain(builder, "create_internet_gateway", "InternetGateway", "InternetGatewayId", "internet-gateway"),
+            builder.creation("create_internet_gateway", "internet-gateway", "InternetGateway", "InternetGatewayId"),
             lambda gateway_id: _attach(builder, gateway_id, vpc),
         )
     ).vendor_id
     subnets = _subnets(builder, vpc)
     _route_table(builder, "public", vpc, [subnets["public-a"], subnets["public-b"]], {"GatewayId": gateway})
-    address = builder.want(Wish(ec2_kinds.ADDRESS, "nat", builder.name("nat"), _address(builder))).vendor_id
-    nat = builder.want(Wish(ec2_kinds.NAT_GATEWAY, "main", builder.name("nat"), _nat(builder, subnets, address)))
+    create = builder.creation("allocate_address", "elastic-ip", "AllocationId", Domain="vpc")
+    address = builder.want(Wish(ec2_kinds.ADDRESS, "nat", builder.name("nat"), create)).vendor_id
+    placed = {"SubnetId": subnets["public-a"], "AllocationId": address}
+    path = ("NatGateway", "NatGatewayId")
+    create = builder.creation("create_nat_gateway", "natgateway", *path, by_token=True, **placed)
+    nat = builder.want(Wish(ec2_kinds.NAT_GATEWAY, "main", builder.name("nat"), create))
     if nat.pending:
         return Outcome(False, f"NAT gateway {nat.vendor_id} is coming up")
     _route_table(builder, "private", vpc, [subnets["private-a"], subnets["private-b"]], {"NatGatewayId": nat.vendor_id})
@@ -72,8 +73,7 @@ def of(builder: Builder) -> Network:
     ledger = builder.work.ledger
     choice = ledger.find(GIVEN_NETWORK.name, "main")
     if choice is not None:
-        network = _network_of_line(choice)
-        return Network(network.vpc_id, network.cidrs, network.subnet_id, network.balanced, network.public)
+        return _network_of_line(choice)
 
     def vendor_id(kind: str, key: str) -> str:
         line = ledger.find(kind, key)
@@ -98,7 +98,7 @@ def gateway_addresses(builder: Builder, net: Network) -> tuple[str, ...]:
     return tuple(sorted(str(address) for address in addresses if address))
 
 
-def _tenant_network(builder: Builder) -> tenant_network.TenantNetwork:
+def _tenant_network(builder: Builder) -> Network:
     ledger = builder.work.ledger
     line = ledger.find(GIVEN_NETWORK.name, "main")
     if line is None or line.state != "made":
@@ -109,37 +109,18 @@ def _tenant_network(builder: Builder) -> tenant_network.TenantNetwork:
     return _network_of_line(line)
 
 
-def _network_of_line(line: Resource) -> tenant_network.TenantNetwork:
+def _network_of_line(line: Resource) -> Network:
     """The choice as the ledger keeps it, with lists where it had tuples."""
     detail = line.detail
-    return tenant_network.TenantNetwork(
+    return Network(
         detail["vpc_id"], tuple(detail["cidrs"]), detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
     )
 
 
-def _plain(builder: Builder, operation: str, thing: str, identity: str, resource: str, **parameters: Any) -> Any:
-    """A creating call whose answer holds one thing with its id."""
-
-    def create(_line: Resource, marks: dict[str, str]) -> str:
-        answer = builder.calls.call(
-            "ec2", operation, TagSpecifications=tags.specification([resource], marks), **parameters
-        )
-        return str(answer[thing][identity])
-
-    return create
-
-
-def _vpc(builder: Builder) -> Any:
-    return _plain(builder, "create_vpc", "Vpc", "VpcId", "vpc", CidrBlock=CIDR)
-
-
-def _names(builder: Builder) -> Any:
-    def configure(vpc: str) -> None:
-        # AWS takes one attribute a call; host names need support first.
-        for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
-            builder.calls.call("ec2", "modify_vpc_attribute", VpcId=vpc, **{attribute: {"Value": True}})
-
-    return configure
+def _names(builder: Builder, vpc: str) -> None:
+    # AWS takes one attribute a call; host names need support first.
+    for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
+        builder.calls.call("ec2", "modify_vpc_attribute", VpcId=vpc, **{attribute: {"Value": True}})
 
 
 def _attach(builder: Builder, gateway: str, vpc: str) -> None:
@@ -199,46 +180,16 @@ def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
             f"kubernetes.io/role/{role}": "1",
             tags.kubernetes(builder.work.cluster.client_id): "owned",
         }
-        create = _plain(
-            builder, "create_subnet", "Subnet", "SubnetId", "subnet", VpcId=vpc, CidrBlock=cidr, AvailabilityZone=zone
-        )
+        where = {"VpcId": vpc, "CidrBlock": cidr, "AvailabilityZone": zone}
+        create = builder.creation("create_subnet", "subnet", "Subnet", "SubnetId", **where)
         wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail={"zone": zone}, extra_tags=extra)
         subnet_ids[key] = builder.want(wish).vendor_id
     return subnet_ids
 
 
-def _address(builder: Builder) -> Any:
-    def create(_line: Resource, marks: dict[str, str]) -> str:
-        answer = builder.calls.call(
-            "ec2", "allocate_address", Domain="vpc", TagSpecifications=tags.specification(["elastic-ip"], marks)
-        )
-        return str(answer["AllocationId"])
-
-    return create
-
-
-def _nat(builder: Builder, subnets: dict[str, str], address: str) -> Any:
-    def create(line: Resource, marks: dict[str, str]) -> str:
-        answer = builder.calls.call(
-            "ec2",
-            "create_nat_gateway",
-            SubnetId=subnets["public-a"],
-            AllocationId=address,
-            ClientToken=line.token,
-            TagSpecifications=tags.specification(["natgateway"], marks),
-        )
-        return str(answer["NatGateway"]["NatGatewayId"])
-
-    return create
-
-
 def _route_table(builder: Builder, key: str, vpc: str, subnets: list[str], target: dict[str, str]) -> None:
-    def create(line: Resource, marks: dict[str, str]) -> str:
-        specification = tags.specification(["route-table"], marks)
-        answer = builder.calls.call(
-            "ec2", "create_route_table", VpcId=vpc, ClientToken=line.token, TagSpecifications=specification
-        )
-        return str(answer["RouteTable"]["RouteTableId"])
+    path = ("RouteTable", "RouteTableId")
+    create = builder.creation("create_route_table", "route-table", *path, by_token=True, VpcId=vpc)
 
     def configure(table: str) -> None:
         tables = builder.calls.call("ec2", "describe_route_tables", RouteTableIds=[table])["RouteTables"]

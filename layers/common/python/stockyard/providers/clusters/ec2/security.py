@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from stockyard.domain.records import Resource
 from stockyard.errors import VendorError
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, tags
@@ -53,16 +52,8 @@ def _group(
 ) -> None:
     name = builder.name(f"{key}-sg")
 
-    def create(_line: Resource, marks: dict[str, str]) -> str:
-        answer = builder.calls.call(
-            "ec2",
-            "create_security_group",
-            GroupName=name,
-            Description=description,
-            VpcId=vpc,
-            TagSpecifications=tags.specification(["security-group"], marks),
-        )
-        return str(answer["GroupId"])
+    described = {"GroupName": name, "Description": description, "VpcId": vpc}
+    create = builder.creation("create_security_group", "security-group", "GroupId", **described)
 
     def configure(group: str) -> None:
         permissions = rules or [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
