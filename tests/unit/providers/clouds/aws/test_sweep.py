@@ -10,7 +10,7 @@ import pytest
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorError
 from stockyard.providers.clouds.aws import sweep, tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.kinds import Kind, State, TaggedThing
+from stockyard.providers.clouds.aws.kinds import Kind, TaggedThing
 
 REGIONS = ["ap-south-1", "eu-west-1", "us-east-1"]
 
@@ -26,7 +26,7 @@ def dark(monkeypatch: pytest.MonkeyPatch) -> dict[str, VendorError]:
                 raise regions[calls.region]
             return [TaggedThing(f"{name}-1", {**filters, tags.RESOURCE: "clu_1", tags.GENERATION: "1"})]
 
-        return Kind(name, search, lambda *_: State.PRESENT, lambda *_: None)
+        return Kind(name, search, lambda *_: {}, lambda *_: None)
 
     monkeypatch.setattr(sweep, "DELETION_ORDER", (kind("role"), kind("vpc")))
     return regions

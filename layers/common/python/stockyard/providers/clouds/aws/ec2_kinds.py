@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +35,7 @@ def state_of(item: Mapping[str, Any]) -> State:
 
 
 def _kind(
-    name: str, plural: str, describe: str, delete: Callable[[Calls, str], None], repeatable: bool = False
+    name: str, plural: str, describe: str, remove: Callable[[Calls, str], None], repeatable: bool = False
 ) -> Kind:
     identity = {"Addresses": "AllocationId", "SecurityGroups": "GroupId"}.get(plural, plural[:-1] + "Id")
     ids = {"SecurityGroups": "GroupIds"}.get(plural, identity + "s")
@@ -57,19 +56,11 @@ def _kind(
                 matches.append(TaggedThing(item[identity], carried))
         return matches
 
-    def state(calls: Calls, vendor_id: str) -> State:
+    def describe_one(calls: Calls, vendor_id: str) -> Mapping[str, Any] | None:
         parameters: dict[str, Any] = {ids: [vendor_id]}
-        try:
-            items = _items(calls.call("ec2", describe, **parameters), plural)
-        except VendorNotFound:
-            return State.ABSENT
-        return state_of(items[0]) if items else State.ABSENT
+        return next(iter(_items(calls.call("ec2", describe, **parameters), plural)), None)
 
-    def remove(calls: Calls, vendor_id: str) -> None:
-        with suppress(VendorNotFound):
-            delete(calls, vendor_id)
-
-    return Kind(name, search, state, remove, repeatable)
+    return Kind(name, search, describe_one, remove, state_of, repeatable)
 
 
 def _detach_and_delete_gateway(calls: Calls, vendor_id: str) -> None:

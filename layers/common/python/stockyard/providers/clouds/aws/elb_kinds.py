@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from stockyard.errors import VendorNotFound
@@ -41,21 +40,18 @@ def _kind(name: str, plural: str, arn: str, describe: str, delete: str) -> Kind:
         candidates = with_tags(calls, arns)
         return list(candidates) if named else [item for item in candidates if tags.carries(item.tags, required_tags)]
 
-    def state(calls: Calls, vendor_id: str) -> State:
+    def describe_one(calls: Calls, vendor_id: str) -> Mapping[str, Any] | None:
         parameters: dict[str, Any] = {arn + "s": [vendor_id]}
-        try:
-            items = calls.call("elbv2", describe, **parameters)[plural]
-        except VendorNotFound:
-            return State.ABSENT
-        if not items:
-            return State.ABSENT
-        return State.FAILED if items[0].get("State", {}).get("Code") == "failed" else State.PRESENT
+        return next(iter(calls.call("elbv2", describe, **parameters)[plural]), None)
 
     def remove(calls: Calls, vendor_id: str) -> None:
-        with suppress(VendorNotFound):
-            calls.call("elbv2", delete, **{arn: vendor_id})
+        calls.call("elbv2", delete, **{arn: vendor_id})
 
-    return Kind(name, search, state, remove, repeatable=True)
+    return Kind(name, search, describe_one, remove, _state_of, repeatable=True)
+
+
+def _state_of(item: Mapping[str, Any]) -> State:
+    return State.FAILED if item.get("State", {}).get("Code") == "failed" else State.PRESENT
 
 
 LOAD_BALANCER = _kind(

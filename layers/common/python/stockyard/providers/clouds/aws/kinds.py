@@ -6,9 +6,12 @@ Making is written where it is decided (``network``, ``security``, ...), because 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
+from stockyard.errors import VendorNotFound
 from stockyard.providers.clouds.aws.calls import Calls
 
 
@@ -35,30 +38,38 @@ class Kind:
     """One kind of thing.
 
     ``search(calls, tags, name)`` gives the living things that carry all the tags; kinds whose name is their identity
-    are looked up by ``name`` when it is given, whatever their tags. ``repeatable`` says that its
-    name or range is unique, so that making it again cannot make a second one. ``delete`` of an absent thing is no
-    error.
+    are looked up by ``name`` when it is given, whatever their tags. ``describe`` and ``remove`` may say of an absent
+    thing that it is not found. ``repeatable`` says that its name or range is unique, so that making it again cannot
+    make a second one.
     """
 
     name: str
     search: Callable[[Calls, Mapping[str, str], str | None], Sequence[TaggedThing]]
-    state: Callable[[Calls, str], State]
-    delete: Callable[[Calls, str], None]
+    describe: Callable[[Calls, str], Mapping[str, Any] | None]
+    remove: Callable[[Calls, str], None]
+    state_of: Callable[[Mapping[str, Any]], State] = lambda _: State.PRESENT
     repeatable: bool = False
     borrowed: bool = False
     """It is the tenant's own; forgetting it is all that deletion means."""
 
+    def state(self, calls: Calls, vendor_id: str) -> State:
+        """The thing's state now."""
+        try:
+            item = self.describe(calls, vendor_id)
+        except VendorNotFound:
+            return State.ABSENT
+        return self.state_of(item) if item else State.ABSENT
 
-def _nothing(_calls: Calls, _tags: Mapping[str, str], _name: str | None) -> Sequence[TaggedThing]:
-    return ()
+    def delete(self, calls: Calls, vendor_id: str) -> None:
+        """Delete the thing; an absent one is no error."""
+        with suppress(VendorNotFound):
+            self.remove(calls, vendor_id)
 
 
-GIVEN_NETWORK = Kind(
-    "given_network",
-    _nothing,
-    lambda _calls, _id: State.PRESENT,
-    lambda _calls, _id: None,
-    repeatable=True,
-    borrowed=True,
-)
+def borrowed(name: str) -> Kind:
+    """A line that stands for nothing that we made; forgetting it is all that deletion means."""
+    return Kind(name, lambda *_: (), lambda *_: {"borrowed": True}, lambda *_: None, repeatable=True, borrowed=True)
+
+
+GIVEN_NETWORK = borrowed("given_network")
 """The VPC and subnets that the tenant gave us, as chosen once; never deleted."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from operator import getitem
 from typing import Any
 
 from stockyard.domain.records import Resource

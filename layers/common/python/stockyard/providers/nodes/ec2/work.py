@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.records import Cluster
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.kinds import Kind, State
+from stockyard.providers.clouds.aws.kinds import Kind, borrowed
 from stockyard.providers.clouds.aws.making import Maker
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
 
-
-def _mark(name: str) -> Kind:
-    """A line that stands for nothing in the cloud; forgetting it is all that deletion means."""
-    return Kind(name, lambda *_: (), lambda *_: State.PRESENT, lambda *_: None, repeatable=True, borrowed=True)
-
-
-PLACE, REBOOT = _mark("node_place"), _mark("reboot")
+PLACE, REBOOT = borrowed("node_place"), borrowed("reboot")
 """Where a cluster's nodes stand, as found once; and that an operation has rebooted a machine."""
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (ec2_kinds.INSTANCE, PLACE, REBOOT)}
 _LOST = "Delete the claim; another one gets another machine."
@@ -26,9 +20,9 @@ _LOST = "Delete the claim; another one gets another machine."
 
 def claim_maker(work: NodeWork, sessions: Sessions, config: Ec2NodesConfig) -> Maker:
     """Makes and removes what is a claim's own."""
-    _, calls = _reached(work, sessions)
-    owner = _owner(work, work.claim.id, str(work.claim.generation), _cluster(work), config)
-    return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
+    return _maker(
+        work, sessions, _owner(work, work.claim.id, str(work.claim.generation), _cluster(work), config), config
+    )
 
 
 def environment_owner(work: NodeWork, config: Ec2NodesConfig) -> tags.Owner:
@@ -45,9 +39,7 @@ def group_owner(work: NodeWork, group_id: str, config: Ec2NodesConfig) -> tags.O
 
 def environment_maker(work: EnvironmentWork, sessions: Sessions, config: Ec2NodesConfig) -> Maker:
     """Finds and removes what is an environment's. An environment has one generation."""
-    _, calls = _reached(work, sessions)
-    owner = _owner(work, work.environment.id, "1", work.cluster, config)
-    return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
+    return _maker(work, sessions, _owner(work, work.environment.id, "1", work.cluster, config), config)
 
 
 def _cluster(work: NodeWork) -> Cluster:
@@ -56,10 +48,11 @@ def _cluster(work: NodeWork) -> Cluster:
     return work.cluster
 
 
-def _reached(work: NodeWork | EnvironmentWork, sessions: Sessions) -> tuple[CloudAccount, Calls]:
+def _maker(work: NodeWork | EnvironmentWork, sessions: Sessions, owner: tags.Owner, config: Ec2NodesConfig) -> Maker:
     if work.account is None:
         raise NodeCouldNotBeProvisioned(f"The cloud account of node provider {work.provider.name} is gone.")
-    return work.account, Calls(sessions.of(work.account, work.session), region(work.provider))
+    calls = Calls(sessions.of(work.account, work.session), region(work.provider))
+    return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
 
 
 def _owner(
