@@ -20,32 +20,23 @@ DUPLICATE = re.compile(
 REPEATED = "IdempotentParameterMismatch"
 """The code that says that a call with this client token, but other values, has made its thing already."""
 
-Row = tuple[str, str, type[errors.VendorError], str]
+_PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
 
-TABLE: tuple[Row, ...] = (
-    # code, message, our error, what a person can do. The first row that matches both decides.
-    (
-        r"InvalidParameterValue|InvalidParameterCombination",
-        r"(?i)invalid iam instance profile",
-        errors.NotYetVisible,
-        "The instance profile is new; IAM needs a moment.",
-    ),
+TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
+    # code, our error, what a person can do. The first row that matches decides.
     (
         r"RequestLimitExceeded|Throttling.*|TooManyRequests.*|.*RequestThrottled.*|SlowDown|BandwidthLimitExceeded",
-        "",
         errors.VendorThrottled,
         "AWS limits the rate of calls of this account; it is tried again.",
     ),
     (
         r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity|"
         r"ReservationCapacityExceeded|UnfulfillableCapacity",
-        "",
         errors.InsufficientCapacity,
         "The zone has none of this instance type now; wait, or choose another type or region.",
     ),
     (
         r"InsufficientFreeAddressesInSubnet",
-        "",
         errors.VendorRefused,
         "The subnet has no free address; choose another subnet.",
     ),
@@ -54,58 +45,49 @@ TABLE: tuple[Row, ...] = (
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
         r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
         r"ServiceQuotaExceeded.*",
-        "",
         errors.VendorQuotaExceeded,
         "A quota of the AWS account is used up; ask AWS to raise it, or remove what is not needed.",
     ),
     (
         r"UnauthorizedOperation|AccessDenied(Exception)?|NotAuthorized|Client\.UnauthorizedOperation",
-        "",
         errors.PermissionDenied,
         "The role in the AWS account lacks a permission; deploy the account's current template again.",
     ),
     (
         r"AuthFailure|InvalidClientTokenId|ExpiredToken(Exception)?|UnrecognizedClientException|SignatureDoesNotMatch|"
         r"RequestExpired|OptInRequired|InvalidAccessKeyId|Blocked|PendingVerification",
-        "",
         errors.CredentialsRevoked,
         "AWS does not accept the account's credentials; check the role and verify the cloud account.",
     ),
     (
         r"Invalid.*\.NotFound|Invalid.*NotFound|NatGatewayNotFound|NoSuchEntity|.*NotFound(Exception)?|"
         r"InvalidGroup\.NotFound|InvalidAMIID\.Unavailable|InvalidInstanceID\.Malformed",
-        "",
         errors.VendorNotFound,
         "It does not exist in this region of the account.",
     ),
     (
         r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse",
-        "",
         errors.VendorConflict,
         "Something still uses it; it is tried again.",
     ),
     (
         r"IncorrectState|IncorrectInstanceState|Incorrect.*State.*|ConcurrentModification(Exception)?|OperationAborted|"
         r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted",
-        "",
         errors.VendorConflict,
         "It is busy with another change; it is tried again.",
     ),
     (
         REPEATED,
-        "",
         errors.NotYetVisible,
         "The same request was made before; AWS does not show its result yet.",
     ),
     (
         DUPLICATE.pattern,
-        "",
         errors.VendorRefused,
         "Something that is not ours has the same name; rename or remove it.",
     ),
     (
         r"InternalError|InternalFailure|ServerInternal|ServiceUnavailable(Exception)?|Unavailable|ServiceFailure",
-        "",
         errors.VendorUnavailable,
         "AWS has a fault; it is tried again.",
     ),
@@ -114,8 +96,10 @@ TABLE: tuple[Row, ...] = (
 
 def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorError], str]:
     """The error class and hint for an answer's code, message and HTTP status."""
-    for code_pattern, message_pattern, kind, hint in TABLE:
-        if re.fullmatch(code_pattern, code) and (not message_pattern or re.search(message_pattern, message)):
+    if code in _PROFILE_CODES and "invalid iam instance profile" in message.lower():
+        return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
+    for code_pattern, kind, hint in TABLE:
+        if re.fullmatch(code_pattern, code):
             return kind, hint
     if status == 429:
         return errors.VendorThrottled, "It is tried again."
@@ -150,3 +134,13 @@ def translated(doing: str) -> Iterator[None]:
     # an answer that is not AWS's, as proxies send it, is none of botocore's own errors
     except (boto.ClientError, boto.BotoCoreError, boto.HTTPClientError, ResponseParserError) as error:
         raise translate(error, doing) from error
+
+
+@contextmanager
+def accepting(code: str) -> Iterator[None]:
+    """Take the answer ``code``, which says that an earlier try has done it, for success."""
+    try:
+        yield
+    except errors.VendorError as error:
+        if error.code != code:
+            raise

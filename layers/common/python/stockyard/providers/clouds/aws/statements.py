@@ -29,6 +29,11 @@ def policy(statements: list[Statement]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": statements}
 
 
+def trust(service: str) -> Statement:
+    """The statement by which a service may take a role."""
+    return {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+
+
 def managed(name: str, document: dict[str, Any]) -> dict[str, Any]:
     """A managed policy as a resource of the template."""
     properties = {"ManagedPolicyName": name, "PolicyDocument": document}

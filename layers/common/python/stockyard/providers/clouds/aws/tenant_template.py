@@ -26,6 +26,7 @@ from stockyard.providers.clouds.aws.statements import (
     on_thing,
     policy,
     things,
+    trust,
 )
 
 READ = (
@@ -109,24 +110,15 @@ PROFILE_ACTIONS = (
     "iam:RemoveRoleFromInstanceProfile",
 )
 READ_IDENTITIES = ("iam:GetInstanceProfile", "iam:GetRole")
+_BALANCING_PARTS = [
+    "ec2:DeleteSecurityGroup",
+    "elasticloadbalancing:DeleteLoadBalancer",
+    "elasticloadbalancing:DeleteTargetGroup",
+]
 CONTROLLER_TAGS = {
     "ebs": ("ebs.csi.aws.com/cluster", ["ec2:DeleteVolume"]),
-    "balancers": (
-        "elbv2.k8s.aws/cluster",
-        [
-            "ec2:DeleteSecurityGroup",
-            "elasticloadbalancing:DeleteLoadBalancer",
-            "elasticloadbalancing:DeleteTargetGroup",
-        ],
-    ),
-    "services": (
-        "kubernetes.io/service-name",
-        [
-            "ec2:DeleteSecurityGroup",
-            "elasticloadbalancing:DeleteLoadBalancer",
-            "elasticloadbalancing:DeleteTargetGroup",
-        ],
-    ),
+    "balancers": ("elbv2.k8s.aws/cluster", _BALANCING_PARTS),
+    "services": ("kubernetes.io/service-name", _BALANCING_PARTS),
 }
 """What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
 controllers set these besides: EBS driver, load balancer controller, cloud controller."""
@@ -153,7 +145,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         raise Internal("This stage has no principal pattern, so no role can trust it.")
     own_account = stage.principal_pattern.split(":")[4]
     here = Place(account_number(account))
-    trust = {
+    own_trust = {
         "Effect": "Allow",
         "Principal": {"AWS": {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{own_account}:root"}},
         "Action": "sts:AssumeRole",
@@ -163,6 +155,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         },
     }
     prefix = stage.name_prefix
+    tagged = in_request(installation), on_thing(installation)
     boundary = {"Sid": "NodesMayRead", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -170,16 +163,17 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         "Resources": {
             "Boundary": managed(boundary_name(prefix), policy([boundary])),
             # IAM takes 6,144 characters a managed policy, so there are three.
-            "MachinePermissions": managed(f"{prefix}-stockyard-machines", policy(_machines(here, installation))),
+            "MachinePermissions": managed(f"{prefix}-stockyard-machines", policy(_machines(here, *tagged))),
             "NodePermissions": managed(f"{prefix}-stockyard-nodes", policy(nodes(here, installation))),
             "Permissions": managed(
-                f"{prefix}-stockyard", policy(_balancing_and_identities(here, installation, prefix))
+                f"{prefix}-stockyard",
+                policy([*_balancing(here, *tagged), *_identities(here, *tagged, prefix), *_controllers(here)]),
             ),
             "Role": {
                 "Type": "AWS::IAM::Role",
                 "Properties": {
                     "RoleName": role_arn(account).rsplit("/", 1)[-1],
-                    "AssumeRolePolicyDocument": policy([trust]),
+                    "AssumeRolePolicyDocument": policy([own_trust]),
                     "ManagedPolicyArns": [
                         {"Ref": name} for name in ("MachinePermissions", "NodePermissions", "Permissions")
                     ],
@@ -198,27 +192,12 @@ def _bus_arn(bus: str, account: str) -> dict[str, str]:
     return {"Fn::Sub": name if name.startswith("arn:") else at}
 
 
-def _machines(here: Place, installation: str) -> list[Statement]:
+def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
     image = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/canonical/ubuntu/server/*"
+    made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
     return [
         allow("Read", list(READ), ["*"]),
         allow("ReadImageParameter", ["ssm:GetParameter"], [image]),
-        *_compute(here, in_request(installation), on_thing(installation)),
-    ]
-
-
-def _balancing_and_identities(here: Place, installation: str, prefix: str) -> list[Statement]:
-    request_tagged, thing_tagged = in_request(installation), on_thing(installation)
-    return [
-        *_balancing(here, request_tagged, thing_tagged),
-        *_identities(here, request_tagged, thing_tagged, prefix),
-        *_controllers(here),
-    ]
-
-
-def _compute(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
-    made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
-    return [
         allow("Create", sorted(CREATE_EC2), things(here, CREATE_EC2), request_tagged),
         *(
             allow(f"Create{name}", list(actions), things(here, {name: used}))
@@ -297,13 +276,12 @@ def _controllers(here: Place) -> list[Statement]:
 
 
 def _forwarding(bus_arn: dict[str, str], prefix: str) -> dict[str, Any]:
-    trust = {"Effect": "Allow", "Principal": {"Service": "events.amazonaws.com"}, "Action": "sts:AssumeRole"}
     put_events = {"Effect": "Allow", "Action": ["events:PutEvents"], "Resource": [bus_arn]}
     return {
         "ForwardRole": {
             "Type": "AWS::IAM::Role",
             "Properties": {
-                "AssumeRolePolicyDocument": policy([trust]),
+                "AssumeRolePolicyDocument": policy([trust("events.amazonaws.com")]),
                 "Policies": [{"PolicyName": "forward", "PolicyDocument": policy([put_events])}],
             },
         },

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard.domain.records import Resource
-from stockyard.errors import NotYetVisible, VendorError, VendorRefused
+from stockyard.errors import NotYetVisible, VendorRefused
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import elb_kinds, tags
+from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clusters.ec2 import network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.security import API_PORT
@@ -84,7 +85,7 @@ def _configure(builder: Builder, balancer: str, group: str) -> None:
     listeners = builder.calls.pages("elbv2", "describe_listeners", "Listeners", LoadBalancerArn=balancer)
     if any(listener.get("Port") == API_PORT for listener in listeners):
         return
-    try:
+    with accepting("DuplicateListener"):
         builder.calls.call(
             "elbv2",
             "create_listener",
@@ -94,6 +95,3 @@ def _configure(builder: Builder, balancer: str, group: str) -> None:
             DefaultActions=[{"Type": "forward", "TargetGroupArn": group}],
             Tags=tags.pairs(tags.of_tenant(builder.work.installation, builder.work.tenant)),
         )
-    except VendorError as error:
-        if error.code != "DuplicateListener":
-            raise

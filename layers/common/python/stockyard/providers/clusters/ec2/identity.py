@@ -6,29 +6,21 @@ import json
 from typing import Any
 
 from stockyard.domain.records import Resource
-from stockyard.errors import VendorError
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import iam_kinds, tags
 from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_arn
+from stockyard.providers.clouds.aws.errors import accepting
+from stockyard.providers.clouds.aws.statements import policy, trust
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 
 POLICY_NAME = "node"
 
-_TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
-}
+_TRUST = policy([trust("ec2.amazonaws.com")])
 
 
 def node_policy() -> dict[str, Any]:
     """The inline policy of the role."""
-    statement = {"Sid": "ReadTheMachine", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}
-    return {"Version": "2012-10-17", "Statement": [statement]}
-
-
-def role_name(builder: Builder) -> str:
-    """``{prefix}-{client_id}-node-role``."""
-    return builder.name("node-role")
+    return policy([{"Sid": "ReadTheMachine", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}])
 
 
 def profile_name(builder: Builder) -> str:
@@ -38,7 +30,7 @@ def profile_name(builder: Builder) -> str:
 
 def ensure(builder: Builder) -> Outcome:
     """The role with its policy, and the profile with the role."""
-    role, profile = role_name(builder), profile_name(builder)
+    role, profile = builder.name("node-role"), profile_name(builder)
 
     def create_role(_line: Resource, marks: dict[str, str]) -> str:
         builder.calls.call(
@@ -79,9 +71,6 @@ def ensure(builder: Builder) -> Outcome:
 def _carry(builder: Builder, profile: str, role: str) -> None:
     if role in iam_kinds.profile_roles(builder.calls, profile):
         return
-    try:
+    # A profile holds one role: with that answer it is there, and the listing was not up to date.
+    with accepting("LimitExceeded"):
         builder.calls.call("iam", "add_role_to_instance_profile", InstanceProfileName=profile, RoleName=role)
-    except VendorError as error:
-        # A profile holds one role: it is there, and the listing was not up to date.
-        if error.code != "LimitExceeded":
-            raise

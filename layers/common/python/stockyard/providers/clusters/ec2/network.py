@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from stockyard.domain.records import Resource
-from stockyard.errors import NotYetVisible, VendorError, VendorRefused
+from stockyard.errors import NotYetVisible, VendorRefused
 from stockyard.ports import Finding, Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK
 from stockyard.providers.clusters.ec2 import tenant_network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
@@ -130,11 +131,8 @@ def _attach(builder: Builder, gateway: str, vpc: str) -> None:
     ]
     if vpc in attached:
         return
-    try:
+    with accepting("Resource.AlreadyAssociated"):
         builder.calls.call("ec2", "attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
-    except VendorError as error:
-        if error.code != "Resource.AlreadyAssociated":
-            raise
 
 
 def zones(builder: Builder) -> list[str]:

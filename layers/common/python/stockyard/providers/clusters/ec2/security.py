@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stockyard.errors import VendorError
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clusters.ec2 import network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
@@ -69,11 +69,8 @@ def _authorize(builder: Builder, group: str, rule: dict[str, Any]) -> None:
         for peer in rule.get(part, ()):
             ports: dict[str, Any] = {name: rule[name] for name in ("IpProtocol", "FromPort", "ToPort") if name in rule}
             permission = {**ports, part: [peer]}
-            try:
+            with accepting("InvalidPermission.Duplicate"):
                 builder.calls.call("ec2", "authorize_security_group_ingress", GroupId=group, IpPermissions=[permission])
-            except VendorError as error:
-                if error.code != "InvalidPermission.Duplicate":
-                    raise
 
 
 def group(builder: Builder, key: str) -> str:
