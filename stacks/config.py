@@ -131,14 +131,6 @@ def _truth(key: str, value: Any) -> bool:
     raise ConfigError(f"{key}: {value!r} is neither true nor false")
 
 
-def _url_template(key: str, value: Any) -> str:
-    if value == "":
-        return ""
-    if not isinstance(value, str) or not re.fullmatch(r"https://\S+", value) or "{client_id}" not in value:
-        raise ConfigError(f"{key}: {value!r} is not an https URL that contains {{client_id}}")
-    return value
-
-
 def _event_tenants(key: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{key}: must be an object of account: tenant")
@@ -175,7 +167,7 @@ CHECKS: dict[str, Check] = {
     "name_prefix": _pattern(r"[a-z][a-z0-9]{0,6}", "1 to 7 lower-case letters and digits that start with a letter"),
     # The agent's admission policy needs 1.30.
     "kubernetes_version": _pattern(r"1\.[3-9]\d", "a Kubernetes minor such as 1.34, at least 1.30"),
-    "vdeployer_url_template": _url_template,
+    "vdeployer_url_template": _pattern(r"(https://(?=\S*\{client_id\})\S+)?", "an https URL that contains {client_id}"),
     "event_tenants": _event_tenants,
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
     "allow_own_account": _truth,

@@ -66,13 +66,11 @@ class Permissions:
     def __init__(self, config: StageConfig) -> None:
         self._config = config
         self._names = Names(config.stage)
-        self._table_arn = f"arn:{{partition}}:dynamodb:{{region}}:{{account}}:table/{self._names.table}"
+        self._table_arn = _arn("dynamodb", f"table/{self._names.table}")
 
     def of_function(self, name: str) -> tuple[Statement, ...]:
         """All statements of the function's role, its logs and traces included. ``KeyError`` for an unknown name."""
-        spec = next((function for function in FUNCTIONS if function.name == name), None)
-        if spec is None:
-            raise KeyError(name)
+        spec = {function.name: function for function in FUNCTIONS}[name]
         own: tuple[Statement, ...] = getattr(self, f"_{name}")()
         failures = (self._failures(name),) if spec.asynchronous else ()
         interfaces = (_INTERFACES,) if spec.private and self._config.network is not None else ()
@@ -81,8 +79,7 @@ class Permissions:
 
     def of_workflows(self) -> tuple[Statement, ...]:
         """The statements of the state machines' role."""
-        stem = "arn:{partition}:lambda:{region}:{account}:function:"
-        runners = tuple(stem + self._names.function(name) for name in sorted(set(RUNNERS.values())))
+        runners = tuple(self._function(name) for name in sorted(set(RUNNERS.values())))
         delivery = (
             "logs:CreateLogDelivery",
             "logs:DeleteLogDelivery",
@@ -168,9 +165,8 @@ class Permissions:
         )
 
     def _reaper(self) -> tuple[Statement, ...]:
-        reaper = f"arn:{{partition}}:lambda:{{region}}:{{account}}:function:{self._names.function('reaper')}"
         return (
-            Statement("Places", ("lambda:InvokeFunction",), (reaper,)),
+            Statement("Places", ("lambda:InvokeFunction",), (self._function("reaper"),)),
             self._table("due", "everything"),
             Statement("TableIdentity", ("dynamodb:DescribeTable",), (self._table_arn,)),
             self._cluster_secrets("secretsmanager:DeleteSecret"),
@@ -208,14 +204,14 @@ class Permissions:
         listing = Statement("Streams", ("dynamodb:ListStreams",), (f"{self._table_arn}/stream/*",), reason=reason)
         return Statement("Stream", actions, ("{stream}",)), listing
 
-    def _secret(self, pattern: str) -> str:
-        return f"arn:{{partition}}:secretsmanager:{{region}}:{{account}}:secret:{pattern}"
+    def _function(self, name: str) -> str:
+        return _arn("lambda", f"function:{self._names.function(name)}")
 
     def _cluster_secrets(self, *actions: str) -> Statement:
         return Statement(
             "ClusterSecrets",
             tuple(sorted(actions)),
-            (self._secret(f"{self._names.cluster_secrets}/*"),),
+            (_secret(f"{self._names.cluster_secrets}/*"),),
             reason="One secret per cluster is made at run time below this prefix",
         )
 
@@ -223,7 +219,7 @@ class Permissions:
         return Statement(
             "OwnSecrets",
             ("secretsmanager:GetSecretValue",),
-            tuple(self._secret(name + _SUFFIX) for name in names),
+            tuple(_secret(name + _SUFFIX) for name in names),
             reason="Secrets Manager ends each ARN with six random characters",
         )
 
@@ -250,37 +246,41 @@ class Permissions:
         return allow, deny
 
     def _workflow(self, name: str) -> str:
-        return f"arn:{{partition}}:states:{{region}}:{{account}}:stateMachine:{self._names.workflow(name)}"
+        return _arn("states", f"stateMachine:{self._names.workflow(name)}")
 
     def _executions(self, workflow: str, *actions: str) -> Statement:
-        name = self._names.workflow(workflow)
         return Statement(
             "".join(part.capitalize() for part in workflow.split("-")),
             actions,
-            (f"arn:{{partition}}:states:{{region}}:{{account}}:execution:{name}:*",),
+            (_arn("states", f"execution:{self._names.workflow(workflow)}:*"),),
             reason="Executions are named at run time after the operation they carry out",
         )
 
     def _publish(self) -> Statement:
-        bus = f"arn:{{partition}}:events:{{region}}:{{account}}:event-bus/{self._names.bus}"
-        return Statement("Bus", ("events:PutEvents",), (bus,))
+        return Statement("Bus", ("events:PutEvents",), (_arn("events", f"event-bus/{self._names.bus}"),))
 
     def _failures(self, name: str) -> Statement:
-        queue = f"arn:{{partition}}:sqs:{{region}}:{{account}}:{self._names.failures(name)}"
-        return Statement("Failures", ("sqs:SendMessage",), (queue,))
+        return Statement("Failures", ("sqs:SendMessage",), (_arn("sqs", self._names.failures(name)),))
 
     def _function_logs(self, name: str) -> Statement:
-        group = self._names.function_log_group(name)
         return Statement(
             "Logs",
             ("logs:CreateLogStream", "logs:PutLogEvents"),
-            (f"arn:{{partition}}:logs:{{region}}:{{account}}:log-group:{group}:*",),
+            (_arn("logs", f"log-group:{self._names.function_log_group(name)}:*"),),
             reason="Lambda names the streams of the function's own log group",
         )
 
     def _traces(self, *, sampling: bool = False) -> Statement:
         sample = ("xray:GetSamplingRules", "xray:GetSamplingTargets") if sampling else ()
         return _wide("Traces", *sample, "xray:PutTelemetryRecords", "xray:PutTraceSegments")
+
+
+def _arn(service: str, resource: str) -> str:
+    return f"arn:{{partition}}:{service}:{{region}}:{{account}}:{resource}"
+
+
+def _secret(pattern: str) -> str:
+    return _arn("secretsmanager", f"secret:{pattern}")
 
 
 def _wide(sid: str, *actions: str) -> Statement:

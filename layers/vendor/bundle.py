@@ -92,14 +92,9 @@ def _run(arguments: list[str]) -> None:
 
 def _trim(target: Path) -> None:
     """Takes away what a function never reads: scripts, caches, type stubs of compiled modules."""
-    for name in ("bin", ".lock"):
-        path = target / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    for cache in list(target.rglob("__pycache__")):
-        shutil.rmtree(cache)
+    (target / ".lock").unlink(missing_ok=True)
+    for folder in [*target.glob("bin"), *target.rglob("__pycache__")]:
+        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

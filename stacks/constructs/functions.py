@@ -83,16 +83,14 @@ class Functions(Construct):
         acknowledge(
             function, "AwsSolutions-L1", "The pinned layer and the tests are for Python 3.13, which AWS supports"
         )
-        if spec.private and self._config.network is not None:
-            self._join(function, list(self._config.network.subnet_ids), list(self._config.network.security_group_ids))
-        return function
-
-    @staticmethod
-    def _join(function: lambda_.Function, subnets: list[str], groups: list[str]) -> None:
+        network = self._config.network if spec.private else None
         # The high-level construct wants to know the VPC's zones, which only a look-up in the account could tell.
         resource = function.node.default_child
-        if isinstance(resource, lambda_.CfnFunction):
-            resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(subnet_ids=subnets, security_group_ids=groups)
+        if network is not None and isinstance(resource, lambda_.CfnFunction):
+            resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+                subnet_ids=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
+            )
+        return function
 
 
 def _pascal(name: str) -> str:

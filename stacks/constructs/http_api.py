@@ -67,16 +67,17 @@ class HttpApi(Construct):
 
     def route(self, functions: Mapping[str, lambda_.IFunction]) -> None:
         """Connect every route with its function."""
-        integrations_by_function: dict[str, integrations.HttpLambdaIntegration] = {}
+        behind = {
+            name: integrations.HttpLambdaIntegration(
+                f"{name}Integration",
+                functions[name],
+                payload_format_version=apigw.PayloadFormatVersion.VERSION_2_0,
+                scope_permission_to_route=False,
+            )
+            for name in {route.function: None for route in routes()}
+        }
         for route in routes():
-            if route.function not in integrations_by_function:
-                integrations_by_function[route.function] = integrations.HttpLambdaIntegration(
-                    f"{route.function}Integration",
-                    functions[route.function],
-                    payload_format_version=apigw.PayloadFormatVersion.VERSION_2_0,
-                    scope_permission_to_route=False,
-                )
-            self._route(route, integrations_by_function[route.function])
+            self._route(route, behind[route.function])
 
     def _route(self, route: GatewayRoute, integration: apigw.HttpRouteIntegration) -> None:
         resource = apigw.HttpRoute(

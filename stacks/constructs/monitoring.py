@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from aws_cdk import Duration
 from aws_cdk import aws_apigatewayv2 as apigw
@@ -21,6 +21,7 @@ from stockyard.metrics import Metric
 
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 _BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+_MISSING = cloudwatch.TreatMissingData
 _FIVE = Duration.minutes(5)
 
 
@@ -47,15 +48,13 @@ class Monitoring(Construct):
         for name, queue in failures.items():
             waiting = queue.metric_approximate_number_of_messages_visible(period=_FIVE, statistic="Maximum")
             self._alarm(f"{name}-failures", waiting, 0, f"{name}: the failure queue holds work that nobody did")
-        self._watch_sweep(functions)
-        self._watch_relay(functions)
-        self._watch_operations(workflows)
-        self._watch_scheduler()
+        self._watch(functions, workflows)
         self._alarm("api-errors", api.metric_server_error(period=_FIVE), 0, "The API answered 5xx")
         self._dashboard(api, functions, failures, workflows)
 
-    def _watch_sweep(self, functions: Mapping[str, lambda_.Function]) -> None:
-        """The sweep stops by itself, or does not run."""
+    def _watch(self, functions: Mapping[str, lambda_.Function], workflows: Mapping[str, sfn.StateMachine]) -> None:
+        """What stops, does not run, is late, is refused or fails, and claims that wait too long."""
+        quarter = Duration.minutes(15)
         self._alarm(
             "sweep-stopped",
             self._own(metrics.SWEEP_STOPPED),
@@ -64,15 +63,11 @@ class Monitoring(Construct):
         )
         self._alarm(
             "sweep-missing",
-            functions["reaper"].metric_invocations(period=Duration.minutes(15)),
+            functions["reaper"].metric_invocations(period=quarter),
             1,
             "The sweep did not run for 15 minutes",
-            comparison=_BELOW,
-            missing=cloudwatch.TreatMissingData.BREACHING,
+            silence=True,
         )
-
-    def _watch_relay(self, functions: Mapping[str, lambda_.Function]) -> None:
-        """The outbox is late, or refused."""
         self._alarm(
             "relay-late",
             functions["relay"].metric("IteratorAge", period=_FIVE, statistic="Maximum"),
@@ -91,9 +86,6 @@ class Monitoring(Construct):
             300,
             "The relay sent something that had waited for more than five minutes",
         )
-
-    def _watch_operations(self, workflows: Mapping[str, sfn.StateMachine]) -> None:
-        """Operations and deletions fail."""
         self._alarm(
             "delete-failed",
             workflows[DELETE].metric_failed(period=_FIVE),
@@ -112,9 +104,6 @@ class Monitoring(Construct):
             5,
             "More than five operations failed within five minutes; something that many use may be broken",
         )
-
-    def _watch_scheduler(self) -> None:
-        """Claims wait too long, or nobody looks at them."""
         self._alarm(
             "binding-slow",
             self._own(metrics.TIME_TO_BIND, statistic="p50"),
@@ -123,11 +112,10 @@ class Monitoring(Construct):
         )
         self._alarm(
             "scheduler-missing",
-            self._own(metrics.CLAIMS_WAITING, statistic="SampleCount", period=Duration.minutes(15)),
+            self._own(metrics.CLAIMS_WAITING, statistic="SampleCount", period=quarter),
             1,
             "No pass of the scheduler's schedule ended for 15 minutes",
-            comparison=_BELOW,
-            missing=cloudwatch.TreatMissingData.BREACHING,
+            silence=True,
         )
 
     def _alarm(
@@ -137,9 +125,9 @@ class Monitoring(Construct):
         threshold: int,
         description: str,
         *,
-        comparison: cloudwatch.ComparisonOperator = _ABOVE,
-        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+        silence: bool = False,
     ) -> None:
+        """Of a metric above the threshold; with ``silence`` of one below it, or of none."""
         alarm = cloudwatch.Alarm(
             self,
             "".join(part.capitalize() for part in name.replace("_", "-").split("-")),
@@ -148,8 +136,8 @@ class Monitoring(Construct):
             metric=metric,
             threshold=threshold,
             evaluation_periods=1,
-            comparison_operator=comparison,
-            treat_missing_data=missing,
+            comparison_operator=_BELOW if silence else _ABOVE,
+            treat_missing_data=_MISSING.BREACHING if silence else _MISSING.NOT_BREACHING,
         )
         if self._action is not None:
             alarm.add_alarm_action(self._action)
@@ -175,7 +163,7 @@ class Monitoring(Construct):
         failures: Mapping[str, sqs.Queue],
         workflows: Mapping[str, sfn.StateMachine],
     ) -> None:
-        def graph(title: str, lines: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
+        def graph(title: str, *lines: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
             return cloudwatch.GraphWidget(title=title, left=list(lines), width=12)
 
         per_function = list(functions.values())
@@ -186,38 +174,37 @@ class Monitoring(Construct):
             dashboard_name=self._names.prefix,
             widgets=[
                 [
-                    graph("API", [api.metric_count(), api.metric_client_error(), api.metric_server_error()]),
-                    graph("API latency", [api.metric_latency(statistic="p50"), api.metric_latency(statistic="p99")]),
+                    graph("API", api.metric_count(), api.metric_client_error(), api.metric_server_error()),
+                    graph("API latency", api.metric_latency(statistic="p50"), api.metric_latency(statistic="p99")),
                 ],
                 [
                     graph(
                         "Seconds until a claim is bound",
-                        [self._own(metrics.TIME_TO_BIND, statistic) for statistic in ("p50", "p99")],
+                        *(self._own(metrics.TIME_TO_BIND, statistic) for statistic in ("p50", "p99")),
                     ),
-                    graph("Claims waiting", [self._own(metrics.CLAIMS_WAITING, "Maximum")]),
+                    graph("Claims waiting", self._own(metrics.CLAIMS_WAITING, "Maximum")),
                 ],
                 [
-                    graph("Seconds of a phase, p90", [self._by_dimension(metrics.PHASE_SECONDS, "p90")]),
-                    graph("Operations failed", [self._by_dimension(metrics.OPERATIONS_FAILED, "Sum")]),
+                    graph("Seconds of a phase, p90", self._by_dimension(metrics.PHASE_SECONDS, "p90")),
+                    graph("Operations failed", self._by_dimension(metrics.OPERATIONS_FAILED, "Sum")),
                 ],
                 [
-                    graph("Relay lag, seconds", [self._own(metrics.RELAY_LAG, "Maximum")]),
-                    graph("Stopped", [self._own(metrics.OUTBOX_REFUSED), self._own(metrics.SWEEP_STOPPED)]),
+                    graph("Relay lag, seconds", self._own(metrics.RELAY_LAG, "Maximum")),
+                    graph("Stopped", self._own(metrics.OUTBOX_REFUSED), self._own(metrics.SWEEP_STOPPED)),
                 ],
                 [
-                    graph("Function errors", [source.metric_errors() for source in per_function]),
-                    graph(
-                        "Function duration, p99", [source.metric_duration(statistic="p99") for source in per_function]
-                    ),
+                    graph("Function errors", *(source.metric_errors() for source in per_function)),
+                    graph("Function duration, p99", *(f.metric_duration(statistic="p99") for f in per_function)),
                 ],
                 [
                     graph(
                         "Workflows started and failed",
-                        [m.metric_started() for m in machines] + [m.metric_failed() for m in machines],
+                        *(machine.metric_started() for machine in machines),
+                        *(machine.metric_failed() for machine in machines),
                     ),
                     graph(
                         "Failure queues",
-                        [source.metric_approximate_number_of_messages_visible() for source in failures.values()],
+                        *(source.metric_approximate_number_of_messages_visible() for source in failures.values()),
                     ),
                 ],
             ],
