@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,41 +21,29 @@ from stockyard.errors import (
     VendorUnavailable,
 )
 
-_CODES: dict[str, type[VendorError]] = {
-    "Throttling": VendorThrottled,
-    "ThrottlingException": VendorThrottled,
-    "ThrottledException": VendorThrottled,
-    "RequestLimitExceeded": VendorThrottled,
-    "TooManyRequestsException": VendorThrottled,
-    "ProvisionedThroughputExceededException": VendorThrottled,
-    "InternalFailure": VendorUnavailable,
-    "InternalError": VendorUnavailable,
-    "InternalException": VendorUnavailable,
-    "InternalServiceError": VendorUnavailable,
-    "ServiceUnavailable": VendorUnavailable,
-    "KmsThrottlingException": VendorThrottled,
-    "RequestTimeout": VendorTimeout,
-    "RequestTimeoutException": VendorTimeout,
-    "AccessDenied": PermissionDenied,
-    "AccessDeniedException": PermissionDenied,
-    "ExpiredTokenException": PermissionDenied,
-    "InvalidClientTokenId": PermissionDenied,
-    "KmsAccessDeniedException": PermissionDenied,
-    "UnrecognizedClientException": PermissionDenied,
-    "ConcurrentModificationException": VendorConflict,
-    "ResourceExistsException": VendorConflict,
-    "ResourceNotFoundException": VendorNotFound,
-    "ExecutionDoesNotExist": VendorNotFound,
-    "StateMachineDoesNotExist": VendorNotFound,
-    "LimitExceededException": VendorQuotaExceeded,
-    "ExecutionLimitExceeded": VendorThrottled,
-}
+_CODES: tuple[tuple[type[VendorError], str], ...] = (
+    (
+        VendorThrottled,
+        r"Throttling(Exception)?|(Throttled|KmsThrottling|TooManyRequests|ProvisionedThroughputExceeded)Exception|"
+        r"RequestLimitExceeded|ExecutionLimitExceeded",
+    ),
+    (VendorUnavailable, r"Internal(Failure|Error|Exception|ServiceError)|ServiceUnavailable"),
+    (VendorTimeout, r"RequestTimeout(Exception)?"),
+    (
+        PermissionDenied,
+        r"AccessDenied(Exception)?|(KmsAccessDenied|ExpiredToken|UnrecognizedClient)Exception|InvalidClientTokenId",
+    ),
+    (VendorConflict, r"(ConcurrentModification|ResourceExists)Exception"),
+    (VendorNotFound, r"ResourceNotFoundException|(Execution|StateMachine)DoesNotExist"),
+    (VendorQuotaExceeded, r"LimitExceededException"),
+)
 
 
 def by_code(code: str, message: str, status: int = 0) -> VendorError:
     """Our error for a service's code, else by its HTTP status; what is neither known nor 5xx is ``VendorRefused``."""
     fallback = VendorUnavailable if status >= 500 else VendorThrottled if status == 429 else VendorRefused
-    return _CODES.get(code, fallback)(message, code=code)
+    kind = next((kind for kind, codes in _CODES if re.fullmatch(codes, code)), fallback)
+    return kind(message, code=code)
 
 
 def translate(error: ClientError | BotoCoreError | ResponseParserError) -> VendorError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from stockyard.errors import VendorNotFound
 from stockyard.providers.clouds.aws.errors import translated
 from stockyard.providers.clouds.aws.sessions import Clients
 
@@ -28,6 +29,13 @@ class Calls:
         with translated(f"{service} {operation}"):
             answer: dict[str, Any] = getattr(client, operation)(**parameters)
         return answer
+
+    def shown(self, operation: str, key: str, **parameters: Any) -> list[dict[str, Any]]:
+        """What EC2 describes under ``key``; nothing where it says that there is no such thing."""
+        try:
+            return list(self.call("ec2", operation, **parameters)[key])
+        except VendorNotFound:
+            return []
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[dict[str, Any]]:
         """The items under ``key`` of all pages."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stockyard.errors import VendorNotFound
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import Kind, State, TaggedThing
@@ -120,11 +119,8 @@ _TEMPLATE = _kind(
 def _templates(calls: Calls, required_tags: Mapping[str, str], name: str | None) -> Sequence[TaggedThing]:
     if name is None:
         return _TEMPLATE.search(calls, required_tags, None)
-    try:
-        answer = calls.call("ec2", "describe_launch_templates", LaunchTemplateNames=[name])
-    except VendorNotFound:
-        return ()
-    return [TaggedThing(item["LaunchTemplateId"], tags.mapping(item.get("Tags"))) for item in answer["LaunchTemplates"]]
+    templates = calls.shown("describe_launch_templates", "LaunchTemplates", LaunchTemplateNames=[name])
+    return [TaggedThing(item["LaunchTemplateId"], tags.mapping(item.get("Tags"))) for item in templates]
 
 
 LAUNCH_TEMPLATE = replace(_TEMPLATE, search=_templates)

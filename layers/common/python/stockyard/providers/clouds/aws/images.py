@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stockyard.errors import VendorNotFound, VendorRefused
 from stockyard.providers.clouds.aws.calls import Calls
 
@@ -10,6 +12,14 @@ CANONICAL = "099720109477"
 IMAGE_PARAMETER = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
 ROOT_DEVICE = "/dev/sda1"
 """Where that image has its root volume."""
+METADATA = {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"}
+"""How every machine may read about itself: by IMDSv2, and not from a container."""
+
+
+def root_volume(device: str, gib: int) -> dict[str, Any]:
+    """The mapping of a machine's one disk, which goes with it."""
+    disk = {"VolumeSize": gib, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+    return {"DeviceName": device, "Ebs": disk}
 
 
 def current(calls: Calls, *, arm: bool) -> str:

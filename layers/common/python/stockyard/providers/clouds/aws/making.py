@@ -93,10 +93,7 @@ class Maker:
         if line is not None and line.state == "made":
             state = wish.kind.state(self.calls, line.vendor_id)
             if state in (State.LEAVING, State.FAILED):
-                raise VendorRefused(
-                    f"{wish.kind.name} {line.vendor_id} is {state.value}",
-                    hint=self.lost,
-                )
+                raise VendorRefused(f"{wish.kind.name} {line.vendor_id} is {state.value}", hint=self.lost)
             if state is State.ABSENT and not self.recent(line.made_at):
                 self.ledger.gone(line)
                 line = None
@@ -120,7 +117,7 @@ class Maker:
         return None
 
     def _owned_id(self, wish: Wish, line: Resource) -> str:
-        line_tags = tags.of_line(self.owner, line)
+        line_tags = tags.of_key(self.owner, line.kind, line.key)
         matches = wish.kind.search(self.calls, line_tags, wish.name if wish.identity else None)
         owned = sorted(item.vendor_id for item in matches if tags.carries(item.tags, line_tags))
         return owned[0] if owned else ""
@@ -134,7 +131,10 @@ class Maker:
         if line.state == "made":
             return line
         try:
-            vendor_id = wish.create(line, tags.full(self.owner, line, wish.name, wish.extra_tags))
+            # The first try's moment: a repeated call must not differ, or its client token is refused.
+            since = str(line.detail.get("since") or line.intended_at)
+            marks = tags.full(self.owner, line.kind, line.key, wish.name, since) | dict(wish.extra_tags or {})
+            vendor_id = wish.create(line, marks)
         except (VendorTimeout, VendorUnavailable):
             raise  # It may have happened: the line stays intended.
         except VendorError as error:
@@ -182,7 +182,7 @@ class Maker:
         if kind.borrowed:
             self.ledger.gone(line)
             return ""
-        line_tags = tags.of_line(self.owner, line)
+        line_tags = tags.of_key(self.owner, line.kind, line.key)
         named = str(line.detail.get("name") or "") if line.kind in _NAMED else ""
         matches = kind.search(self.calls, line_tags, named or None)
         # Both: what the line names, and what carries its tags; a thing of another owner with our name is neither.

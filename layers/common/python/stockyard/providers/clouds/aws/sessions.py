@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import boto3
@@ -71,7 +72,6 @@ class Sessions:
         self._factory = factory
         self._clock = clock
         self._kept: OrderedDict[tuple[str, str, str], Clients] = OrderedDict()
-        self._sts: Any = None
 
     def of(self, account: CloudAccount, name: str) -> Clients:
         """Clients in the account, by a session called ``name``.
@@ -96,17 +96,16 @@ class Sessions:
         safe = "".join(c if c.isalnum() or c in "+=,.@-_" else "-" for c in name)[:64].ljust(2, "-")
         extra = {} if external_id is None else {"ExternalId": external_id}
         with translated("sts AssumeRole"):
-            answer = self._own().assume_role(RoleArn=arn, RoleSessionName=safe, DurationSeconds=DURATION, **extra)
+            answer = self._own.assume_role(RoleArn=arn, RoleSessionName=safe, DurationSeconds=DURATION, **extra)
         keys: dict[str, str] = answer["Credentials"]
         return keys
 
+    @cached_property
     def _own(self) -> Any:
         """Our own client, made once: making one costs more than its calls."""
-        if self._sts is None:
-            session = self._factory()
-            make: Callable[..., Any] = session.client
-            self._sts = make("sts", region_name=session.region_name or DEFAULT_REGION, config=RETRYING)
-        return self._sts
+        session = self._factory()
+        make: Callable[..., Any] = session.client
+        return make("sts", region_name=session.region_name or DEFAULT_REGION, config=RETRYING)
 
     def _assumed(self, arn: str, external_id: str, name: str) -> Clients:
         started = self._clock()

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.records import Resource
-
 INSTALLATION = "stockyard:installation"
 TENANT = "stockyard:tenant"
 RESOURCE = "stockyard:resource"
@@ -43,9 +41,9 @@ def of_owner(owner: Owner) -> dict[str, str]:
     return {**of_tenant(owner.installation, owner.tenant), RESOURCE: owner.resource_id}
 
 
-def of_line(owner: Owner, line: Resource) -> dict[str, str]:
-    """What identifies the thing that a ledger line stands for."""
-    return {**of_owner(owner), KEY: f"{line.kind}/{line.key}"}
+def of_key(owner: Owner, kind: str, key: str) -> dict[str, str]:
+    """What identifies the thing that the ledger line of this kind and key stands for."""
+    return {**of_owner(owner), KEY: f"{kind}/{key}"}
 
 
 def kubernetes(client_id: str) -> str:
@@ -61,16 +59,14 @@ def controllers(client_id: str) -> tuple[dict[str, str], ...]:
     return ({kubernetes(client_id): "owned"}, {"elbv2.k8s.aws/cluster": client_id})
 
 
-def full(owner: Owner, line: Resource, name: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All tags of a new thing."""
+def full(owner: Owner, kind: str, key: str, name: str, since: str) -> dict[str, str]:
+    """All tags of a new thing that was first intended at ``since``."""
     return {
         "Name": name,
-        **of_line(owner, line),
+        **of_key(owner, kind, key),
         GENERATION: owner.generation,
-        # the first try's moment: a repeated call must not differ, or its client token is refused
-        SINCE: str(line.detail.get("since") or line.intended_at),
+        SINCE: since,
         f"{owner.prefix}-cluster": owner.client_id,
-        **(extra or {}),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from operator import getitem
 from typing import Any
 
 from stockyard.domain.records import Resource
@@ -48,8 +49,7 @@ class Builder(Maker):
         def create(line: Resource, marks: dict[str, str]) -> str:
             token = {"ClientToken": line.token} if by_token else {}
             tagged = {"TagSpecifications": tags.specification([resource_type], marks)}
-            return str(
-                reduce(dict.__getitem__, path, self.calls.call("ec2", operation, **parameters, **token, **tagged))
-            )
+            answer: Any = self.calls.call("ec2", operation, **parameters, **token, **tagged)
+            return str(reduce(getitem, path, answer))
 
         return create

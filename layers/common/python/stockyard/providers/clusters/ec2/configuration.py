@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stockyard.domain.records import Cluster
 from stockyard.providers.clouds.aws import DEFAULT_REGION
@@ -36,3 +38,10 @@ def control_plane_type(cluster: Cluster) -> str:
         if group.get("role") == "control" and group.get("instance_types"):
             return str(group["instance_types"][0])
     return str(cluster.settings.get("control_plane_instance_type") or DEFAULT_TYPE)
+
+
+def types_of_groups(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The instance types of the node groups, each with the pointer to where it is written."""
+    for i, group in enumerate(settings.get("autoscaler_node_groups") or ()):
+        for j, name in enumerate(group.get("instance_types") or ()):
+            yield f"/settings/autoscaler_node_groups/{i}/instance_types/{j}", str(name)

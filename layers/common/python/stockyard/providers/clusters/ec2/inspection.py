@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import tenant_network
-from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE
+from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, types_of_groups
 from stockyard.providers.clusters.ec2.network import is_given
 
 
@@ -40,11 +39,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
 
 
 def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
-    try:
-        key_pairs = calls.call("ec2", "describe_key_pairs", KeyNames=[name])["KeyPairs"]
-    except VendorNotFound:
-        key_pairs = []
-    if not key_pairs:
+    if not calls.shown("describe_key_pairs", "KeyPairs", KeyNames=[name]):
         yield Finding("/settings/key_pair", f"There is no key pair {name} in {calls.region}.")
 
 
@@ -53,11 +48,9 @@ def _types(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
         (
             "/settings/control_plane_instance_type",
             str(cluster.settings.get("control_plane_instance_type") or DEFAULT_TYPE),
-        )
+        ),
+        *types_of_groups(cluster.settings),
     ]
-    for i, group in enumerate(cluster.settings.get("autoscaler_node_groups") or ()):
-        for j, name in enumerate(group.get("instance_types") or ()):
-            named_types.append((f"/settings/autoscaler_node_groups/{i}/instance_types/{j}", str(name)))
     offered = _offered(calls, sorted({name for _, name in named_types}))
     for pointer, name in named_types:
         if name not in offered:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from stockyard.domain.control_plane import DISK_GIB
 from stockyard.domain.records import Resource
-from stockyard.errors import NotYetVisible, VendorError, VendorNotFound, VendorRefused
+from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.machines import control_plane
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, images, tags
@@ -68,7 +69,6 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         "AssociatePublicIpAddress": bool(settings.get("public_control_plane")),
         "DeleteOnTermination": True,
     }
-    disk = {"VolumeSize": DISK_GIB, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
     answer = builder.calls.call(
         "ec2",
         "run_instances",
@@ -79,8 +79,8 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         ClientToken=line.token,
         KeyName=settings["key_pair"],
         IamInstanceProfile={"Name": identity.profile_name(builder)},
-        MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
-        BlockDeviceMappings=[{"DeviceName": images.ROOT_DEVICE, "Ebs": disk}],
+        MetadataOptions=images.METADATA,
+        BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, DISK_GIB)],
         NetworkInterfaces=[interface],
         UserData=control_plane.render(
             api_url=config.api_url,
@@ -96,15 +96,12 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
     return str(answer["Instances"][0]["InstanceId"])
 
 
-def _described(builder: Builder, instance: str) -> dict[str, Any]:
+def _described(builder: Builder, instance: str) -> Mapping[str, Any]:
+    code = ""
     try:
-        answer = builder.calls.call("ec2", "describe_instances", InstanceIds=[instance])
-    except VendorError as error:
-        if isinstance(error, VendorNotFound):
-            raise NotYetVisible(f"{instance} is not shown yet", code=error.code) from error
-        raise
-    for reservation in answer["Reservations"]:
-        for item in reservation["Instances"]:
-            description: dict[str, Any] = item
-            return description
-    raise NotYetVisible(f"{instance} is not shown yet")
+        item = ec2_kinds.INSTANCE.describe(builder.calls, instance)
+    except VendorNotFound as error:
+        item, code = None, error.code
+    if item is None:
+        raise NotYetVisible(f"{instance} is not shown yet", code=code)
+    return item

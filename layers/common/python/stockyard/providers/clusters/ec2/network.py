@@ -178,7 +178,7 @@ def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
             f"kubernetes.io/role/{role}": "1",
             tags.kubernetes(builder.work.cluster.client_id): "owned",
         }
-        where = {"VpcId": vpc, "CidrBlock": cidr, "AvailabilityZone": zone}
+        where: dict[str, Any] = {"VpcId": vpc, "CidrBlock": cidr, "AvailabilityZone": zone}
         create = builder.creation("create_subnet", "subnet", "Subnet", "SubnetId", **where)
         wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail={"zone": zone}, extra_tags=extra)
         subnet_ids[key] = builder.want(wish).vendor_id

@@ -9,7 +9,7 @@ from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCP
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
-from stockyard.providers.clusters.ec2.configuration import control_plane_type, region
+from stockyard.providers.clusters.ec2.configuration import control_plane_type, region, types_of_groups
 from stockyard.providers.clusters.ec2.network import CIDR, is_given
 
 ROLE_NAME_LIMIT = 64
@@ -73,9 +73,7 @@ def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding
 def _instance_types(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if settings.get("control_plane_instance_type"):
         yield "/settings/control_plane_instance_type", str(settings["control_plane_instance_type"])
-    for i, group in enumerate(settings.get("autoscaler_node_groups") or ()):
-        for j, name in enumerate(group.get("instance_types") or ()):
-            yield f"/settings/autoscaler_node_groups/{i}/instance_types/{j}", str(name)
+    yield from types_of_groups(settings)
 
 
 def _size_faults(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:

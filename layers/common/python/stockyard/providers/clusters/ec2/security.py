@@ -52,7 +52,7 @@ def _group(
 ) -> None:
     name = builder.name(f"{key}-sg")
 
-    described = {"GroupName": name, "Description": description, "VpcId": vpc}
+    described: dict[str, Any] = {"GroupName": name, "Description": description, "VpcId": vpc}
     create = builder.creation("create_security_group", "security-group", "GroupId", **described)
 
     def configure(group: str) -> None:

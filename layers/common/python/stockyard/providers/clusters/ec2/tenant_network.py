@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
-from stockyard.errors import VendorNotFound
 from stockyard.machines.control_plane import POD_CIDR
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.calls import Calls
@@ -44,20 +43,14 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding
     vpc_id, subnet_id = str(settings.get("vpc_id") or ""), str(settings.get("subnet_id") or "")
     wants_public = bool(settings.get("public_control_plane"))
     if subnet_id:
-        try:
-            subnets = calls.call("ec2", "describe_subnets", SubnetIds=[subnet_id])["Subnets"]
-        except VendorNotFound:
-            subnets = []
+        subnets = calls.shown("describe_subnets", "Subnets", SubnetIds=[subnet_id])
         if not subnets:
             return Finding(_SUBNET, f"There is no subnet {subnet_id} in {calls.region}.")
         owner = str(subnets[0]["VpcId"])
         if vpc_id and vpc_id != owner:
             return Finding(_SUBNET, f"Subnet {subnet_id} belongs to {owner}, not to {vpc_id}.")
         vpc_id = owner
-    try:
-        vpcs = calls.call("ec2", "describe_vpcs", VpcIds=[vpc_id])["Vpcs"]
-    except VendorNotFound:
-        vpcs = []
+    vpcs = calls.shown("describe_vpcs", "Vpcs", VpcIds=[vpc_id])
     if not vpcs:
         return Finding(_VPC, f"There is no VPC {vpc_id} in {calls.region}.")
     return _within(calls, vpcs[0], subnet_id, wants_public, _SUBNET if subnet_id else _VPC)

@@ -18,11 +18,6 @@ from stockyard.providers.clouds.aws.errors import classify
 
 MOST_WAYS = 300
 """Overrides that one call takes."""
-CAPACITY = re.compile(
-    r"InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientReservedInstanceCapacity|"
-    r"ReservationCapacityExceeded|UnfulfillableCapacity|Unsupported"
-)
-"""Codes of an override that mean that others are refused there too: it has none now, or never has."""
 NOT_THERE = "InvalidFleetConfiguration"
 """What CreateFleet calls a type that a zone does not offer, among other things that are wrong."""
 _NOT_IN_ZONE = re.compile(r"not supported in your requested Availability Zone", re.IGNORECASE)
@@ -136,7 +131,10 @@ def _zone(request: Request, entry: Mapping[str, Any]) -> str:
 def _scarce(error: Mapping[str, Any]) -> bool:
     """Whether an override was refused for what EC2 has, or has not, there."""
     code, message = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))
-    return bool(CAPACITY.fullmatch(code)) or (code == NOT_THERE and bool(_NOT_IN_ZONE.search(message)))
+    # Others are refused there too: it has none now, or never has.
+    if code == "Unsupported" or classify(code, message, 400)[0] is InsufficientCapacity:
+        return True
+    return code == NOT_THERE and bool(_NOT_IN_ZONE.search(message))
 
 
 def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorError:

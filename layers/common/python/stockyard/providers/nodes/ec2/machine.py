@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,14 +222,8 @@ def terminate(maker: Maker, work: NodeWork, owner: tags.Owner | None) -> Outcome
 
 def described(maker: Maker, machine_id: str) -> Mapping[str, Any] | None:
     """The machine as EC2 describes it; None when it does not show it."""
-    try:
-        answer = maker.calls.call("ec2", "describe_instances", InstanceIds=[machine_id])
-    except VendorNotFound:
-        return None
-    for reservation in answer["Reservations"]:
-        for item in reservation["Instances"]:
-            instance: Mapping[str, Any] = item
-            return instance
+    with suppress(VendorNotFound):
+        return ec2_kinds.INSTANCE.describe(maker.calls, machine_id)
     return None
 
 

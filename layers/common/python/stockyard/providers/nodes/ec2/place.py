@@ -127,10 +127,7 @@ def _images(calls: Calls, provider: NodeProvider) -> tuple[dict[str, str], str]:
     named = setting(provider, "image")
     if not named:
         return _current(calls), ROOT_DEVICE
-    try:
-        images = calls.call("ec2", "describe_images", ImageIds=[named])["Images"]
-    except VendorNotFound:
-        images = []
+    images = calls.shown("describe_images", "Images", ImageIds=[named])
     if not images:
         raise VendorRefused(f"{named} is not shown in {calls.region}", hint="Correct the image of the node provider.")
     architecture = ARCHITECTURES.get(str(images[0].get("Architecture")), "amd64")

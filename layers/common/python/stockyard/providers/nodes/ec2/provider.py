@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from stockyard.domain.node_types import ON_DEMAND, NodeType
 from stockyard.domain.offers import RegionOffers
-from stockyard.domain.records import CloudAccount, Cluster, NodeEnvironment, NodeProvider, Placement
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.records import CloudAccount, NodeProvider
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
@@ -91,21 +90,11 @@ class Ec2Nodes:
         spread = setting(provider, "allocationStrategy") == DIVERSIFIED and capacity_type == ON_DEMAND
         return 1 if spread else MOST_TOGETHER
 
-    def location(self, provider: NodeProvider) -> tuple[str, str]:
-        """See ``ports.nodes.HasTopology``: region and cloud account."""
-        return topology.location(provider)
-
-    def out_of_reach(self, provider: NodeProvider, cluster: Cluster | None) -> str:
-        """See ``ports.nodes.HasTopology``."""
-        return topology.out_of_reach(provider, cluster)
-
-    def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
-        """See ``ports.nodes.HasTopology``."""
-        return topology.out_of_zone(provider, environment, requirement)
-
-    def still_offers(self, provider: NodeProvider, placement: Placement) -> bool:
-        """See ``ports.nodes.Drifts``."""
-        return catalogue.still_offers(provider, placement)
+    # See ``ports.nodes.HasTopology`` and, of the last one, ``ports.nodes.Drifts``.
+    location = staticmethod(topology.location)
+    out_of_reach = staticmethod(topology.out_of_reach)
+    out_of_zone = staticmethod(topology.out_of_zone)
+    still_offers = staticmethod(catalogue.still_offers)
 
     def sheet(self, provider: NodeProvider) -> str:
         """See ``ports.nodes.Discovers``: offers are by region."""

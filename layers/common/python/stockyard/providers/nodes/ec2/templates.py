@@ -14,13 +14,13 @@ from typing import Any
 
 from stockyard.domain.node_types import SPOT
 from stockyard.errors import NotYetVisible, VendorError, VendorRefused
-from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws import ec2_kinds, images, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.errors import DUPLICATE
-from stockyard.providers.clouds.aws.kinds import TaggedThing
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.reserved import DISK_GIB
 
+_KIND = ec2_kinds.LAUNCH_TEMPLATE
 CONTENT = "stockyard:content"
 """The tag that says which content a template has."""
 LONGEST = 128
@@ -54,18 +54,6 @@ class TemplateRequest:
         first = f"{self.owner.prefix}-{self.owner.client_id}-{self.label}"
         return _short(first), _short(f"{first}-{self.provider}")
 
-    def tags(self, name: str, content: str) -> dict[str, str]:
-        """All tags of the template."""
-        return {
-            "Name": name,
-            **tags.of_owner(self.owner),
-            tags.GENERATION: self.owner.generation,
-            tags.KEY: f"{ec2_kinds.LAUNCH_TEMPLATE.name}/{self.label}",
-            tags.SINCE: self.since,
-            f"{self.owner.prefix}-cluster": self.owner.client_id,
-            CONTENT: content,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -81,13 +69,13 @@ def ensure(calls: Calls, request: TemplateRequest) -> Template:
     content = hashlib.sha256(json.dumps([data, request.spot], sort_keys=True).encode()).hexdigest()[:32]
     owner_tags = tags.of_owner(request.owner)
     for name in request.names():
-        template = _by_name(calls, name)
+        template = next(iter(_KIND.search(calls, {}, name)), None)
         if template is not None and not tags.carries(template.tags, owner_tags):
             continue
         if template is not None and template.tags.get(CONTENT) == content:
             return Template(name, fresh=False)
         if template is not None:
-            ec2_kinds.LAUNCH_TEMPLATE.delete(calls, template.vendor_id)
+            _KIND.delete(calls, template.vendor_id)
         _make(calls, request, name, content, data)
         return Template(name, fresh=True)
     raise VendorRefused(
@@ -98,26 +86,19 @@ def ensure(calls: Calls, request: TemplateRequest) -> Template:
 
 def remove(calls: Calls, owner: tags.Owner) -> list[str]:
     """Delete every template of an environment. Ids of those that were still there."""
-    template_ids = [
-        template.vendor_id for template in ec2_kinds.LAUNCH_TEMPLATE.search(calls, tags.of_owner(owner), None)
-    ]
+    template_ids = [template.vendor_id for template in _KIND.search(calls, tags.of_owner(owner), None)]
     for template in template_ids:
-        ec2_kinds.LAUNCH_TEMPLATE.delete(calls, template)
+        _KIND.delete(calls, template)
     return template_ids
 
 
 def is_found(calls: Calls, owner: tags.Owner, label: str) -> bool:
     """Whether a search finds the pool's template, so that one for deletion would."""
-    pool_tags = {**tags.of_owner(owner), tags.KEY: f"{ec2_kinds.LAUNCH_TEMPLATE.name}/{label}"}
-    return bool(ec2_kinds.LAUNCH_TEMPLATE.search(calls, pool_tags, None))
-
-
-def _by_name(calls: Calls, name: str) -> TaggedThing | None:
-    return next(iter(ec2_kinds.LAUNCH_TEMPLATE.search(calls, {}, name)), None)
+    return bool(_KIND.search(calls, tags.of_key(owner, _KIND.name, label), None))
 
 
 def _make(calls: Calls, request: TemplateRequest, name: str, content: str, data: dict[str, Any]) -> None:
-    marks = request.tags(name, content)
+    marks = {**tags.full(request.owner, _KIND.name, request.label, name, request.since), CONTENT: content}
     # They carry the environment's tags: what is made here lives and dies with its instance, which has the claim's.
     of_parts = tags.specification([OF_INSTANCES, OF_SPOT] if request.spot else [OF_INSTANCES], marks)
     try:
@@ -138,19 +119,13 @@ def _make(calls: Calls, request: TemplateRequest, name: str, content: str, data:
 
 def _data(request: TemplateRequest) -> dict[str, Any]:
     place = request.place
-    disk = {"VolumeSize": DISK_GIB, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
     return {
         "ImageId": next(iter(place.images.values())),
         "IamInstanceProfile": {"Name": place.instance_profile},
         "SecurityGroupIds": list(place.security_groups),
-        "BlockDeviceMappings": [{"DeviceName": place.root_device, "Ebs": disk}],
-        "MetadataOptions": {
-            "HttpTokens": "required",
-            "HttpPutResponseHopLimit": 1,
-            "HttpEndpoint": "enabled",
-            # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
-            "InstanceMetadataTags": "enabled",
-        },
+        "BlockDeviceMappings": [images.root_volume(place.root_device, DISK_GIB)],
+        # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
+        "MetadataOptions": {**images.METADATA, "InstanceMetadataTags": "enabled"},
         "UserData": base64.b64encode(request.user_data).decode(),
     }
 

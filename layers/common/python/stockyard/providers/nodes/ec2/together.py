@@ -68,16 +68,11 @@ def settle(maker: Maker, claim: NodeClaim, group: Group, owner: tags.Owner) -> O
         if share(record, claim.id).in_flight:
             return Outcome(False, "Waiting for a call that may have launched the machine.", wait_seconds=PAUSE)
     machine_id = share(record, claim.id).machine_id
-    if machine_id and not _is_gone(maker, record, machine_id):
+    # Gone for sure is only what is no longer new: a new machine may be hidden.
+    new = maker.recent(record.made_at)
+    if machine_id and (new or ec2_kinds.INSTANCE.state(maker.calls, machine_id) is not State.ABSENT):
         _take(maker, claim, machine_id)
     return None
-
-
-def _is_gone(maker: Maker, record: LaunchGroup, machine_id: str) -> bool:
-    """Whether a machine is gone for sure: a new one may only be hidden."""
-    if maker.recent(record.made_at):
-        return False
-    return ec2_kinds.INSTANCE.state(maker.calls, machine_id) is State.ABSENT
 
 
 def _take(maker: Maker, claim: NodeClaim, machine_id: str) -> None:
@@ -95,7 +90,8 @@ def _call(attempt: Launch, group: Group, owner: tags.Owner, record: LaunchGroup)
     now = to_text(attempt.work.now)
     attempt.request(choice, template, "", {}, first=record.id)
     record = group.intend(record, now if template.fresh else record.template_at)
-    marks = _marks(attempt, owner, record)
+    name = attempt.maker.name(placement(attempt.work.claim).group.partition("_")[2].lower())
+    marks = tags.full(owner, ec2_kinds.INSTANCE.name, KEY, name, str(record.intended_at))
     request = attempt.request(choice, template, record.token, marks, len(record.asked), record.id)
     try:
         answer = attempt.ask(request, fresh=attempt.maker.recent(record.template_at))
@@ -117,17 +113,6 @@ def _call(attempt: Launch, group: Group, owner: tags.Owner, record: LaunchGroup)
     return updated
 
 
-def _marks(attempt: Launch, owner: tags.Owner, record: LaunchGroup) -> dict[str, str]:
-    return {
-        "Name": attempt.maker.name(placement(attempt.work.claim).group.partition("_")[2].lower()),
-        **tags.of_owner(owner),
-        tags.GENERATION: owner.generation,
-        tags.KEY: f"{ec2_kinds.INSTANCE.name}/{KEY}",
-        tags.SINCE: str(record.intended_at),
-        f"{owner.prefix}-cluster": owner.client_id,
-    }
-
-
 def _resolve(maker: Maker, group: Group, owner: tags.Owner, record: LaunchGroup) -> LaunchGroup:
     """The record; of a call whose answer nobody has written down, with what a search shows that it has made.
 
@@ -136,7 +121,7 @@ def _resolve(maker: Maker, group: Group, owner: tags.Owner, record: LaunchGroup)
     over = group.over(record)
     if record.state != INTENDED or (not over and maker.recent(record.intended_at)):
         return record
-    group_tags = {**tags.of_owner(owner), tags.KEY: f"{ec2_kinds.INSTANCE.name}/{KEY}"}
+    group_tags = tags.of_key(owner, ec2_kinds.INSTANCE.name, KEY)
     machine_ids = sorted(instance.vendor_id for instance in ec2_kinds.INSTANCE.search(maker.calls, group_tags, None))
     if not over and len(machine_ids) < len(record.asked):
         return record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any
 
 from stockyard.domain.provider_kinds import Document, ProviderKind, Quantities, written_resources
@@ -32,11 +33,9 @@ def _of_machine(template: Any) -> Quantities:
     domain = _below(template, ("spec", "template", "spec", "domain"))
     cpu = _mapping(domain.get("cpu"))
     quantities: Quantities = {}
-    if any(isinstance(cpu.get(name), int) for name in ("cores", "sockets", "threads")):
-        number = 1
-        for name in ("cores", "sockets", "threads"):
-            number *= cpu[name] if isinstance(cpu.get(name), int) else 1
-        quantities["cpu"] = number
+    numbers = [cpu[name] for name in ("cores", "sockets", "threads") if isinstance(cpu.get(name), int)]
+    if numbers:
+        quantities["cpu"] = prod(numbers)
     guest = _mapping(domain.get("memory")).get("guest")
     requests = _mapping(_mapping(domain.get("resources")).get("requests"))
     quantities = {**quantities, **({} if guest is None else {"memory": guest}), **requests}
