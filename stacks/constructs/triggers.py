@@ -42,7 +42,14 @@ class Triggers(Construct):
         self._failures = failures
         self._stream(stream_arn)
         for name, (minutes, meaning) in SCHEDULES.items():
-            self._schedule(name, minutes, meaning)
+            events.Rule(
+                self,
+                f"{name.capitalize()}Schedule",
+                rule_name=f"{self._names.function(name)}-schedule",
+                description=meaning,
+                schedule=events.Schedule.rate(Duration.minutes(minutes)),
+                targets=[self._target(name)],
+            )
         self.bus = self._bus()
 
     def _stream(self, stream_arn: str) -> None:
@@ -95,16 +102,6 @@ class Triggers(Construct):
                 on_failure=sources.SqsDlq(self._failures[name]),
                 filters=[lambda_.FilterCriteria.filter(dict(pattern)) for pattern in patterns],
             )
-        )
-
-    def _schedule(self, name: str, minutes: int, meaning: str) -> None:
-        events.Rule(
-            self,
-            f"{name.capitalize()}Schedule",
-            rule_name=f"{self._names.function(name)}-schedule",
-            description=meaning,
-            schedule=events.Schedule.rate(Duration.minutes(minutes)),
-            targets=[self._target(name)],
         )
 
     def _bus(self) -> events.EventBus:

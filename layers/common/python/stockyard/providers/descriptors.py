@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from stockyard.domain.cloud_kinds import CloudKind, ClusterKind
 from stockyard.domain.offers import RegionOffers
@@ -12,21 +12,24 @@ from stockyard.domain.provider_kinds import ProviderKind
 from stockyard.ports import Cloud, ClusterDriver, Store
 from stockyard.ports.nodes import NodeSource
 
-K, M = TypeVar("K"), TypeVar("M")
+
+@dataclass(frozen=True, slots=True)
+class CloudDescriptor:
+    """A kind of cloud account. Its folder's name is the account's ``provider``."""
+
+    kind: CloudKind
+    make: Callable[[Any], Cloud]
+    """From the installation's settings, see ``stockyard.settings``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Descriptor(Generic[K, M]):
-    """The kind, and what makes a provider of it."""
+class ClusterDriverDescriptor:
+    """A way to make clusters. Its folder's name is the ``driver`` on a cluster's record."""
 
-    kind: K
-    make: M
-
-
-CloudDescriptor = Descriptor[CloudKind, Callable[[Any], Cloud]]
-"""A kind of cloud account. Its folder's name is the account's ``provider``. Made from ``stockyard.settings``."""
-ClusterDriverDescriptor = Descriptor[ClusterKind, Callable[[Any], ClusterDriver]]
-"""The driver of a type of clusters in a cloud. Its folder's name is on a cluster's record. Made from the settings."""
+    kind: ClusterKind
+    """One driver makes the clusters of a type in a cloud."""
+    make: Callable[[Any], ClusterDriver]
+    """From the installation's settings, see ``stockyard.settings``."""
 
 
 @dataclass(frozen=True, slots=True)

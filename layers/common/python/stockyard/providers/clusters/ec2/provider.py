@@ -53,8 +53,7 @@ class Ec2ClusterDriver:
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""
-        calls = self._builder(work).calls
-        return list(inspection.findings(calls, work.cluster, work.account))
+        return list(inspection.findings(self._builder(work).calls, work.cluster, work.account))
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""

@@ -95,14 +95,14 @@ def launch(calls: Calls, request: Request) -> Answer:
 def parameters(request: Request) -> dict[str, Any]:
     """The call's parameters: the same for the same request."""
     spot = request.capacity_type == SPOT
-    overrides = [_override(way, None if spot else place) for place, way in enumerate(request.ways[:MOST_WAYS])]
+    overrides = [
+        {"InstanceType": way.type, "SubnetId": way.subnet, "ImageId": way.image}
+        | ({} if spot else {"Priority": float(place)})
+        for place, way in enumerate(request.ways[:MOST_WAYS])
+    ]
     template = {"LaunchTemplateName": request.template, "Version": "$Default"}
-    options: dict[str, Any] = {
-        # The order is ours: an explicit cost may differ from the price that EC2 would order by.
-        "OnDemandOptions": {"AllocationStrategy": "prioritized"},
-    }
-    if spot:
-        options = {"SpotOptions": {"AllocationStrategy": request.strategy or SPOT_STRATEGY}}
+    # The order is ours: an explicit cost may differ from the price that EC2 would order by.
+    strategy = (request.strategy or SPOT_STRATEGY) if spot else "prioritized"
     return {
         "Type": "instant",
         "ClientToken": request.token,
@@ -112,13 +112,8 @@ def parameters(request: Request) -> dict[str, Any]:
             "DefaultTargetCapacityType": request.capacity_type,
         },
         "TagSpecifications": tags.specification(["fleet", "instance", "volume"], request.tags),
-        **options,
+        "SpotOptions" if spot else "OnDemandOptions": {"AllocationStrategy": strategy},
     }
-
-
-def _override(way: Way, priority: int | None) -> dict[str, Any]:
-    override: dict[str, Any] = {"InstanceType": way.type, "SubnetId": way.subnet, "ImageId": way.image}
-    return override if priority is None else {**override, "Priority": float(priority)}
 
 
 def _zone(request: Request, entry: Mapping[str, Any]) -> str:

@@ -30,15 +30,10 @@ Refuses = Callable[[str, str, str], bool]
 """Whether a type of a provider is refused in a zone: the plan of somebody who tries failures out."""
 
 
-def nothing_refused(*_: str) -> bool:
-    """No plan: everything can be had."""
-    return False
-
-
 class SimulatedNodes:
     """Implements ``ports.nodes.NodeSource``. Whoever tries failures out sets ``refuses``."""
 
-    def __init__(self, store_of: Callable[[str], Store], refuses: Refuses = nothing_refused) -> None:
+    def __init__(self, store_of: Callable[[str], Store], refuses: Refuses = lambda *_: False) -> None:
         self._machines = Machines(store_of)
         self.refuses = refuses
 
