@@ -37,7 +37,6 @@ class Fulfilment:
 
     vendor_id: str
     pending: bool
-    detail: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class Maker:
         if wish.configure is not None and not line.detail.get("configured"):
             wish.configure(line.vendor_id)
             line = self.ledger.made(line, line.vendor_id, {**line.detail, "configured": True})
-        return Fulfilment(line.vendor_id, state is State.PENDING, line.detail)
+        return Fulfilment(line.vendor_id, state is State.PENDING)
 
     def _adopted(self, wish: Wish, line: Resource | None) -> Resource | None:
         """The line, made, when an earlier try has made the thing and could not say so."""

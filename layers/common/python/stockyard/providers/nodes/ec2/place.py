@@ -35,10 +35,8 @@ class Place:
     by_zone: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        by_zone: dict[str, tuple[str, ...]] = {}
-        for subnet, zone in sorted(self.zones.items()):
-            by_zone[zone] = (*by_zone.get(zone, ()), subnet)
-        object.__setattr__(self, "by_zone", dict(sorted(by_zone.items())))
+        places = {zone: sorted(s for s in self.zones if self.zones[s] == zone) for zone in sorted(self.zones.values())}
+        object.__setattr__(self, "by_zone", {zone: tuple(there) for zone, there in places.items()})
 
     def facts(self) -> dict[str, str]:
         """As an environment's outputs; :func:`of_facts` reads them."""
