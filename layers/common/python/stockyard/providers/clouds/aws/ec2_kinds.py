@@ -48,12 +48,9 @@ def _kind(
             if plural == "Addresses"
             else list(calls.pages("ec2", describe, key, Filters=tags.filters(required_tags)))
         )
-        matches = []
-        for item in _items({key: page}, plural):
-            carried = tags.mapping(item.get("Tags"))
-            if tags.carries(carried, required_tags) and state_of(item) is not State.ABSENT:
-                matches.append(TaggedThing(item[identity], carried))
-        return matches
+        living = (item for item in _items({key: page}, plural) if state_of(item) is not State.ABSENT)
+        things = (TaggedThing(item[identity], tags.mapping(item.get("Tags"))) for item in living)
+        return [thing for thing in things if tags.carries(thing.tags, required_tags)]
 
     def describe_one(calls: Calls, vendor_id: str) -> Mapping[str, Any] | None:
         parameters: dict[str, Any] = {ids: [vendor_id]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from stockyard.domain.records import Resource
@@ -38,10 +39,8 @@ def ensure(builder: Builder) -> Outcome:
         )
         return str(answer["LoadBalancers"][0]["LoadBalancerArn"])
 
-    wish = Wish(
-        elb_kinds.LOAD_BALANCER, "api", name, create, lambda arn: _configure(builder, arn, group), identity=True
-    )
-    arn = builder.want(wish).vendor_id
+    configure = partial(_configure, builder, group)
+    arn = builder.want(Wish(elb_kinds.LOAD_BALANCER, "api", name, create, configure, identity=True)).vendor_id
     balancers = builder.calls.call("elbv2", "describe_load_balancers", LoadBalancerArns=[arn])["LoadBalancers"]
     if not balancers:
         raise NotYetVisible(f"load balancer {name} is not shown yet")
@@ -78,7 +77,7 @@ def made_target_group(builder: Builder) -> str:
     return line.vendor_id
 
 
-def _configure(builder: Builder, balancer: str, group: str) -> None:
+def _configure(builder: Builder, group: str, balancer: str) -> None:
     # The one control plane stands in one zone; both zones' addresses must lead there.
     cross: list[dict[str, Any]] = [{"Key": "load_balancing.cross_zone.enabled", "Value": "true"}]
     builder.calls.call("elbv2", "modify_load_balancer_attributes", LoadBalancerArn=balancer, Attributes=cross)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from stockyard.domain.records import Resource
@@ -55,20 +56,12 @@ def ensure(builder: Builder) -> Outcome:
         builder.calls.call("iam", "put_role_policy", RoleName=role, PolicyName=POLICY_NAME, PolicyDocument=document)
 
     builder.want(Wish(iam_kinds.ROLE, "node", role, create_role, put_policy, identity=True))
-    builder.want(
-        Wish(
-            iam_kinds.INSTANCE_PROFILE,
-            "node",
-            profile,
-            create_profile,
-            lambda _profile: _carry(builder, profile, role),
-            identity=True,
-        )
-    )
+    carry = partial(_carry, builder, role)
+    builder.want(Wish(iam_kinds.INSTANCE_PROFILE, "node", profile, create_profile, carry, identity=True))
     return Outcome(True, f"{role} and {profile}")
 
 
-def _carry(builder: Builder, profile: str, role: str) -> None:
+def _carry(builder: Builder, role: str, profile: str) -> None:
     if role in iam_kinds.profile_roles(builder.calls, profile):
         return
     # A profile holds one role: with that answer it is there, and the listing was not up to date.
