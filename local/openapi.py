@@ -26,8 +26,9 @@ def functions() -> list[HttpFunction]:
     """The functions that serve HTTP: those that have routes."""
     # The functions read their environment when they are called. Their import needs only a region.
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
-    names = sorted(path.parent.name for path in (ROOT / "functions").glob("*/routes.py"))
-    return [import_module(f"functions.{name}.routes").http for name in names]
+    names = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
+    handlers = [import_module(f"functions.{name}.handler") for name in names]
+    return [handler.http for handler in handlers if hasattr(handler, "http")]
 
 
 def generated() -> Mapping[Path, str]:

@@ -1,8 +1,43 @@
-"""The Lambda function of these routes: an HTTP API event (payload 2.0) in, its answer out."""
+"""Manifests over HTTP."""
 
 from __future__ import annotations
 
-from functions.apply.routes import http
-from stockyard.edge.logs import logged
+from stockyard import wiring
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
 
-lambda_handler = logged(http.logger)(http.handle)
+http = wiring.http("apply")
+lambda_handler = http.lambda_handler
+
+
+@http.route(
+    "POST /v1/apply",
+    roles=Roles.CHANGERS,
+    platform=True,
+    body="manifest_views:Manifests",
+    answers={200: "manifest_views:AppliedListView"},
+    idempotent=True,
+    dry_run=True,
+    yaml=True,
+    description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, NodeClaim of"
+    " `karpenter.sh/v1`. All are checked before one is stored; pointers begin with the number of the document."
+    " NodeProviders need the role stockyard-admin or stockyard-platform. With `dry_run` the answer is a plan.",
+)
+def apply_manifests(request: Request) -> Answer:
+    """Apply manifests. Makes what is not there, changes what differs, and leaves the rest alone."""
+    from stockyard.operations.manifests import apply
+    from stockyard.operations.manifests.desired import read_desired
+
+    services = wiring.services(request.caller.tenant)
+    admin = bool(request.caller.roles & (Roles.ADMIN | Roles.PLATFORM))
+    desired = read_desired(services, request.body.root, request.caller.actor, admin=admin)
+    if request.dry_run:
+        return Answer.plan(apply.plan_manifests(services, desired))
+    results = apply.apply_manifests(services, desired, request.caller.actor, request.request_id)
+    # As if each document had come alone; changes are audited where they are written.
+    for result in results:
+        if result["action"] == "created":
+            action = f"Create{result['kind']}"
+            record = services.audit_record(request.caller.actor, action, result["id"], request.request_id, "apply")
+            wiring.audit(request.caller.tenant, record)
+    return Answer(200, {"results": results, "warnings": []}, subject="apply", audited=True)

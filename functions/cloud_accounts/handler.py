@@ -1,8 +1,146 @@
-"""The Lambda function of these routes: an HTTP API event (payload 2.0) in, its answer out."""
+"""Cloud accounts over HTTP."""
 
 from __future__ import annotations
 
-from functions.cloud_accounts.routes import http
-from stockyard.edge.logs import logged
+from typing import Any
 
-lambda_handler = logged(http.logger)(http.handle)
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.records import CloudAccount
+from stockyard.domain.views import cloud_account_view, operation_view
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import TAG, tagged
+from stockyard.errors import InUse
+from stockyard.lifecycle.operation import progress
+from stockyard.operations.cloud_accounts import accounts
+from stockyard.operations.services import Services
+
+http = wiring.http("cloud_accounts")
+lambda_handler = http.lambda_handler
+
+VIEW = "cloud_accounts:CloudAccountView"
+
+
+def _account_answer(account: CloudAccount, status: int, **settings: Any) -> Answer:
+    subject = f"cloud-account/{account.id}"
+    return Answer(status, cloud_account_view(account), version=account.version, subject=subject, **settings)
+
+
+def _check_unused(services: Services, account: CloudAccount) -> None:
+    """What a plan refuses as the change itself would: ``InUse`` when clusters stand on the account."""
+    users = accounts.clusters_of(services, account.id)
+    if users:
+        raise InUse(f"Cloud account {account.id} is used by {', '.join(cluster.name for cluster in users)}.")
+
+
+@http.route(
+    "POST /v1/cloud-accounts",
+    roles=Roles.ADMINISTRATORS,
+    body="cloud_accounts:CloudAccountCreate",
+    answers={201: VIEW, 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+)
+def register_cloud_account(request: Request) -> Answer:
+    """Register a cloud account. With the tenant's next number and an external id of ours."""
+    body = request.body
+    if request.dry_run:
+        return Answer.free_plan(creates=[{"kind": "cloud-account", "name": body.name}])
+    account = accounts.register_account(
+        wiring.services(request.caller.tenant),
+        provider=body.provider,
+        name=body.name,
+        description=body.description,
+        attributes=body.attributes,
+        tags=dict(body.tags),
+        actor=request.caller.actor,
+        claim=ids.ulid(request.lease.moment, request.lease.randomness) if request.lease else None,
+    )
+    return _account_answer(account, 201, location=f"/v1/cloud-accounts/{account.id}")
+
+
+@http.route(
+    "GET /v1/cloud-accounts",
+    roles=Roles.READERS,
+    answers={200: VIEW},
+    query=(TAG,),
+    paged=True,
+)
+def list_cloud_accounts(request: Request) -> Answer:
+    """List cloud accounts."""
+    store = wiring.store(request.caller.tenant)
+    page, following = filtered(
+        lambda after, limit: store.list(CloudAccount, after=after, limit=limit),
+        lambda account: tagged(account.tags, request.query.get("tag")),
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([cloud_account_view(account) for account in page], following)
+
+
+@http.route("GET /v1/cloud-accounts/{id}", roles=Roles.READERS, answers={200: VIEW})
+def get_cloud_account(request: Request) -> Answer:
+    """Get a cloud account. By its number."""
+    return _account_answer(accounts.find_account(wiring.services(request.caller.tenant), request.params["id"]), 200)
+
+
+@http.route(
+    "PATCH /v1/cloud-accounts/{id}",
+    roles=Roles.ADMINISTRATORS,
+    body="cloud_accounts:CloudAccountPatch",
+    answers={200: VIEW},
+    if_match=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan.",
+)
+def change_cloud_account(request: Request) -> Answer:
+    """Change a cloud account. A JSON merge patch; new attributes make the account unverified."""
+    services = wiring.services(request.caller.tenant)
+    account = accounts.find_account(services, request.params["id"])
+    fields = request.body.changes(account)
+    if request.dry_run:
+        request.check_version("cloud account", account.version)
+        if accounts.moves(services, account, fields.get("attributes", account.attributes)):
+            _check_unused(services, account)
+        return Answer.change_plan(account, fields)
+    actor, request_id = request.caller.actor, request.request_id
+    changed = accounts.change_account(services, account.id, request.version, fields, actor, request_id)
+    return _account_answer(changed, 200, audited=True)
+
+
+@http.route(
+    "DELETE /v1/cloud-accounts/{id}",
+    roles=Roles.ADMINISTRATORS,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    dry_run=True,
+)
+def delete_cloud_account(request: Request) -> Answer:
+    """Remove a cloud account. Only when no cluster uses it. The operation has succeeded already when it is answered."""
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        account = accounts.find_account(services, request.params["id"])
+        _check_unused(services, account)
+        return Answer.free_plan(deletes=[{"kind": "cloud-account", "name": account.name}])
+    operation = accounts.delete_account(services, request.params["id"], request.caller.actor)
+    return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
+
+
+@http.route(
+    "GET /v1/cloud-accounts/{id}/template",
+    roles=Roles.READERS,
+    answers={200: "cloud_accounts:CloudFormationTemplate"},
+)
+def get_cloud_account_template(request: Request) -> Answer:
+    """CloudFormation template for the tenant's account. The role that Stockyard assumes, with least permissions."""
+    services = wiring.services(request.caller.tenant)
+    account = accounts.find_account(services, request.params["id"])
+    return Answer(200, services.clouds[account.provider].template(account, services.installation))
+
+
+@http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)
+def verify_cloud_account(request: Request) -> Answer:
+    """Prove that the role works. Without the external id it must not. The result is on the account."""
+    services = wiring.services(request.caller.tenant)
+    return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)

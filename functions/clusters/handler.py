@@ -1,8 +1,203 @@
-"""The Lambda function of these routes: an HTTP API event (payload 2.0) in, its answer out."""
+"""Clusters over HTTP."""
 
 from __future__ import annotations
 
-from functions.clusters.routes import http
-from stockyard.edge.logs import logged
+from typing import Any
 
-lambda_handler = logged(http.logger)(http.handle)
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.records import UNSEEN, Cluster, Operation
+from stockyard.domain.views import cluster_view, operation_view
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import TAG, Query, tagged
+from stockyard.errors import Forbidden, UnexpectedBehavior, VendorError
+from stockyard.lifecycle.operation import progress
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.services import Services
+
+http = wiring.http("clusters")
+lambda_handler = http.lambda_handler
+
+STATUSES = ("preparing", "ready", "failed", "deleting")
+
+
+def _cluster_answer(cluster: Cluster, status: int, **settings: Any) -> Answer:
+    return Answer(status, cluster_view(cluster), version=cluster.version, **settings)
+
+
+def _operation(services: Services, cluster: Cluster) -> Answer:
+    operation = services.store.get(Operation, cluster.operation_id or "")
+    if operation is None:
+        raise UnexpectedBehavior("The operation is not readable just now; the cluster names it.")
+    return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=cluster.id)
+
+
+@http.route(
+    "POST /v1/clusters",
+    roles=Roles.CHANGERS,
+    body="clusters:ClusterCreate",
+    answers={202: "cluster_views:ClusterView", 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+)
+def create_cluster(request: Request) -> Answer:
+    """Create a cluster. Validate, make the Keycloak client, start the background work."""
+    from stockyard.operations.clusters import create
+
+    body = request.body
+    new_cluster = create.NewCluster(
+        name=body.name,
+        description=body.description,
+        cloud_account_id=body.cloud_account_id,
+        cluster_type=body.cluster_type,
+        settings=body.settings,
+        secret=body.secret.get_secret_value() if body.secret else None,
+        tags=dict(body.tags),
+    )
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        return Answer.plan(create.plan_creation(services, new_cluster))
+    cluster, _ = create.create_cluster(services, new_cluster, request.caller.actor, request.stable_id(ids.CLUSTER))
+    return _cluster_answer(cluster, 202, location=f"/v1/operations/{cluster.operation_id}")
+
+
+@http.route(
+    "GET /v1/clusters",
+    roles=Roles.READERS,
+    answers={200: "cluster_views:ClusterView"},
+    query=(Query("status", "Only clusters in this status.", values=STATUSES), TAG),
+    paged=True,
+)
+def list_clusters(request: Request) -> Answer:
+    """List clusters. The tenant's clusters in order of id; those that are only being accepted are not shown."""
+    store = wiring.store(request.caller.tenant)
+    status, tag = request.query.get("status"), request.query.get("tag")
+    attributes = {"status": status} if status else None
+    page, following = filtered(
+        lambda after, limit: store.list(Cluster, after=after, limit=limit, where=attributes),
+        lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([cluster_view(cluster) for cluster in page], following)
+
+
+@http.route("GET /v1/clusters/{id}", roles=Roles.READERS, answers={200: "cluster_views:ClusterView"})
+def get_cluster(request: Request) -> Answer:
+    """Get a cluster. By id or name."""
+    return _cluster_answer(find_cluster(wiring.services(request.caller.tenant), request.params["id"]), 200)
+
+
+@http.route(
+    "PATCH /v1/clusters/{id}",
+    roles=Roles.CHANGERS,
+    body="cluster_patch:ClusterPatch",
+    answers={200: "cluster_views:ClusterView"},
+    if_match=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan.",
+)
+def change_cluster(request: Request) -> Answer:
+    """Change a cluster. A JSON merge patch of description and tags."""
+    from stockyard.operations.clusters import change
+
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    fields = request.body.model_fields_set
+    description = request.body.description if "description" in fields else None
+    tags = request.body.tags_after(cluster.tags)
+    if request.dry_run:
+        request.check_version("cluster", cluster.version)
+        changes = {"description": description, "tags": tags}
+        return Answer.change_plan(cluster, {name: value for name, value in changes.items() if value is not None})
+    changed = change.change_cluster(
+        services,
+        cluster.id,
+        request.version,
+        description=description,
+        tags=tags,
+        actor=request.caller.actor,
+        request_id=request.request_id,
+    )
+    return _cluster_answer(changed, 200, audited=True)
+
+
+@http.route(
+    "DELETE /v1/clusters/{id}",
+    roles=Roles.CHANGERS,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    dry_run=True,
+)
+def delete_cluster(request: Request) -> Answer:
+    """Delete a cluster. In every state; a second request names the same operation."""
+    from stockyard.operations.clusters import delete
+
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        return Answer.plan(delete.plan_deletion(services, request.params["id"]))
+    return _operation(services, delete.delete_cluster(services, request.params["id"], request.caller.actor))
+
+
+@http.route(
+    "POST /v1/clusters/{id}/resume",
+    roles=Roles.CHANGERS,
+    answers={202: "operations:OperationView"},
+    idempotent=True,
+)
+def resume_cluster(request: Request) -> Answer:
+    """Continue a failed operation. From the phase that failed, with the next attempt."""
+    from stockyard.operations.clusters import resume
+
+    services = wiring.services(request.caller.tenant)
+    return _operation(services, resume.resume_cluster(services, request.params["id"], request.caller.actor))
+
+
+@http.route(
+    "GET /v1/clusters/{id}/kubeconfig",
+    roles=Roles.READERS,
+    answers={200: "cluster_views:KubeconfigView"},
+    query=(Query("static", "The stored one, with a client certificate; admins only.", "boolean"),),
+    audited=True,
+)
+def read_kubeconfig(request: Request) -> Answer:
+    """Get a kubeconfig. With an ``exec`` user by default."""
+    import json
+
+    from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, static_kubeconfig
+
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    if request.query.get("static"):
+        if not request.caller.roles & (Roles.ADMIN | Roles.PLATFORM):
+            raise Forbidden("The stored kubeconfig is for the role stockyard-admin.")
+        return Answer(200, {"kubeconfig": static_kubeconfig(services, cluster)})
+    # JSON is YAML; no YAML library is needed to write it.
+    return Answer(200, {"kubeconfig": json.dumps(exec_kubeconfig(services, cluster), indent=2) + "\n"})
+
+
+@http.route(
+    "GET /v1/clusters/{id}/client-secret",
+    roles=Roles.CHANGERS,
+    answers={200: "cluster_views:ClientSecretView"},
+    audited=True,
+)
+def read_client_secret(request: Request) -> Answer:
+    """Read the Keycloak client's secret. From Keycloak; audited."""
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    try:
+        secret = services.identity.client_secret(cluster.client_id)
+    except VendorError as error:
+        raise UnexpectedBehavior(f"Keycloak could not be asked ({error.error_type}).") from error
+    return Answer(200, {"client_id": cluster.client_id, "client_secret": secret}, subject=cluster.id)
+
+
+@http.route("GET /v1/clusters/{id}/tree", roles=Roles.READERS, answers={200: "cluster_views:TreeNode"})
+def get_cluster_tree(request: Request) -> Answer:
+    """The cluster with everything below it. Operation, cloud resources, pools."""
+    from stockyard.operations.clusters.tree import cluster_tree
+
+    services = wiring.services(request.caller.tenant)
+    return Answer(200, cluster_tree(services, find_cluster(services, request.params["id"])))

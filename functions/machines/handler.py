@@ -1,8 +1,133 @@
-"""The Lambda function of these routes: an HTTP API event (payload 2.0) in, its answer out."""
+"""What a cluster's own machines say: prove who they are, report ready."""
 
 from __future__ import annotations
 
-from functions.machines.routes import http
-from stockyard.edge.logs import logged
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-lambda_handler = logged(http.logger)(http.handle)
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.records import Cluster
+from stockyard.edge.contract import Answer, Request
+from stockyard.errors import IllegalTransition, NotFound
+from stockyard.operations.engine.find import find_cluster
+
+if TYPE_CHECKING:
+    from stockyard.operations.services import Services
+
+http = wiring.http("machines")
+lambda_handler = http.lambda_handler
+
+BOOTING = "A machine that boots has no token of the realm; it proves itself by a presigned STS call or its user data"
+
+
+def _own_cluster(services: Services, request: Request, otherwise: str) -> Cluster:
+    """The caller's own cluster, ``NotFound`` for any other; ``IllegalTransition`` when it is not there to stay."""
+    cluster = find_cluster(services, request.params["id"])
+    if cluster.client_id != request.caller.client_id:
+        raise NotFound(f"There is no cluster {request.params['id']}.")
+    if cluster.status not in ("preparing", "ready"):
+        raise IllegalTransition(f"The cluster is {cluster.status}; {otherwise}.")
+    return cluster
+
+
+@http.route(
+    "POST /v1/clusters/{id}/ready",
+    machine=True,
+    body="machines:ReadyReport",
+    answers={202: "machines:Accepted"},
+    description="Only by the cluster's own client. Repeatable; once the cluster is ready a report changes nothing.",
+)
+def report_ready(request: Request) -> Answer:
+    """A control plane reports ready. Keep kubeconfig and CA, write the fact, wake the workflow."""
+    from stockyard.operations.clusters import await_report
+
+    services = wiring.services(request.caller.tenant)
+    cluster = _own_cluster(services, request, "it waits for no report")
+    body = request.body
+    await_report.report_ready(services, cluster, body.kubeconfig.get_secret_value(), body.certificate_authority)
+    return Answer(202, {"status": "accepted"}, subject=cluster.id)
+
+
+@http.route(
+    "POST /v1/clusters/{id}/bootstrap",
+    open_because=BOOTING,
+    body="machines:BootstrapProof",
+    answers={200: "machines:BootstrapAnswer"},
+    description="By a presigned sts:GetCallerIdentity request of the control plane's instance.",
+)
+def bootstrap_machine(request: Request) -> Answer:
+    """A machine without a token proves itself. Only the recorded one gets its client's secret."""
+    from stockyard.operations.machines import bootstrap
+
+    cluster_id = request.params["id"]
+    tenant = wiring.registry().tenant_of(Cluster, cluster_id) if ids.is_id(cluster_id) else None
+    if tenant is None:
+        raise NotFound("There is no cluster of that id that waits for its machine.")
+    services = wiring.services(tenant)
+    configuration = bootstrap.bootstrap_machine(services, cluster_id, request.body.model_dump())
+    # The caller has no token and so no tenant: the edge cannot write this record.
+    actor = f"client:{configuration.client_id}"
+    wiring.audit(tenant, services.audit_record(actor, "BootstrapMachine", cluster_id, request.request_id))
+    return Answer(200, asdict(configuration), subject=cluster_id, audited=True)
+
+
+@http.route(
+    "GET /v1/clusters/{id}/agent",
+    machine=True,
+    answers={200: "machines:AgentManifest"},
+    description="Only by the cluster's own client. The Secret with that client's credentials is made by the installer.",
+)
+def get_agent(request: Request) -> Answer:
+    """The manifest that installs a cluster's agent. The objects in the order in which they have to be made."""
+    from agent import manifest
+
+    services = wiring.services(request.caller.tenant)
+    cluster = _own_cluster(services, request, "it needs no agent")
+    settings = manifest.Settings(services.settings.api_url, cluster.id, services.settings.token_url)
+    body = {"apiVersion": "v1", "kind": "List", "items": manifest.documents(settings)}
+    return Answer(200, body, subject=cluster.id)
+
+
+@http.route(
+    "POST /v1/clusters/{id}/observations",
+    machine=True,
+    body="observations:Observation",
+    answers={200: "observations:ObservationAnswer"},
+    audited=False,
+    large=True,
+    description="Only by the cluster's own client. The answer carries commands until their results are known.",
+)
+def post_observations(request: Request) -> Answer:
+    """A cluster's agent says what it sees. Keep what is new, answer with what is to be done."""
+    from stockyard.operations.machines.observe import observe
+
+    services = wiring.services(request.caller.tenant)
+    cluster = _own_cluster(services, request, "its agent has nothing to say")
+    observation = request.body.model_dump()
+    reply = observe(services, wiring.registry().in_hand, wiring.page_key(), cluster, observation)
+    commands = [command.document() for command in reply.commands]
+    return Answer(200, {"commands": commands, "interval_seconds": reply.interval_seconds}, subject=cluster.id)
+
+
+@http.route(
+    "POST /v1/node-claims/{id}/join",
+    open_because=BOOTING,
+    body="observations:JoinProof",
+    answers={200: "observations:JoinAnswer"},
+    description="By a presigned sts:GetCallerIdentity request of the claim's instance, or by its user data's token, "
+    "valid 30 minutes and until its node has joined. 409 until the token to join with is made.",
+)
+def join_machine(request: Request) -> Answer:
+    """A claim's machine asks how to join its cluster. Only the recorded one gets its own token."""
+    from stockyard.operations.machines import join
+
+    claim_id = request.params["id"]
+    tenant = wiring.registry().tenant_of(Cluster, request.body.cluster_id)
+    if tenant is None or not ids.is_id(claim_id):
+        raise NotFound("There is no claim of that id that waits for its machine.")
+    services = wiring.services(tenant)
+    configuration = join.join_machine(services, wiring.page_key(), claim_id, request.body.proof())
+    actor = f"node:{configuration.node_name}"
+    wiring.audit(tenant, services.audit_record(actor, "JoinMachine", claim_id, request.request_id))
+    return Answer(200, asdict(configuration), subject=claim_id, audited=True)

@@ -1,8 +1,228 @@
-"""The Lambda function of these routes: an HTTP API event (payload 2.0) in, its answer out."""
+"""Node claims over HTTP: ask for a node, see what becomes of it and why, give it back."""
 
 from __future__ import annotations
 
-from functions.node_claims.routes import http
-from stockyard.edge.logs import logged
+from typing import Any
 
-lambda_handler = logged(http.logger)(http.handle)
+from stockyard import wiring
+from stockyard.domain import ids
+from stockyard.domain.manifests import claim_manifest
+from stockyard.domain.node_records import NodeClaim
+from stockyard.domain.node_views import node_claim_view
+from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.views import operation_view
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import LABEL, Query, tagged
+from stockyard.errors import NotFound, UnexpectedBehavior
+from stockyard.lifecycle.operation import progress
+from stockyard.operations.services import Services
+
+http = wiring.http("node_claims")
+lambda_handler = http.lambda_handler
+
+VIEW = "node_claims:NodeClaimView"
+PHASES = ("Pending", "Available", "Failed")
+FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
+
+
+def _claim_answer(claim: NodeClaim, status: int, **settings: Any) -> Answer:
+    return Answer(status, node_claim_view(claim), version=claim.version, subject=claim.id, **settings)
+
+
+def _own_cluster(request: Request, services: Services) -> Cluster | None:
+    """The cluster whose claims the caller is confined to; None for people."""
+    from stockyard.operations.machines.own_claims import cluster_of
+
+    return cluster_of(services, request.caller.client_id) if request.caller.machine else None
+
+
+def _visible_claim(request: Request, services: Services) -> NodeClaim:
+    """The claim that the path names, if the caller may see it."""
+    from stockyard.operations.engine.find import find_claim
+    from stockyard.operations.machines.own_claims import own_claim
+
+    own_cluster = _own_cluster(request, services)
+    return (
+        own_claim(services, own_cluster, request.params["id"])
+        if own_cluster
+        else find_claim(services, request.params["id"])
+    )
+
+
+def _operation(services: Services, claim: NodeClaim) -> Answer:
+    operation = services.store.get(Operation, claim.operation_id or "")
+    if operation is None:
+        raise UnexpectedBehavior("The operation is not readable just now; the claim names it.")
+    return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=claim.id)
+
+
+@http.route(
+    "POST /v1/node-claims",
+    roles=Roles.CHANGERS,
+    machine=True,
+    body="node_claims:NodeClaimCreate",
+    answers={202: VIEW, 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan: the node type that would be chosen now, its price, and what"
+    " ruled the others out. A cluster's own client claims nodes for its cluster alone.",
+)
+def create_node_claim(request: Request) -> Answer:
+    """Claim a node. The cheapest node type that fits is chosen in the background."""
+    from stockyard.operations.machines.own_claims import check_named
+    from stockyard.operations.node_claims.create import create_claim
+
+    new_claim = request.body.new_claim()
+    services = wiring.services(request.caller.tenant)
+    if own_cluster := _own_cluster(request, services):
+        check_named(own_cluster, new_claim.cluster_ref)
+    if request.dry_run:
+        from stockyard.operations.scheduler.explain import plan_claim
+
+        return Answer.plan(plan_claim(services, new_claim))
+    claim = create_claim(services, new_claim, request.caller.actor, request.stable_id(ids.NODE_CLAIM))
+    return _claim_answer(claim, 202, location=f"/v1/operations/{claim.operation_id}")
+
+
+@http.route(
+    "GET /v1/node-claims",
+    roles=Roles.READERS,
+    machine=True,
+    answers={200: VIEW},
+    query=(
+        Query("cluster", "Only claims of this cluster, by id or name."),
+        Query("provider", "Only claims that ask for this provider by name, or have a node of it."),
+        Query("phase", "Only claims in this phase.", values=PHASES),
+        LABEL,
+    ),
+    paged=True,
+    description="A cluster's own client sees those of its cluster.",
+)
+def list_node_claims(request: Request) -> Answer:
+    """List node claims. The tenant's claims in order of id."""
+    from stockyard.operations.machines.own_claims import belongs
+
+    services = wiring.services(request.caller.tenant)
+    clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
+    phase, label = request.query.get("phase"), request.query.get("label")
+    own_cluster = _own_cluster(request, services)
+
+    def matches(claim: NodeClaim) -> bool:
+        if own_cluster is not None and not belongs(claim, own_cluster):
+            return False
+        of_cluster = clusters is None or bool(clusters & {claim.cluster_id, claim.cluster_ref})
+        placed = claim.placement.type.partition(".")[0] if claim.placement else None
+        return (
+            of_cluster
+            and (provider is None or provider in (claim.provider_ref, placed))
+            and tagged(claim.labels, label)
+        )
+
+    page, following = filtered(
+        lambda after, limit: services.store.list(
+            NodeClaim, after=after, limit=limit, where={"phase": phase} if phase else None
+        ),
+        matches,
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([node_claim_view(claim) for claim in page], following)
+
+
+def _clusters(services: Services, reference: str | None) -> set[str] | None:
+    """How claims may name a cluster: what was given, and the id and name of the cluster that it means."""
+    from stockyard.operations.engine.find import find_cluster
+
+    if reference is None:
+        return None
+    try:
+        cluster = find_cluster(services, reference)
+    except NotFound:
+        return {reference}
+    return {reference, cluster.id, cluster.name}
+
+
+@http.route(
+    "GET /v1/node-claims/{id}",
+    roles=Roles.READERS,
+    machine=True,
+    answers={200: "node_claims:NodeClaimDocument"},
+    query=(FORM,),
+    description="A cluster's own client sees those of its cluster.",
+)
+def get_node_claim(request: Request) -> Answer:
+    """Get a node claim. By id or name."""
+    claim = _visible_claim(request, wiring.services(request.caller.tenant))
+    if request.query.get("form"):
+        return Answer(200, claim_manifest(claim), version=claim.version)
+    return _claim_answer(claim, 200)
+
+
+@http.route(
+    "PATCH /v1/node-claims/{id}",
+    roles=Roles.CHANGERS,
+    body="node_claims:NodeClaimPatch",
+    answers={200: VIEW},
+    if_match=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan.",
+)
+def change_node_claim(request: Request) -> Answer:
+    """Change a node claim. A JSON merge patch of labels, annotations, name and power; the rest is another node's."""
+    from stockyard.operations.engine.find import find_claim
+    from stockyard.operations.node_claims.change import change_claim
+
+    services = wiring.services(request.caller.tenant)
+    claim = find_claim(services, request.params["id"])
+    fields = request.body.changes(claim)
+    if request.dry_run:
+        request.check_version("claim", claim.version)
+        return Answer.change_plan(claim, fields)
+    actor, request_id = request.caller.actor, request.request_id
+    return _claim_answer(
+        change_claim(services, claim.id, request.version, fields, actor, request_id), 200, audited=True
+    )
+
+
+@http.route(
+    "DELETE /v1/node-claims/{id}",
+    roles=Roles.CHANGERS,
+    machine=True,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    dry_run=True,
+    description="A cluster's own client gives back those of its cluster.",
+)
+def delete_node_claim(request: Request) -> Answer:
+    """Give a node back. In every state; a second request names the same operation."""
+    from stockyard.operations.node_claims.delete import delete_claim, plan_deletion
+
+    services = wiring.services(request.caller.tenant)
+    claim = _visible_claim(request, services)
+    if request.dry_run:
+        return Answer.plan(plan_deletion(services, claim.id))
+    return _operation(services, delete_claim(services, claim.id, request.caller.actor))
+
+
+@http.route("GET /v1/node-claims/{id}/explanation", roles=Roles.READERS, answers={200: "node_claims:ExplanationView"})
+def explain_node_claim(request: Request) -> Answer:
+    """Why a claim got its node type, or none. For each node type the first rule that ruled it out."""
+    from stockyard.operations.scheduler.explain import explain_claim
+
+    return Answer(200, explain_claim(wiring.services(request.caller.tenant), request.params["id"]))
+
+
+@http.route(
+    "POST /v1/node-claims/{id}/power",
+    roles=Roles.CHANGERS,
+    body="node_claims:PowerChange",
+    answers={202: VIEW},
+    idempotent=True,
+)
+def power_node_claim(request: Request) -> Answer:
+    """Switch a node's machine on or off, or restart it. What the machine shall do; `power_observed` is what it does."""
+    from stockyard.operations.node_claims.power import power_claim
+
+    services = wiring.services(request.caller.tenant)
+    return _claim_answer(power_claim(services, request.params["id"], request.body.state, request.caller.actor), 202)

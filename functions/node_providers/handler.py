@@ -1,8 +1,255 @@
-"""The Lambda function of these routes: an HTTP API event (payload 2.0) in, its answer out."""
+"""Node providers over HTTP, their node types, what they set up for clusters, and which types a tenant may use."""
 
 from __future__ import annotations
 
-from functions.node_providers.routes import http
-from stockyard.edge.logs import logged
+from typing import Any
 
-lambda_handler = logged(http.logger)(http.handle)
+from stockyard import wiring
+from stockyard.domain.declared_types import declared
+from stockyard.domain.manifests import ProviderDocument, provider_manifest, provider_warnings
+from stockyard.domain.node_records import NodeEnvironment, NodeProvider
+from stockyard.domain.node_views import node_environment_view, node_provider_view, remarks
+from stockyard.domain.platform import provider_prefix
+from stockyard.domain.views import operation_view
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
+from stockyard.edge.paging import filtered
+from stockyard.edge.query import LABEL, Query, tagged
+from stockyard.errors import NotFound
+from stockyard.lifecycle.operation import progress
+
+http = wiring.http("node_providers")
+lambda_handler = http.lambda_handler
+
+VIEW = "node_providers:NodeProviderView"
+KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI")
+FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
+
+
+def _provider_answer(request: Request, provider: NodeProvider, status: int, **settings: Any) -> Answer:
+    view = node_provider_view(provider, request.caller.tenant)
+    return Answer(status, view, version=provider.version, subject=provider.id, **settings)
+
+
+@http.route(
+    "POST /v1/node-providers",
+    roles=Roles.ADMINISTRATORS,
+    platform=True,
+    body="node_providers:NodeProviderCreate",
+    answers={201: VIEW, 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+    description="Kinds that are not built yet are kept: their node types are listed and their claims wait.",
+)
+def create_node_provider(request: Request) -> Answer:
+    """Add a node provider. A source of nodes, with the node types that its document declares."""
+    from stockyard.operations.node_providers.providers import create_provider, plan_creation
+
+    body = request.body
+    document = ProviderDocument(
+        name=body.name,
+        kind=body.kind,
+        block=body.block(),
+        display_name=body.display_name,
+        properties=dict(body.properties),
+        price_per_cost_unit=body.price_per_cost_unit,
+        labels=dict(body.labels),
+        annotations=dict(body.annotations),
+    )
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        provider = plan_creation(services, document)
+        creates = [{"kind": "node-provider", "name": provider.name}]
+        creates += [
+            {"kind": "node-type", "name": f"{provider.name}.{node_type.name}"} for node_type in declared(provider)
+        ]
+        return Answer.free_plan(
+            creates=creates, warnings=remarks(provider_warnings(provider, ("spec",), ("properties",)))
+        )
+    provider_id = request.stable_id(provider_prefix(services.tenant))
+    provider = create_provider(services, document, request.caller.actor, provider_id)
+    return _provider_answer(request, provider, 201, location=f"/v1/node-providers/{provider.id}")
+
+
+@http.route(
+    "GET /v1/node-providers",
+    roles=Roles.READERS,
+    platform=True,
+    answers={200: VIEW},
+    query=(Query("kind", "Only providers of this kind.", values=KINDS), LABEL),
+    paged=True,
+)
+def list_node_providers(request: Request) -> Answer:
+    """List node providers. The tenant's providers in order of id, and behind them the shared ones."""
+    from stockyard.operations.node_providers.visible import page_of
+
+    tenant = request.caller.tenant
+    store = wiring.store(tenant)
+    kind, label = request.query.get("kind"), request.query.get("label")
+    page, following = filtered(
+        lambda after, limit: page_of(store, after, limit, {"kind": kind} if kind else None),
+        lambda provider: tagged(provider.labels, label),
+        after=request.page.after,
+        size=request.page.size,
+    )
+    return Answer.listing([node_provider_view(provider, tenant) for provider in page], following)
+
+
+@http.route(
+    "GET /v1/node-providers/{id}",
+    roles=Roles.READERS,
+    platform=True,
+    answers={200: "node_providers:NodeProviderDocument"},
+    query=(FORM,),
+)
+def get_node_provider(request: Request) -> Answer:
+    """Get a node provider. By id or name."""
+    from stockyard.operations.node_providers.visible import find_own, find_provider
+
+    services = wiring.services(request.caller.tenant)
+    if request.query.get("form"):
+        provider = find_own(services, request.params["id"])
+        return Answer(200, provider_manifest(provider), version=provider.version)
+    return _provider_answer(request, find_provider(services, request.params["id"]), 200)
+
+
+@http.route(
+    "PATCH /v1/node-providers/{id}",
+    roles=Roles.ADMINISTRATORS,
+    platform=True,
+    body="node_providers:NodeProviderPatch",
+    answers={200: VIEW},
+    if_match=True,
+    dry_run=True,
+    description="With `dry_run` the answer is a plan.",
+)
+def change_node_provider(request: Request) -> Answer:
+    """Change a node provider. A JSON merge patch; nodes that are there stay."""
+    from stockyard.operations.node_providers.providers import change_provider, changed_provider
+    from stockyard.operations.node_providers.visible import find_own
+
+    services = wiring.services(request.caller.tenant)
+    provider = find_own(services, request.params["id"])
+    fields = request.body.changes(provider)
+    if request.dry_run:
+        changed = changed_provider(services, provider, request.version, fields)
+        before, after = (node_provider_view(version, services.tenant) for version in (provider, changed))
+        return Answer.change_plan(before, {name: after[name] for name in fields}, warnings=after["warnings"])
+    actor, request_id = request.caller.actor, request.request_id
+    changed = change_provider(services, provider.id, request.version, fields, actor, request_id)
+    return _provider_answer(request, changed, 200, audited=True)
+
+
+@http.route(
+    "DELETE /v1/node-providers/{id}",
+    roles=Roles.ADMINISTRATORS,
+    platform=True,
+    answers={202: "operations:OperationView", 200: "plan:PlanView"},
+    dry_run=True,
+)
+def delete_node_provider(request: Request) -> Answer:
+    """Remove a node provider. Only when nothing uses it. The operation has succeeded already when it is answered."""
+    from stockyard.operations.node_providers.providers import check_unused, delete_provider
+    from stockyard.operations.node_providers.visible import find_own
+
+    services = wiring.services(request.caller.tenant)
+    if request.dry_run:
+        provider = find_own(services, request.params["id"])
+        check_unused(services, provider)
+        return Answer.free_plan(deletes=[{"kind": "node-provider", "name": provider.name}])
+    operation = delete_provider(services, request.params["id"], request.caller.actor)
+    return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=operation.subject)
+
+
+@http.route(
+    "GET /v1/node-types",
+    roles=Roles.READERS,
+    platform=True,
+    answers={200: "node_types:NodeTypeView"},
+    query=(Query("provider", "Only types of this provider, by id or name."),),
+    paged=True,
+)
+def list_node_types(request: Request) -> Answer:
+    """List node types. Declared and discovered ones, in order of name."""
+    from stockyard.operations.node_providers.types import list_types
+
+    services, page = wiring.services(request.caller.tenant), request.page
+    types, following = list_types(services, provider=request.query.get("provider"), after=page.after, limit=page.size)
+    return Answer.listing(types, following)
+
+
+@http.route(
+    "GET /v1/node-types/{id}",
+    roles=Roles.READERS,
+    platform=True,
+    answers={200: "node_types:NodeTypeView"},
+    description="By id, by its name `provider.type`, or by `type` alone where no other provider has it.",
+)
+def get_node_type(request: Request) -> Answer:
+    """Get a node type."""
+    from stockyard.operations.node_providers.types import get_type
+
+    node_type = get_type(wiring.services(request.caller.tenant), request.params["id"])
+    return Answer(200, node_type, version=node_type["version"])
+
+
+@http.route(
+    "GET /v1/node-environments",
+    roles=Roles.READERS,
+    answers={200: "node_environments:NodeEnvironmentView"},
+    query=(
+        Query("cluster", "Only those of this cluster, by id."),
+        Query("provider", "Only those of this provider, by id."),
+    ),
+    paged=True,
+)
+def list_node_environments(request: Request) -> Answer:
+    """List node environments. What providers have set up for clusters, in order of id."""
+    store = wiring.store(request.caller.tenant)
+    attributes = {f"{name}_id": request.query[name] for name in ("cluster", "provider") if name in request.query}
+    page = store.list(NodeEnvironment, after=request.page.after, limit=request.page.size, where=attributes or None)
+    return Answer.listing([node_environment_view(environment) for environment in page.items], page.next_id)
+
+
+@http.route(
+    "GET /v1/node-environments/{id}",
+    roles=Roles.READERS,
+    answers={200: "node_environments:NodeEnvironmentView"},
+)
+def get_node_environment(request: Request) -> Answer:
+    """Get a node environment. By its id."""
+    environment = wiring.store(request.caller.tenant).get(NodeEnvironment, request.params["id"])
+    if environment is None:
+        raise NotFound(f"There is no node environment {request.params['id']}.")
+    return Answer(200, node_environment_view(environment), version=environment.version)
+
+
+@http.route("GET /v1/allowed-node-types", roles=Roles.READERS, answers={200: "quotas:AllowedNodeTypesView"})
+def get_allowed_node_types(request: Request) -> Answer:
+    """Get the node types that the tenant may use. All of them unless the platform has set a list."""
+    from stockyard.operations.node_providers.allowed_types import allowed_view
+
+    view = allowed_view(wiring.services(request.caller.tenant))
+    return Answer(200, view, version=view["version"])
+
+
+@http.route(
+    "PUT /v1/allowed-node-types",
+    roles=Roles.PLATFORM,
+    body="quotas:AllowedNodeTypesPut",
+    answers={200: "quotas:AllowedNodeTypesView"},
+    if_match=True,
+    dry_run=True,
+    description="If-Match is the version that is shown, 0 while nothing is set. With `dry_run`: a plan.",
+)
+def set_allowed_node_types(request: Request) -> Answer:
+    """Set the node types that the tenant may use. Nodes that are there stay; the list is for later ones."""
+    from stockyard.operations.node_providers.allowed_types import allowed_view, set_allowed_types
+
+    services, allowed = wiring.services(request.caller.tenant), request.body.allowed
+    if request.dry_run:
+        current = allowed_view(services)
+        request.check_version("list of allowed node types", int(current["version"]))
+        return Answer.change_plan(current, {"allowed": allowed})
+    view = set_allowed_types(services, allowed, request.version)
+    return Answer(200, view, version=int(view["version"]), subject="allowed-node-types")

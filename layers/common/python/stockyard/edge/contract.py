@@ -138,8 +138,10 @@ class Route:
     """One method of one path, and everything that the edge, the document and the gateway must know of it.
 
     ``name`` is method and path template, ``POST /v1/clusters``. ``action`` names it in audit records and in the
-    document. ``roles``: any of them will do. ``machine``: a client without roles may call too; the function checks
-    whose it is. ``open_because``: why no token is needed; empty where one is. Models may be named ``module:Class``.
+    document: by default the name of the function that serves it, as one word (``CreateCluster``). ``summary`` is by
+    default the first sentence of that function's docstring. ``roles``: any of them will do. ``machine``: a client
+    without roles may call too; the function checks whose it is. ``open_because``: why no token is needed; empty where
+    one is. Models may be named ``module:Class``.
     ``audited``: by default what changes something. ``yaml``: the body may be a stream of YAML documents; the model is
     then given their list. ``large``: the body may have 5 MiB and come as gzip. ``platform``: the role
     stockyard-platform may mean the platform itself, which has things of this kind.
@@ -147,8 +149,8 @@ class Route:
 
     name: str
     _: KW_ONLY
-    summary: str
-    action: str
+    summary: str = ""
+    action: str = ""
     roles: Roles = Roles.NONE
     machine: bool = False
     open_because: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -14,6 +15,7 @@ from stockyard.edge import paths
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route
 from stockyard.edge.idempotency import Keys
 from stockyard.edge.identity import Caller, Roles
+from stockyard.edge.logs import logged
 from stockyard.edge.query import Query
 from stockyard.edge.serve import Call, Dependencies, Reply, log_failure, refusal
 from stockyard.errors import Internal
@@ -37,7 +39,9 @@ def _declaring(route: Callable[P, Route]) -> Callable[Concatenate[HttpFunction, 
         declared = route(*args, **kwargs)
 
         def register(handler: Handler) -> Handler:
-            function.add(declared, handler)
+            action = declared.action or handler.__name__.title().replace("_", "")
+            summary = declared.summary or (handler.__doc__ or "").partition(".")[0]
+            function.add(replace(declared, action=action, summary=summary), handler)
             return handler
 
         return register
@@ -65,6 +69,7 @@ class HttpFunction:
         self.name = name
         self.routes: list[Route] = []
         self.logger = Logger(service=name)
+        self.lambda_handler = logged(self.logger)(self.handle)
         self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger)
         self._table: list[tuple[re.Pattern[str], Route, Handler]] = []
 
