@@ -1,50 +1,11 @@
-"""Every error the product raises, as one tree.
+"""Every error the product raises, as one tree: each class says its HTTP status and what it means by its title.
 
-::
-
-    StockyardError
-    ├── CallerError                 the caller can do something about it (translated to HTTP by the edge)
-    │   ├── MalformedBody           400  not JSON
-    │   ├── Unauthorized            401  the token is missing or not ours
-    │   ├── Forbidden               403  the role or the tenant does not allow it
-    │   │   └── QuotaExceeded       403  names the quota and its limit
-    │   ├── NotFound                404
-    │   ├── MethodNotAllowed        405
-    │   ├── ClusterNameInUse        409
-    │   ├── RequestInProgress       409  the first request with this Idempotency-Key still runs
-    │   ├── IllegalTransition       409  not in this state
-    │   ├── InUse                   409  names the users
-    │   ├── PreconditionFailed      412  stale If-Match
-    │   ├── BodyTooLarge            413
-    │   ├── UnsupportedMediaType    415
-    │   ├── InvalidInput            422  a JSON pointer per field
-    │   ├── IdempotencyConflict     422  same key, other body
-    │   ├── PreconditionRequired    428  no If-Match
-    │   └── Throttled               429
-    ├── ServiceError                something behind us failed
-    │   ├── Internal                500
-    │   └── UnexpectedBehavior      502  Keycloak or another service we depend on failed
-    ├── ClusterCouldNotBeDeployed        a background phase failed for good (shown on the operation)
-    ├── NodeCouldNotBeProvisioned        the same of a claim's node
-    ├── VendorError                 what a cloud or service answered, translated once, in the provider or adapter
-    │   ├── VendorThrottled         retryable
-    │   ├── VendorUnavailable       retryable  5xx, connection lost
-    │   ├── VendorTimeout           retryable  no answer in time: it may have happened
-    │   ├── NotYetVisible           retryable  made, but the cloud does not show it yet
-    │   ├── VendorConflict          retryable  busy with another change, dependency still there
-    │   ├── InsufficientCapacity    retryable
-    │   ├── VendorQuotaExceeded
-    │   ├── PermissionDenied
-    │   ├── CredentialsRevoked      the tenant's role cannot be assumed
-    │   ├── VendorNotFound
-    │   └── VendorRefused           any other permanent refusal
-    └── StoreError
-        ├── Conflict                a condition of a write did not hold
-        │   └── Fenced              the writer is stale: its operation is no longer the current one
-        └── StoreUnavailable        retryable
+``CallerError``: the caller can do something about it (translated to HTTP by the edge). ``ServiceError``: something
+behind us failed. ``VendorError``: what a cloud or service answered, translated once, in the provider or adapter.
+``StoreError``: the table refused or failed. Two more are shown on operations.
 
 Class names are API: workflow documents name the retryable ones in ``Retry.ErrorEquals`` and callers see
-``error_type``. ``RETRYABLE`` lists them; a test compares it with the documents.
+``error_type``.
 """
 
 from __future__ import annotations
@@ -100,6 +61,8 @@ class Forbidden(CallerError):
 
 
 class QuotaExceeded(Forbidden):
+    """Names the quota and its limit."""
+
     status, title = 403, "A quota is used up"
 
 
@@ -124,6 +87,8 @@ class IllegalTransition(CallerError):
 
 
 class InUse(CallerError):
+    """Names the users."""
+
     status, title = 409, "Still in use"
 
 
@@ -140,6 +105,8 @@ class UnsupportedMediaType(CallerError):
 
 
 class InvalidInput(CallerError):
+    """``errors`` has a JSON pointer per field."""
+
     status, title = 422, "The input is not valid"
 
 
@@ -195,18 +162,26 @@ class VendorThrottled(VendorError):
 
 
 class VendorUnavailable(VendorError):
+    """5xx, or the connection was lost."""
+
     retryable = True
 
 
 class VendorTimeout(VendorError):
+    """No answer in time: it may have happened."""
+
     retryable = True
 
 
 class NotYetVisible(VendorError):
+    """Made, but the cloud does not show it yet."""
+
     retryable = True
 
 
 class VendorConflict(VendorError):
+    """Busy with another change, or a dependency is still there."""
+
     retryable = True
 
 
@@ -231,7 +206,7 @@ class PermissionDenied(VendorError):
 
 
 class CredentialsRevoked(VendorError):
-    pass
+    """The tenant's role cannot be assumed."""
 
 
 class VendorNotFound(VendorError):
@@ -239,7 +214,7 @@ class VendorNotFound(VendorError):
 
 
 class VendorRefused(VendorError):
-    pass
+    """Any other permanent refusal."""
 
 
 class StoreError(StockyardError):
@@ -257,20 +232,10 @@ class Conflict(StoreError):
 
 
 class Fenced(Conflict):
+    """The writer is stale: its operation is no longer the current one."""
+
     title = "A newer operation owns the record"
 
 
 class StoreUnavailable(StoreError):
     status, title, retryable = 503, "The table did not answer", True
-
-
-RETRYABLE: tuple[str, ...] = (
-    "VendorThrottled",
-    "VendorUnavailable",
-    "VendorTimeout",
-    "NotYetVisible",
-    "VendorConflict",
-    "InsufficientCapacity",
-    "StoreUnavailable",
-)
-"""Names that workflow documents retry; ``Lambda.*`` service errors and ``States.Timeout`` come on top."""
