@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
 from stockyard.edge.identity import header
@@ -19,6 +22,9 @@ MAX_DEPTH = 32
 _JSON = frozenset({"application/json"})
 _PATCH = frozenset({"application/json", "application/merge-patch+json"})
 YAML = "application/yaml"
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_PARTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}]', re.DOTALL)
+"""A string, to its end if it has one, or a bracket."""
 GZIP = "application/gzip"
 """JSON that was compressed, said by the type: a gateway may take everything that is called JSON for text."""
 
@@ -82,48 +88,37 @@ def _encoding(event: Mapping[str, Any]) -> str:
     return (header(event, "content-encoding") or "identity").strip().lower()
 
 
+@contextmanager
+def checked_text(kind: str, *faults: type[Exception]) -> Iterator[None]:
+    """What a parser raises in the block, and ``faults``, as ``MalformedBody``. Its words may repeat the body."""
+    try:
+        yield
+    except UnicodeDecodeError:
+        raise MalformedBody("The body is not UTF-8.") from None
+    except UnicodeEncodeError:
+        raise MalformedBody("The body has half of a surrogate pair.") from None
+    except (ValueError, RecursionError, *faults):
+        raise MalformedBody(f"The body is not {kind}.") from None
+
+
 def parse(raw: bytes) -> Any:
     """``raw`` as JSON. ``MalformedBody`` for no JSON, NaN and Infinity, repeated names, deep nesting, lone surrogates.
 
     A number without a fraction is whole, however it is written (``1.0``), as JSON Schema has it.
     """
-    try:
+    with checked_text("JSON"):
         text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise MalformedBody("The body is not UTF-8.") from None
-    if _depth(text) > MAX_DEPTH:
-        raise MalformedBody(f"The body is nested deeper than {MAX_DEPTH} levels.")
-    try:
-        document = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+        if _depth(text) > MAX_DEPTH:
+            raise MalformedBody(f"The body is nested deeper than {MAX_DEPTH} levels.")
+        document = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=number)
         json.dumps(document, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise MalformedBody("The body has half of a surrogate pair.") from None
-    except (ValueError, RecursionError):
-        # the parser's own words would repeat parts of the body
-        raise MalformedBody("The body is not JSON.") from None
     return document
 
 
 def _depth(text: str) -> int:
     """The deepest nesting of brackets outside strings, counted before the parser recurses."""
-    depth = deepest = 0
-    inside = escaped = False
-    for character in text:
-        if inside:
-            if escaped:
-                escaped = False
-            elif character == "\\":
-                escaped = True
-            elif character == '"':
-                inside = False
-        elif character == '"':
-            inside = True
-        elif character in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "]}":
-            depth -= 1
-    return deepest
+    steps = (_STEPS.get(part[0], 0) for part in _PARTS.finditer(text))
+    return max(accumulate(steps), default=0)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,7 +132,8 @@ def _constant(name: str) -> Any:
     raise MalformedBody(f"The body has {name}, which is no JSON.")
 
 
-def _number(text: str) -> float | int:
+def number(text: str) -> float | int:
+    """A number with a fraction or an exponent; whole where it can be."""
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise MalformedBody("The body has a number that is too large.")

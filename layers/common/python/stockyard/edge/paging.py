@@ -6,13 +6,17 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stockyard.errors import InvalidInput
 
-T_co = TypeVar("T_co", covariant=True)
+if TYPE_CHECKING:
+    from stockyard.domain.records import Record
+    from stockyard.ports import Page
+
+R = TypeVar("R", bound="Record")
 
 LIFE = timedelta(hours=1)
 DEFAULT_SIZE = 50
@@ -20,37 +24,14 @@ MAX_SIZE = 200
 _SIGNATURE = 32
 
 
-class Listed(Protocol):
-    """What a list shows has an id, and the list is in its order."""
-
-    @property
-    def id(self) -> str:
-        """Where the list goes on behind."""
-
-
-class Part(Protocol[T_co]):
-    """A part of a list, as the store answers it."""
-
-    @property
-    def items(self) -> Sequence[T_co]:
-        """The records."""
-
-    @property
-    def next_id(self) -> str | None:
-        """Where the list goes on behind, None at its end."""
-
-
-L = TypeVar("L", bound=Listed)
-
-
 def filtered(
-    read: Callable[[str | None, int], Part[L]], keep: Callable[[L], bool], *, after: str | None, size: int
-) -> tuple[list[L], str | None]:
+    read: Callable[[str | None, int], Page[R]], keep: Callable[[R], bool], *, after: str | None, size: int
+) -> tuple[list[R], str | None]:
     """At most ``size`` items behind ``after`` that ``keep`` lets through, and the id to go on behind.
 
     ``read`` is given where to start and how much to read at once.
     """
-    items: list[L] = []
+    items: list[R] = []
     while len(items) <= size:
         part = read(after, max(size, DEFAULT_SIZE))
         items += filter(keep, part.items)

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from stockyard.edge.logs import Handler, logged
 from stockyard.errors import StockyardError
 
 
-class Step(Protocol):
-    """How far a phase came: see ``stockyard.operations.engine.step.Step``."""
-
-    @property
-    def done(self) -> bool: ...
-
-    @property
-    def wait(self) -> int: ...
-
-    @property
-    def message(self) -> str: ...
-
-
-def answer(logger: Logger, act: Callable[[], Step]) -> dict[str, Any]:
-    """Do one action of a phase; ``{done, wait}``.
+def handler(services: Callable[[str], Any], act: Callable[[Any, dict[str, Any]], Any]) -> Handler:
+    """Answers ``{done, wait}``, as ``act`` says by a ``stockyard.operations.engine.step.Step``.
 
     Errors go out by class name, which the workflow document retries or catches.
     """
-    try:
-        step = act()
-    except StockyardError as error:
-        logger.warning("phase failed", extra={"error": error.error_type, "detail": error.detail})
-        raise
-    logger.info("phase answered", extra={"done": step.done, "detail": step.message})
-    return {"done": step.done, "wait": step.wait}
+    logger = Logger()
+
+    @logged(logger)
+    def lambda_handler(event: dict[str, Any], _: object) -> dict[str, Any]:
+        tenant_services = services(event["tenant"])
+        try:
+            step = act(tenant_services, event)
+        except StockyardError as error:
+            logger.warning("phase failed", extra={"error": error.error_type, "detail": error.detail})
+            raise
+        logger.info("phase answered", extra={"done": step.done, "detail": step.message})
+        return {"done": step.done, "wait": step.wait}
+
+    return lambda_handler

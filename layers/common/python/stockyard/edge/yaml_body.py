@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from stockyard.edge.body import checked_text, number
 from stockyard.errors import MalformedBody
 
 try:
@@ -56,10 +57,7 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
 
 
 def _float(loader: Any, node: yaml.ScalarNode) -> float | int:
-    value = float(loader.construct_scalar(node))
-    if value in (float("inf"), float("-inf")):
-        raise MalformedBody("The body has a number that is too large.")
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return number(loader.construct_scalar(node))
 
 
 _Loader.yaml_implicit_resolvers = _resolvers()
@@ -69,19 +67,11 @@ _Loader.add_constructor(f"{_PREFIX}float", _float)
 
 def parse(raw: bytes, max_depth: int) -> list[Any]:
     """The documents that are not empty. ``MalformedBody`` for anything that is no such YAML, or deeper nested."""
-    try:
+    with checked_text("YAML that JSON could say", yaml.YAMLError, TypeError):
         text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise MalformedBody("The body is not UTF-8.") from None
-    try:
         _check(text, max_depth)
         documents = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
         json.dumps(documents, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise MalformedBody("The body has half of a surrogate pair.") from None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
-        # the parser's own words would repeat parts of the body
-        raise MalformedBody("The body is not YAML that JSON could say.") from None
     if not documents:
         raise MalformedBody("The body holds no document.")
     return documents
