@@ -68,10 +68,9 @@ def test_names_reads_every_page(secrets: Secrets):
 
 
 def test_secret_has_stage_prefix_and_tags(client):
-    SecretsManagerSecrets(client, "stockyard/test", tags={"stockyard:installation": "i-1"}).put(NAME, "one")
+    SecretsManagerSecrets(client, "stockyard/test").put(NAME, "one")
     described = client.describe_secret(SecretId=f"stockyard/test/clusters/{NAME}")
     assert {tag["Key"]: tag["Value"] for tag in described["Tags"]} == {
-        "stockyard:installation": "i-1",
         "stockyard:tenant": "acme",
         "stockyard:resource": "clu_1",
     }

@@ -84,8 +84,7 @@ _CACHED = (
     wiring.bus,
     wiring.prices,
     wiring._factories,
-    wiring._clouds,
-    wiring._cluster_drivers,
+    wiring._providers,
 )
 
 
@@ -122,7 +121,7 @@ class CrashWorld:
         self.clock.moment, self.clock._random = FixedClock().moment, random.Random(seed)
         self.vary(seed)
         self.tap.__init__(self._current_place)  # type: ignore[misc]
-        factories = (wiring.registry, wiring.installation, wiring.prices, wiring._clouds, wiring._cluster_drivers)
+        factories = (wiring.registry, wiring.installation, wiring.prices, wiring._providers)
         for cached in (*factories, wiring._factories):
             cached.cache_clear()
         self.states.__init__(self.clock, self._invoke, seed)  # type: ignore[misc]

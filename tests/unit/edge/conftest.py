@@ -63,8 +63,8 @@ class World:
         # made in the test itself: its logger keeps the stream that is there now
         return HttpFunction(
             f"test-{next(_NUMBERS)}",
-            keys=lambda caller: self.keys.setdefault(caller.tenant, MemoryKeys()),
-            audit=lambda caller, record: self.audits.append((caller.tenant, record)),
+            keys=lambda tenant: self.keys.setdefault(tenant, MemoryKeys()),
+            audit=lambda tenant, record: self.audits.append((tenant, record)),
             page_key=lambda: b"k" * 32,
             clock=lambda: self.now,
             randomness=lambda size: b"\x01" * size,

@@ -180,15 +180,6 @@ def _attestor() -> ports.MachineAttestor:
 
 
 @cache
-def _cluster_drivers() -> Mapping[str, ports.ClusterDriver]:
-    return _providers("clusters")
-
-
-@cache
-def _clouds() -> Mapping[str, ports.Cloud]:
-    return _providers("clouds")
-
-
 def _providers(room: str) -> Mapping[str, Any]:
     def make(name: str) -> Any:
         return provider_registry.descriptor(room, name).make(configuration())
@@ -227,8 +218,8 @@ def _factories() -> Factories:
         telemetry=telemetry,
         deployer=_deployer,
         attestor=_attestor,
-        clouds=_clouds,
-        cluster_drivers=_cluster_drivers,
+        clouds=partial(_providers, "clouds"),
+        cluster_drivers=partial(_providers, "clusters"),
         driver_names=cache(provider_registry.driver_names),
         prices=prices,
         installation=installation,
@@ -298,12 +289,7 @@ def http(name: str) -> HttpFunction:
     """The HTTP side of the function ``name``: keys, audit records and page tokens are the caller's tenant's."""
     from stockyard.edge.route import HttpFunction
 
-    return HttpFunction(
-        name,
-        keys=lambda caller: keys_of(caller.tenant),
-        audit=lambda caller, record: audit(caller.tenant, record),
-        page_key=page_key,
-    )
+    return HttpFunction(name, keys=keys_of, audit=audit, page_key=page_key)
 
 
 def keys_of(tenant: str) -> IdempotencyKeys:

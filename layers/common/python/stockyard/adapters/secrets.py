@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from stockyard.adapters.aws_errors import translated
@@ -16,22 +16,17 @@ _OWN_SECONDS = 300.0
 
 
 class SecretsManagerSecrets:
-    """The secrets of clusters below ``{prefix}/clusters/``, and with :meth:`own` the stage's own.
-
-    ``tags`` are put on every secret made, besides those that follow from its name.
-    """
+    """The secrets of clusters below ``{prefix}/clusters/``, and with :meth:`own` the stage's own."""
 
     def __init__(
         self,
         client: SecretsManagerClient,
         prefix: str,
         *,
-        tags: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._root = f"{prefix}/clusters/"
-        self._tags = dict(tags or {})
         self._clock = clock
         self._own: dict[str, tuple[float, str]] = {}
 
@@ -101,5 +96,5 @@ class SecretsManagerSecrets:
 
     def _labels(self, name: str) -> list[dict[str, str]]:
         tenant, _, path = name.partition("/")
-        labels = {**self._tags, "stockyard:tenant": tenant, "stockyard:resource": path.partition("/")[0]}
+        labels = {"stockyard:tenant": tenant, "stockyard:resource": path.partition("/")[0]}
         return [{"Key": key, "Value": value} for key, value in labels.items()]

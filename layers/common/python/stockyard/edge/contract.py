@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -41,23 +40,17 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A checked request. ``path`` is the concrete one, ``params`` its parameters.
+    """A checked request. ``params`` are those of its path, ``body`` is the validated model.
 
-    ``body`` is the validated model, ``document`` the JSON it came from (a merge patch as it was sent). ``if_match`` is
-    the version the caller read. ``lease`` is there when the request has an ``Idempotency-Key``.
+    ``if_match`` is the version the caller read. ``lease`` is there when the request has an ``Idempotency-Key``.
     """
 
-    method: str
-    path: str
     params: Mapping[str, str]
     query: Mapping[str, Any]
     body: Any
-    document: Any = field(repr=False)
     caller: Caller
     request_id: str
-    now: datetime
     if_match: int | None = None
-    idempotency_key: str | None = None
     lease: IdempotencyLease | None = None
     dry_run: bool = False
     page: Page = field(default_factory=lambda: Page(50))
@@ -91,7 +84,6 @@ class Answer:
     body: BaseModel | Mapping[str, Any] | None = field(default=None, repr=False)
     version: int | None = None
     location: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
     subject: str | None = None
     audited: bool = False
     next_id: str | None = None

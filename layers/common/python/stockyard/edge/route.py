@@ -60,8 +60,8 @@ class HttpFunction:
         self,
         name: str,
         *,
-        keys: Callable[[Caller], Keys] | None = None,
-        audit: Callable[[Caller, AuditRecord], None] | None = None,
+        keys: Callable[[str], Keys] | None = None,
+        audit: Callable[[str, AuditRecord], None] | None = None,
         page_key: Callable[[], bytes] | None = None,
         clock: Callable[[], datetime] = _now,
         randomness: Callable[[int], bytes] = os.urandom,
@@ -92,8 +92,7 @@ class HttpFunction:
             request_id = str(getattr(context, "aws_request_id", ""))
             log_failure(self.logger, error, request_id)
             reply = refusal(Internal("The request could not be read."), path="", request_id=request_id)
-        headers = {**reply.headers, "Content-Type": reply.content_type}
-        return {"statusCode": reply.status, "headers": headers, "body": reply.body, "isBase64Encoded": False}
+        return {"statusCode": reply.status, "headers": reply.headers, "body": reply.body, "isBase64Encoded": False}
 
     def _reply(self, event: Mapping[str, Any]) -> Reply:
         context, path = event["requestContext"], str(event["rawPath"])

@@ -16,7 +16,7 @@ from stockyard.edge import audit, body, etag, idempotency, paths, problems
 from stockyard.edge import query as queries
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
 from stockyard.edge.idempotency import IdempotencyLease, Keys, Replay
-from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, header
+from stockyard.edge.identity import ANONYMOUS, caller_of, header
 from stockyard.edge.paging import DEFAULT_SIZE, PageCodec
 from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody, StockyardError
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What the edge needs from outside: idempotency keys, the audit log, the key of page tokens, time, randomness."""
+    """What the edge needs from outside: a tenant's keys and audit log, the key of page tokens, time, randomness."""
 
-    keys: Callable[[Caller], Keys] | None
-    audit: Callable[[Caller, AuditRecord], None] | None
+    keys: Callable[[str], Keys] | None
+    audit: Callable[[str, AuditRecord], None] | None
     page_key: Callable[[], bytes] | None
     clock: Callable[[], datetime]
     randomness: Callable[[int], bytes]
@@ -45,14 +45,13 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: str = field(repr=False)
-    content_type: str = "application/json"
 
 
 def reply(status: int, document: Mapping[str, Any], headers: Mapping[str, str], *, problem: bool = False) -> Reply:
     """``document`` as a reply that no cache keeps."""
-    fixed = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     kind = problems.CONTENT_TYPE if problem else "application/json"
-    return Reply(status, {**fixed, **headers}, json.dumps(document, separators=(",", ":")), kind)
+    fixed = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": kind}
+    return Reply(status, {**headers, **fixed}, json.dumps(document, separators=(",", ":")))
 
 
 def refusal(error: StockyardError, *, path: str, request_id: str, headers: Mapping[str, str] | None = None) -> Reply:
@@ -98,6 +97,8 @@ class Call:
         self._caller = ANONYMOUS
         self._dry_run = False
         self._audit_written = False
+        self._sent: Any = None
+        self._key: str | None = None
         self._names: tuple[str, ...] = ()
         self._lease: IdempotencyLease | None = None
         self._keys: Keys | None = None
@@ -129,12 +130,14 @@ class Call:
         self._identify()
         paths.check_parameters(self._params.values())
         request = self._request()
-        replay = self._begin(request)
+        replay = self._begin()
         if replay is not None:
-            return self._replayed(replay)
-        answer = self._handler(self._with_lease(request))
+            headers = {**replay.headers, "Idempotent-Replayed": "true"}
+            return reply(replay.status, replay.body, headers, problem=replay.status >= 400)
+        answer = self._handler(replace(request, lease=self._lease))
         document = self._document(answer, request)
-        headers = _headers(answer)
+        version = {} if answer.version is None else {"ETag": etag.tag(answer.version)}
+        headers = version if answer.location is None else {**version, "Location": answer.location}
         self._subject = {"subject": self._subject_of(answer, document), **_operation_of(document)}
         self._audit(audit.DONE, answer, document)
         if self._keys is not None and self._lease is not None:
@@ -163,24 +166,18 @@ class Call:
         query = queries.read(event, declared)
         self._dry_run = bool(query.pop("dry_run", False))
         size, token = query.pop("page_size", DEFAULT_SIZE), query.pop("page_token", None)
-        key = idempotency.checked_key(header(event, "idempotency-key")) if route.idempotent else None
+        self._key = idempotency.checked_key(header(event, "idempotency-key")) if route.idempotent else None
         version = etag.version_of(header(event, "if-match")) if route.if_match else None
-        document = self._body_document()
-        model = self._model(document)
+        self._sent = self._body_document()
         return Request(
-            method=route.method,
-            path=self._path,
             params=self._params,
             query=query,
-            body=model,
-            document=document,
+            body=self._model(self._sent),
             caller=self._caller,
             request_id=self._request_id,
-            now=self._now,
             if_match=version,
-            idempotency_key=key,
             dry_run=self._dry_run,
-            page=Page(size, None if token is None else self._after(token, query)),
+            page=Page(size, None if token is None else self._codec().decode(token, **self._place(query))),
         )
 
     def _body_document(self) -> Any:
@@ -213,43 +210,28 @@ class Call:
         self._names = tuple(document) if isinstance(document, Mapping) else ()
         return model
 
-    def _begin(self, request: Request) -> Replay | None:
-        if request.idempotency_key is None or request.dry_run or self._dependencies.keys is None:
+    def _begin(self) -> Replay | None:
+        if self._key is None or self._dry_run or self._dependencies.keys is None:
             return None
-        self._keys = self._dependencies.keys(self._caller)
-        body_digest = idempotency.digest(request.document, self._path)
+        self._keys = self._dependencies.keys(self._caller.tenant)
+        body_digest = idempotency.digest(self._sent, self._path)
         # A cluster's own client has its own: it is answered nothing that somebody else of the tenant was, and nobody
         # takes its keys. No key has a line end.
         owner = f"{self._caller.client_id}\n" if self._caller.machine else ""
-        lease = idempotency.begin(
-            self._keys, f"{self._route.name}#{owner}{request.idempotency_key}", body_digest, self._now
-        )
+        lease = idempotency.begin(self._keys, f"{self._route.name}#{owner}{self._key}", body_digest, self._now)
         if isinstance(lease, Replay):
             return lease
         self._lease = lease
         return None
-
-    def _with_lease(self, request: Request) -> Request:
-        return replace(request, lease=self._lease) if self._lease else request
-
-    def _replayed(self, replay: Replay) -> Reply:
-        headers = {**replay.headers, "Idempotent-Replayed": "true"}
-        return reply(replay.status, replay.body, headers, problem=replay.status >= 400)
 
     def _codec(self) -> PageCodec:
         if self._dependencies.page_key is None:
             raise TypeError(f"{self._route.name} pages, but its function has no page_key")
         return PageCodec(self._dependencies.page_key())
 
-    def _after(self, token: str, query: Mapping[str, Any]) -> str:
-        return self._codec().decode(token, tenant=self._caller.tenant, route=self._path, query=query, now=self._now)
-
-    def _next_token(self, following: str | None, request: Request) -> str | None:
-        if following is None:
-            return None
-        return self._codec().encode(
-            following, tenant=self._caller.tenant, route=self._path, query=request.query, now=self._now
-        )
+    def _place(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """What a page's token is bound to."""
+        return {"tenant": self._caller.tenant, "route": self._path, "query": query, "now": self._now}
 
     def _document(self, answer: Answer, request: Request) -> dict[str, Any]:
         content = answer.body
@@ -260,7 +242,9 @@ class Call:
         else:
             document = content.model_dump(mode="json")
         if self._route.paged:
-            document["next_page_token"] = self._next_token(answer.next_id, request)
+            following = answer.next_id
+            token = None if following is None else self._codec().encode(following, **self._place(request.query))
+            document["next_page_token"] = token
         return document
 
     def _audit(self, outcome: str, answer: Answer | None, document: Any) -> None:
@@ -282,7 +266,7 @@ class Call:
             randomness=self._dependencies.randomness(10),
         )
         try:
-            write(self._caller, record)
+            write(self._caller.tenant, record)
             self._audit_written = True
         except Exception as error:
             log_failure(self._dependencies.logger, error, self._request_id)
@@ -320,12 +304,3 @@ def _operation_of(document: Mapping[str, Any]) -> dict[str, str]:
     """The log's key of the operation that an answer names, or is."""
     identifier = str(document.get("operation_id") or document.get("id"))
     return {"operation_id": identifier} if identifier.startswith(f"{OPERATION}_") else {}
-
-
-def _headers(answer: Answer) -> dict[str, str]:
-    headers = dict(answer.headers)
-    if answer.version is not None:
-        headers["ETag"] = etag.tag(answer.version)
-    if answer.location is not None:
-        headers["Location"] = answer.location
-    return headers
