@@ -47,15 +47,8 @@ def create_cluster(request: Request) -> Answer:
     from stockyard.operations.clusters import create
 
     body = request.body
-    new_cluster = create.NewCluster(
-        name=body.name,
-        description=body.description,
-        cloud_account_id=body.cloud_account_id,
-        cluster_type=body.cluster_type,
-        settings=body.settings,
-        secret=body.secret.get_secret_value() if body.secret else None,
-        tags=dict(body.tags),
-    )
+    secret = body.secret.get_secret_value() if body.secret else None
+    new_cluster = create.NewCluster(**{**dict(body), "secret": secret})
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))

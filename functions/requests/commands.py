@@ -27,14 +27,8 @@ def _audited(services: Services, request: EventRequest, action: str, cluster: Cl
 
 def _create(request: EventRequest) -> Mapping[str, Any]:
     body, services = request.body, wiring.services(request.tenant)
-    new_cluster = NewCluster(
-        name=body.name,
-        description=body.description,
-        cloud_account_id=body.cloud_account_id,
-        cluster_type=body.cluster_type,
-        settings=body.settings,
-        tags=dict(body.tags),
-    )
+    # its secret may not travel in an event
+    new_cluster = NewCluster(**dict(body))
     cluster, _ = create_cluster(services, new_cluster, request.actor, request.lease.stable_id(ids.CLUSTER))
     return _audited(services, request, "CreateCluster", cluster)
 

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
 from stockyard import errors
-from stockyard.adapters.dynamodb import batch, codec, keys, platform
+from stockyard.adapters.dynamodb import batch, codec, keys
+from stockyard.adapters.dynamodb.registry import first_id
 from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import Counter, NodeClaim, Record
@@ -203,7 +204,7 @@ class MemoryRegistry:
 
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` when there is none yet."""
-        return platform.installation(self.platform(), randomness)
+        return first_id(self.platform(), randomness)
 
     def _indexed(
         self, kind: type[R], index: str, partition: str, moments: tuple[str, str] | None, limit: int | None

@@ -10,7 +10,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,9 +107,8 @@ def pack(offers: RegionOffers) -> PriceSheet:
 
 def row(offer: InstanceOffer) -> list[Any]:
     """One type as a compact list, in the order of the fields of ``InstanceOffer``."""
-    gpus = [[gpu.name, gpu.manufacturer, gpu.count, gpu.memory_mib] for gpu in offer.gpus]
-    fixed = [offer.name, offer.vcpu, offer.memory_mib, offer.architecture, offer.interfaces, offer.addresses]
-    return [*fixed, offer.usd_hour, gpus] if gpus else [*fixed, offer.usd_hour]
+    *fixed, gpus = astuple(offer)
+    return [*fixed, gpus] if gpus else fixed
 
 
 def _unpack(record: PriceSheet) -> RegionOffers:
@@ -118,11 +117,10 @@ def _unpack(record: PriceSheet) -> RegionOffers:
 
 
 def _instances(rows: list[list[Any]]) -> dict[str, InstanceOffer]:
-    offers = {}
-    for name, vcpu, memory, architecture, interfaces, addresses, usd_hour, *optional in rows:
-        gpus = tuple(Gpus(*gpu) for gpu in optional[0]) if optional else ()
-        offers[name] = InstanceOffer(name, vcpu, memory, architecture, interfaces, addresses, usd_hour, gpus)
-    return offers
+    return {
+        fixed[0]: InstanceOffer(*fixed, tuple(Gpus(*gpu) for gpu in gpus))
+        for fixed, gpus in ((row[:7], row[7] if len(row) > 7 else ()) for row in rows)
+    }
 
 
 def _properties(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:

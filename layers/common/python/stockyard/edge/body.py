@@ -89,15 +89,15 @@ def _encoding(event: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def checked_text(kind: str, *faults: type[Exception]) -> Iterator[None]:
-    """What a parser raises in the block, and ``faults``, as ``MalformedBody``. Its words may repeat the body."""
+def checked_text(kind: str, faults: tuple[type[Exception], ...] = (ValueError, RecursionError)) -> Iterator[None]:
+    """What a parser raises in the block, ``faults``, as ``MalformedBody``. Its own words may repeat the body."""
     try:
         yield
     except UnicodeDecodeError:
         raise MalformedBody("The body is not UTF-8.") from None
     except UnicodeEncodeError:
         raise MalformedBody("The body has half of a surrogate pair.") from None
-    except (ValueError, RecursionError, *faults):
+    except faults:
         raise MalformedBody(f"The body is not {kind}.") from None
 
 

@@ -94,20 +94,25 @@ def begin(keys: Keys, id: str, body_digest: str, now: datetime) -> IdempotencyLe
     """
     for _ in range(3):
         stored = keys.get(id)
-        if stored is None:
-            fresh = _fresh(id, body_digest, now)
-            if keys.insert(fresh):
-                return IdempotencyLease(fresh, taken_over=False)
-        elif _expired(stored, now):
-            renewed = replace(_fresh(id, body_digest, now), version=stored.version + 1)
-            if keys.replace(renewed):
-                return IdempotencyLease(renewed, taken_over=False)
+        # the table removes expired records late
+        alive = stored is not None and stored.expires_at > times.epoch(now)
+        if stored is not None and alive:
+            record = _taken_over(stored, body_digest, now)
+            if isinstance(record, Replay):
+                return record
         else:
-            outcome = _taken_over(stored, body_digest, now)
-            if isinstance(outcome, Replay):
-                return outcome
-            if keys.replace(outcome):
-                return IdempotencyLease(outcome, taken_over=True)
+            record = Idempotency(
+                id=id,
+                digest=body_digest,
+                state="running",
+                created_at=times.to_text(now),
+                lease_expires_at=times.to_text(now + LEASE),
+                expires_at=times.epoch(now + LIFE),
+            )
+            if stored is not None:
+                record = replace(record, version=stored.version + 1)
+        if keys.replace(record) if stored is not None else keys.insert(record):
+            return IdempotencyLease(record, taken_over=alive)
     raise RequestInProgress("Another request with this Idempotency-Key is running.", retry_after=1)
 
 
@@ -126,22 +131,6 @@ def give_up(keys: Keys, lease: IdempotencyLease, now: datetime) -> None:
     """After a failure that may pass: end the lease, so that the next try takes over at once, with the same lease."""
     record = lease.record
     keys.replace(replace(record, lease_expires_at=times.to_text(now), version=record.version + 1))
-
-
-def _fresh(id: str, body_digest: str, now: datetime) -> Idempotency:
-    return Idempotency(
-        id=id,
-        digest=body_digest,
-        state="running",
-        created_at=times.to_text(now),
-        lease_expires_at=times.to_text(now + LEASE),
-        expires_at=times.epoch(now + LIFE),
-    )
-
-
-def _expired(stored: Idempotency, now: datetime) -> bool:
-    # the table removes expired records late
-    return stored.expires_at <= times.epoch(now)
 
 
 def _taken_over(stored: Idempotency, body_digest: str, now: datetime) -> Idempotency | Replay:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Flag
 from typing import Any
@@ -131,15 +131,8 @@ def _roles(claims: Mapping[str, Any]) -> Roles:
 
 def _organizations(claim: Any) -> list[str]:
     """A map of alias to object, a list, or a string: each names organizations."""
-    if isinstance(claim, str):
-        return [claim]
-    if isinstance(claim, (Mapping, list)):
-        return _strings(claim)
-    return []
-
-
-def _strings(items: Iterable[Any]) -> list[str]:
-    return [item if isinstance(item, str) else "" for item in items]
+    names = [claim] if isinstance(claim, str) else claim if isinstance(claim, (Mapping, list)) else ()
+    return [name if isinstance(name, str) else "" for name in names]
 
 
 def _sole_tenant(organizations: list[str], roles: Roles) -> str:

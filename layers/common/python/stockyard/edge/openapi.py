@@ -189,15 +189,9 @@ def _query_schema(query: Query) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": query.kind}
     if query.kind == "string":
         schema |= {"minLength": 1, "maxLength": 1024}
-    if query.pattern:
-        schema["pattern"] = query.pattern
-    if query.values:
-        schema["enum"] = list(query.values)
-    if query.minimum is not None:
-        schema["minimum"] = query.minimum
-    if query.maximum is not None:
-        schema["maximum"] = query.maximum
-    return schema
+    enum = list(query.values) or None
+    bounds = {"pattern": query.pattern, "enum": enum, "minimum": query.minimum, "maximum": query.maximum}
+    return schema | {name: value for name, value in bounds.items() if value is not None}
 
 
 def _responses(route: Route, references: Mapping[type[BaseModel], dict[str, Any]]) -> dict[int, dict[str, Any]]:

@@ -67,7 +67,7 @@ _Loader.add_constructor(f"{_PREFIX}float", _float)
 
 def parse(raw: bytes, max_depth: int) -> list[Any]:
     """The documents that are not empty. ``MalformedBody`` for anything that is no such YAML, or deeper nested."""
-    with checked_text("YAML that JSON could say", yaml.YAMLError, TypeError):
+    with checked_text("YAML that JSON could say", (yaml.YAMLError, ValueError, TypeError, RecursionError)):
         text = raw.decode("utf-8")
         _check(text, max_depth)
         documents = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from stockyard.adapters.dynamodb import calls, codec, keys, platform
-from stockyard.adapters.dynamodb.requests import Expression
+from stockyard import errors
+from stockyard.adapters.dynamodb import calls, codec, keys
 from stockyard.adapters.dynamodb.store import DynamoStore
 from stockyard.domain import times
-from stockyard.domain.records import NodeClaim, Record
-from stockyard.ports import Store
+from stockyard.domain.records import Fact, NodeClaim, Record
+from stockyard.ports import Create, Store
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -49,39 +50,28 @@ class DynamoRegistry:
         partitions = keys.due_partitions(kind)
         if low > high:
             return []
+        condition = "due_pk = :partition AND due_sk BETWEEN :low AND :high"
         entries: list[tuple[str, str, R]] = []
         for partition in partitions:
-            expression = Expression()
-            condition = (
-                f"{expression.name('due_pk')} = {expression.value({'S': partition})}"
-                f" AND {expression.name('due_sk')}"
-                f" BETWEEN {expression.value({'S': low})} AND {expression.value({'S': high})}"
-            )
-            items = islice(self._indexed(kind, keys.DUE_INDEX, condition, expression, limit), limit)
-            entries += [(keys.due_at(record) or "", tenant, record) for tenant, record in items]
+            items = self._indexed(kind, keys.DUE_INDEX, condition, limit, partition=partition, low=low, high=high)
+            entries += [(keys.due_at(record) or "", tenant, record) for tenant, record in islice(items, limit)]
         entries.sort(key=lambda entry: (entry[0], entry[2].id))
         return [(tenant, record) for _, tenant, record in entries[:limit]]
 
     def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:
         """See ``ports.Registry.in_hand``."""
-        expression = Expression()
-        condition = f"{expression.name('due_pk')} = {expression.value({'S': keys.hand_partition(cluster_id)})}"
-        return list(self._indexed(NodeClaim, keys.DUE_INDEX, condition, expression, _PAGE))
+        partition = keys.hand_partition(cluster_id)
+        return list(self._indexed(NodeClaim, keys.DUE_INDEX, "due_pk = :partition", partition=partition))
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
         """(tenant, record) of every record of the kind, in order of id and tenant, page by page."""
-        expression = Expression()
-        condition = f"{expression.name('all_pk')} = {expression.value({'S': keys.everything_partition(kind)})}"
-        return self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, _PAGE)
+        partition = keys.everything_partition(kind)
+        return self._indexed(kind, keys.EVERYTHING_INDEX, "all_pk = :partition", partition=partition)
 
     def tenant_of(self, kind: type[R], id: str) -> str | None:
         """See ``ports.Registry.tenant_of``."""
-        expression = Expression()
-        condition = (
-            f"{expression.name('all_pk')} = {expression.value({'S': keys.everything_partition(kind)})}"
-            f" AND begins_with({expression.name('all_sk')}, {expression.value({'S': f'{id}#'})})"
-        )
-        entry = next(self._indexed(kind, keys.EVERYTHING_INDEX, condition, expression, 1), None)
+        condition, partition = "all_pk = :partition AND begins_with(all_sk, :id)", keys.everything_partition(kind)
+        entry = next(self._indexed(kind, keys.EVERYTHING_INDEX, condition, 1, partition=partition, id=f"{id}#"), None)
         return entry[0] if entry else None
 
     def table_id(self) -> str:
@@ -92,25 +82,35 @@ class DynamoRegistry:
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` when there is none yet."""
         if self._installation is None:
-            self._installation = platform.installation(self.platform(), randomness)
+            self._installation = first_id(self.platform(), randomness)
         return self._installation
 
     def _indexed(
-        self, kind: type[R], index: str, condition: str, expression: Expression, page: int
+        self, kind: type[R], index: str, condition: str, page: int = _PAGE, **values: str
     ) -> Iterator[tuple[str, R]]:
-        query: dict[str, Any] = {
-            "TableName": self._table,
-            "IndexName": index,
-            "KeyConditionExpression": condition,
-            "Limit": page,
-            **expression.parameters(),
-        }
-        while True:
-            with calls.translated():
-                answer: Any = self._client.query(**query)
-            for item in answer["Items"]:
-                yield item["tenant"]["S"], codec.from_item(kind, item)
-            last = answer.get("LastEvaluatedKey")
-            if not last:
-                return
-            query["ExclusiveStartKey"] = last
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table,
+            IndexName=index,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues={f":{name}": {"S": text} for name, text in values.items()},
+            PaginationConfig={"PageSize": page},
+        )
+        with calls.translated():
+            for answer in pages:
+                for item in answer["Items"]:
+                    yield item["tenant"]["S"], codec.from_item(kind, item)
+
+
+def first_id(store: Store, randomness: bytes) -> str:
+    """The installation's random id in the platform's ``store``; made of ``randomness`` when there is none yet.
+
+    Of two that make it at once, the first wins and both get its id.
+    """
+    fact = store.get(Fact, keys.INSTALLATION)
+    if fact is None:
+        with suppress(errors.Conflict):
+            store.commit(Create(Fact(keys.INSTALLATION, randomness.hex(), "")))
+        fact = store.get(Fact, keys.INSTALLATION)
+    if fact is None:
+        raise errors.StoreError("The installation's id was removed while it was read")
+    return fact.value
