@@ -10,7 +10,6 @@ from stockyard.domain.records import CloudAccount
 from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.paging import filtered
 from stockyard.edge.query import TAG, tagged
 from stockyard.errors import InUse
 from stockyard.lifecycle.operation import progress
@@ -71,13 +70,12 @@ def register_cloud_account(request: Request) -> Answer:
 def list_cloud_accounts(request: Request) -> Answer:
     """List cloud accounts."""
     store = wiring.store(request.caller.tenant)
-    page, following = filtered(
+    return Answer.matching(
+        request.page,
         lambda after, limit: store.list(CloudAccount, after=after, limit=limit),
         lambda account: tagged(account.tags, request.query.get("tag")),
-        after=request.page.after,
-        size=request.page.size,
+        cloud_account_view,
     )
-    return Answer.listing([cloud_account_view(account) for account in page], following)
 
 
 @http.route("GET /v1/cloud-accounts/{id}", roles=Roles.READERS, answers={200: VIEW})

@@ -10,7 +10,6 @@ from stockyard.domain.records import UNSEEN, Cluster, Operation
 from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.paging import filtered
 from stockyard.edge.query import TAG, Query, tagged
 from stockyard.errors import Forbidden, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.operation import progress
@@ -68,13 +67,12 @@ def list_clusters(request: Request) -> Answer:
     store = wiring.store(request.caller.tenant)
     status, tag = request.query.get("status"), request.query.get("tag")
     attributes = {"status": status} if status else None
-    page, following = filtered(
+    return Answer.matching(
+        request.page,
         lambda after, limit: store.list(Cluster, after=after, limit=limit, where=attributes),
         lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
-        after=request.page.after,
-        size=request.page.size,
+        cluster_view,
     )
-    return Answer.listing([cluster_view(cluster) for cluster in page], following)
 
 
 @http.route("GET /v1/clusters/{id}", roles=Roles.READERS, answers={200: "cluster_views:ClusterView"})

@@ -13,8 +13,7 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.paging import filtered
-from stockyard.edge.query import LABEL, Query, tagged
+from stockyard.edge.query import FORM, LABEL, Query, tagged
 from stockyard.errors import NotFound, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
@@ -24,7 +23,6 @@ lambda_handler = http.lambda_handler
 
 VIEW = "node_claims:NodeClaimView"
 PHASES = ("Pending", "Available", "Failed")
-FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
 
 
 def _claim_answer(claim: NodeClaim, status: int, **settings: Any) -> Answer:
@@ -120,15 +118,14 @@ def list_node_claims(request: Request) -> Answer:
             and tagged(claim.labels, label)
         )
 
-    page, following = filtered(
+    return Answer.matching(
+        request.page,
         lambda after, limit: services.store.list(
             NodeClaim, after=after, limit=limit, where={"phase": phase} if phase else None
         ),
         matches,
-        after=request.page.after,
-        size=request.page.size,
+        node_claim_view,
     )
-    return Answer.listing([node_claim_view(claim) for claim in page], following)
 
 
 def _clusters(services: Services, reference: str | None) -> set[str] | None:

@@ -13,8 +13,7 @@ from stockyard.domain.platform import provider_prefix
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.paging import filtered
-from stockyard.edge.query import LABEL, Query, tagged
+from stockyard.edge.query import FORM, LABEL, Query, tagged
 from stockyard.errors import NotFound
 from stockyard.lifecycle.operation import progress
 
@@ -23,7 +22,6 @@ lambda_handler = http.lambda_handler
 
 VIEW = "node_providers:NodeProviderView"
 KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI")
-FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
 
 
 def _provider_answer(request: Request, provider: NodeProvider, status: int, **settings: Any) -> Answer:
@@ -86,13 +84,12 @@ def list_node_providers(request: Request) -> Answer:
     tenant = request.caller.tenant
     store = wiring.store(tenant)
     kind, label = request.query.get("kind"), request.query.get("label")
-    page, following = filtered(
+    return Answer.matching(
+        request.page,
         lambda after, limit: page_of(store, after, limit, {"kind": kind} if kind else None),
         lambda provider: tagged(provider.labels, label),
-        after=request.page.after,
-        size=request.page.size,
+        lambda provider: node_provider_view(provider, tenant),
     )
-    return Answer.listing([node_provider_view(provider, tenant) for provider in page], following)
 
 
 @http.route(

@@ -31,10 +31,8 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.sts.models import sts_backends
 
 from functions.cluster_phases.handler import lambda_handler as phases_handler
-from functions.clusters import routes as clusters_routes
-from functions.clusters.handler import lambda_handler as clusters_handler
-from functions.machines import routes as machines_routes
-from functions.machines.handler import lambda_handler as machines_handler
+from functions.clusters import handler as clusters
+from functions.machines import handler as machines
 from functions.reaper.handler import lambda_handler as reaper_handler
 from functions.relay import handler as relay
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls
@@ -214,7 +212,7 @@ class CrashWorld:
 
     def ask(self, place: str, method: str, path: str, body: Any = None, **claims: Any) -> tuple[int, Any]:
         """An HTTP request as a patient client sends it: again with the same key after 5xx, 409, 429 or no answer."""
-        handler = machines_handler if path.endswith("/ready") else clusters_handler
+        handler = machines.lambda_handler if path.endswith("/ready") else clusters.lambda_handler
         event = _event(method, path, body, claims, f"the-{place}")
         for _ in range(6):
             answer = self.call(place, handler, event)
@@ -370,7 +368,7 @@ def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
         stack.enter_context(patch.object(wiring, "background", lambda: background))
         stack.enter_context(patch.object(wiring, "_deployer", lambda: deployer))
         stack.enter_context(patch.object(wiring, "_attestor", MemoryAttestor))
-        for function in (clusters_routes.http, machines_routes.http):
+        for function in (clusters.http, machines.http):
             dependencies = replace(function._dependencies, clock=world.clock.now, randomness=world.clock.randomness)
             stack.enter_context(patch.object(function, "_dependencies", dependencies))
         intercepts: dict[str, Intercept] = {

@@ -263,10 +263,9 @@ def reap() -> Reaper:
     """What sweeps."""
     from stockyard.operations.sweep.run import Reaper
 
-    def hand_out(tenant: str, place: str) -> None:
-        background().invoke({"tenant": tenant, "place": place})
-
-    return Reaper(registry(), clock(), services, hand_out)
+    return Reaper(
+        registry(), clock(), services, lambda tenant, place: background().invoke({"tenant": tenant, "place": place})
+    )
 
 
 def catalog() -> CatalogRefresh:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from functions.machines import routes
+from functions.machines import handler
 from stockyard import wiring
 from stockyard.domain.join_tokens import machine_token
 from stockyard.domain.models.base import read
@@ -206,7 +206,7 @@ def test_the_route_takes_a_token_and_keeps_it_nowhere(
     monkeypatch.setattr(wiring, "page_key", lambda: KEY)
     token = booting.user_data[claim.id]
     answers = [
-        routes.http.handle(_posted(claim.id, {"cluster_id": booting.yard.cluster.id, **proof}), None)
+        handler.http.handle(_posted(claim.id, {"cluster_id": booting.yard.cluster.id, **proof}), None)
         for proof in ({"token": token}, {"token": "f" * 64}, {"token": token, "method": "GET"})
     ]
     assert [answer["statusCode"] for answer in answers] == [200, 401, 422]

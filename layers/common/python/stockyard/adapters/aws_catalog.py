@@ -126,11 +126,9 @@ def _offer(kind: Mapping[str, Any]) -> InstanceOffer:
 
 def _first_card(network: Mapping[str, Any]) -> int:
     """Interfaces of the card that pods use; ``MaximumNetworkInterfaces`` of the type counts all cards."""
-    default = network.get("DefaultNetworkCardIndex", 0)
-    for card in network.get("NetworkCards", []):
-        if card.get("NetworkCardIndex") == default:
-            return int(card.get("MaximumNetworkInterfaces", 0))
-    return int(network.get("MaximumNetworkInterfaces", 0))
+    cards, default = network.get("NetworkCards", []), network.get("DefaultNetworkCardIndex", 0)
+    card = next((card for card in cards if card.get("NetworkCardIndex") == default), network)
+    return int(card.get("MaximumNetworkInterfaces", 0))
 
 
 def _gpus(gpu: Mapping[str, Any]) -> Gpus:

@@ -117,10 +117,7 @@ def _unpack(record: PriceSheet) -> RegionOffers:
 
 
 def _instances(rows: list[list[Any]]) -> dict[str, InstanceOffer]:
-    return {
-        fixed[0]: InstanceOffer(*fixed, tuple(Gpus(*gpu) for gpu in gpus))
-        for fixed, gpus in ((row[:7], row[7] if len(row) > 7 else ()) for row in rows)
-    }
+    return {row[0]: InstanceOffer(*row[:7], *(tuple(Gpus(*gpu) for gpu in gpus) for gpus in row[7:])) for row in rows}
 
 
 def _properties(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import json
 import secrets as random_secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -158,12 +158,9 @@ class Keycloak:
             return False
         if uuid is not None and client["id"] != uuid:
             return False
-        try:
-            with self._calling() as admin:
-                admin.delete_client(client["id"])
-        except VendorNotFound:
-            # Someone else deleted it between the two calls, or the answer to our first try was lost.
-            return True
+        # Not found: someone else deleted it between the two calls, or the answer to our first try was lost.
+        with suppress(VendorNotFound), self._calling() as admin:
+            admin.delete_client(client["id"])
         return True
 
     def _secret_of(self, client_id: str) -> str:
@@ -258,8 +255,7 @@ class Keycloak:
                 timeout=_SECONDS,
                 max_retries=0,
             )
-            answer = door.token(grant_type="client_credentials")
-            return dict(answer)
+            return dict(door.token(grant_type="client_credentials"))
 
     def _credentials(self) -> dict[str, str]:
         hint = 'put {"client_id": ..., "client_secret": ...} into the identity admin secret'
@@ -268,11 +264,8 @@ class Keycloak:
         except ValueError:
             # `from None`: the decoder's error would carry the secret's text.
             raise VendorRefused("the identity admin secret is not JSON", hint=hint) from None
-        if (
-            not isinstance(credentials, dict)
-            or not credentials.get("client_id")
-            or not credentials.get("client_secret")
-        ):
+        needed = ("client_id", "client_secret")
+        if not isinstance(credentials, dict) or not all(credentials.get(name) for name in needed):
             raise VendorRefused("the identity admin secret lacks the client's id or secret", hint=hint)
         return {str(key): str(value) for key, value in credentials.items()}
 

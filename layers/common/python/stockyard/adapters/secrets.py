@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stockyard.adapters.aws_errors import translated
@@ -54,11 +55,8 @@ class SecretsManagerSecrets:
 
     def delete(self, name: str) -> None:
         """Delete at once, without a recovery window; a missing one is no error."""
-        with translated():
-            try:
-                self._client.delete_secret(SecretId=self._root + name, ForceDeleteWithoutRecovery=True)
-            except self._client.exceptions.ResourceNotFoundException:
-                return
+        with translated(), suppress(self._client.exceptions.ResourceNotFoundException):
+            self._client.delete_secret(SecretId=self._root + name, ForceDeleteWithoutRecovery=True)
 
     def names(self, prefix: str) -> Sequence[str]:
         """Names that start with ``prefix``, sorted. A very recent change may not show yet."""

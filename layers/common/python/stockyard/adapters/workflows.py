@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stockyard.adapters.aws_errors import translated
@@ -31,11 +32,8 @@ class StepFunctionsWorkflows:
     def start(self, workflow: str, name: str, payload: Mapping[str, Any]) -> None:
         """Start an execution. A running or finished one of that name is success, whatever its input was."""
         text = json.dumps(payload, separators=(",", ":"), sort_keys=True)
-        with translated():
-            try:
-                self._client.start_execution(stateMachineArn=self._arn(workflow), name=name, input=text)
-            except self._client.exceptions.ExecutionAlreadyExists:
-                return
+        with translated(), suppress(self._client.exceptions.ExecutionAlreadyExists):
+            self._client.start_execution(stateMachineArn=self._arn(workflow), name=name, input=text)
 
     def succeed(self, task_token: str, output: Mapping[str, Any]) -> bool:
         """Wake a waiting task. False when its token is gone, timed out or was never one."""
@@ -58,8 +56,5 @@ class StepFunctionsWorkflows:
 
     def stop(self, workflow: str, name: str) -> None:
         """Stop an execution; one that is not running is no error."""
-        with translated():
-            try:
-                self._client.stop_execution(executionArn=execution_arn(self._arn(workflow), name), error="Stopped")
-            except self._client.exceptions.ExecutionDoesNotExist:
-                return
+        with translated(), suppress(self._client.exceptions.ExecutionDoesNotExist):
+            self._client.stop_execution(executionArn=execution_arn(self._arn(workflow), name), error="Stopped")

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from stockyard.edge.idempotency import IdempotencyLease
 from stockyard.edge.identity import Caller, Roles
+from stockyard.edge.paging import R, filtered
 from stockyard.edge.query import Query
 from stockyard.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from stockyard import ports
 
 MODELS = "stockyard.domain.models."
 
@@ -92,6 +95,17 @@ class Answer:
     def listing(items: Sequence[Mapping[str, Any]], next_id: str | None) -> Answer:
         """A page of a list; the edge makes the token to go on behind ``next_id``."""
         return Answer(200, {"items": list(items)}, next_id=next_id)
+
+    @staticmethod
+    def matching(
+        page: Page,
+        read: Callable[[str | None, int], ports.Page[R]],
+        keep: Callable[[R], bool],
+        view: Callable[[R], Mapping[str, Any]],
+    ) -> Answer:
+        """A page of the records that ``keep`` lets through; see :func:`stockyard.edge.paging.filtered`."""
+        records, next_id = filtered(read, keep, after=page.after, size=page.size)
+        return Answer.listing([view(record) for record in records], next_id)
 
     @staticmethod
     def accepted(body: Mapping[str, Any], operation_id: str, **settings: Any) -> Answer:

@@ -37,6 +37,7 @@ PAGE = (
 )
 TAG = Query("tag", "Only what has this tag, as key=value.", pattern="^.+=")
 LABEL = Query("label", "Only what has this label, as key=value.", pattern="^.+=")
+FORM = Query("form", "With `manifest` the answer is the document as it came.", values=("manifest",))
 
 
 def tagged(tags: Mapping[str, str], pair: str | None) -> bool:

@@ -16,7 +16,7 @@ from stockyard.edge import audit, body, etag, idempotency, paths, problems
 from stockyard.edge import query as queries
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
 from stockyard.edge.idempotency import IdempotencyLease, Keys, Replay
-from stockyard.edge.identity import ANONYMOUS, caller_of, header
+from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, header
 from stockyard.edge.paging import DEFAULT_SIZE, PageCodec
 from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody, StockyardError
 
@@ -74,35 +74,29 @@ def log_failure(logger: Logger, error: Exception, request_id: str) -> None:
     logger.error("request failed", extra={"request_id": request_id, "chain": chain})
 
 
+@dataclass(repr=False, eq=False)
 class Call:
     """One call of one route."""
 
-    def __init__(
-        self,
-        dependencies: Dependencies,
-        route: Route,
-        handler: Handler,
-        event: Mapping[str, Any],
-        params: Mapping[str, str],
-        request_id: str,
-    ) -> None:
-        self._dependencies = dependencies
-        self._route = route
-        self._handler = handler
-        self._event = event
-        self._params = params
-        self._request_id = request_id
-        self._path = str(event.get("rawPath") or route.path)
-        self._now = dependencies.clock()
-        self._caller = ANONYMOUS
-        self._dry_run = False
-        self._audit_written = False
-        self._sent: Any = None
-        self._key: str | None = None
-        self._names: tuple[str, ...] = ()
-        self._lease: IdempotencyLease | None = None
-        self._keys: Keys | None = None
-        self._subject: dict[str, Any] = {}
+    _dependencies: Dependencies
+    _route: Route
+    _handler: Handler
+    _event: Mapping[str, Any]
+    _params: Mapping[str, str]
+    _request_id: str
+    _caller: Caller = ANONYMOUS
+    _dry_run: bool = False
+    _audit_written: bool = False
+    _sent: Any = None
+    _key: str | None = None
+    _names: tuple[str, ...] = ()
+    _lease: IdempotencyLease | None = None
+    _keys: Keys | None = None
+    _subject: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._path = str(self._event.get("rawPath") or self._route.path)
+        self._now = self._dependencies.clock()
 
     def reply(self) -> Reply:
         """The reply, whatever happens. Logs one line."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stockyard import errors
 from stockyard.adapters.dynamodb import calls, codec, keys
@@ -31,7 +31,6 @@ class DynamoRegistry:
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         self._client = client
         self._table = table
-        self._installation: str | None = None
 
     def store(self, tenant: str) -> Store:
         """The records of one tenant. Raises ``Forbidden`` for a name no tenant can have."""
@@ -81,14 +80,12 @@ class DynamoRegistry:
 
     def installation(self, randomness: bytes) -> str:
         """The installation's id; made of ``randomness`` when there is none yet."""
-        if self._installation is None:
-            self._installation = first_id(self.platform(), randomness)
-        return self._installation
+        return first_id(self.platform(), randomness)
 
     def _indexed(
         self, kind: type[R], index: str, condition: str, page: int = _PAGE, **values: str
     ) -> Iterator[tuple[str, R]]:
-        pages = self._client.get_paginator("query").paginate(
+        pages: Iterable[Any] = self._client.get_paginator("query").paginate(
             TableName=self._table,
             IndexName=index,
             KeyConditionExpression=condition,

@@ -95,7 +95,8 @@ class DynamoStore:
             with calls.translated():
                 answer: Any = self._client.query(**query)
             items += [item for item in answer["Items"] if item["sk"]["S"] != after]
-            query = _next(query, answer)
+            last = answer.get("LastEvaluatedKey")
+            query = {**query, "ExclusiveStartKey": last} if last else None
         records = [codec.from_item(kind, item) for item in items[:limit]]
         return Page(records, items[limit - 1]["sk"]["S"] if len(items) > limit else None)
 
@@ -145,11 +146,6 @@ class DynamoStore:
         except ClientError as fault:
             return calls.reasons(fault)
         return ()
-
-
-def _next(query: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any] | None:
-    last = answer.get("LastEvaluatedKey")
-    return {**query, "ExclusiveStartKey": last} if last else None
 
 
 def _refuse(write: Write, index: int, stored: codec.Item | None) -> NoReturn:
