@@ -15,8 +15,8 @@ from stockyard.edge.identity import Roles
 from stockyard.edge.query import Query
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.lifecycle.operation import progress
-from stockyard.operations.engine.find import children_of
 from stockyard.operations import pricing
+from stockyard.operations.engine.find import children_of
 from stockyard.operations.quotas import limits as quotas
 
 http = wiring.http("records")

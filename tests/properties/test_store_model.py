@@ -29,7 +29,7 @@ writes = st.one_of(
     st.builds(Put, st.builds(Fact, ids, st.text("xyz"), st.just(TIME))),
     st.builds(
         Replace,
-        st.builds(Quota, ids, values, st.just(TIME), versions),
+        st.builds(Quota, ids, values, st.just(TIME), version=versions),
         st.just({}) | st.fixed_dictionaries({"limit": values}),
     ),
     st.builds(Remove, st.just(Quota), ids, st.none() | versions),

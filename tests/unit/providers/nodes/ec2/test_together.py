@@ -10,7 +10,7 @@ import pytest
 
 from local.aws.corrections.compute import hidden_at_first
 from stockyard.domain.records import LaunchGroup, NodeClaim
-from stockyard.domain.times import to_text
+from stockyard.domain.times import from_text, to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, PermissionDenied, VendorTimeout
 from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.ports import Check, Create, Outcome
@@ -50,7 +50,11 @@ class Members:
         ledger.now = self.hand.yard.now
         clock = SimpleNamespace(now=lambda: self.hand.yard.now)
         services: Any = SimpleNamespace(
-            store=self.store, clock=clock, now=lambda: to_text(self.hand.yard.now), settings=Settings("t")
+            store=self.store,
+            clock=clock,
+            now=lambda: to_text(self.hand.yard.now),
+            seconds_since=lambda moment: (self.hand.yard.now - from_text(moment)).total_seconds(),
+            settings=Settings("t"),
         )
         group = StoreGroup(services, GROUP, claim.id, Check(NodeClaim, claim.id, {"attempt": claim.attempt}))
         work: NodeWork = self.hand.node_work(claim=claim, ledger=ledger, group=group)

@@ -30,7 +30,7 @@ class Calls:
             answer: dict[str, Any] = getattr(client, operation)(**parameters)
         return answer
 
-    def shown(self, operation: str, key: str, **parameters: Any) -> list[dict[str, Any]]:
+    def described_items(self, operation: str, key: str, **parameters: Any) -> list[dict[str, Any]]:
         """What EC2 describes under ``key``; nothing where it says that there is no such thing."""
         try:
             return list(self.call("ec2", operation, **parameters)[key])

@@ -116,7 +116,7 @@ _TEMPLATE = _kind(
 def _templates(calls: Calls, required_tags: Mapping[str, str], name: str | None) -> Sequence[TaggedThing]:
     if name is None:
         return _TEMPLATE.search(calls, required_tags, None)
-    templates = calls.shown("describe_launch_templates", "LaunchTemplates", LaunchTemplateNames=[name])
+    templates = calls.described_items("describe_launch_templates", "LaunchTemplates", LaunchTemplateNames=[name])
     return [TaggedThing(item["LaunchTemplateId"], tags.mapping(item.get("Tags"))) for item in templates]
 
 

@@ -39,7 +39,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
 
 
 def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
-    if not calls.shown("describe_key_pairs", "KeyPairs", KeyNames=[name]):
+    if not calls.described_items("describe_key_pairs", "KeyPairs", KeyNames=[name]):
         yield Finding("/settings/key_pair", f"There is no key pair {name} in {calls.region}.")
 
 

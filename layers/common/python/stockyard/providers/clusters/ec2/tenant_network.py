@@ -43,14 +43,14 @@ def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding
     vpc_id, subnet_id = str(settings.get("vpc_id") or ""), str(settings.get("subnet_id") or "")
     wants_public = bool(settings.get("public_control_plane"))
     if subnet_id:
-        subnets = calls.shown("describe_subnets", "Subnets", SubnetIds=[subnet_id])
+        subnets = calls.described_items("describe_subnets", "Subnets", SubnetIds=[subnet_id])
         if not subnets:
             return Finding(_SUBNET, f"There is no subnet {subnet_id} in {calls.region}.")
         owner = str(subnets[0]["VpcId"])
         if vpc_id and vpc_id != owner:
             return Finding(_SUBNET, f"Subnet {subnet_id} belongs to {owner}, not to {vpc_id}.")
         vpc_id = owner
-    vpcs = calls.shown("describe_vpcs", "Vpcs", VpcIds=[vpc_id])
+    vpcs = calls.described_items("describe_vpcs", "Vpcs", VpcIds=[vpc_id])
     if not vpcs:
         return Finding(_VPC, f"There is no VPC {vpc_id} in {calls.region}.")
     return _within(calls, vpcs[0], subnet_id, wants_public, _SUBNET if subnet_id else _VPC)

@@ -125,7 +125,7 @@ def _images(calls: Calls, provider: NodeProvider) -> tuple[dict[str, str], str]:
     named = setting(provider, "image")
     if not named:
         return _current(calls), ROOT_DEVICE
-    images = calls.shown("describe_images", "Images", ImageIds=[named])
+    images = calls.described_items("describe_images", "Images", ImageIds=[named])
     if not images:
         raise VendorRefused(f"{named} is not shown in {calls.region}", hint="Correct the image of the node provider.")
     architecture = ARCHITECTURES.get(str(images[0].get("Architecture")), "amd64")
