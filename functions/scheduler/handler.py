@@ -33,10 +33,10 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     else:
         try:
             report = _woken(scheduler, records)
-        except StockyardError as error:
-            if error.retryable or isinstance(error, Conflict):
+        except Exception as error:
+            if isinstance(error, StockyardError) and (error.retryable or isinstance(error, Conflict)):
                 raise
-            logger.warning("left to the schedule", extra={"error": error.error_type})
+            logger.exception("left to the schedule", extra={"error": type(error).__name__})
             return {}
     logger.info("scheduled", extra=report)
     return report

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from functions.scheduler import handler
 from functions.scheduler.handler import lambda_handler
 from stockyard import errors, wiring
 from tests.harness.inprocess import Context
@@ -14,7 +15,7 @@ CONTEXT = Context("scheduler", "request")
 
 
 class Broken:
-    def __init__(self, error: errors.StockyardError) -> None:
+    def __init__(self, error: Exception) -> None:
         self._error = error
 
     def woken(self, *_: Any) -> Any:
@@ -27,6 +28,18 @@ def test_the_stream_goes_on_behind_what_fails_for_good(monkeypatch: pytest.Monke
     monkeypatch.setattr(wiring, "scheduler", lambda: Broken(errors.InvalidInput("no")))
     assert lambda_handler({"Records": []}, CONTEXT) == {}
     with pytest.raises(errors.InvalidInput):
+        lambda_handler({}, CONTEXT)
+
+
+def test_a_fault_of_ours_is_logged_and_left_to_the_schedule_which_raises_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged_errors: list[Any] = []
+    monkeypatch.setattr(handler.logger, "exception", lambda _, extra: logged_errors.append(extra["error"]))
+    monkeypatch.setattr(wiring, "scheduler", lambda: Broken(ZeroDivisionError("ours")))
+    assert lambda_handler({"Records": []}, CONTEXT) == {}
+    assert logged_errors == ["ZeroDivisionError"]
+    with pytest.raises(ZeroDivisionError):
         lambda_handler({}, CONTEXT)
 
 

@@ -182,3 +182,18 @@ def test_reasons_count_node_types_per_rule(node_type, asking):
         Reason("Resource", "cpu", 1, "1 node type without enough cpu"),
     ]
     assert reasons(explain(Index.build(node_types), asking(), Availability())) == []
+
+
+def test_message_repeats_first_values_of_long_requirement_only(node_type):
+    values = [f"v{number:02}" for number in range(25)]
+    request = SchedulingRequest(Requirements.of([{"key": "size", "operator": "In", "values": values}]))
+    message = only(node_type("p.a", size="4"), request).message
+    assert message == f"size is 4; asked is In {', '.join(values[:10])} and 15 more"
+
+
+def test_alike_node_types_share_what_rules_them_out(node_type):
+    """The work grows with the values that node types have, not with node types times values that a claim lists."""
+    asked_values = [f"v{number}" for number in range(1000)]
+    request = SchedulingRequest(Requirements.of([{"key": "size", "operator": "In", "values": asked_values}]))
+    evaluations = explain(Index.build([node_type(f"p.t{n}", size="4") for n in range(50)]), request, Availability())
+    assert len({id(evaluation.message) for evaluation in evaluations}) == 1

@@ -53,6 +53,11 @@ def test_requirements_are_entries_of_the_core():
         ("requirements", [{"key": "a", "values": ["b"], "min_values": 51}], "/requirements/0/min_values"),
         ("requirements", [{"key": "a", "values": ["b"], "minValues": 1}], "/requirements/0/minValues"),
         ("requirements", [{"key": "a", "operator": "Exists"}] * 101, "/requirements"),
+        (
+            "requirements",
+            [{"key": f"k{n}", "values": [f"v{m}" for m in range(667)]} for n in range(3)],
+            "/requirements",
+        ),
         ("annotations", {"a": "x" * 40_000}, "/annotations"),
         ("type_ref", "x", "/type_ref"),
     ],
@@ -61,6 +66,11 @@ def test_what_is_refused(field, value, pointer):
     with pytest.raises(InvalidInput) as refused:
         read(NodeClaimCreate, {"cluster": "demo", field: value})
     assert [problem.pointer for problem in refused.value.errors][:1] == [pointer]
+
+
+def test_requirements_may_have_two_thousand_values_together():
+    requirements = [{"key": f"k{n}", "operator": "NotIn", "values": [f"v{m}" for m in range(1000)]} for n in range(2)]
+    assert len(read(NodeClaimCreate, {"cluster": "demo", "requirements": requirements}).requirements) == 2
 
 
 def test_a_patch_changes_what_does_not_make_another_node():

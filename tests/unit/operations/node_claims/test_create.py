@@ -48,6 +48,15 @@ def test_creation_refuses_unknown_references(nodes: Nodes, fields: dict[str, Any
     assert nodes.nothing_left()
 
 
+def test_creation_refuses_a_claim_that_is_too_large_to_be_read_in_each_pass(nodes: Nodes) -> None:
+    properties = {f"p{number}": "x" * 4000 for number in range(17)}
+    with pytest.raises(InvalidInput, match="at most 65536 bytes as JSON; this one has 6") as caught:
+        nodes.claim("x", properties=properties)
+    assert [fault.pointer for fault in caught.value.errors] == [""]
+    assert nodes.nothing_left()
+    nodes.claim("x", properties=dict(list(properties.items())[:16]))
+
+
 def test_type_is_accepted_with_or_without_provider_prefix(nodes: Nodes) -> None:
     nodes.provider("one", SMALL)
     nodes.provider("two", {**SMALL, "usdPerHour": 9})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,6 +45,32 @@ def test_room_without_waiting_claims_loads_no_catalogue(nodes: Nodes) -> None:
 
 def test_retryable_failure_is_raised_before_final_one(nodes: Nodes) -> None:
     failures = {"acme": InvalidInput("for good"), "globex": StoreUnavailable("for now")}
+
+    def services(tenant: str) -> Any:
+        raise failures[tenant]
+
+    with pytest.raises(StoreUnavailable):
+        Scheduler(nodes.registry, services).woken([], nodes.clock.now(), set(failures))
+
+
+def test_a_fault_of_ours_with_one_tenant_keeps_none_of_the_others(nodes: Nodes) -> None:
+    nodes.provider("lab", SMALL)
+    claim = nodes.claim("one")
+    nodes.clock.advance(1)
+
+    def services(tenant: str) -> Any:
+        if tenant == "aaa":
+            raise ZeroDivisionError("a record that nobody thought of")
+        return nodes.services
+
+    scheduler = Scheduler(nodes.registry, services)
+    with pytest.raises(ZeroDivisionError):
+        scheduler.woken([("aaa", replace(nodes.now(claim), id="ncl_0"))], nodes.clock.now(), {"acme", "aaa"})
+    assert nodes.now(claim).placement is not None
+
+
+def test_a_failure_worth_a_retry_is_raised_before_a_fault_of_ours(nodes: Nodes) -> None:
+    failures = {"acme": ZeroDivisionError("ours"), "globex": StoreUnavailable("for now")}
 
     def services(tenant: str) -> Any:
         raise failures[tenant]

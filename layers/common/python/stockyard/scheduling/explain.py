@@ -5,34 +5,26 @@ It evaluates the rules node type by node type, without the masks of ``match``, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Self
 
 from stockyard.domain.node_types import ANY, NodeType, Offering, is_extended
 from stockyard.domain.quantities import resource_text
-from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE, Requirement
+from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest
 from stockyard.scheduling.order import RankedOffering, cheapest_first, ranked
+from stockyard.scheduling.table import NAME_KEYS
 
 PROVIDER, OUT_OF_REACH, NOT_ALLOWED = "Provider", "OutOfReach", "NotAllowed"
 UNAVAILABLE, REQUIREMENT = "Unavailable", "Requirement"
 EXTENDED, RESOURCE, OFFERING = "ExtendedResource", "Resource", "Offering"
 FULL, REFUSED, MIN_VALUES = "Full", "RefusedRecently", "MinValues"
-RULES = (
-    PROVIDER,
-    OUT_OF_REACH,
-    NOT_ALLOWED,
-    UNAVAILABLE,
-    REQUIREMENT,
-    EXTENDED,
-    RESOURCE,
-    OFFERING,
-    FULL,
-    REFUSED,
-    MIN_VALUES,
-)
-"""The order in which rules are tried. Within a rule: requirements as the claim lists them, resources by name."""
+MOST_WORDS = 10
+"""Values of a requirement that a message repeats."""
 _SENTENCES: Mapping[str, str] = {
     PROVIDER: "of another provider",
     OUT_OF_REACH: "that cannot be in the cluster's network and a zone as asked",
@@ -46,6 +38,8 @@ _SENTENCES: Mapping[str, str] = {
     REFUSED: "refused by the provider a short while ago",
     MIN_VALUES: "left, but with fewer values of {} than minValues",
 }
+RULES = tuple(_SENTENCES)
+"""The order in which rules are tried. Within a rule: requirements as the claim lists them, resources by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +60,12 @@ class Evaluation:
     cost: float | None = None
     selected: bool = False
 
+    @classmethod
+    def of(cls, row: RankedOffering, rule: str | None, subject: str, message: str, *, selected: bool = False) -> Self:
+        """The evaluation of the node type of an offering, with that offering's price and place."""
+        place = (row.capacity_type, row.zones, row.usd_hour, row.cost)
+        return cls(row.node_type, rule, subject, message, *place, selected)
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -85,21 +85,23 @@ class Incompatibility:
 
 
 def explain(index: Index, request: SchedulingRequest, availability: Availability) -> list[Evaluation]:
-    """An evaluation for each node type: first those that match, in the order of choice, then the others by name."""
-    scope = [node_type for node_type in index.node_types if request.provider in (None, node_type.provider)]
-    named = {key: _resolved(scope, key, request.requirements.get(key)) for key in (NODE_TYPE, INSTANCE_TYPE)}
+    """An evaluation for each node type: first those that match, in the order of choice, then the others by name.
+
+    The work grows with the node types and with the values that they have, not with the values that the claim lists.
+    """
+    rules = _Rules(index, request, availability)
     fitting: list[RankedOffering] = []
     ruled: list[Evaluation] = []
     for node_type in index.node_types:
-        result = _ruled_out(node_type, request, availability, named)
+        result = rules.excluding(node_type)
         if isinstance(result, Incompatibility):
-            ruled.append(_evaluation(node_type, request, result))
+            ruled.append(_evaluation(index, node_type, request, result))
         else:
             fitting += result
     few = _too_few(fitting, request)
     if few is not None:
         node_types = {row.node_type.name: row.node_type for row in fitting}
-        ruled += [_evaluation(node_type, request, few) for node_type in node_types.values()]
+        ruled += [_evaluation(index, node_type, request, few) for node_type in node_types.values()]
         fitting = []
     return _in_order(fitting, request) + sorted(ruled, key=lambda evaluation: evaluation.node_type.name)
 
@@ -118,109 +120,125 @@ def reasons(evaluations: Iterable[Evaluation]) -> list[Reason]:
     ]
 
 
-def _ruled_out(
-    node_type: NodeType, request: SchedulingRequest, availability: Availability, named: Mapping[str, Requirement | None]
-) -> Incompatibility | list[RankedOffering]:
-    """The first rule that excludes ``node_type``, else its matching offerings with their usable zones."""
-    if request.provider not in (None, node_type.provider):
-        return Incompatibility(PROVIDER, "", f"it is of {node_type.provider}, the claim asks for {request.provider}")
-    if node_type.provider in request.out_of_reach:
-        return Incompatibility(
-            OUT_OF_REACH, "", f"{node_type.provider} has none in the cluster's network and a zone as asked"
-        )
-    if request.allowed is not None and not {node_type.name, f"{node_type.provider}.*"} & set(request.allowed):
-        return Incompatibility(NOT_ALLOWED, "", "it is not among the allowed node types")
-    if not node_type.available:
-        return Incompatibility(UNAVAILABLE, "", "it is not available now")
-    return (
-        _not_as_asked(node_type, request, named)
-        or _too_small(node_type, request)
-        or _not_now(node_type, request, availability)
-    )
+class _Rules:
+    """The rules for one claim; what is the same for many node types is worked out once."""
+
+    def __init__(self, index: Index, request: SchedulingRequest, availability: Availability) -> None:
+        self._request = request
+        self._free = availability.free
+        self._allowed = None if request.allowed is None else frozenset(request.allowed)
+        self._not_as_asked = dict(_not_as_asked(index, request))
+        self._asked = sorted((name, amount) for name, amount in request.resources.items() if amount > 0)
+        self._asked_extended = {name for name, _ in self._asked}
+        self._refused: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for name, capacity_type, zone in availability.refused:
+            self._refused[name, capacity_type].add(zone)
+        self._allows = cache(lambda key, value: _allows(request.requirements.get(key), (value,)))
+
+    def excluding(self, node_type: NodeType) -> Incompatibility | list[RankedOffering]:
+        """The first rule that excludes ``node_type``, else its matching offerings with their usable zones."""
+        request, provider = self._request, node_type.provider
+        if request.provider not in (None, provider):
+            return Incompatibility(PROVIDER, "", f"it is of {provider}, the claim asks for {request.provider}")
+        if provider in request.out_of_reach:
+            text = f"{provider} has none in the cluster's network and a zone as asked"
+            return Incompatibility(OUT_OF_REACH, "", text)
+        if self._allowed is not None and not {node_type.name, f"{provider}.*"} & self._allowed:
+            return Incompatibility(NOT_ALLOWED, "", "it is not among the allowed node types")
+        if not node_type.available:
+            return Incompatibility(UNAVAILABLE, "", "it is not available now")
+        return self._not_as_asked.get(node_type.name) or self._too_small(node_type) or self._not_now(node_type)
+
+    def _too_small(self, node_type: NodeType) -> Incompatibility | None:
+        allocatable = node_type.allocatable
+        for name in sorted(filter(is_extended, {*node_type.capacity, *allocatable})):
+            has = max(node_type.capacity.get(name, 0), allocatable.get(name, 0)) > 0
+            if has and name not in self._asked_extended:
+                return Incompatibility(EXTENDED, name, f"it has {name}, which the claim does not ask for")
+        if min(allocatable.values(), default=0) < 0:
+            name = min(name for name, amount in allocatable.items() if amount < 0)
+            return Incompatibility(RESOURCE, name, f"{name}: its overhead is larger than what it has")
+        for name, amount in self._asked:
+            have = allocatable.get(name, 0)
+            if amount > have:
+                asked_text, text = resource_text(name, amount), resource_text(name, have)
+                return Incompatibility(RESOURCE, name, f"{name}: {asked_text} asked, {text} allocatable")
+        return None
+
+    def _not_now(self, node_type: NodeType) -> Incompatibility | list[RankedOffering]:
+        offered = [
+            (offering, zones)
+            for offering in node_type.offerings
+            if self._allows(CAPACITY_TYPE, offering.capacity_type)
+            if (zones := [name for name in offering.zones if self._allows(ZONE, name)])
+        ]
+        if not offered:
+            has = "; ".join(f"{item.capacity_type} in {', '.join(item.zones)}" for item in node_type.offerings)
+            text = f"no offering has the capacity type and a zone as asked; it has {has or 'nothing'}"
+            return Incompatibility(OFFERING, "", text)
+        if node_type.limited and self._free.get(node_type.name, 0) <= 0:
+            return Incompatibility(FULL, "", "all its nodes are taken")
+        rows = [row for offering, zones in offered if (row := self._usable(node_type, offering, zones)).zones]
+        if not rows:
+            refused_zones = sorted({zone_name for _, zones in offered for zone_name in zones})
+            text = f"the provider refused it a short while ago in {', '.join(refused_zones)}"
+            return Incompatibility(REFUSED, "", text)
+        return rows
+
+    def _usable(self, node_type: NodeType, offering: Offering, zones: Sequence[str]) -> RankedOffering:
+        """The offering with the zones in which it was not refused."""
+        refused = self._refused.get((node_type.name, offering.capacity_type), ())
+        zones_left = () if ANY in refused else tuple(zone for zone in zones if zone not in refused)
+        return replace(ranked(node_type, offering), zones=zones_left)
 
 
-def _not_as_asked(
-    node_type: NodeType, request: SchedulingRequest, named: Mapping[str, Requirement | None]
-) -> Incompatibility | None:
+def _not_as_asked(index: Index, request: SchedulingRequest) -> Iterator[tuple[str, Incompatibility]]:
+    """By name the node types that a requirement excludes, each with the first one that does.
+
+    They come in groups: node types that have the same values of a key have the same answer.
+    """
+    excluded: set[str] = set()
     for key, requirement in request.requirements.items():
         if key in (ZONE, CAPACITY_TYPE):
             continue
-        if key in named:
-            resolved = named[key]
-            values: tuple[str, ...] = (node_type.name,)
+        words = _words(key, requirement)
+        groups: Iterable[tuple[Sequence[str], Sequence[str]]]
+        if key in NAME_KEYS:
+            resolved = _resolved(index, request.provider, key, requirement)
+            groups = [((each.name,), [each.name]) for each in index.node_types if not resolved.has(each.name)]
         else:
-            resolved, values = requirement, node_type.properties.get(key, ())
-        if resolved is not None and not _of_values(values).overlaps(resolved):
+            groups = [pair for pair in index.by_values(key).items() if not _allows(requirement, pair[0])]
+        for values, having in groups:
             there = f"is {', '.join(values)}" if values else "is not there"
-            return Incompatibility(REQUIREMENT, key, f"{key} {there}; asked is {_words(key, requirement)}")
-    return None
+            incompatibility = Incompatibility(REQUIREMENT, key, f"{key} {there}; asked is {words}")
+            for name in having:
+                if name not in excluded:
+                    excluded.add(name)
+                    yield name, incompatibility
 
 
-def _too_small(node_type: NodeType, request: SchedulingRequest) -> Incompatibility | None:
-    for name in sorted({*node_type.capacity, *node_type.allocatable}):
-        has = max(node_type.capacity.get(name, 0), node_type.allocatable.get(name, 0)) > 0
-        if is_extended(name) and has and request.resources.get(name, 0) <= 0:
-            return Incompatibility(EXTENDED, name, f"it has {name}, which the claim does not ask for")
-    for name, amount in sorted(node_type.allocatable.items()):
-        if amount < 0:
-            return Incompatibility(RESOURCE, name, f"{name}: its overhead is larger than what it has")
-    for name, amount in sorted(request.resources.items()):
-        have = node_type.allocatable.get(name, 0)
-        if amount > max(have, 0):
-            return Incompatibility(
-                RESOURCE,
-                name,
-                f"{name}: {resource_text(name, amount)} asked, {resource_text(name, have)} allocatable",
-            )
-    return None
-
-
-def _not_now(
-    node_type: NodeType, request: SchedulingRequest, availability: Availability
-) -> Incompatibility | list[RankedOffering]:
-    capacity_type, zone = request.requirements.get(CAPACITY_TYPE), request.requirements.get(ZONE)
-    offered = [
-        (offering, zones)
-        for offering in node_type.offerings
-        if capacity_type is None or _of_values((offering.capacity_type,)).overlaps(capacity_type)
-        if (zones := [name for name in offering.zones if zone is None or _of_values((name,)).overlaps(zone)])
-    ]
-    if not offered:
-        has = "; ".join(f"{item.capacity_type} in {', '.join(item.zones)}" for item in node_type.offerings) or "nothing"
-        return Incompatibility(OFFERING, "", f"no offering has the capacity type and a zone as asked; it has {has}")
-    if node_type.limited and availability.free.get(node_type.name, 0) <= 0:
-        return Incompatibility(FULL, "", "all its nodes are taken")
-    usable = [_with_remaining_zones(node_type, offering, zones, availability) for offering, zones in offered]
-    rows = [row for row in usable if row.zones]
-    if not rows:
-        refused_zones = sorted({zone_name for _, zones in offered for zone_name in zones})
-        return Incompatibility(REFUSED, "", f"the provider refused it a short while ago in {', '.join(refused_zones)}")
-    return rows
-
-
-def _with_remaining_zones(
-    node_type: NodeType, offering: Offering, zones: Sequence[str], availability: Availability
-) -> RankedOffering:
-    refused = {
-        zone
-        for name, capacity, zone in availability.refused
-        if (name, capacity) == (node_type.name, offering.capacity_type)
-    }
-    zones_left = () if ANY in refused else tuple(zone for zone in zones if zone not in refused)
-    return replace(ranked(node_type, offering), zones=zones_left)
+def _allows(requirement: Requirement | None, values: tuple[str, ...]) -> bool:
+    """Whether a node type with these values of a key can satisfy ``requirement``; ``*`` stands for any value."""
+    if requirement is None or ANY in values:
+        return requirement is None or not requirement.empty
+    if not values:
+        return requirement.absence_fits
+    return any(requirement.has(value) for value in values)
 
 
 def _too_few(fitting: Sequence[RankedOffering], request: SchedulingRequest) -> Incompatibility | None:
     for key, requirement in request.requirements.items():
         if requirement.min_values is None or not fitting:
             continue
-        if key in (NODE_TYPE, INSTANCE_TYPE):
-            values = {row.node_type.name for row in fitting}
+        values: set[str] = set()
+        for row in fitting:
+            if key in NAME_KEYS:
+                values.add(row.node_type.name)
+            else:
+                values.update(value for value in _values(row, key) if value != ANY and requirement.has(value))
+            if len(values) >= requirement.min_values:
+                break
         else:
-            values = {
-                value for row in fitting for value in _values(row, key) if value != ANY and requirement.has(value)
-            }
-        if len(values) < requirement.min_values:
             message = f"{key}: {len(values)} values are left to choose from, minValues is {requirement.min_values}"
             return Incompatibility(MIN_VALUES, key, message)
     return None
@@ -232,24 +250,28 @@ def _values(row: RankedOffering, key: str) -> tuple[str, ...]:
     return (row.capacity_type,) if key == CAPACITY_TYPE else row.node_type.properties.get(key, ())
 
 
-def _resolved(scope: Sequence[NodeType], key: str, requirement: Requirement | None) -> Requirement | None:
-    """``requirement`` with its values replaced by the canonical names of the node types that they stand for."""
-    if requirement is None:
-        return None
-    names = {name for value in requirement.values for name in (_canonical_names(scope, key, value) or [value])}
+def _resolved(index: Index, provider: str | None, key: str, requirement: Requirement) -> Requirement:
+    """``requirement`` with its values replaced by the canonical names of the node types that they stand for.
+
+    A bare name stands for its node type if no other has it. A vendor's instance type stands for all with that label.
+    """
+    scope = [node_type for node_type in index.node_types if provider in (None, node_type.provider)]
+    own = {node_type.name for node_type in scope}
+    labelled: defaultdict[str, list[str]] = defaultdict(list)
+    bare: defaultdict[str, list[str]] = defaultdict(list)
+    for node_type in scope:
+        bare[node_type.bare].append(node_type.name)
+        for label in node_type.properties.get(key, ()) if key == INSTANCE_TYPE else ():
+            labelled[label].append(node_type.name)
+    labelled.pop(ANY, None)
+    names = set()
+    for value in requirement.values:
+        alike = bare.get(value, ())
+        if value not in own and value in labelled:
+            names.update(labelled[value])
+        else:
+            names.add(value if value in own or len(alike) != 1 else alike[0])
     return replace(requirement, values=frozenset(names))
-
-
-def _canonical_names(scope: Sequence[NodeType], key: str, value: str) -> list[str]:
-    if any(node_type.name == value for node_type in scope):
-        return [value]
-    labelled = [
-        node_type.name for node_type in scope if key == INSTANCE_TYPE and value in node_type.properties.get(key, ())
-    ]
-    if labelled and value != ANY:
-        return labelled
-    bare = [node_type.name for node_type in scope if node_type.bare == value]
-    return bare if len(bare) == 1 else []
 
 
 def _in_order(fitting: Sequence[RankedOffering], request: SchedulingRequest) -> list[Evaluation]:
@@ -257,44 +279,32 @@ def _in_order(fitting: Sequence[RankedOffering], request: SchedulingRequest) -> 
     best: dict[str, RankedOffering] = {}
     for row in cheapest_first(fitting, request.provider):
         best.setdefault(row.node_type.name, row)
-    evaluations = []
-    for place, row in enumerate(best.values()):
-        message = "the cheapest that fits" if place == 0 else "it fits, but others come first"
-        if row.usd_hour is None and request.provider is None:
-            message += "; no price is known, so it ranks last"
-        evaluations.append(
-            Evaluation(
-                row.node_type,
-                None,
-                "",
-                message,
-                row.capacity_type,
-                row.zones,
-                row.usd_hour,
-                row.cost,
-                selected=place == 0,
-            )
+    unpriced = "; no price is known, so it ranks last"
+    return [
+        Evaluation.of(
+            row,
+            None,
+            "",
+            ("it fits, but others come first" if place else "the cheapest that fits")
+            + (unpriced if row.usd_hour is None and request.provider is None else ""),
+            selected=place == 0,
         )
-    return evaluations
+        for place, row in enumerate(best.values())
+    ]
 
 
-def _evaluation(node_type: NodeType, request: SchedulingRequest, ruled: Incompatibility) -> Evaluation:
-    rows = cheapest_first([ranked(node_type, offering) for offering in node_type.offerings], request.provider)
-    evaluation = Evaluation(node_type, ruled.rule, ruled.subject, ruled.message, cost=node_type.cost)
-    if not rows:
-        return evaluation
-    row = rows[0]
-    return replace(evaluation, capacity_type=row.capacity_type, zones=row.zones, usd_hour=row.usd_hour, cost=row.cost)
-
-
-def _of_values(values: tuple[str, ...]) -> Requirement:
-    """The requirement that a node type with these values of a key can satisfy."""
-    if ANY in values:
-        return Requirement(complement=True)
-    return Requirement(complement=False, values=frozenset(values))
+def _evaluation(index: Index, node_type: NodeType, request: SchedulingRequest, ruled: Incompatibility) -> Evaluation:
+    row = index.cheapest_offering(node_type, request.provider)
+    if row is None:
+        return Evaluation(node_type, ruled.rule, ruled.subject, ruled.message, cost=node_type.cost)
+    return Evaluation.of(row, ruled.rule, ruled.subject, ruled.message)
 
 
 def _words(key: str, requirement: Requirement) -> str:
-    return " and ".join(
-        f"{entry['operator']} {', '.join(entry.get('values', ()))}".strip() for entry in requirement.entries(key)
-    )
+    """What is asked for, with the first values."""
+    texts = []
+    for entry in requirement.entries(key):
+        values = entry.get("values", ())
+        more = f" and {len(values) - MOST_WORDS} more" if len(values) > MOST_WORDS else ""
+        texts.append(f"{entry['operator']} {', '.join(values[:MOST_WORDS])}{more}".strip())
+    return " and ".join(texts)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stockyard.domain.node_types import NodeType
-from stockyard.scheduling.order import cheapest_first, ranked_offerings
+from stockyard.scheduling.order import RankedOffering, cheapest_first, ranked, ranked_offerings
 from stockyard.scheduling.table import Table
 
 
 class Index:
     """Node types, indexed: one table over all providers, ordered by price, and one table per provider, ordered by cost.
 
-    Tables are built when they are first used. Nothing else is kept between calls.
+    Tables are built when they are first used, and what explanations look up too. Nothing of a claim is kept.
     """
 
-    __slots__ = ("_tables", "node_types", "providers")
+    __slots__ = ("_by_values", "_cheapest", "_tables", "node_types", "providers")
 
     def __init__(self, node_types: Sequence[NodeType]) -> None:
         self.node_types: tuple[NodeType, ...] = tuple(node_types)
         self.providers: frozenset[str] = frozenset(node_type.provider for node_type in self.node_types)
         self._tables: dict[str | None, Table] = {}
+        self._by_values: dict[str, dict[tuple[str, ...], list[str]]] = {}
+        self._cheapest: dict[tuple[str, bool], RankedOffering | None] = {}
 
     @classmethod
     def build(cls, node_types: Sequence[NodeType], providers: Sequence[str | None] = ()) -> Index:
@@ -51,3 +53,21 @@ class Index:
             if provider is None or provider in self.providers:  # an unknown name must not fill the memory
                 self._tables[provider] = table
         return table
+
+    def by_values(self, key: str) -> Mapping[tuple[str, ...], Sequence[str]]:
+        """Names of node types by the values that they have of a property; those without it by an empty tuple."""
+        if not self._by_values:
+            self._by_values[""] = {(): [node_type.name for node_type in self.node_types]}
+            for listed_key in {key for node_type in self.node_types for key in node_type.properties}:
+                groups = self._by_values[listed_key] = {}
+                for node_type in self.node_types:
+                    groups.setdefault(node_type.properties.get(listed_key, ()), []).append(node_type.name)
+        return self._by_values.get(key, self._by_values[""])
+
+    def cheapest_offering(self, node_type: NodeType, provider: str | None) -> RankedOffering | None:
+        """The first offering of ``node_type`` in the order of choice; None when it has none."""
+        mark = (node_type.name, provider is None)
+        if mark not in self._cheapest:
+            rows = cheapest_first([ranked(node_type, offering) for offering in node_type.offerings], provider)
+            self._cheapest[mark] = rows[0] if rows else None
+        return self._cheapest[mark]

@@ -16,6 +16,8 @@ from stockyard.domain.requirements import MOST_MIN_VALUES, Requirement
 MAX_REQUIREMENTS = 100
 MAX_VALUES = 1000
 """Karpenter names up to 600 instance types in one requirement."""
+MAX_VALUES_TOGETHER = 2000
+"""Of all requirements of a claim. Every pass of the scheduler reads them, so one tenant's must not take long."""
 MAX_PROPERTY = 4096
 MAX_ANNOTATIONS = 32 * 1024
 """Characters of all annotations together."""
@@ -125,7 +127,13 @@ def _taints(taints: list[Any]) -> list[Any]:
     return taints
 
 
-Requirements = Annotated[list[RequirementInput], Field(max_length=MAX_REQUIREMENTS)]
+def _limit(requirements: list[Any]) -> list[Any]:
+    if sum(len(requirement.values) for requirement in requirements) > MAX_VALUES_TOGETHER:
+        raise ValueError(f"requirements have at most {MAX_VALUES_TOGETHER} values together")
+    return requirements
+
+
+Requirements = Annotated[list[RequirementInput], Field(max_length=MAX_REQUIREMENTS), AfterValidator(_limit)]
 Taints = Annotated[list[TaintInput], Field(max_length=50), AfterValidator(_taints)]
 
 
@@ -135,4 +143,4 @@ class CamelRequirement(RequirementInput):
     model_config = ConfigDict(alias_generator=to_camel)
 
 
-CamelRequirements = Annotated[list[CamelRequirement], Field(max_length=MAX_REQUIREMENTS)]
+CamelRequirements = Annotated[list[CamelRequirement], Field(max_length=MAX_REQUIREMENTS), AfterValidator(_limit)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_re
 from stockyard.operations.services import Services
 from stockyard.ports import Create
 from stockyard.scheduling.reading import Reader
+
+MOST_BYTES = 64 * 1024
+"""Of a claim's specification as JSON. Every pass of the scheduler reads the claims that wait."""
 
 
 def create_claim(services: Services, request: NewClaim, actor: str, id: str | None = None) -> NodeClaim:
@@ -55,6 +59,9 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
 
 def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) -> NodeClaim:
     """The record of a new claim before anything is written. Raises ``InvalidInput``."""
+    size = len(json.dumps(request.spec(), ensure_ascii=False).encode())
+    if size > MOST_BYTES:
+        raise _invalid("", f"A node claim has at most {MOST_BYTES} bytes as JSON; this one has {size}.")
     claim_id = id or services.new_id(ids.NODE_CLAIM)
     now = services.now()
     catalog = load(services)

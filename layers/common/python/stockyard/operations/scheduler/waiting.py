@@ -14,7 +14,7 @@ from datetime import datetime
 
 from stockyard.domain import times
 from stockyard.domain.records import Fact, NodeClaim
-from stockyard.errors import Conflict, StockyardError
+from stockyard.errors import Conflict
 from stockyard.operations.listing import every
 from stockyard.ports import Create, Registry, Replace
 
@@ -32,7 +32,7 @@ class Waiting:
 
     registry: Registry
     by_tenant: dict[str, dict[str, NodeClaim]] = field(default_factory=dict)
-    failure: StockyardError | None = None
+    failure: Exception | None = None
     """The first; it keeps none of the other tenants."""
 
     def add(self, claims: Iterable[tuple[str, NodeClaim]], tenants: Collection[str] | None = None) -> None:
@@ -50,7 +50,7 @@ class Waiting:
             claims: list[NodeClaim] = []
             try:
                 claims = list(every(self.registry.store(tenant), NodeClaim))
-            except StockyardError as error:
+            except Exception as error:
                 self.failure = self.failure or error
             looked += max(EACH, len(claims))
             self.add((tenant, claim) for claim in claims if claim.due_at is not None)

@@ -103,14 +103,14 @@ class Scheduler:
 
     def _all(self, waiting: Waiting, *, scheduled: bool = False) -> Mapping[str, int]:
         """The tenant whose claim waits longest comes first: places of shared providers are for all of them. One
-        tenant's failure keeps none of the others; when all were tried the first is raised, rather one worth a retry."""
+        tenant's failure, a fault of ours too, keeps none of the others; when all were tried the first is raised,
+        rather one worth a retry."""
         total, by_tenant, failure = Report(), waiting.by_tenant, waiting.failure
         for tenant in sorted(by_tenant, key=lambda name: (_longest(by_tenant[name]), name)):
             try:
                 report = schedule(self.services_of(tenant), by_tenant[tenant].values())
-            except StockyardError as error:
-                if failure is None or (error.retryable and not failure.retryable):
-                    failure = error
+            except Exception as error:
+                failure = error if failure is None or (_retryable(error) and not _retryable(failure)) else failure
                 continue
             total.bound += report.bound
             total.waiting += report.waiting
@@ -122,6 +122,10 @@ class Scheduler:
         if failure is not None:
             raise failure
         return {"bound": total.bound, "waiting": total.waiting, "lost": total.lost, "left": total.unplaced}
+
+
+def _retryable(error: Exception) -> bool:
+    return isinstance(error, StockyardError) and error.retryable
 
 
 def _longest(claims: Mapping[str, NodeClaim]) -> str:
