@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from stacks.errors import ConfigError
+from stockyard.settings import Choices
 
 RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -22,22 +23,14 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class StageConfig:
+class StageConfig(Choices):
     """One stage. Times are in seconds, retention in days, rates in requests a second."""
 
     stage: str
     issuer: str
-    audience: str = "stockyard"
-    cluster_audience: str = "stockyard-cli"
-    """The public client that people log in with. Clusters take its ID tokens, the API does not."""
     account: str = ""
     """Deploy only into this account; empty for the account of the CDK CLI's credentials."""
     region: str = ""
-    name_prefix: str = "vantage"
-    kubernetes_version: str = "1.34"
-    vdeployer_url_template: str = ""
-    event_tenants: Mapping[str, str] = field(default_factory=dict)
-    """AWS account -> tenant that may send ``stockyard.request`` events to our bus."""
     tenant_role_pattern: str = "*"
     """Pattern of the names (with path) of the tenants' roles that we may assume. Tenants may choose any name, and the
     external id protects the role. A stage whose tenants all use our template can narrow the pattern."""
@@ -47,16 +40,6 @@ class StageConfig:
     log_retention_days: int = 30
     rate_limit: int = 50
     burst_limit: int = 100
-    visibility_seconds: int = 60
-    sweep_grace_seconds: int = 3600
-    report_only: bool = False
-    launch_seconds: int = 300
-    """The time limit for launching a node's machine."""
-    register_seconds: int = 900
-    """The time limit for the launched machine to join its cluster."""
-    agent_busy_seconds: int = 10
-    agent_quiet_seconds: int = 60
-    """Seconds between two posts of a cluster's agent, while a claim needs it and otherwise."""
     alarm_topic_arn: str = ""
     """SNS topic that alarms notify; empty for no notification."""
     network: Network | None = None

@@ -12,19 +12,41 @@ OLDEST_MINOR = 30
 """Of Kubernetes 1: the agent's admission policy needs it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What the operator of a stage may choose, and functions are told."""
+
+    audience: str = "stockyard"
+    """Of access tokens, which the API takes."""
+    cluster_audience: str = "stockyard-cli"
+    """Of ID tokens, which clusters take and the API does not: the public client that people log in with."""
+    name_prefix: str = "vantage"
+    kubernetes_version: str = "1.34"
+    vdeployer_url_template: str = ""
+    event_tenants: Mapping[str, str] = field(default_factory=dict)
+    """AWS account of an event's envelope -> tenant that may send ``stockyard.request`` events to our bus."""
+    visibility_seconds: int = 60
+    """How long a cloud may hide what it just made."""
+    sweep_grace_seconds: int = 3600
+    report_only: bool = False
+    launch_seconds: int = 300
+    """How long a node's machine may take to be made."""
+    register_seconds: int = 900
+    """How long its node may then take to join its cluster."""
+    agent_busy_seconds: int = 10
+    agent_quiet_seconds: int = 60
+    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a stage configures. Every function gets the same names; those it does not need may be empty."""
+class Settings(Choices):
+    """What a function is told of its stage. Every one gets the same names; those it does not need may be empty."""
 
     table: str
     stage: str = "dev"
     bus: str = ""
     api_url: str = ""
     issuer: str = ""
-    audience: str = "stockyard"
-    """Of access tokens, which the API takes."""
-    cluster_audience: str = "stockyard-cli"
-    """Of ID tokens, which clusters take: the client that people log in with."""
     identity_admin_secret: str = ""
     """Name of our secret with ``{"client_id", "client_secret"}`` of the realm's admin client."""
     page_key_secret: str = ""
@@ -36,26 +58,10 @@ class Settings:
     provision_node_workflow: str = ""
     delete_node_workflow: str = ""
     power_node_workflow: str = ""
-    name_prefix: str = "vantage"
-    kubernetes_version: str = "1.34"
-    vdeployer_url_template: str = ""
     principal_pattern: str = ""
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
-    event_tenants: Mapping[str, str] = field(default_factory=dict)
-    """AWS account of an event's envelope -> tenant."""
-    visibility_seconds: int = 60
-    """How long a cloud may hide what it just made."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
-    sweep_grace_seconds: int = 3600
-    report_only: bool = False
-    launch_seconds: int = 300
-    """How long a node's machine may take to be made."""
-    register_seconds: int = 900
-    """How long its node may then take to join."""
-    agent_busy_seconds: int = 10
-    agent_quiet_seconds: int = 60
-    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
 
     # What is the same in every stage.
     quotas: ClassVar[Mapping[str, int]] = {"clusters": 20, "node_providers": 50, "nodeclaims": 1000}

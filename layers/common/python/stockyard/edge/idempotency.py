@@ -40,13 +40,12 @@ class Keys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyLease:
-    """The right to do the work of a key. ``taken_over``: an earlier try may have done a part of it.
+    """The right to do the work of a key. An earlier try may have done a part of it.
 
     ``moment`` and ``randomness`` (10 bytes) are the same in every try: make identifiers from them.
     """
 
     record: Idempotency
-    taken_over: bool
 
     @property
     def moment(self) -> datetime:
@@ -112,7 +111,7 @@ def begin(keys: Keys, id: str, body_digest: str, now: datetime) -> IdempotencyLe
             if stored is not None:
                 record = replace(record, version=stored.version + 1)
         if keys.replace(record) if stored is not None else keys.insert(record):
-            return IdempotencyLease(record, taken_over=alive)
+            return IdempotencyLease(record)
     raise RequestInProgress("Another request with this Idempotency-Key is running.", retry_after=1)
 
 
