@@ -233,14 +233,18 @@ class Existing:
         paths = {
             "clusters": "clusters/existing",
             "cloud-accounts": f"cloud-accounts/{self.unused}",
-            "quotas": "quotas/clusters",
             "node-providers": f"node-providers/{self.provider}",
             "node-claims": "node-claims/waiting",
             "allowed-node-types": "allowed-node-types",
         }
-        return {
-            kind: self._api.send("GET", f"/v1/{path}", self.headers).json()["version"] for kind, path in paths.items()
-        }
+        versions = {kind: self._get(path)["version"] for kind, path in paths.items()}
+        quotas = {quota["name"]: quota["version"] for quota in self._get("quotas")["items"]}
+        return {**versions, "quotas": quotas["clusters"]}
+
+    def _get(self, path):
+        answer = self._api.send("GET", f"/v1/{path}", self.headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
 
     def ready(self):
         """Waits until the cluster is ready and returns it."""
