@@ -28,7 +28,7 @@ def _audited(services: Services, request: EventRequest, action: str, cluster: Cl
 def _create(request: EventRequest) -> Mapping[str, Any]:
     body, services = request.body, wiring.services(request.tenant)
     # its secret may not travel in an event
-    new_cluster = NewCluster(**dict(body))
+    new_cluster = NewCluster(**{**dict(body), "secret": None})
     cluster, _ = create_cluster(services, new_cluster, request.actor, request.lease.stable_id(ids.CLUSTER))
     return _audited(services, request, "CreateCluster", cluster)
 

@@ -93,8 +93,8 @@ def _run(arguments: list[str]) -> None:
 def _trim(target: Path) -> None:
     """Takes away what a function never reads: scripts, caches, type stubs of compiled modules."""
     (target / ".lock").unlink(missing_ok=True)
-    for folder in [*target.glob("bin"), *target.rglob("__pycache__")]:
-        shutil.rmtree(folder)
+    for folder in [target / "bin", *target.rglob("__pycache__")]:
+        shutil.rmtree(folder, ignore_errors=True)  # it may lie in one that is gone
 
 
 if __name__ == "__main__":

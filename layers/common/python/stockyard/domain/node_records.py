@@ -15,7 +15,7 @@ from stockyard.domain.conditions import Condition
 
 @dataclass(frozen=True, slots=True)
 class VersionedRecord:
-    """What every record has. ``version`` is 1 on creation, plus 1 with each change."""
+    """What every record but a node claim inherits. ``version`` is 1 on creation, plus 1 with each change."""
 
     id: str
     version: int = field(default=1, kw_only=True)

@@ -26,7 +26,7 @@ COST_PER_CPU, COST_PER_GIB, COST_PER_OTHER = 10, 2, 10_000
 _GIB = 2**30
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 BUILT_IN = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
-"""Properties that Stockyard sets itself: what a document says of them is not used."""
+"""Properties that Stockyard sets itself, whatever a document says; a node's capacity type is its placement's."""
 
 
 @dataclass(frozen=True, slots=True)

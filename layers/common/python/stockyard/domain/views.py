@@ -45,7 +45,9 @@ def _json(value: Any) -> Any:
     """``value`` with lists for tuples, and objects for the parts of a record."""
     if isinstance(value, tuple):
         return [_json(entry) for entry in value]
-    return attributes(value, tuple(part.name for part in fields(value))) if is_dataclass(value) else value
+    if is_dataclass(value):
+        return attributes(value, tuple(part.name for part in fields(value)))
+    return dict(value) if isinstance(value, dict) else value
 
 
 def cloud_account_view(account: CloudAccount) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -85,17 +85,20 @@ class DynamoRegistry:
     def _indexed(
         self, kind: type[R], index: str, condition: str, page: int = _PAGE, **values: str
     ) -> Iterator[tuple[str, R]]:
-        pages: Iterable[Any] = self._client.get_paginator("query").paginate(
-            TableName=self._table,
-            IndexName=index,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues={f":{name}": {"S": text} for name, text in values.items()},
-            PaginationConfig={"PageSize": page},
-        )
-        with calls.translated():
-            for answer in pages:
-                for item in answer["Items"]:
-                    yield item["tenant"]["S"], codec.from_item(kind, item)
+        # not by botocore's paginator: to load its model takes a cold function longer than the query itself
+        query: dict[str, Any] = {
+            "TableName": self._table,
+            "IndexName": index,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": {f":{name}": {"S": text} for name, text in values.items()},
+            "Limit": page,
+        }
+        while query.get("ExclusiveStartKey", True):
+            with calls.translated():
+                answer: Any = self._client.query(**query)
+            for item in answer["Items"]:
+                yield item["tenant"]["S"], codec.from_item(kind, item)
+            query["ExclusiveStartKey"] = answer.get("LastEvaluatedKey")
 
 
 def first_id(store: Store, randomness: bytes) -> str:

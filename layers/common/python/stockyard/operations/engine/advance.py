@@ -81,7 +81,7 @@ def advance(
 
 
 def until_written(action: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Runs a use case again when somebody else wrote first; ``Conflict`` that names the ``action`` after many times."""
+    """Runs a use case without a fence again when somebody else wrote first; after many times ``Conflict`` says so."""
 
     def decorate(use_case: Callable[P, T]) -> Callable[P, T]:
         @wraps(use_case)

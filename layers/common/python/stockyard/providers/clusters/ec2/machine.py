@@ -79,7 +79,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         ClientToken=line.token,
         KeyName=settings["key_pair"],
         IamInstanceProfile={"Name": identity.profile_name(builder)},
-        MetadataOptions=images.METADATA,
+        MetadataOptions={**images.METADATA},
         BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, DISK_GIB)],
         NetworkInterfaces=[interface],
         UserData=control_plane.render(
@@ -97,11 +97,10 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
 
 
 def _described(builder: Builder, instance: str) -> Mapping[str, Any]:
-    code = ""
     try:
         item = ec2_kinds.INSTANCE.describe(builder.calls, instance)
     except VendorNotFound as error:
-        item, code = None, error.code
+        raise NotYetVisible(f"{instance} is not shown yet", code=error.code) from error
     if item is None:
-        raise NotYetVisible(f"{instance} is not shown yet", code=code)
+        raise NotYetVisible(f"{instance} is not shown yet")
     return item
