@@ -21,10 +21,6 @@ import pytest
 from tests.distribution import unit
 
 ALL_SECONDS, UNIT_SECONDS, TEST_SECONDS = 900.0, 120.0, 20.0
-MANY_IN_ONE: Mapping[str, float] = {
-    "tests/api/test_schemathesis.py::test_generated_requests_for_existing_resources_get_documented_answers": 60.0,
-}
-"""Tests that try every operation of the API in one; their limits in seconds."""
 LISTED = 10
 LONGEST_STRETCH = 5.0
 PIECE = 400_000
@@ -75,18 +71,13 @@ class Gate:
         return [
             *over({"all tests": total}, ALL_SECONDS * stretch),
             *over(self.by_unit, UNIT_SECONDS * stretch),
-            *over(self.by_test, TEST_SECONDS * stretch, {name: s * stretch for name, s in MANY_IN_ONE.items()}),
+            *over(self.by_test, TEST_SECONDS * stretch),
         ]
 
 
-def over(seconds: Mapping[str, float], limit: float, own: Mapping[str, float] | None = None) -> list[str]:
-    """Those that took longer than ``limit``, or than a limit of their ``own``."""
-    limits = {name: (own or {}).get(name, limit) for name in seconds}
-    return [
-        f"{name} took {elapsed:.1f} s, over {limits[name]:.0f}"
-        for name, elapsed in seconds.items()
-        if elapsed > limits[name]
-    ]
+def over(seconds: Mapping[str, float], limit: float) -> list[str]:
+    """Those that took longer than ``limit``."""
+    return [f"{name} took {elapsed:.1f} s, over {limit:.0f}" for name, elapsed in seconds.items() if elapsed > limit]
 
 
 def stretch(elsewhere_seconds: float, room: float) -> float:
