@@ -11,8 +11,10 @@ from collections.abc import Mapping
 LARGEST = 2**63 - 1
 """The largest number of units that Kubernetes holds."""
 _LONGEST = 64
+_SUFFIXES = "n u m k M G T P E Ki Mi Gi Ti Pi Ei"
 _EXPONENT_DIGITS = 3
-_NUMBER = re.compile(r"[-+.0-9]*")
+_QUANTITY = re.compile(r"([-+]?)([0-9]*)\.?([0-9]*)(?:[eE]([-+]?)([0-9]+)|([a-zA-Z]*))")
+"""Sign, whole digits, digits of the fraction; sign and digits of the exponent, or a suffix."""
 _THOUSANDTHS: Mapping[str, tuple[int, int]] = {
     "n": (1, 10**6),
     "u": (1, 10**3),
@@ -43,16 +45,19 @@ def milli(value: str | float) -> int:
         return plain
     if len(written) > _LONGEST:
         raise ValueError(f"a quantity has at most {_LONGEST} characters")
-    number = _NUMBER.match(written)[0]  # type: ignore[index]
-    suffix = written[len(number) :]
-    up, down = _factor(written, suffix)
-    whole, _, fraction = number.partition(".")
-    digits = whole.lstrip("+-") + fraction
-    if not (digits.isascii() and digits.isdigit()) or whole[1:].strip("0123456789"):
-        raise _malformed(written)
-    thousandths, remainder = divmod(int(digits) * up, down * 10 ** len(fraction))
+    parts = _QUANTITY.fullmatch(written)
+    if parts is None or not parts[2] + parts[3] or (parts[5] is None and parts[6] not in _THOUSANDTHS):
+        raise ValueError(f"{written!r} is not a quantity: a number with one of {_SUFFIXES} or e3")
+    sign, whole, fraction, exponent_sign, exponent, suffix = parts.groups()
+    if exponent is None:
+        up, down = _THOUSANDTHS[suffix]
+    elif len(exponent.lstrip("0")) > _EXPONENT_DIGITS:
+        raise ValueError(f"the exponent of the quantity {written!r} is out of range")
+    else:
+        up, down = (1000, 10 ** int(exponent)) if exponent_sign == "-" else (1000 * 10 ** int(exponent), 1)
+    thousandths, remainder = divmod(int(whole + fraction) * up, down * 10 ** len(fraction))
     thousandths += remainder > 0
-    return _bounded(value, -thousandths if whole.startswith("-") else thousandths)
+    return _bounded(value, -thousandths if sign == "-" else thousandths)
 
 
 def text(milli: int, binary: bool = False) -> str:
@@ -83,26 +88,6 @@ def _whole(written: str) -> int | None:
         return None
     thousandths = int(digits) * factor[0]
     return thousandths if thousandths <= LARGEST else None
-
-
-def _factor(written: str, suffix: str) -> tuple[int, int]:
-    """The value of ``suffix`` in thousandths, as a fraction. A decimal exponent is a suffix too."""
-    factor = _THOUSANDTHS.get(suffix)
-    if factor is not None:
-        return factor
-    sign, exponent = suffix[1:2], suffix[1:].lstrip("+-")
-    if suffix[0] not in "eE" or not (exponent.isascii() and exponent.isdigit()):
-        raise _malformed(written)
-    if len(suffix) - 1 - len(exponent) > 1:
-        raise _malformed(written)
-    if len(exponent.lstrip("0")) > _EXPONENT_DIGITS:
-        raise ValueError(f"the exponent of the quantity {written!r} is out of range")
-    power = int(exponent)
-    return (1000, 10**power) if sign == "-" else (1000 * 10**power, 1)
-
-
-def _malformed(written: str) -> ValueError:
-    return ValueError(f"{written!r} is not a quantity: a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or e3")
 
 
 def _bounded(value: object, thousandths: int) -> int:
