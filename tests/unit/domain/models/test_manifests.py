@@ -182,6 +182,15 @@ def test_nulls_are_not_there_but_in_what_is_handed_on():
     }
 
 
+@pytest.mark.parametrize("kind", ["NodeProvider", "NodeClaim"])
+@pytest.mark.parametrize("version", [VC, OWN])
+@pytest.mark.parametrize("spec", [True, 1, "x", [], [1]])
+def test_a_specification_is_an_object(spec, version, kind):
+    with pytest.raises(InvalidInput) as refused:
+        read_manifests([{"apiVersion": version, "kind": kind, "metadata": {"name": "p"}, "spec": spec}])
+    assert [problem.pointer for problem in refused.value.errors] == ["/0/spec"]
+
+
 def test_a_namespace_is_a_label():
     (document,) = read_manifests([manifest(VC, "NodeClaim", {}, namespace="p-x", labels={"a": "b"})])
     assert document.labels == {"a": "b", NAMESPACE: "p-x"}

@@ -78,11 +78,13 @@ def parse(raw: bytes, max_depth: int) -> list[Any]:
 
 
 def _check(text: str, max_depth: int) -> None:
-    """Before anything is built: how deep it is, and whether a part stands for another one."""
+    """Before anything is built: how deep it is, and whether a part stands for another one or says its own type."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent):
             raise MalformedBody("The body has an alias; write the part out.")
+        if getattr(event, "tag", None) is not None:
+            raise MalformedBody("The body has a tag of a type; leave it out.")
         depth += isinstance(event, _OPEN) - isinstance(event, _CLOSE)
         if depth > max_depth:
             raise MalformedBody(f"The body is nested deeper than {max_depth} levels.")

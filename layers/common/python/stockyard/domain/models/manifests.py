@@ -93,6 +93,8 @@ class ForeignProviderSpec(ProviderSpec):
     @model_validator(mode="before")
     @classmethod
     def _published(cls, document: Any) -> Any:
+        if not isinstance(document, dict):
+            return document
         own_kinds = [name for name in provider_kinds.names() if provider_kinds.kind(name).own]
         own_fields = [name for name in (*own_kinds, "pricePerCostUnit") if name in document]
         if own_fields:
