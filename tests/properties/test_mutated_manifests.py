@@ -64,7 +64,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, part in below for place in places(part, (*path, key)))]
 
 
-def changed(document: Any, chance: Random) -> Any:
+def with_one_change(document: Any, chance: Random) -> Any:
     """The document with one part replaced, removed, repeated, or one name more."""
     path = chance.choice(places(document))
     if not path:
@@ -120,7 +120,7 @@ def test_no_manifest_is_a_fault_of_ours(
     for number in range(MANY if soaking else MANIFESTS):
         document = deepcopy(ROUND[chance.choice(sorted(ROUND))])
         for _ in range(chance.randrange(4)):
-            document = changed(document, chance)
+            document = with_one_change(document, chance)
         if number % 3 == 0:
             raw = broken_text(document, chance)
             outcomes[outcome(nodes, lambda raw=raw: parse_yaml(raw, MAX_DEPTH))] += 1

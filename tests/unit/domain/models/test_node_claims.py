@@ -46,6 +46,13 @@ def test_requirements_are_entries_of_the_core():
         ("resources", {"cpu": True}, "/resources/cpu"),
         ("properties", {"a": "b c"}, "/properties/a"),
         ("kubelet_args", {"A": "b"}, "/kubelet_args/A"),
+        ("kubelet_args", {"manifest-url": "http"}, "/kubelet_args/manifest-url"),
+        ("kubelet_args", {"anonymous-auth": "true"}, "/kubelet_args/anonymous-auth"),
+        ("kubelet_args", {"authorization-mode": "AlwaysAllow"}, "/kubelet_args/authorization-mode"),
+        ("kubelet_args", {"node-labels": "a=b"}, "/kubelet_args/node-labels"),
+        ("kubelet_args", {"config": "x"}, "/kubelet_args/config"),
+        ("kubelet_args", {"max-pods": "5 --anonymous-auth=true"}, "/kubelet_args/max-pods"),
+        ("kubelet_args", {"max-pods": "5\n"}, "/kubelet_args/max-pods"),
         ("requirements", [{"key": "a", "operator": "In"}], "/requirements/0"),
         ("requirements", [{"key": "a", "operator": "Exists", "values": ["b"]}], "/requirements/0"),
         ("requirements", [{"key": "a", "operator": "Gt", "values": ["1", "2"]}], "/requirements/0"),
@@ -66,6 +73,12 @@ def test_what_is_refused(field, value, pointer):
     with pytest.raises(InvalidInput) as refused:
         read(NodeClaimCreate, {"cluster": "demo", field: value})
     assert [problem.pointer for problem in refused.value.errors][:1] == [pointer]
+
+
+def test_a_claim_may_set_what_a_node_holds_and_keeps_back():
+    arguments = {"max-pods": "50", "eviction-hard": "memory.available<5%,nodefs.available<1Gi", "v": "2"}
+    arguments |= {"system-reserved": "cpu=100m,memory=200Mi", "topology-manager-policy": "single-numa-node"}
+    assert read(NodeClaimCreate, {"cluster": "demo", "kubelet_args": arguments}).kubelet_args == arguments
 
 
 def test_requirements_may_have_two_thousand_values_together():

@@ -23,7 +23,7 @@ _JSON = frozenset({"application/json"})
 _PATCH = frozenset({"application/json", "application/merge-patch+json"})
 YAML = "application/yaml"
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
-_STRINGS, _OTHERS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), re.compile(r"[^][{}]+")
+_STRINGS, _NO_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), re.compile(r"[^][{}]+")
 """A string, to its end if it has one, or a bracket."""
 GZIP = "application/gzip"
 """JSON that was compressed, said by the type: a gateway may take everything that is called JSON for text."""
@@ -117,7 +117,7 @@ def parse(raw: bytes) -> Any:
 
 def _depth(text: str) -> int:
     """The deepest nesting of brackets outside strings, counted before the parser recurses."""
-    brackets = _OTHERS.sub("", _STRINGS.sub("", text))
+    brackets = _NO_BRACKETS.sub("", _STRINGS.sub("", text))
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
@@ -65,6 +66,19 @@ def _annotations(annotations: dict[str, str]) -> dict[str, str]:
     return annotations
 
 
+_KUBELET_FLAG = re.compile(  # others could open the machine to everybody
+    r"(max-pods|pods-per-core|pod-max-pids|(system|kube)-reserved|reserved-(cpus|memory)|eviction-[a-z-]+|v"
+    r"|image-gc-(high|low)-threshold|(cpu|memory|topology)-manager-[a-z-]+|cpu-cfs-quota(-period)?"
+    r"|container-log-max-(size|files)|(registry|event|kube-api)-(qps|burst)|serialize-image-pulls)"
+)
+
+
+def _kubelet_flags(arguments: dict[str, str]) -> dict[str, str]:
+    fault = "is not one of the kubelet's flags that a claim may set: resources, eviction, images, managers, logs"
+    check([((flag,), fault) for flag in arguments if not _KUBELET_FLAG.fullmatch(flag)])
+    return arguments
+
+
 DnsLabel = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=patterns.DNS_LABEL)]
 """What Kubernetes calls a DNS label."""
 Quantity = Annotated[str | int | float, BeforeValidator(_quantity)]
@@ -78,9 +92,10 @@ DisplayName = Annotated[str, StringConstraints(max_length=256), AfterValidator(f
 KubeletArgs = Annotated[
     dict[
         Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")],
-        Annotated[str, StringConstraints(max_length=1024), AfterValidator(fields.no_nul)],
+        Annotated[str, StringConstraints(max_length=1024, pattern=r"^[A-Za-z0-9.,:=<>%_-]*$")],
     ],
     Field(max_length=64),
+    AfterValidator(_kubelet_flags),
 ]
 Reference = Annotated[str, StringConstraints(min_length=1, max_length=160, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]
 """The name or id of another resource."""

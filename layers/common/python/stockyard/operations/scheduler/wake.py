@@ -8,7 +8,6 @@ from datetime import datetime
 
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeClaim
-from stockyard.errors import StockyardError
 from stockyard.metrics import CLAIMS_WAITING
 from stockyard.operations.node_claims.drift import compare_providers
 from stockyard.operations.node_providers.allowed_types import ID as ALLOWED_TYPES
@@ -110,7 +109,8 @@ class Scheduler:
             try:
                 report = schedule(self.services_of(tenant), by_tenant[tenant].values())
             except Exception as error:
-                failure = error if failure is None or (_retryable(error) and not _retryable(failure)) else failure
+                if failure is None or getattr(error, "retryable", False) > getattr(failure, "retryable", False):
+                    failure = error
                 continue
             total.bound += report.bound
             total.waiting += report.waiting
@@ -122,10 +122,6 @@ class Scheduler:
         if failure is not None:
             raise failure
         return {"bound": total.bound, "waiting": total.waiting, "lost": total.lost, "left": total.unplaced}
-
-
-def _retryable(error: Exception) -> bool:
-    return isinstance(error, StockyardError) and error.retryable
 
 
 def _longest(claims: Mapping[str, NodeClaim]) -> str:
