@@ -39,16 +39,14 @@ def _changed(operation: Operation, now: str, **fields: object) -> Operation:
 
 def with_phase(operation: Operation, name: str, now: str, **fields: object) -> Operation:
     """The operation, a version on, with fields of one phase changed."""
-
-    def changed(record: PhaseRecord) -> PhaseRecord:
-        return replace(record, **fields) if record.name == name else record  # type: ignore[arg-type]
-
-    return _changed(operation, now, phases=tuple(changed(record) for record in operation.phases))
+    records = {record.name: record for record in operation.phases}
+    records[name] = replace(phase_of(operation, name), **fields)  # type: ignore[arg-type]
+    return _changed(operation, now, phases=tuple(records.values()))
 
 
 def phase_of(operation: Operation, name: str) -> PhaseRecord:
-    """The record of a phase. Raises ``KeyError`` for a phase that the operation does not have."""
-    return {record.name: record for record in operation.phases}[name]
+    """The record of a phase; a new one for a phase that came with a release after the operation was accepted."""
+    return {record.name: record for record in operation.phases}.get(name) or PhaseRecord(name)
 
 
 def progress(operation: Operation, children: Sequence[Operation] = ()) -> int:

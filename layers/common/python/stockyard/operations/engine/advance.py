@@ -12,6 +12,7 @@ from stockyard.domain import ids, times
 from stockyard.domain.records import Operation, Outbox
 from stockyard.errors import Conflict, Fenced
 from stockyard.lifecycle.change import Change, S, Subject
+from stockyard.lifecycle.operation import phase_of
 from stockyard.lifecycle.phases import Procedure
 from stockyard.metrics import OPERATIONS_FAILED, PHASE_SECONDS
 from stockyard.operations.engine.tell import tell
@@ -147,8 +148,8 @@ def measure(services: Services, before: Operation, after: Operation) -> None:
     def keys(phase: str) -> dict[str, str]:
         return {"tenant": services.tenant, "operation_id": after.id, "operation_kind": after.kind, "phase": phase}
 
-    for old, new in zip(before.phases, after.phases, strict=True):
-        if new.state == "succeeded" != old.state and new.started_at and new.ended_at:
+    for new in after.phases:
+        if new.state == "succeeded" != phase_of(before, new.name).state and new.started_at and new.ended_at:
             seconds = (times.from_text(new.ended_at) - times.from_text(new.started_at)).total_seconds()
             services.telemetry.measure("phase ended", PHASE_SECONDS, seconds, attempt=after.attempt, **keys(new.name))
     error = after.error
