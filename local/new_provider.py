@@ -25,8 +25,10 @@ them, and this file what somebody should know who runs it.
 def main(root: Path, name: str) -> str:
     """Write the folder and the line below ``root``; what to do next. Raises ``ValueError`` for an impossible name."""
     folder = root / PROVIDERS / "nodes" / name
-    if not NAME.fullmatch(name) or folder.exists():
-        raise ValueError(f"{name!r} is there already, or is no name: small letters, digits and _")
+    if not NAME.fullmatch(name):
+        raise ValueError(f"NAME={name}: a name has 2 to 31 small letters, digits and _, a letter first")
+    if folder.exists():
+        raise ValueError(f"NAME={name}: there is such a provider already, in {folder.relative_to(root)}")
     folder.mkdir()
     title = name.replace("_", " ").title().replace(" ", "")
     for source in sorted((root / PROVIDERS / "nodes" / "simulated").glob("*.py")):
@@ -55,4 +57,7 @@ def _without_bodies(text: str, name: str) -> str:
 
 
 if __name__ == "__main__":
-    print(main(Path(), sys.argv[1]))
+    try:
+        print(main(Path(), " ".join(sys.argv[1:])))
+    except ValueError as error:
+        sys.exit(str(error))

@@ -102,8 +102,11 @@ def test_folder_and_line_make_a_cluster_driver_that_conforms(tree: Path) -> None
     assert passed(run) >= 13
 
 
-@pytest.mark.parametrize("name", ["simulated", "Toy", "a-b", ""])
-def test_a_name_that_is_taken_or_is_none_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("simulated", "such a provider already"), *((name, "a name has") for name in ("Toy", "a-b", "a b", "../x", ""))],
+)
+def test_a_name_that_is_taken_or_is_none_is_refused(tmp_path: Path, name: str, reason: str) -> None:
     shutil.copytree(ROOT / PROVIDERS, tmp_path / PROVIDERS, ignore=shutil.ignore_patterns("__pycache__"))
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match=f"NAME={re.escape(name)}: .*{reason}"):
         main(tmp_path, name)
