@@ -77,10 +77,9 @@ def _work(options: argparse.Namespace, console: Console, stop_requested: threadi
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
-    return number
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535")
+    return int(text)
 
 
 def _on_signals(stop_requested: threading.Event) -> None:
