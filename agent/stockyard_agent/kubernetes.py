@@ -56,7 +56,7 @@ class Kubernetes:
         response = self._exchange(HttpRequest(method, url, headers, data))
         if not 200 <= response.status < 300:
             raise _refused(response)
-        return _object(response)
+        return response.json_object()
 
     def collect(self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int) -> list[T]:
         """Read a list in pages of ``page`` items, and return ``keep(item)`` of each item unless it is None.
@@ -89,19 +89,9 @@ def path_of(*names: str) -> str:
     return "/api/v1/" + "/".join(quote(name, safe="") for name in names)
 
 
-def _object(response: HttpResponse) -> Object:
-    try:
-        parsed = json.loads(response.body)
-    except ValueError:
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise Unreachable(f"the answer ({response.status}) is no JSON object")
-    return parsed
-
-
 def _refused(response: HttpResponse) -> Refused:
     try:
-        status = _object(response)
+        status = response.json_object()
     except Unreachable:
         status = {}
     details = status.get("details")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -64,7 +63,7 @@ class StockyardApi:
             raise StockyardRefused(
                 f"Stockyard answered {response.status}{_detail(response)}", response.status, response.retry_after
             )
-        content = _json(response)
+        content = response.json_object()
         commands, interval = content.get("commands"), content.get("interval_seconds", INTERVAL)
         if not isinstance(commands, list):
             raise Unreachable("Stockyard's answer has no list of commands")
@@ -95,7 +94,7 @@ class StockyardApi:
         if response.status != 200:
             text = f"The identity server answered {response.status} to the cluster's client"
             raise StockyardRefused(text, response.status, response.retry_after)
-        content = _json(response)
+        content = response.json_object()
         token, seconds = content.get("access_token"), content.get("expires_in")
         if not isinstance(token, str) or not token or not isinstance(seconds, (int, float)):
             raise Unreachable("the identity server's answer has no access_token with expires_in")
@@ -103,20 +102,10 @@ class StockyardApi:
         return token
 
 
-def _json(response: HttpResponse) -> Mapping[str, Any]:
-    try:
-        parsed = json.loads(response.body)
-    except ValueError:
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise Unreachable(f"the answer ({response.status}) is no JSON object")
-    return parsed
-
-
 def _detail(response: HttpResponse) -> str:
     """The text of a problem document, shortened."""
     try:
-        problem = _json(response)
+        problem = response.json_object()
     except Unreachable:
         return ""
     text = problem.get("detail") or problem.get("title") or problem.get("message")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import ssl
 import time
 import urllib.error
@@ -45,6 +46,16 @@ class HttpResponse:
         """Seconds to wait as ``Retry-After`` asks; 0 when it is absent or a date."""
         text = self.headers.get("retry-after", "").strip()
         return float(text) if text.isdecimal() else 0.0
+
+    def json_object(self) -> dict[str, Any]:
+        """The body as a JSON object. Raises ``Unreachable`` for anything else: another one answered."""
+        try:
+            parsed = json.loads(self.body)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise Unreachable(f"the answer ({self.status}) is no JSON object")
+        return parsed
 
 
 Exchange = Callable[[HttpRequest], HttpResponse]

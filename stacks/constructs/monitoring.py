@@ -22,7 +22,7 @@ from stockyard.metrics import Metric
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 _BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 _MISSING = cloudwatch.TreatMissingData
-_FIVE = Duration.minutes(5)
+_FIVE, _QUARTER = Duration.minutes(5), Duration.minutes(15)
 
 
 class Monitoring(Construct):
@@ -48,13 +48,13 @@ class Monitoring(Construct):
         for name, queue in failures.items():
             waiting = queue.metric_approximate_number_of_messages_visible(period=_FIVE, statistic="Maximum")
             self._alarm(f"{name}-failures", waiting, 0, f"{name}: the failure queue holds work that nobody did")
-        self._watch(functions, workflows)
+        self._watch_background(functions)
+        self._watch_operations(workflows)
         self._alarm("api-errors", api.metric_server_error(period=_FIVE), 0, "The API answered 5xx")
         self._dashboard(api, functions, failures, workflows)
 
-    def _watch(self, functions: Mapping[str, lambda_.Function], workflows: Mapping[str, sfn.StateMachine]) -> None:
-        """What stops, does not run, is late, is refused or fails, and claims that wait too long."""
-        quarter = Duration.minutes(15)
+    def _watch_background(self, functions: Mapping[str, lambda_.Function]) -> None:
+        """The sweep, the relay and the scheduler: what stops, does not run, is late or is refused."""
         self._alarm(
             "sweep-stopped",
             self._own(metrics.SWEEP_STOPPED),
@@ -63,7 +63,7 @@ class Monitoring(Construct):
         )
         self._alarm(
             "sweep-missing",
-            functions["reaper"].metric_invocations(period=quarter),
+            functions["reaper"].metric_invocations(period=_QUARTER),
             1,
             "The sweep did not run for 15 minutes",
             silence=True,
@@ -86,6 +86,16 @@ class Monitoring(Construct):
             300,
             "The relay sent something that had waited for more than five minutes",
         )
+        self._alarm(
+            "scheduler-missing",
+            self._own(metrics.CLAIMS_WAITING, statistic="SampleCount", period=_QUARTER),
+            1,
+            "No pass of the scheduler's schedule ended for 15 minutes",
+            silence=True,
+        )
+
+    def _watch_operations(self, workflows: Mapping[str, sfn.StateMachine]) -> None:
+        """Operations that fail, and claims that wait too long."""
         self._alarm(
             "delete-failed",
             workflows[DELETE].metric_failed(period=_FIVE),
@@ -110,22 +120,9 @@ class Monitoring(Construct):
             300,
             "Half of the claims that were bound had waited for more than five minutes",
         )
-        self._alarm(
-            "scheduler-missing",
-            self._own(metrics.CLAIMS_WAITING, statistic="SampleCount", period=quarter),
-            1,
-            "No pass of the scheduler's schedule ended for 15 minutes",
-            silence=True,
-        )
 
     def _alarm(
-        self,
-        name: str,
-        metric: cloudwatch.IMetric,
-        threshold: int,
-        description: str,
-        *,
-        silence: bool = False,
+        self, name: str, metric: cloudwatch.IMetric, threshold: int, description: str, *, silence: bool = False
     ) -> None:
         """Of a metric above the threshold; with ``silence`` of one below it, or of none."""
         alarm = cloudwatch.Alarm(
