@@ -14,7 +14,7 @@ lambda_handler = http.lambda_handler
     "POST /v1/apply",
     roles=Roles.CHANGERS,
     platform=True,
-    body="manifest_views:Manifests",
+    body="manifest_list:Manifests",
     answers={200: "manifest_views:AppliedListView"},
     idempotent=True,
     dry_run=True,

@@ -91,7 +91,6 @@ def get_cloud_account(request: Request) -> Answer:
     answers={200: VIEW},
     if_match=True,
     dry_run=True,
-    description="With `dry_run` the answer is a plan.",
 )
 def change_cloud_account(request: Request) -> Answer:
     """Change a cloud account. A JSON merge patch; new attributes make the account unverified."""

@@ -88,7 +88,6 @@ def get_cluster(request: Request) -> Answer:
     answers={200: "cluster_views:ClusterView"},
     if_match=True,
     dry_run=True,
-    description="With `dry_run` the answer is a plan.",
 )
 def change_cluster(request: Request) -> Answer:
     """Change a cluster. A JSON merge patch of description and tags."""

@@ -164,7 +164,6 @@ def get_node_claim(request: Request) -> Answer:
     answers={200: VIEW},
     if_match=True,
     dry_run=True,
-    description="With `dry_run` the answer is a plan.",
 )
 def change_node_claim(request: Request) -> Answer:
     """Change a node claim. A JSON merge patch of labels, annotations, name and power; the rest is another node's."""

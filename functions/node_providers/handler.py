@@ -118,7 +118,6 @@ def get_node_provider(request: Request) -> Answer:
     answers={200: VIEW},
     if_match=True,
     dry_run=True,
-    description="With `dry_run` the answer is a plan.",
 )
 def change_node_provider(request: Request) -> Answer:
     """Change a node provider. A JSON merge patch; nodes that are there stay."""

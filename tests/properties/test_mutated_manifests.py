@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.manifest_views import Manifests
+from stockyard.domain.models.manifest_list import Manifests
 from stockyard.edge.body import MAX_DEPTH
 from stockyard.edge.body import parse as parse_json
 from stockyard.edge.yaml_body import parse as parse_yaml

@@ -16,7 +16,7 @@ from stockyard.domain.manifests import (
     provider_manifest,
 )
 from stockyard.domain.models.base import read
-from stockyard.domain.models.manifest_views import Manifests
+from stockyard.domain.models.manifest_list import Manifests
 from stockyard.domain.models.read_manifests import read_manifests
 from stockyard.domain.node_records import NewClaim, NodeClaim, NodeProvider
 from stockyard.errors import InvalidInput

@@ -130,8 +130,8 @@ def _operation(
         ],
         "responses": {str(status): answer for status, answer in sorted(_responses(route, references).items())},
     }
-    if route.description:
-        operation["description"] = route.description
+    if description := route.description or ("With `dry_run` the answer is a plan." if route.dry_run else ""):
+        operation["description"] = description
     if route.machine:
         operation["x-stockyard-machine"] = True
     if route.platform:

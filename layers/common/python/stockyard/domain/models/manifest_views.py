@@ -1,26 +1,13 @@
-"""Manifests as a body, which is read by the models of their forms, and what callers see of them."""
+"""What callers see of manifests."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, RootModel, model_validator
+from pydantic import Field
 
 from stockyard.domain.models.base import View
 from stockyard.domain.models.plan import Remark
-
-MAX_DOCUMENTS = 100
-
-
-class Manifests(RootModel[Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_DOCUMENTS)]]):
-    """Manifests: one as an object, or several as a list. YAML has them as documents of one stream."""
-
-    model_config = ConfigDict(hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_list(cls, document: Any) -> Any:
-        return [document] if isinstance(document, dict) else document
 
 
 class ManifestView(View):
