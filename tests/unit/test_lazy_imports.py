@@ -10,19 +10,34 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
-HEAVY = ("pydantic", "keycloak", "requests", "httpx", "stamina", "kubernetes", "aws_xray_sdk", "yaml")
+HEAVY = ("boto3", "pydantic", "keycloak", "requests", "httpx", "stamina", "kubernetes", "aws_xray_sdk", "yaml")
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_importing_a_function_loads_nothing_heavy(name: str):
-    code = f"import sys, functions.{name}.handler\nprint([one for one in {HEAVY!r} if one in sys.modules])"
+def loaded_after(code: str) -> str:
+    """Which of the heavy packages a fresh interpreter has loaded after this code."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": ":".join(sys.path), "STOCKYARD_TABLE": "t", "POWERTOOLS_SERVICE_NAME": name},
+        [sys.executable, "-c", f"import sys\n{code}\nprint([one for one in {HEAVY!r} if one in sys.modules])"],
+        env={"PYTHONPATH": ":".join(sys.path), "STOCKYARD_TABLE": "t", "POWERTOOLS_SERVICE_NAME": "test"},
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert done.stdout.strip() == "[]"
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_importing_a_function_loads_nothing_heavy(name: str):
+    assert loaded_after(f"import functions.{name}.handler") == "[]"
+
+
+def test_the_client_of_the_table_loads_nothing_heavy():
+    assert loaded_after("from stockyard.adapters.dynamodb.calls import client\nclient('us-east-1')") == "[]"
+
+
+def test_naming_a_port_in_a_type_loads_no_port():
+    code = (
+        "from stockyard import wiring\nassert not [name for name in sys.modules if name.startswith('stockyard.ports.')]"
+    )
+    assert loaded_after(code) == "[]"

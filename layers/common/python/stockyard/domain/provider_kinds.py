@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stockyard.domain.node_types import Offering
+if TYPE_CHECKING:
+    from stockyard.domain.node_types import Offering
 
 Document = Mapping[str, Any]
 Quantities = dict[str, str | float]

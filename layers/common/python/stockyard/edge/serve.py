@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from stockyard.domain.ids import OPERATION
+from stockyard.domain import ids, times
 from stockyard.domain.platform import PLATFORM
+from stockyard.domain.records import AuditRecord
 from stockyard.edge import audit, body, etag, idempotency, paths, problems
 from stockyard.edge import query as queries
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
@@ -22,8 +23,6 @@ from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
-
-    from stockyard.domain.records import AuditRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,16 +247,16 @@ class Call:
             return
         if self._audit_written or (answer is not None and answer.audited):
             return
-        record = audit.record(
-            self._caller,
+        record = AuditRecord(
+            # of this moment: records are listed, and followed, in the order of their ids
+            id=ids.make(ids.AUDIT, self._dependencies.clock(), self._dependencies.randomness(10)),
+            time=times.to_text(self._now),
+            actor=self._caller.actor,
             action=self._route.action,
             subject=self._subject_of(answer, document),
             outcome=outcome,
             request_id=self._request_id,
-            fields=self._names,
-            started_at=self._now,
-            now=self._dependencies.clock(),
-            randomness=self._dependencies.randomness(10),
+            detail=", ".join(self._names[: audit.MAX_NAMES]),
         )
         try:
             write(self._caller.tenant, record)
@@ -297,4 +296,4 @@ class Call:
 def _operation_of(document: Mapping[str, Any]) -> dict[str, str]:
     """The log's key of the operation that an answer names, or is."""
     identifier = str(document.get("operation_id") or document.get("id"))
-    return {"operation_id": identifier} if identifier.startswith(f"{OPERATION}_") else {}
+    return {"operation_id": identifier} if identifier.startswith(f"{ids.OPERATION}_") else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from stockyard import ports
 from stockyard.domain import ids, times
@@ -70,20 +70,20 @@ class Services:
     procedures: Procedures = field(default_factory=lambda: PROCEDURES)
     """What each kind of operation does, for which driver."""
 
-    identity = LazyPort[ports.Identity]()
-    secrets = LazyPort[ports.Secrets]()
-    workflows = LazyPort[ports.Workflows]()
-    telemetry = LazyPort[ports.Telemetry]()
-    deployer = LazyPort[ports.Deployer]()
-    attestor = LazyPort[ports.MachineAttestor]()
-    clouds = LazyPort[Mapping[str, ports.Cloud]]()
-    cluster_drivers = LazyPort[Mapping[str, ports.ClusterDriver]]()
-    driver_names = LazyPort[Mapping[tuple[str, str], str]]()
-    prices = LazyPort[ports.PriceList]()
-    installation = LazyPort[str]()
-    node_sources = LazyPort["Mapping[str, NodeSource]"]()
-    unavailable_offerings = LazyPort["UnavailableOfferings | None"]()
-    token_key = LazyPort[bytes]()
+    identity: ClassVar[LazyPort[ports.Identity]] = LazyPort()
+    secrets: ClassVar[LazyPort[ports.Secrets]] = LazyPort()
+    workflows: ClassVar[LazyPort[ports.Workflows]] = LazyPort()
+    telemetry: ClassVar[LazyPort[ports.Telemetry]] = LazyPort()
+    deployer: ClassVar[LazyPort[ports.Deployer]] = LazyPort()
+    attestor: ClassVar[LazyPort[ports.MachineAttestor]] = LazyPort()
+    clouds: ClassVar[LazyPort[Mapping[str, ports.Cloud]]] = LazyPort()
+    cluster_drivers: ClassVar[LazyPort[Mapping[str, ports.ClusterDriver]]] = LazyPort()
+    driver_names: ClassVar[LazyPort[Mapping[tuple[str, str], str]]] = LazyPort()
+    prices: ClassVar[LazyPort[ports.PriceList]] = LazyPort()
+    installation: ClassVar[LazyPort[str]] = LazyPort()
+    node_sources: ClassVar[LazyPort[Mapping[str, NodeSource]]] = LazyPort()
+    unavailable_offerings: ClassVar[LazyPort[UnavailableOfferings | None]] = LazyPort()
+    token_key: ClassVar[LazyPort[bytes]] = LazyPort()
 
     @property
     def tenant(self) -> str:

@@ -2,28 +2,41 @@
 ``tests/contracts`` runs on every implementation of a port.
 
 Vendor failures come out as ``stockyard.errors.VendorError`` leaves, store failures as ``StoreError`` leaves.
+
+What a transaction is made of belongs to the port, for those who use it. A module is loaded when a name of it is first
+used, and nodes' ports are not here but in ``ports.nodes``, so that a cold start pays for what its function calls.
 """
 
 from __future__ import annotations
 
-from stockyard.domain.writes import Add, Check, Create, Put, Remove, Replace, Write
-from stockyard.ports.clouds import Cloud, PriceList, Skipped, Tagged, Verification
-from stockyard.ports.clusters import CloudWork, ClusterDriver, ClusterPlan, Finding, Ledger, Outcome
-from stockyard.ports.services import (
-    EVENTS_AT_ONCE,
-    Background,
-    Bus,
-    Clock,
-    Deployer,
-    Identity,
-    IdentityClient,
-    MachineAttestor,
-    MachineIdentity,
-    Secrets,
-    Telemetry,
-    Workflows,
-)
-from stockyard.ports.table import Page, RecordChange, Registry, Store
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-# What a transaction is made of belongs to the port, for those who use it. Nodes' ports are in ``ports.nodes``, so that
-# a function that knows no nodes does not load them.
+if TYPE_CHECKING:
+    from stockyard.domain.writes import Add, Check, Create, Put, Remove, Replace, Write
+    from stockyard.ports.clouds import Cloud, PriceList, Skipped, Tagged, Verification
+    from stockyard.ports.clusters import CloudWork, ClusterDriver, ClusterPlan, Finding, Ledger, Outcome
+    from stockyard.ports.services import (
+        EVENTS_AT_ONCE,
+        Background,
+        Bus,
+        Clock,
+        Deployer,
+        Identity,
+        IdentityClient,
+        MachineAttestor,
+        MachineIdentity,
+        Secrets,
+        Telemetry,
+        Workflows,
+    )
+    from stockyard.ports.table import Page, RecordChange, Registry, Store
+
+_MODULES = ("domain.writes", "ports.table", "ports.services", "ports.clouds", "ports.clusters")
+
+
+def __getattr__(name: str) -> Any:
+    for module in _MODULES if name[0].isupper() else ():
+        if name in (names := vars(import_module(f"stockyard.{module}"))):
+            return globals().setdefault(name, names[name])
+    raise AttributeError(name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.session import get_session
 
 from stockyard import errors
 
@@ -30,7 +30,7 @@ _BUSY = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThrough
 
 
 def client(region: str | None = None) -> DynamoDBClient:
-    """The DynamoDB client the store expects: short time-outs, botocore's standard retries."""
+    """The DynamoDB client the store expects: short time-outs, botocore's standard retries. See decision 0001."""
     config = Config(
         connect_timeout=2,
         read_timeout=5,
@@ -39,7 +39,7 @@ def client(region: str | None = None) -> DynamoDBClient:
         # DynamoDB checks it anyway, and the check here takes more than half of a transaction's time in this process.
         parameter_validation=False,
     )
-    return boto3.client("dynamodb", region_name=region, config=config)
+    return cast("DynamoDBClient", get_session().create_client("dynamodb", region_name=region, config=config))
 
 
 @contextmanager
