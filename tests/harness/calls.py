@@ -81,6 +81,12 @@ OF_A_FLEET = ("image", "subnet", "security-group")
 """Types of resources that an instant fleet uses besides its template."""
 MACHINE = "ec2.amazonaws.com"
 BALANCING = "elasticloadbalancing.amazonaws.com"
+ASKED_FOR_THE_FIRST_BALANCER = (
+    "ec2:DescribeAccountAttributes",
+    "ec2:DescribeAddresses",
+    "ec2:DescribeInternetGateways",
+)
+"""What Elastic Load Balancing asks in the caller's name while its own role is missing, as it is in a new account."""
 BALANCING_ROLE = f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing"
 """Elastic Load Balancing creates this role as its caller, with an account's first load balancer or target group."""
 SPOT = "spot.amazonaws.com"
@@ -209,6 +215,10 @@ class Account:
         if operation in {"CreateLoadBalancer", "CreateTargetGroup"}:
             linked = f"arn:aws:iam::{self.number}:{BALANCING_ROLE}"
             yield Ask("iam:CreateServiceLinkedRole", linked, {"iam:AWSServiceName": BALANCING})
+        if operation == "CreateLoadBalancer":
+            for read in ASKED_FOR_THE_FIRST_BALANCER:
+                yield Ask(read, "*")
+            yield Ask("ec2:GetSecurityGroupsForVpc", self._arn(call, "vpc", "its"))
         if tags:
             for arn in arns:
                 context = {**request_tags(tags), "elasticloadbalancing:CreateAction": operation}

@@ -10,12 +10,18 @@ import pytest
 from stockyard.errors import Internal
 from stockyard.providers.clouds.aws import calls, node_statements, tenant_template
 from stockyard.providers.clusters.ec2 import identity
+from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER
 from tests.harness.stage import Stage
 
 SERVICES = {"elbv2": "elasticloadbalancing", "elb": "elasticloadbalancing"}
 IMPLIED = {
     "ec2:RunInstances": {"ec2:CreateTags", "iam:PassRole"},
-    "elasticloadbalancing:CreateLoadBalancer": {"elasticloadbalancing:AddTags", "iam:CreateServiceLinkedRole"},
+    "elasticloadbalancing:CreateLoadBalancer": {
+        "elasticloadbalancing:AddTags",
+        "iam:CreateServiceLinkedRole",
+        "ec2:GetSecurityGroupsForVpc",
+        *ASKED_FOR_THE_FIRST_BALANCER,
+    },
     "iam:CreateRole": {"iam:TagRole"},
     "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
 }
@@ -162,12 +168,12 @@ def test_role_trusts_our_functions_with_external_id_only(yard: Any) -> None:
     ("bus", "arn"),
     [
         (BUS, BUS),
-        ("yard", "arn:${AWS::Partition}:events:${AWS::Region}:111111111111:event-bus/yard"),
+        ("yard", {"Fn::Sub": "arn:${AWS::Partition}:events:${AWS::Region}:111111111111:event-bus/yard"}),
     ],
 )
-def test_spot_events_are_forwarded_to_our_bus(yard: Any, bus: str, arn: str) -> None:
+def test_spot_events_are_forwarded_to_our_bus(yard: Any, bus: str, arn: str | dict[str, str]) -> None:
     rule = tenant_template.render(yard.account, "inst-1", Stage(bus=bus))["Resources"]["ForwardSpotEvents"]
-    assert [target["Arn"] for target in rule["Properties"]["Targets"]] == [{"Fn::Sub": arn}]
+    assert [target["Arn"] for target in rule["Properties"]["Targets"]] == [arn]
     assert rule["Properties"]["EventPattern"]["detail-type"] == [
         "EC2 Spot Instance Interruption Warning",
         "EC2 Instance Rebalance Recommendation",

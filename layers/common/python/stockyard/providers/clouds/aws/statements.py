@@ -42,9 +42,14 @@ def managed(name: str, document: dict[str, Any]) -> dict[str, Any]:
 
 def allow(sid: str, actions: list[str], resources: list[str], condition: dict[str, Any] | None = None) -> Statement:
     """A statement that allows; ``*`` or ARNs to resolve."""
-    arns: Any = [resource if resource == "*" else {"Fn::Sub": resource} for resource in resources]
+    arns = [resolved(resource) for resource in resources]
     statement: Statement = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": arns}
     return statement | ({"Condition": condition} if condition else {})
+
+
+def resolved(text: str) -> Any:
+    """A text of the template; CloudFormation replaces its ``${...}``."""
+    return {"Fn::Sub": text} if "${" in text else text
 
 
 def in_request(installation: str) -> dict[str, Any]:

@@ -25,11 +25,13 @@ from stockyard.providers.clouds.aws.statements import (
     managed,
     on_thing,
     policy,
+    resolved,
     things,
     trust,
 )
 
 READ = (
+    "ec2:DescribeAccountAttributes",
     "ec2:DescribeAddresses",
     "ec2:DescribeAvailabilityZones",
     "ec2:DescribeImages",
@@ -65,11 +67,14 @@ CREATE_EC2 = {
 }
 """Creating action -> resource types that the call makes and tags."""
 CREATE_WITHIN = {
-    "InVpc": (("ec2:CreateRouteTable", "ec2:CreateSecurityGroup", "ec2:CreateSubnet"), ("vpc",)),
+    "InVpc": (
+        ("ec2:CreateRouteTable", "ec2:CreateSecurityGroup", "ec2:CreateSubnet", "ec2:GetSecurityGroupsForVpc"),
+        ("vpc",),
+    ),
     "InSubnet": (("ec2:CreateNatGateway",), ("elastic-ip", "subnet")),
     "Machine": (("ec2:RunInstances",), ("image", "key-pair", "security-group", "subnet")),
 }
-"""Name -> creating actions and the existing things they use; a VPC, subnet or key pair may be the tenant's own. None of
+"""Name -> actions and the existing things they use; a VPC, subnet or key pair may be the tenant's own. None of
 the actions makes one of the things: that would be allowed without our tag."""
 CHANGE_EC2 = {
     "ec2:AssociateRouteTable": ("route-table", "subnet"),
@@ -185,11 +190,11 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
     }
 
 
-def _bus_arn(bus: str, account: str) -> dict[str, str]:
+def _bus_arn(bus: str, account: str) -> str:
     # A bus without a region of its own is the one in the stack's region.
     name = bus or "default"
     at = f"arn:${{AWS::Partition}}:events:${{AWS::Region}}:{account}:event-bus/{name}"
-    return {"Fn::Sub": name if name.startswith("arn:") else at}
+    return name if name.startswith("arn:") else at
 
 
 def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
@@ -275,7 +280,8 @@ def _controllers(here: Place) -> list[Statement]:
     ]
 
 
-def _forwarding(bus_arn: dict[str, str], prefix: str) -> dict[str, Any]:
+def _forwarding(bus: str, prefix: str) -> dict[str, Any]:
+    bus_arn = resolved(bus)
     put_events = {"Effect": "Allow", "Action": ["events:PutEvents"], "Resource": [bus_arn]}
     return {
         "ForwardRole": {
