@@ -38,12 +38,13 @@ test: $(STAMP)  ## Run all tests
 soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
 	@STOCKYARD_SOAK=1 STOCKYARD_SEED=$(SEED) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 14400
 
-check: $(STAMP)  ## Lint, format, types, import rules, generated files
+check: $(STAMP)  ## Lint, format, types, import rules, generated files, validators of others
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks agent tests/harness
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.openapi --check
+	@$(BIN)/python -m local.validators
 
 new-provider: $(STAMP)  ## Begin a node provider (NAME=x): a folder and a line in the registry
 	@$(BIN)/python -m local.new_provider $(NAME)

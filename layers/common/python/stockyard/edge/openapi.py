@@ -198,7 +198,7 @@ def _responses(route: Route, references: Mapping[type[BaseModel], dict[str, Any]
     responses = {status: _component("responses", _REFUSALS[status][0]) for status in sorted(_refusals(route))}
     for status, model in route.answers.items():
         responses[status] = _answer(route, status, {"type": "object"} if model is None else references[model_of(model)])
-    if route.dry_run:
+    if route.dry_run and route.answers.get(200) != _PLAN:
         plan = references[model_of(_PLAN)]
         if 200 in route.answers:
             content = responses[200]["content"]["application/json"]

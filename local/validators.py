@@ -1,0 +1,117 @@
+"""Validators that others wrote, on everything that is generated: cfn-lint on both stacks and on a tenant's template,
+asl-validator on the workflow documents, Redocly's linter on ``openapi.json``.
+
+    python -m local.validators
+
+The last two are packages of npm, pinned in ``requirements/validators`` and installed into ``.cache/validators``. Where
+npm's registry is out of reach they are left out with a sentence; in CI (``CI`` is set) that is a failure.
+Exit 1 when a validator has a finding; it prints what it has to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+from stockyard.domain.records import CloudAccount
+from stockyard.providers.clouds.aws import tenant_template
+
+ROOT = Path(__file__).resolve().parent.parent
+PINS = ROOT / "requirements" / "validators"
+CACHE = ROOT / ".cache" / "validators"
+BIN = Path(sys.executable).parent
+"""Programs of the virtual environment. Node and npm come as a wheel."""
+SECONDS = 300
+CDK_OWN = ("W3005",)
+"""Rules of cfn-lint that the CDK's own output breaks: it names dependencies that a reference already implies."""
+
+
+def tenant_document() -> Mapping[str, object]:
+    """A tenant's template with values of the longest kind that a stage has."""
+    role = "arn:aws:iam::222222222222:role/vantage-stockyard"
+    account = CloudAccount(
+        id="1",
+        provider="aws",
+        name="lint",
+        description="",
+        attributes={"account_id": "222222222222", "role_arn": role, "region": "us-east-1"},
+        external_id="x" * 32,
+        verification="unverified",
+        verification_message="",
+        created_at="",
+        updated_at="",
+    )
+    stage = SimpleNamespace(
+        name_prefix="vantage",
+        principal_pattern="arn:aws:iam::111111111111:role/Stockyard-prod-*",
+        bus="arn:aws:events:us-east-1:111111111111:event-bus/stockyard-prod",
+    )
+    return tenant_template.render(account, "01KDVJXQ80000000000000000A", stage)
+
+
+def installed() -> Path | None:
+    """The folder of npm's validators, or None when they cannot be installed here."""
+    lock = PINS / "package-lock.json"
+    copy = CACHE / lock.name
+    if copy.exists() and copy.read_bytes() == lock.read_bytes() and (CACHE / "node_modules").is_dir():
+        return CACHE
+    shutil.rmtree(CACHE, ignore_errors=True)
+    CACHE.mkdir(parents=True)
+    for path in PINS.iterdir():
+        if path.name != lock.name:
+            shutil.copy(path, CACHE)
+    shutil.copy(lock, CACHE / "package-lock.json")
+    command = [str(BIN / "npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    done = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode == 0:
+        return CACHE
+    shutil.rmtree(CACHE, ignore_errors=True)
+    sys.stderr.write(f"npm did not install the validators: {done.stderr.strip()[-300:]}\n")
+    return None
+
+
+def commands(assembly: Path, packages: Path | None) -> Iterator[Sequence[str]]:
+    """What is run, in order."""
+    templates = sorted(str(path) for path in assembly.glob("*.template.json"))
+    yield [str(BIN / "cfn-lint"), "--regions", "us-east-1", "--ignore-checks", *CDK_OWN, "--", *templates]
+    if packages is not None:
+        node, programs = str(BIN / "node"), packages / "node_modules"
+        for document in sorted((assembly / "workflows").glob("*.asl.json")):
+            yield [node, str(programs / "asl-validator/dist/bin/asl-validator.js"), "--json-path", str(document)]
+        rules = str(PINS / "redocly.yaml")
+        redocly = str(programs / "@redocly/cli/bin/cli.js")
+        yield [node, redocly, "lint", "--config", rules, "--format", "stylish", str(ROOT / "openapi.json")]
+
+
+def main() -> int:
+    """Runs every validator; returns the exit code."""
+    packages = installed()
+    if packages is None and os.environ.get("CI"):
+        return 1
+    environment = {**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        assembly = Path(folder)
+        synthesis = [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", folder]
+        subprocess.run(synthesis, cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
+        (assembly / "Tenant.template.json").write_text(json.dumps(tenant_document(), indent=1))
+        for command in commands(assembly, packages):
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+            if done.returncode:
+                failures += 1
+                sys.stderr.write(f"{' '.join(command)}\n{done.stdout}{done.stderr}\n")
+    sys.stdout.write("Validators: " + ("no finding\n" if not failures else f"{failures} with findings\n"))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
