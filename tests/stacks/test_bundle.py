@@ -81,3 +81,13 @@ def test_bundle_failure_shows_output_of_uv_and_leaves_no_files(tmp_path: Path, p
     with pytest.raises(bundle.BundleError, match=r"(?s)uv failed:.+"):
         bundle.bundle(tmp_path / "build", pins)
     assert list((tmp_path / "build").iterdir()) == []
+
+
+def test_tests_run_with_the_versions_that_are_deployed() -> None:
+    def pins(name: str) -> set[str]:
+        lines = (bundle.PINS.parent / name).read_text().splitlines()
+        return {line.split(" ")[0] for line in lines if "==" in line and not line.startswith(" ")}
+
+    runtime = pins("runtime.txt")
+    assert runtime <= pins("dev.txt")
+    assert {"boto3", "botocore", "pydantic"} <= {pin.split("==")[0] for pin in runtime}
