@@ -169,7 +169,7 @@ def read_kubeconfig(request: Request) -> Answer:
 
 @http.route(
     "GET /v1/clusters/{id}/client-secret",
-    roles=Roles.CHANGERS,
+    roles=Roles.ADMINISTRATORS,
     answers={200: "cluster_views:ClientSecretView"},
     audited=True,
 )

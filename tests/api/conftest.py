@@ -15,6 +15,7 @@ import pytest
 from local import openapi as generator
 from local.cloud import LocalCloud
 from local.functions.gateway import Gateway
+from tests.harness.machine_report import machine_report
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "openapi.json"
@@ -127,11 +128,8 @@ class Api:
         return claims
 
 
-KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
-"""The smallest valid kubeconfig in a machine's report."""
-
 BODIES: Mapping[str, Any] = {
-    "POST /v1/clusters/{id}/ready": {"kubeconfig": KUBECONFIG, "certificate_authority": "c"},
+    "POST /v1/clusters/{id}/ready": machine_report("https://k"),
     "POST /v1/clusters/{id}/bootstrap": {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}},
     "POST /v1/clusters/{id}/observations": {
         "sequence": 1,

@@ -45,11 +45,12 @@ from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.domain.records import CloudAccount, Cluster, Counter, Fact, Name, Operation, Outbox, Resource
 from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED, Metric
-from stockyard.ports import Create
+from stockyard.ports import Create, Put
 from tests.harness import direct_table, inventory
 from tests.harness.direct_aws import direct_aws
 from tests.harness.faults import Crash, Intercept, Tap, Tapped, tapped_clients
 from tests.harness.inprocess import OWN_ACCOUNT, REGION, Context, credentials
+from tests.harness.machine_report import machine_report
 from tests.harness.memory import FixedClock, MemoryAttestor, MemoryDeployer, MemoryIdentity
 from tests.harness.states import ExecutionAlreadyExists, States
 
@@ -58,7 +59,6 @@ TENANT = "acme"
 TABLE = "stockyard"
 HIDDEN_SECONDS = 45.0
 """The longest that a new thing is hidden; below the product's ``visibility_seconds``."""
-KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
 ROLE = f"arn:aws:iam::{TENANT_ACCOUNT}:role/stockyard"
 MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in ("provision", "delete")}
 _ENVIRONMENT = {
@@ -254,7 +254,8 @@ class CrashWorld:
         """The control plane of the one cluster posts its kubeconfig."""
         cluster = self.cluster()
         if cluster is not None and cluster.instance_id and self.alive(cluster.instance_id):
-            body = {"kubeconfig": KUBECONFIG, "certificate_authority": "Q0E="}
+            self.store.commit(Put(Fact(f"{cluster.id}/bootstrapped", cluster.instance_id, cluster.updated_at)))
+            body = machine_report(cluster.endpoint)
             self.ask("machine", "POST", f"/v1/clusters/{cluster.id}/ready", body, azp=cluster.client_id, roles=())
 
     # --- looking ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stacks.names import Names
+from tests.harness.machine_report import machine_report
 
 if TYPE_CHECKING:
     from tests.harness.serving import Served
@@ -147,8 +148,7 @@ def _quota_and_report(served: Served, cluster: str) -> None:
     assert answer.status == 200, answer.text
     client = served.call("GET", f"{cluster}/client-secret").body
     token = served.client_token(client["client_id"], client["client_secret"])
-    kubeconfig = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
-    report = {"kubeconfig": kubeconfig, "certificate_authority": "again"}
+    report = machine_report("https://again")
     assert served.call("POST", f"{cluster}/ready", report, token=token).status == 202
 
 

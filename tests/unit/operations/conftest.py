@@ -8,13 +8,25 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.errors import PermissionDenied, StockyardError
 from stockyard.operations.clusters.await_report import report_ready
 from stockyard.operations.clusters.create import NewCluster, create_cluster
 from stockyard.operations.services import Services
-from stockyard.ports import CloudWork, ClusterPlan, Create, Finding, Outcome, PriceList, Skipped, Tagged, Verification
+from stockyard.ports import (
+    CloudWork,
+    ClusterPlan,
+    Create,
+    Finding,
+    Outcome,
+    PriceList,
+    Put,
+    Skipped,
+    Tagged,
+    Verification,
+)
 from stockyard.providers.clusters.ec2 import planning
+from tests.harness.machine_report import machine_report
 from tests.harness.memory import (
     FixedClock,
     MemoryBus,
@@ -157,6 +169,14 @@ class World:
         assert current is not None
         return current
 
+    def report(self, cluster: Cluster, authority: str = "Q0E=") -> dict[str, str]:
+        """What the cluster's machine reports once it has proven itself; it is returned."""
+        current = self.cluster(cluster)
+        self.services.store.commit(Put(Fact(f"{cluster.id}/bootstrapped", "i-1", self.services.now())))
+        report = machine_report(current.endpoint, authority)
+        report_ready(self.services, current, **report)
+        return report
+
     def drive(self, cluster: Cluster, document: str, report: bool = True) -> str:
         """Walk the states of a workflow document as Step Functions would. Returns the last state's name."""
         current = self.cluster(cluster)
@@ -173,7 +193,7 @@ class World:
             if not report:
                 states.expire()
                 return
-            report_ready(self.services, self.cluster(cluster), "kubeconfig: text", "Q0E=")
+            self.report(cluster)
             states.succeed(token, {"done": True})
 
         return Walk(lambda: self.services, self.clock, answer=answer).run(document, value)

@@ -109,6 +109,11 @@ class InvalidInput(CallerError):
 
     status, title = 422, "The input is not valid"
 
+    @classmethod
+    def at(cls, pointer: str, detail: str) -> InvalidInput:
+        """The error of one fault in one place."""
+        return cls(detail, errors=[FieldProblem(pointer, detail)])
+
 
 class IdempotencyConflict(CallerError):
     status, title = 422, "The Idempotency-Key was used with another body"

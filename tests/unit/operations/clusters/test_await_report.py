@@ -1,12 +1,20 @@
-"""A control plane may repeat its report until the cluster is ready; after that a report changes nothing."""
+"""A control plane may repeat its report until the cluster is ready; after that a report changes nothing.
+
+People trust the kubeconfig and the authority that they get from it, so it counts only after a machine has proven
+itself, and only for the endpoint that Stockyard made.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from stockyard.domain.records import Cluster, Fact
+from stockyard.errors import Forbidden, InvalidInput
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.await_report import report_ready
+from tests.harness.machine_report import machine_report
 
 
 def stored_secrets(world: Any, cluster: Cluster) -> tuple[str | None, str | None]:
@@ -15,11 +23,20 @@ def stored_secrets(world: Any, cluster: Cluster) -> tuple[str | None, str | None
     return tuple(secrets.get(cluster_secrets.name(world.services, cluster, secret)) for secret in ("kubeconfig", "ca"))
 
 
-def test_report_replaces_earlier_one_until_cluster_is_ready(world: Any) -> None:
+def with_endpoint(world: Any) -> Cluster:
+    """A cluster whose load balancer is made."""
     cluster = world.create()
-    report_ready(world.services, cluster, "first", "Q0E=")
-    report_ready(world.services, cluster, "again", "Q0Ey")
-    assert stored_secrets(world, cluster) == ("again", "Q0Ey")
+    world.drive(cluster, "provision_cluster", report=False)
+    current = world.cluster(cluster)
+    assert current.endpoint
+    return current
+
+
+def test_report_replaces_earlier_one_until_cluster_is_ready(world: Any) -> None:
+    cluster = with_endpoint(world)
+    world.report(cluster, "Q0E=")
+    again = world.report(cluster, "Q0Ey")
+    assert stored_secrets(world, cluster) == (again["kubeconfig"], "Q0Ey")
     assert world.services.store.get(Fact, f"{cluster.id}/reported_ready")
 
 
@@ -33,3 +50,29 @@ def test_report_for_ready_cluster_changes_nothing(world: Any) -> None:
     report_ready(world.services, ready, "another", "b3RoZXI=")
     assert stored_secrets(world, cluster) == before
     assert world.services.store.get(Fact, f"{cluster.id}/reported_ready") == fact
+
+
+def test_report_before_a_machine_has_proven_itself_is_refused(world: Any) -> None:
+    cluster = with_endpoint(world)
+    with pytest.raises(Forbidden, match="has proven itself"):
+        report_ready(world.services, cluster, **machine_report(cluster.endpoint))
+    assert stored_secrets(world, cluster) == (None, None)
+    assert world.services.store.get(Fact, f"{cluster.id}/reported_ready") is None
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"kubeconfig": machine_report("https://evil.example:6443")["kubeconfig"], "certificate_authority": "Q0E="},
+        {**machine_report("https://evil.example:6443")},
+        {"certificate_authority": "b3RoZXI="},
+    ],
+    ids=["endpoint of a stranger", "report of a stranger", "authority of a stranger"],
+)
+def test_report_of_another_endpoint_or_authority_is_refused(world: Any, foreign: dict[str, str]) -> None:
+    cluster = with_endpoint(world)
+    before = world.report(cluster)
+    with pytest.raises(InvalidInput) as refused:
+        report_ready(world.services, cluster, **{**machine_report(cluster.endpoint), **foreign})
+    assert [problem.pointer for problem in refused.value.errors] == ["/kubeconfig"]
+    assert stored_secrets(world, cluster) == (before["kubeconfig"], before["certificate_authority"])

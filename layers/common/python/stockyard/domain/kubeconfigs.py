@@ -19,8 +19,9 @@ _FIELDS = {
 }
 
 
-def check(text: str) -> None:
-    """``ValueError`` unless ``text`` is a kubeconfig of one cluster and one user with the listed fields only.
+def check(text: str) -> dict[str, str]:
+    """The fields of its cluster. ``ValueError`` unless ``text`` is a kubeconfig of one cluster and one user with the
+    listed fields only.
 
     The error's text names allowed fields, and never contains what was sent.
     """
@@ -34,6 +35,7 @@ def check(text: str) -> None:
         # the parser's own words would repeat parts of the text
         raise ValueError("must be one document of YAML") from None
     top = _mapping(root, "the kubeconfig", _TOP)
+    values: dict[str, dict[str, str]] = {}
     for name, (inner, allowed) in _FIELDS.items():
         entries = top.get(name)
         if not isinstance(entries, yaml.SequenceNode) or len(entries.value) != 1:
@@ -42,6 +44,8 @@ def check(text: str) -> None:
         fields = _mapping(entry.get(inner), f"its {inner}", allowed)
         if not all(isinstance(value, yaml.ScalarNode) for value in fields.values()):
             raise ValueError(f"must hold nothing but texts in its {inner}")
+        values[inner] = {name: str(value.value) for name, value in fields.items()}
+    return values["cluster"]
 
 
 def _check_bounds(text: str) -> None:

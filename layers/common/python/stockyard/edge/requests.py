@@ -97,12 +97,10 @@ def _checked(command: EventCommand, detail: Mapping[str, Any]) -> tuple[str, Any
         raise InvalidInput("The detail has unknown fields.", errors=unknown)
     body = detail.get("body")
     if isinstance(body, Mapping) and "secret" in body:
-        raise InvalidInput(
-            "A secret may not travel in an event.", errors=[FieldProblem("/body/secret", "not allowed in an event")]
-        )
+        raise InvalidInput.at("/body/secret", "A secret may not travel in an event.")
     cluster = detail.get("cluster")
     if command.names_cluster and not (isinstance(cluster, str) and cluster):
-        raise InvalidInput("The cluster is missing.", errors=[FieldProblem("/cluster", "this field is required")])
+        raise InvalidInput.at("/cluster", "this field is required")
     if command.body is None:
         return str(cluster or ""), None
     from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body

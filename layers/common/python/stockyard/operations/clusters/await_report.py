@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from stockyard.domain import kubeconfigs
 from stockyard.domain.records import Cluster, Fact
-from stockyard.errors import Fenced
+from stockyard.errors import Fenced, Forbidden, InvalidInput
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.phases import CREATE_CLUSTER, Phase
 from stockyard.operations.clusters import secrets as cluster_secrets
@@ -28,10 +29,16 @@ def await_report(services: Services, fence: Fence[Cluster], task_token: str) -> 
 def report_ready(services: Services, cluster: Cluster, kubeconfig: str, certificate_authority: str) -> None:
     """Keep what the control plane sent, write the fact, wake the workflow if it waits. Repeatable.
 
-    Once the cluster is ready nothing is changed any more: people trust what they get from it.
+    Once the cluster is ready nothing is changed any more: people trust what they get from it. Before, ``Forbidden``
+    until a machine has proven itself, and ``InvalidInput`` for the kubeconfig of another endpoint or authority.
     """
     if cluster.status == "ready":
         return
+    if services.store.get(Fact, f"{cluster.id}/bootstrapped") is None:
+        raise Forbidden("No machine of the cluster has proven itself yet.")
+    api = kubeconfigs.check(kubeconfig)
+    if (api.get("server"), api.get("certificate-authority-data")) != (cluster.endpoint, certificate_authority):
+        raise InvalidInput.at("/kubeconfig", "must name the cluster's endpoint and its certificate authority")
     services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
     services.secrets.put(cluster_secrets.name(services, cluster, "ca"), certificate_authority)
     fact = Fact(f"{cluster.id}/reported_ready", cluster.instance_id or "unknown", services.now())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stockyard.domain.records import Cluster, NodeClaim
-from stockyard.errors import FieldProblem, InvalidInput, NotFound
+from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
@@ -35,5 +35,4 @@ def own_claim(services: Services, cluster: Cluster, id_or_name: str) -> NodeClai
 def check_named(cluster: Cluster, named: str) -> None:
     """``InvalidInput`` unless a new claim names this cluster, as for one that is not there."""
     if named not in (cluster.id, cluster.name):
-        text = f"There is no cluster {named}."
-        raise InvalidInput(text, errors=[FieldProblem("/cluster", text)])
+        raise InvalidInput.at("/cluster", f"There is no cluster {named}.")

@@ -12,7 +12,7 @@ from stockyard.domain.node_types import NodeType
 from stockyard.domain.platform import is_shared
 from stockyard.domain.records import Name, NodeClaim
 from stockyard.domain.requirements import NODE_TYPE
-from stockyard.errors import Conflict, FieldProblem, InUse, InvalidInput, NotFound
+from stockyard.errors import Conflict, InUse, InvalidInput, NotFound
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import CREATE_NODE
 from stockyard.lifecycle.operation import new_operation
@@ -61,13 +61,13 @@ def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) 
     """The record of a new claim before anything is written. Raises ``InvalidInput``."""
     size = len(json.dumps(request.spec(), ensure_ascii=False).encode())
     if size > MOST_BYTES:
-        raise _invalid("", f"A node claim has at most {MOST_BYTES} bytes as JSON; this one has {size}.")
+        raise InvalidInput.at("", f"A node claim has at most {MOST_BYTES} bytes as JSON; this one has {size}.")
     claim_id = id or services.new_id(ids.NODE_CLAIM)
     now = services.now()
     catalog = load(services)
     cluster_id = _cluster_id(services, request)
     if request.strict and request.provider_ref and request.provider_ref not in catalog.providers:
-        raise _invalid("/provider", f"There is no node provider {request.provider_ref}.")
+        raise InvalidInput.at("/provider", f"There is no node provider {request.provider_ref}.")
     requirements = (*request.requirements, *_type_requirement(services, catalog, request))
     draft = NodeClaim(
         id=claim_id,
@@ -82,12 +82,8 @@ def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) 
         # The scheduler must be able to read it. Forms are checked before; this holds for every way in.
         Reader().request(draft.requirements, draft.resources)
     except ValueError as error:
-        raise _invalid("/requirements", str(error)) from None
+        raise InvalidInput.at("/requirements", str(error)) from None
     return draft
-
-
-def _invalid(pointer: str, detail: str) -> InvalidInput:
-    return InvalidInput(detail, errors=[FieldProblem(pointer, detail)])
 
 
 def _cluster_id(services: Services, request: NewClaim) -> str:
@@ -97,10 +93,10 @@ def _cluster_id(services: Services, request: NewClaim) -> str:
         cluster = find_cluster(services, request.cluster_ref)
     except NotFound:
         if request.strict:
-            raise _invalid("/cluster", f"There is no cluster {request.cluster_ref}.") from None
+            raise InvalidInput.at("/cluster", f"There is no cluster {request.cluster_ref}.") from None
         return ""
     if cluster.status == "deleting":
-        raise _invalid("/cluster", f"Cluster {cluster.name} is being deleted.")
+        raise InvalidInput.at("/cluster", f"Cluster {cluster.name} is being deleted.")
     return cluster.id
 
 
@@ -110,16 +106,16 @@ def _type_requirement(services: Services, catalog: Catalog, request: NewClaim) -
         return ()
     types = _types_named(catalog, request)
     if not types and request.strict:
-        raise _invalid("/type", f"There is no node type {request.type_ref}.")
+        raise InvalidInput.at("/type", f"There is no node type {request.type_ref}.")
     if types and request.strict and request.provider_ref not in ("", types[0].provider):
-        raise _invalid("/type", f"Node type {types[0].name} is not one of provider {request.provider_ref}.")
+        raise InvalidInput.at("/type", f"Node type {types[0].name} is not one of provider {request.provider_ref}.")
     if len(types) > 1:
         candidates = ", ".join(sorted(node_type.name for node_type in types))
-        raise _invalid("/type", f"{request.type_ref} may be any of {candidates}.")
+        raise InvalidInput.at("/type", f"{request.type_ref} may be any of {candidates}.")
     name = types[0].name if types else request.type_ref
     allowed = allowed_types(services)
     if types and allowed is not None and not {name, f"{types[0].provider}.*"} & set(allowed):
-        raise _invalid("/type", f"Node type {name} is not allowed here.")
+        raise InvalidInput.at("/type", f"Node type {name} is not allowed here.")
     return ({"key": NODE_TYPE, "operator": "In", "values": [name]},)
 
 
