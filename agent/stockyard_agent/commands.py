@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -57,7 +57,8 @@ class Result:
 class CommandContext:
     """What a handler may use. ``progress`` is the data of the command's last result.
 
-    ``own_pod`` is namespace and name of the agent's pod.
+    ``own_pod`` is namespace and name of the agent's pod. ``out_of_time`` says that the round has to end; the next one
+    does the rest.
     """
 
     kube: Kubernetes
@@ -65,6 +66,7 @@ class CommandContext:
     command: Command
     progress: Mapping[str, Any]
     own_pod: tuple[str, str]
+    out_of_time: Callable[[], bool] = lambda: False
 
     def text(self, name: str, pattern: re.Pattern[str]) -> str:
         """A text argument that matches ``pattern``. ``InvalidCommand`` omits the value, which may be a secret."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from .commands import DONE, NAME, RUNNING, CommandContext, Result
@@ -17,6 +17,8 @@ _FINISHED = ("Succeeded", "Failed")
 _CRITICAL = ("system-cluster-critical", "system-node-critical")
 _BUDGET = "DisruptionBudget"
 _PAGE = 250
+LAST_GRACE = 30
+"""Seconds that a pod has past the deadline of the drain, unless it needs less or the command names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,17 @@ class Pod:
     """A pod that has to leave the node.
 
     ``turn`` orders evictions: 0 for an ordinary pod, 1 for a system-critical one, 2 for the agent's own.
-    ``leaves_by`` is the end of the grace period when the pod is already being deleted, else None.
+    ``grace`` is the pod's own grace period in seconds. ``leaves_by`` is the end of the grace period when the pod is
+    already being deleted, else None. ``finalizers`` keep a pod whose kubelet has ended it.
     """
 
     namespace: str
     name: str
     uid: str
     turn: int
+    grace: int
     leaves_by: datetime | None
+    finalizers: tuple[str, ...]
 
     def path(self, *more: str) -> str:
         """The URL path of the pod, or of its subresource ``more``."""
@@ -73,10 +78,14 @@ def _overdue(context: CommandContext) -> bool:
 def _evict(context: CommandContext, pods: list[Pod], grace: int | None, counts: Counter[str]) -> list[str]:
     """Ask the API to evict the pods whose turn it is. Returns why pods were not evicted."""
     turn = min(pod.turn for pod in pods)
+    calls = 0
     blocked: list[str] = []
     for pod in pods:
         if pod.turn != turn or pod.leaves_by is not None:
             continue
+        if calls and context.out_of_time():
+            break  # the next round goes on; each step gets on by one pod, however little time a round has
+        calls += 1
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -107,15 +116,28 @@ def _holds(refused: Refused) -> bool:
 def _delete(context: CommandContext, pods: list[Pod], grace: int | None, counts: Counter[str]) -> list[str]:
     """Delete all pods at once, ignoring budgets. Returns why pods were not deleted.
 
-    A pod that outlives its grace period is deleted without one: its kubelet does not answer.
+    The API lets a later deletion shorten the grace period, so a pod that was evicted with a long one gets
+    ``LAST_GRACE``. A pod that outlives its grace period is deleted without one: its kubelet does not answer. A pod that
+    its finalizers keep is left to whoever removes them.
     """
+    calls = 0
     blocked: list[str] = []
     for pod in pods:
-        if pod.leaves_by is not None and context.now < pod.leaves_by:
-            continue
+        seconds = min(pod.grace, LAST_GRACE) if grace is None else grace
+        if pod.leaves_by is not None:
+            if context.now < pod.leaves_by <= context.now + timedelta(seconds=seconds):
+                continue
+            if pod.leaves_by <= context.now:
+                seconds = 0
+            if pod.finalizers and not seconds:
+                blocked.append(f"{pod}: kept by its finalizers {', '.join(pod.finalizers)}")
+                continue
+        if calls and context.out_of_time():
+            break
+        calls += 1
         try:
-            context.kube.call("DELETE", pod.path(), _options(pod, grace if pod.leaves_by is None else 0))
-            counts["deleted"] += 1
+            context.kube.call("DELETE", pod.path(), _options(pod, seconds))
+            counts["deleted"] += pod.leaves_by is None
         except Refused as refused:
             if refused.status in (404, 409):
                 continue
@@ -146,7 +168,15 @@ def _leaving(pod: Object, own_pod: tuple[str, str]) -> Pod | None:
     if (meta["namespace"], meta["name"]) == own_pod:
         turn = 2
     end = meta.get("deletionTimestamp")
-    return Pod(meta["namespace"], meta["name"], meta["uid"], turn, datetime.fromisoformat(end) if end else None)
+    return Pod(
+        meta["namespace"],
+        meta["name"],
+        meta["uid"],
+        turn,
+        int(spec.get("terminationGracePeriodSeconds", LAST_GRACE)),
+        datetime.fromisoformat(end) if end else None,
+        tuple(meta.get("finalizers") or ()),
+    )
 
 
 def _message(node: str, pods: list[Pod], blocked: list[str]) -> str:

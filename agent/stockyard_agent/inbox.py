@@ -24,7 +24,7 @@ HANDLERS: Mapping[str, Callable[[CommandContext], Result]] = {
     "apply": manifests.apply,
 }
 ROUND_SECONDS = 10.0
-"""After this many seconds a round starts no further drain step."""
+"""After this many seconds a round starts no further drain step, and one that runs leaves the rest to the next round."""
 
 
 class CommandInbox:
@@ -79,14 +79,14 @@ class CommandInbox:
                 self._keep(command.id, self._again(command, "Waits for its turn: this round has no time left."))
             else:
                 try:
-                    result, transient = self._step(command)
+                    result, transient = self._step(command, lambda: self._monotonic() >= end)
                 except (Unreachable, OSError) as error:
                     silent = f"The Kubernetes API does not answer: {error}"
                     result, transient = self._again(command, silent), True
                 self._keep(command.id, result)
                 stuck.update({command.node} if transient else ())
 
-    def _step(self, command: Command) -> tuple[Result, bool]:
+    def _step(self, command: Command, out_of_time: Callable[[], bool]) -> tuple[Result, bool]:
         """The result of one step, and whether a transient error stopped it. Raises ``Unreachable``, ``OSError``."""
         handler = HANDLERS.get(command.kind)
         if handler is None:
@@ -100,9 +100,8 @@ class CommandInbox:
             return Result(FAILED, "Its deadline passed before it could be carried out."), False
         before = self._results.get(command.id)
         try:
-            return handler(
-                CommandContext(self._kube, now, command, before.data if before else {}, self._own_pod)
-            ), False
+            progress = before.data if before else {}
+            return handler(CommandContext(self._kube, now, command, progress, self._own_pod, out_of_time)), False
         except InvalidCommand as error:
             return Result(FAILED, str(error)), False
         except Refused as refused:

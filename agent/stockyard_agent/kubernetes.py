@@ -14,6 +14,7 @@ Object = dict[str, Any]
 
 JSON, MERGE, APPLY = "application/json", "application/merge-patch+json", "application/apply-patch+yaml"
 _TRANSIENT = frozenset({401, 408, 409, 410, 425, 429, 500, 502, 503, 504})
+_UNTYPED = "failed to create typed patch object"
 _LISTINGS = 3
 _TEXT = 1000
 
@@ -27,8 +28,11 @@ class Refused(Exception):
 
     @property
     def transient(self) -> bool:
-        """Whether the same request may succeed later. 401 counts too: the kubelet renews our token."""
-        return self.status in _TRANSIENT
+        """Whether the same request may succeed later. 401 counts too: the kubelet renews our token.
+
+        Server-side apply answers 500 for a field that the schema does not have; that never passes.
+        """
+        return self.status in _TRANSIENT and _UNTYPED not in self.message
 
 
 class Kubernetes:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from agent.roles import NAMESPACE
+from agent.stockyard_agent.drain import LAST_GRACE
+from agent.stockyard_agent.inbox import ROUND_SECONDS
 from agent.stockyard_agent.observation import timestamp
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import Fault
@@ -144,15 +146,68 @@ def test_drain_waits_for_dead_kubelet_until_deadline_only(rig: Rig) -> None:
     assert result(rig)["status"] == "done"
 
 
-def test_drain_past_deadline_respects_grace_period(rig: Rig) -> None:
+@pytest.mark.parametrize(("grace", "granted"), [(20, 20), (LAST_GRACE, LAST_GRACE), (300, LAST_GRACE)])
+def test_drain_past_deadline_respects_grace_period_up_to_a_bound(rig: Rig, grace: int, granted: int) -> None:
     order(rig, seconds=0)
-    web = rig.add_pod("web", "a", grace=40)
+    web = rig.add_pod("web", "a", grace=grace)
     agent = rig.agent()
-    rig.rounds(agent, 2, kubelets=False)
-    assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == 40
-    rig.rounds(agent, 2, kubelets=False)
+    rig.rounds(agent, 1, kubelets=False)
+    assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == granted
+    while rig.clock.now < START + timedelta(seconds=granted):
+        assert web in rig.kube.store.objects
+        rig.rounds(agent, 1, kubelets=False)
+    rig.rounds(agent, 1, kubelets=False)
     assert web not in rig.kube.store.objects
-    assert rig.clock.now >= START + timedelta(seconds=40)
+    assert rig.clock.now < START + timedelta(seconds=granted + 60)
+
+
+def test_drain_past_deadline_shortens_the_grace_of_pods_that_are_ending(rig: Rig) -> None:
+    order(rig, seconds=40)
+    web = rig.add_pod("web", "a", grace=300)
+    agent = rig.agent()
+    while rig.clock.now < START + timedelta(seconds=40):
+        rig.rounds(agent, 1, kubelets=False)
+        assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == 300
+    rig.rounds(agent, 1, kubelets=False)
+    assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == LAST_GRACE
+    rig.until_ended(agent)
+    assert rig.clock.now < START + timedelta(seconds=150)
+    assert result(rig)["data"] == {"evicted": 1, "deleted": 0, "left": 0}
+
+
+def test_drain_names_the_finalizers_that_keep_a_pod_and_counts_it_once(rig: Rig) -> None:
+    order(rig, seconds=0)
+    web = rig.add_pod("web", "a", grace=10)
+    rig.kube.store.get(web)["metadata"]["finalizers"] = ["example.com/held"]
+    agent = rig.agent()
+    rig.rounds(agent, 6)
+    assert result(rig)["status"] == "running"
+    assert "web/web: kept by its finalizers example.com/held" in result(rig)["message"]
+    assert result(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 1}
+    del rig.kube.store.objects[web]
+    rig.until_ended(agent)
+    assert result(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0}
+
+
+@pytest.mark.parametrize("deadline", [None, 0], ids=["evictions", "deletions"])
+def test_drain_leaves_the_rest_to_the_next_round_when_the_api_is_slow(rig: Rig, deadline: float | None) -> None:
+    """A join token of another command waits no longer than a round."""
+    order(rig, seconds=deadline)
+    for number in range(60):
+        rig.add_pod(f"p{number}", "a")
+
+    def slow(request: Any, deliver: Any) -> Any:
+        if request.method != "GET":
+            rig.clock.later(1)
+        return deliver(request)
+
+    rig.around = slow
+    agent, began = rig.agent(), rig.clock.now
+    agent.round()
+    assert rig.clock.now - began <= timedelta(seconds=ROUND_SECONDS + 3)
+    rig.around = None
+    rig.until_ended(agent)
+    assert result(rig)["data"]["evicted" if deadline is None else "deleted"] == 60
 
 
 def test_drain_ends_when_node_disappears(rig: Rig) -> None:

@@ -76,6 +76,15 @@ def test_apply_fails_with_reason(rig: Rig, document: Any, named: str) -> None:
     assert named in refused["message"]
 
 
+def test_apply_of_a_field_that_the_schema_lacks_fails(rig: Rig) -> None:
+    """The API server answers 500, and the manifest will never be right."""
+    text = "failed to create typed patch object (/v1, Kind=ConfigMap): .data1: field not declared in schema"
+    rig.kube.faults.append(Fault("patch", "configmaps", 500, message=text))
+    result = carry_out(rig, config(a="1"))
+    assert result["status"] == "failed"
+    assert "not declared in schema" in result["message"]
+
+
 def test_apply_retries_conflict_and_server_error(rig: Rig) -> None:
     rig.kube.faults += [Fault("patch", "configmaps", 409), Fault("get", "/api/v1", 503)]
     rig.platform.order("a", "apply", manifests=[config(a="1")])

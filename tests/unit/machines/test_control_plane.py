@@ -238,7 +238,8 @@ def test_the_agents_manifest_has_its_secret_right_after_the_namespace(
 
 def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[str, Any]) -> None:
     lines = files[control_plane.START_PATH]["content"].splitlines()
-    apply = "again kubectl apply --server-side --force-conflicts -f /etc/stockyard/agent.json"
+    options = "--server-side --force-conflicts --field-manager=stockyard-agent"
+    apply = f"again kubectl apply {options} -f /etc/stockyard/agent.json"
     expected_lines = [
         "    kubeadm init --config /etc/stockyard/kubeadm.yaml",
         'again kubectl apply -f "$cni"',

@@ -146,6 +146,22 @@ def test_machine_joins_and_is_drained_before_deletion(yard: Yard) -> None:
     assert [fact for fact in every(nodes.services.store, Fact) if fact.id.startswith(claim.id)] == []
 
 
+def test_node_leaves_the_cluster_when_its_drain_never_ends(yard: Yard) -> None:
+    """A pod that a finalizer keeps holds the drain up, but neither the machine nor the Node object stays."""
+    nodes, rig = yard.nodes, yard.rig
+    claim = nodes.claim("worker", cluster_ref="demo")
+    nodes.schedule()
+    assert nodes.relay() == ["available"]
+    pod = rig.add_pod("web-1", "worker")
+    rig.kube.store.get(pod)["metadata"]["finalizers"] = ["example.com/held"]
+    nodes.delete(claim)
+    assert nodes.relay() == ["gone"]
+    assert pod in rig.kube.store.objects
+    assert Key("", "nodes", "", "worker") not in rig.kube.store.objects
+    assert nodes.nothing_left()
+    assert [fact for fact in every(nodes.services.store, Fact) if fact.id.startswith(claim.id)] == []
+
+
 def test_join_token_is_neither_stored_nor_logged(yard: Yard) -> None:
     yard.boots = False
     nodes = yard.nodes

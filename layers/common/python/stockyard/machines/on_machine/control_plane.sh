@@ -23,6 +23,6 @@ if test -s /etc/stockyard/administrator.json; then
 fi
 again kubectl wait --for=condition=Ready nodes --all --timeout=120s
 python3 /usr/local/lib/stockyard/stockyard_machine.py agent
-again kubectl apply --server-side --force-conflicts -f /etc/stockyard/agent.json
+again kubectl apply --server-side --force-conflicts --field-manager=stockyard-agent -f /etc/stockyard/agent.json
 rm -f /etc/stockyard/agent.json
 python3 /usr/local/lib/stockyard/stockyard_machine.py ready

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stockyard.domain.declared_types import capacity_counter
 from stockyard.domain.launch_groups import share
-from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
+from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider
 from stockyard.lifecycle.loss import is_lost
 from stockyard.lifecycle.node_commands import DELETE, DRAIN, done_fact
 from stockyard.operations.engine.advance import Fence
@@ -16,7 +16,7 @@ from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.services import Services
-from stockyard.ports import Add, Outcome, Write
+from stockyard.ports import Add, Outcome, Put, Write
 
 LOOK_AGAIN = 15
 GROUP_WAIT = 2
@@ -29,20 +29,21 @@ def drain(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     out too, or whose machine is gone, is not drained; one that takes too long is ended all the same."""
     if is_lost(claim):
         return Outcome(True, "The machine is gone.")
-    limit = drain_seconds(services, claim) + AGENT_SECONDS
-    return _await_agent(services, claim, DRAIN, limit, "The drain took too long.", "drained")
+    return _await_agent(services, claim, DRAIN, drain_seconds(services, claim), "The drain took too long.", "drained")
 
 
 def leave(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     """Wait until the agent has deleted the node of the machine that is gone; its silence holds nothing up for long."""
-    return _await_agent(services, claim, DELETE, AGENT_SECONDS, "The cluster's agent is silent.", "deleted")
+    return _await_agent(services, claim, DELETE, 0, "The cluster's agent is silent.", "deleted")
 
 
-def _await_agent(services: Services, claim: NodeClaim, kind: str, limit: int, over: str, state: str) -> Outcome:
+def _await_agent(services: Services, claim: NodeClaim, kind: str, seconds: int, over: str, state: str) -> Outcome:
     facts = facts_of(services, claim)
     if node_of(facts) is None or done_fact(claim, kind) in facts or not _cluster_lives(services, claim):
         return Outcome(True)
-    if services.seconds_since(claim.updated_at) > limit:
+    if services.seconds_since(claim.updated_at) > seconds + AGENT_SECONDS:
+        # as if it were done: the agent, if there is one, goes on with the next command
+        services.store.commit(Put(Fact(f"{claim.id}/{done_fact(claim, kind)}", over, services.now())))
         return Outcome(True, over)
     return Outcome(False, f"Waiting for the node to be {state}.", wait_seconds=LOOK_AGAIN)
 
