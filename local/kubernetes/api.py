@@ -26,6 +26,7 @@ from local.kubernetes.rules import Action, Grant, grants, refusal
 from local.kubernetes.store import RESOURCES, Key, KubeStore, Object, Resource, StatusError
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+_NOWHERE = "the server could not find the requested resource"
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -65,13 +66,15 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    resource: Resource
+    resource: Resource | None
+    """None when the API has no such resource, or none with this method: who may ask is judged first."""
     action: Action
     key: Key
     query: Mapping[str, str]
     content_type: str
     body: Object
     subresource: str = ""
+    refusal: StatusError | None = None
 
 
 @dataclass
@@ -130,13 +133,14 @@ class KubeApi:
                 raise StatusError(403, "the token's groups may not join nodes")
             return self.store.create(key_of(node), node)
 
-    def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Object]:
-        """Status and body of one request. Header names are in lower case. A fault may raise ``ConnectionReset``."""
+    def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
+        """Status and body of one request: an object, or text. Header names are in lower case. A fault may raise
+        ``ConnectionReset``."""
         with self._lock:
             try:
                 status, answer = self._judged(method, target, headers, body)
             except StatusError as error:
-                return error.status, error.body
+                return error.status, error.message if error.plain else error.body
             return status, copy.deepcopy(answer)
 
     def _judged(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Object]:
@@ -165,6 +169,8 @@ class KubeApi:
 
     def _carry_out(self, request: _Request, account: tuple[str, str]) -> tuple[int, Object]:
         self._authorize(request.action, account)
+        if request.resource is None:
+            raise request.refusal or StatusError(404, _NOWHERE)
         store, key, verb = self.store, request.key, request.action.verb
         if verb in ("list", "get"):
             single = verb == "get"
@@ -195,7 +201,8 @@ class KubeApi:
             raise StatusError(415, f"the body of the request was in an unknown format: {request.content_type}")
         manager = request.query.get("fieldManager")
         if not manager:
-            raise StatusError(400, "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: for apply patch")
+            text = 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
+            raise StatusError(422, text)
         status = 200 if key in store.objects else 201
         if status == 201:
             self._authorize(Action("create", key.group, key.resource, key.namespace, key.name), account)
@@ -244,34 +251,37 @@ def key_of(document: Mapping[str, Any], namespace: str = "") -> Key:
             meta = document["metadata"]
             scope = (meta.get("namespace") or namespace or "default") if resource.namespaced else ""
             return Key(resource.group, resource.name, scope, meta["name"])
-    raise StatusError(404, "the server could not find the requested resource")
+    raise StatusError(404, _NOWHERE)
 
 
 def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) -> _Request:
     parts = urlsplit(target)
     names = [unquote(name) for name in parts.path.strip("/").split("/")]
     if len(names) < (3 if names[0] == "api" else 4) or names[0] not in ("api", "apis"):
-        raise StatusError(404, "the server could not find the requested resource")
+        raise StatusError(404, "404 page not found", plain=True)
     group, version, names_left = ("", names[1], names[2:]) if names[0] == "api" else (names[1], names[2], names[3:])
     namespace = ""
     if len(names_left) > 2 and names_left[0] == "namespaces":
         namespace, names_left = names_left[1], names_left[2:]
     resource = next((r for r in RESOURCES if (r.group, r.version, r.name) == (group, version, names_left[0])), None)
-    if resource is None:
-        raise StatusError(404, "the server could not find the requested resource")
     name, subresource = (*names_left[1:], "", "")[:2]
     verb = _VERBS.get(method) or ("get" if name else "list")
-    if (verb in ("update", "patch", "delete") and not name) or (subresource and subresource != "eviction"):
-        raise StatusError(405, "the server does not allow this method on the requested resource")
-    full_name = resource.name + (f"/{subresource}" if subresource else "")
+    verb = "deletecollection" if verb == "delete" and not name else verb
+    refusal = None if resource else StatusError(404, _NOWHERE)
+    if resource and (
+        (verb in ("update", "patch", "deletecollection") and not name) or subresource not in ("", "eviction")
+    ):
+        resource, refusal = None, StatusError(405, "the server does not allow this method on the requested resource")
+    full_name = names_left[0] + (f"/{subresource}" if subresource else "")
     return _Request(
         resource,
         Action(verb, group, full_name, namespace, name),
-        Key(group, resource.name, namespace, name),
+        Key(group, names_left[0], namespace, name),
         dict(parse_qsl(parts.query, keep_blank_values=True)),
         headers.get("content-type", ""),
         json.loads(body or b"{}"),
         subresource,
+        refusal,
     )
 
 
@@ -309,12 +319,15 @@ class _Handler(BaseHTTPRequestHandler):
         except ConnectionReset:
             self.close_connection = True
             return
-        text = json.dumps(body).encode()
+        plain = isinstance(body, str)
+        text = (body if plain else json.dumps(body)).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/plain; charset=utf-8" if plain else "application/json")
         self.send_header("Content-Length", str(len(text)))
-        if status == 429:
-            self.send_header("Retry-After", "10")
+        causes = () if plain else (body.get("details") or {}).get("causes") or ()
+        # A server that has too much to do says when to come back. A disruption budget cannot know.
+        if status == 429 and not any(cause["reason"] == "DisruptionBudget" for cause in causes):
+            self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(text)
 

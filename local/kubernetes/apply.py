@@ -9,6 +9,16 @@ from typing import Any
 from local.kubernetes.store import Key, KubeStore, Object, StatusError
 
 Path = tuple[str, ...]
+_ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
+MEMBERS = {
+    "configmaps": frozenset({"data", "binaryData", "immutable"}),
+    "secrets": frozenset({"data", "stringData", "type", "immutable"}),
+    "deployments": frozenset({"spec", "status"}),
+    "daemonsets": frozenset({"spec", "status"}),
+    "clusterrolebindings": frozenset({"subjects", "roleRef"}),
+    "rolebindings": frozenset({"subjects", "roleRef"}),
+}
+"""Resource -> the members that its schema has beside ``apiVersion``, ``kind`` and ``metadata``."""
 _NEVER_OWNED = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
 
 
@@ -32,6 +42,12 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
     """
     if manifest.get("metadata", {}).get("name", key.name) != key.name:
         raise StatusError(400, "the name of the object does not match the name on the URL")
+    unknown = manifest.keys() - MEMBERS.get(key.resource, manifest.keys()) - _ALWAYS
+    if unknown:
+        place = f"{key.namespace}/{key.name}" if key.namespace else f"/{key.name}"
+        kind = f"{manifest.get('apiVersion')}, Kind={manifest.get('kind')}"
+        text = f"failed to create typed patch object ({place}; {kind}): .{min(unknown)}: field not declared in schema"
+        raise StatusError(500, text, reason="")
     sent = dict(leaves(manifest))
     if key not in store.objects:
         store.create(key, {**manifest, "metadata": {**manifest.get("metadata", {}), "managedFields": []}})
@@ -42,8 +58,7 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
         path for path, value in sent.items() if path in other_owners and value != {} and _at(current, path) != value
     ]
     if conflicts and not force:
-        fields = ", ".join(".".join(path) for path in conflicts)
-        raise StatusError(409, f'Apply failed with conflict with "{other_owners[conflicts[0]]}": {fields}')
+        raise _conflict(key, str(manifest.get("apiVersion", "")), {path: other_owners[path] for path in conflicts})
     changed = copy.deepcopy(current)
     for path in owners.get(manager, set()) - sent.keys() - other_owners.keys():
         _drop(changed, path)
@@ -54,6 +69,23 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
         {"manager": name, "paths": sorted(map(list, paths))} for name, paths in sorted(owners.items()) if paths
     ]
     return store.replace(key, changed)
+
+
+def _conflict(key: Key, version: str, owners: Mapping[Path, str]) -> StatusError:
+    """The error of an apply without force, as the API server words it."""
+    fields = {path: "." + ".".join(path) for path in owners}
+    causes = tuple(("FieldManagerConflict", f'conflict with "{name}" using {version}') for name in owners.values())
+    if len(owners) == 1:
+        ((path, name),) = owners.items()
+        text = f'1 conflict: conflict with "{name}" using {version}: {fields[path]}'
+    else:
+        listed = "\n".join(
+            f'conflicts with "{name}" using {version}:\n'
+            + "\n".join(f"- {fields[path]}" for path, owner in owners.items() if owner == name)
+            for name in sorted(set(owners.values()))
+        )
+        text = f"{len(owners)} conflicts: {listed}"
+    return StatusError(409, f"Apply failed with {text}", causes=causes, key=key)
 
 
 def leaves(value: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:

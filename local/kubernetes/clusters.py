@@ -79,7 +79,7 @@ class Cluster:
             if self._containers is not None:
                 self._containers.reconcile()
                 with self.api.locked_store() as store:
-                    # The grace that a pod has is not waited for here.
+                    # Programs end when they are told to, see ``reap``.
                     reap(store, all_marked=True, nodes_down=frozenset(self._down))
 
     @property

@@ -9,6 +9,8 @@ from typing import Any
 from local.kubernetes.store import Key, KubeStore, Object, StatusError, stamp
 
 _FINISHED = ("Succeeded", "Failed")
+STUBBORN = "stockyard.dev/ignores-sigterm"
+"""Annotation of a simulated pod whose program ends only when it is killed."""
 
 
 def delete(store: KubeStore, key: Key, options: Mapping[str, Any]) -> Object | None:
@@ -35,6 +37,9 @@ def delete(store: KubeStore, key: Key, options: Mapping[str, Any]) -> Object | N
 
 def evict(store: KubeStore, key: Key, eviction: Mapping[str, Any]) -> Object:
     """The eviction subresource. Raises ``StatusError`` 404, 409, 429 (a budget), 500 (two budgets)."""
+    namespace = Key("", "namespaces", "", key.namespace)
+    if namespace not in store.objects and not any(other.namespace == key.namespace for other in store.objects):
+        raise StatusError(404, f"{namespace} not found", key=namespace)
     pod = store.get(key)
     if eviction.get("kind") != "Eviction" or (eviction.get("metadata") or {}).get("name") != key.name:
         raise StatusError(400, "name in URL does not match name in Eviction object")
@@ -48,7 +53,9 @@ def evict(store: KubeStore, key: Key, eviction: Mapping[str, Any]) -> Object:
 def reap(store: KubeStore, *, all_marked: bool = False, nodes_down: frozenset[str] = frozenset()) -> int:
     """Remove the marked pods whose grace period is over, as kubelets do. Returns their number.
 
-    ``all_marked`` removes every marked pod. Pods on nodes in ``nodes_down`` stay, because their kubelets do nothing.
+    ``all_marked`` removes every marked pod: most programs end when they are told to. Those with the annotation
+    ``STUBBORN`` do not, and have their whole grace. Pods on nodes in ``nodes_down`` stay, because their kubelets do
+    nothing.
     """
     now = stamp(store.now())
     ended_keys = [
@@ -56,7 +63,7 @@ def reap(store: KubeStore, *, all_marked: bool = False, nodes_down: frozenset[st
         for key, pod in store.objects.items()
         if key.resource == "pods"
         and (end := pod["metadata"].get("deletionTimestamp"))
-        and (all_marked or end <= now)
+        and ((all_marked and STUBBORN not in (pod["metadata"].get("annotations") or {})) or end <= now)
         and pod["spec"].get("nodeName") not in nodes_down
         and not pod["metadata"].get("finalizers")
     ]
@@ -83,7 +90,7 @@ def _check_budgets(store: KubeStore, namespace: str, pod: Object) -> None:
     ]
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        raise StatusError(500, text)
+        raise StatusError(500, text, reason="")
     for budget in budgets:
         covered = [
             candidate

@@ -55,25 +55,43 @@ _REASONS = {
 
 
 class StatusError(Exception):
-    """An error response. ``causes`` are pairs (reason, message) of the status' details."""
+    """An error response. ``causes`` are pairs (reason, message) of the status' details, ``key`` what it is about.
+
+    Without a ``reason`` it has the usual one of its status; an empty one is left out, as the API server does for some.
+    ``following`` is a token to go on with after a list has expired. A ``plain`` error is its message as text.
+    """
 
     def __init__(
-        self, status: int, message: str, *, reason: str = "", causes: tuple[tuple[str, str], ...] = ()
+        self,
+        status: int,
+        message: str,
+        *,
+        reason: str | None = None,
+        causes: tuple[tuple[str, str], ...] = (),
+        key: Key | None = None,
+        following: str = "",
+        plain: bool = False,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.causes = status, message, causes
-        self.reason = reason or _REASONS.get(status, "")
+        self.status, self.message, self.causes, self.key, self.following = status, message, causes, key, following
+        self.plain = plain
+        self.reason = _REASONS.get(status, "") if reason is None else reason
 
     @property
     def body(self) -> Object:
         """The ``Status`` object of the response."""
         status: Object = {
             "kind": "Status", "apiVersion": "v1", "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.status,
+            "metadata": {"continue": self.following} if self.following else {},
+            "message": self.message, "code": self.status,
         }  # fmt: skip
+        details: Object = {}
+        if self.key is not None:
+            details = {"name": self.key.name, "group": self.key.group, "kind": self.key.resource}
         if self.causes:
-            status["details"] = {"causes": [{"reason": reason, "message": text} for reason, text in self.causes]}
-        return status
+            details["causes"] = [{"reason": reason, "message": text} for reason, text in self.causes]
+        optional = {"reason": self.reason, "details": {name: value for name, value in details.items() if value}}
+        return {**status, **{name: value for name, value in optional.items() if value}}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -108,13 +126,13 @@ class KubeStore:
         """The stored object, not a copy. Raises ``StatusError`` 404."""
         document = self.objects.get(key)
         if document is None:
-            raise StatusError(404, f"{key} not found")
+            raise StatusError(404, f"{key} not found", key=key)
         return document
 
     def create(self, key: Key, document: Mapping[str, Any]) -> Object:
         """Store a new object. Raises ``StatusError`` 409 when the name exists."""
         if key in self.objects:
-            raise StatusError(409, f"{key} already exists", reason="AlreadyExists")
+            raise StatusError(409, f"{key} already exists", reason="AlreadyExists", key=key)
         stored = copy.deepcopy(dict(document))
         self._made += 1
         self.revision += 1
@@ -133,12 +151,13 @@ class KubeStore:
         meta, before = stored.setdefault("metadata", {}), old["metadata"]
         for name in ("resourceVersion", "uid"):
             if meta.get(name) not in (None, before[name]):
-                raise StatusError(409, f"Operation cannot be fulfilled on {key}: the object has been modified")
+                text = f"Operation cannot be fulfilled on {key}: the object has been modified"
+                raise StatusError(409, text, key=key)
         meta.update({name: before[name] for name in ("name", "uid", "creationTimestamp", "resourceVersion")})
         if key.namespace:
             meta["namespace"] = key.namespace
         if key.resource == "secrets" and stored.get("type") != old.get("type"):
-            raise StatusError(422, f"{key} is invalid: type: Invalid value: field is immutable")
+            raise StatusError(422, f"{key} is invalid: type: Invalid value: field is immutable", key=key)
         if stored != old:
             self.revision += 1
             meta["resourceVersion"] = str(self.revision)
@@ -151,10 +170,11 @@ class KubeStore:
         meta = document["metadata"]
         for name, expected in (options.get("preconditions") or {}).items():
             if meta[name] != expected:
-                text = (
-                    f"the {name.upper()} in the precondition ({expected}) does not match that in record ({meta[name]})"
-                )
-                raise StatusError(409, f"Operation cannot be fulfilled on {key}: Precondition failed: {text}")
+                field = "UID" if name == "uid" else "ResourceVersion"
+                text = f"the {field} in the precondition ({expected}) does not match the {field} in record"
+                subject = f'{document["kind"]} "{key.name}"'
+                text = f"Operation cannot be fulfilled on {subject}: {text} ({meta[name]})"
+                raise StatusError(409, text, key=key)
         self.revision += 1
         if meta.get("finalizers"):
             meta.setdefault("deletionTimestamp", stamp(self.now()))
@@ -183,14 +203,19 @@ class KubeStore:
         page, following = keys[:limit], keys[limit:]
         meta: Object = {"resourceVersion": str(self.revision)}
         if following:
-            token = json.dumps([self.revision, page[-1].namespace, page[-1].name]).encode()
-            meta.update({"continue": base64.urlsafe_b64encode(token).decode(), "remainingItemCount": len(following)})
+            meta["continue"] = self._token(page[-1].namespace, page[-1].name)
+            if not query.get("fieldSelector"):
+                meta["remainingItemCount"] = len(following)
         return {
             "kind": f"{resource.kind}List",
             "apiVersion": resource.api_version,
             "metadata": meta,
             "items": [self.objects[key] for key in page],
         }
+
+    def _token(self, namespace: str, name: str) -> str:
+        """A continue token of now: what comes behind this object."""
+        return base64.urlsafe_b64encode(json.dumps([self.revision, namespace, name]).encode()).decode()
 
     def _after(self, token: str) -> tuple[str, str]:
         if not token:
@@ -200,7 +225,8 @@ class KubeStore:
         except ValueError:
             raise StatusError(400, "continue key is not valid") from None
         if revision < self._compacted:
-            raise StatusError(410, "The provided continue parameter is too old to display a consistent list result.")
+            text = "The provided continue parameter is too old to display a consistent list result."
+            raise StatusError(410, text, following=self._token(namespace, name))
         return str(namespace), str(name)
 
 

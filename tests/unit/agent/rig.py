@@ -155,7 +155,7 @@ class Rig:
                 raise Unreachable("injected") from None
         else:
             status, answer, more = self.platform.answer(request.method, parts.path, headers, body)
-        return HttpResponse(status, more, json.dumps(answer).encode())
+        return HttpResponse(status, more, (answer if isinstance(answer, str) else json.dumps(answer)).encode())
 
     def rounds(self, agent: Agent, count: int = 2, *, kubelets: bool = True) -> None:
         """Rounds of an agent, with the time between them; the kubelets end what is to end."""

@@ -42,12 +42,12 @@ def test_kube_api_words_forbidden_like_rbac(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/api/v1/novelties", 404),
+        ("GET", "/api/v1/novelties", 403),
         ("GET", "/apis/example.test/v1", 404),
         ("GET", "/elsewhere", 404),
         ("GET", NODES + "/missing", 404),
-        ("DELETE", NODES, 405),
-        ("GET", NODES + "/a/log", 405),
+        ("DELETE", NODES, 403),
+        ("GET", NODES + "/a/log", 403),
         ("GET", NODES + "?continue=x", 400),
         ("GET", NODES + "?fieldSelector=spec.colour=red", 400),
         ("GET", "/version", 200),
@@ -87,6 +87,8 @@ def test_kube_api_expires_continue_token(rig: Rig) -> None:
     rig.kube.store.compact()
     status, body = ask(rig, "GET", f"{NODES}?limit=1&continue={page['metadata']['continue']}")
     assert (status, body["reason"]) == (410, "Expired")
+    _, page = ask(rig, "GET", f"{NODES}?limit=1&continue={body['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in page["items"]] == ["b"], "what is left, as it is now"
 
 
 def test_kube_api_merge_patch_checks_resource_version(rig: Rig) -> None:
@@ -98,7 +100,7 @@ def test_kube_api_merge_patch_checks_resource_version(rig: Rig) -> None:
     assert body["metadata"]["resourceVersion"] != old
     assert ask(rig, "PATCH", NODES + "/a", change, MERGE)[0] == 409
     assert ask(rig, "PATCH", NODES + "/a", {}, "application/json-patch+json")[0] == 415
-    assert ask(rig, "PATCH", NODES + "/a", {}, APPLY)[0] == 400, "an apply needs a field manager"
+    assert ask(rig, "PATCH", NODES + "/a", {}, APPLY)[0] == 422, "an apply needs a field manager"
     again = {"metadata": {"labels": {"x": "1"}}}
     unchanged = ask(rig, "PATCH", NODES + "/a", again, MERGE)[1]["metadata"]["resourceVersion"]
     assert unchanged == body["metadata"]["resourceVersion"]
@@ -111,8 +113,14 @@ def test_kube_api_apply_conflicts_unless_forced(rig: Rig) -> None:
     }  # fmt: skip
     key = key_of(document)
     kube_apply.apply(store, key, document, "one", force=False)
-    with pytest.raises(StatusError, match=r'conflict with "one": data\.a'):
+    with pytest.raises(StatusError) as caught:
         kube_apply.apply(store, key, {**document, "data": {"a": "2"}}, "two", force=False)
+    assert caught.value.message == 'Apply failed with 1 conflict: conflict with "one" using v1: .data.a'
+    assert caught.value.causes == (("FieldManagerConflict", 'conflict with "one" using v1'),)
+    with pytest.raises(StatusError) as caught:
+        kube_apply.apply(store, key, {**document, "data1": {}}, "two", force=False)
+    assert (caught.value.status, caught.value.reason) == (500, "")
+    assert "failed to create typed patch object (web/x; v1, Kind=ConfigMap)" in caught.value.message
     kube_apply.apply(store, key, document, "two", force=False)
     kube_apply.apply(store, key, {**document, "data": {}}, "one", force=False)
     assert store.get(key)["data"] == {"a": "1"}, "the other manager still wants it"
@@ -122,7 +130,9 @@ def test_kube_api_apply_conflicts_unless_forced(rig: Rig) -> None:
 
 def test_kube_api_deletion_respects_preconditions_and_finalizers(rig: Rig) -> None:
     uid = rig.add_node("a")["metadata"]["uid"]
-    assert ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": "other"}})[0] == 409
+    status, body = ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": "other"}})
+    assert (status, body["details"]) == (409, {"name": "a", "kind": "nodes"})
+    assert body["message"].startswith('Operation cannot be fulfilled on Node "a": the UID in the precondition (other)')
     rig.node("a")["metadata"]["finalizers"] = ["x"]
     status, body = ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": uid}})
     assert (status, body["kind"]) == (200, "Node")
@@ -159,7 +169,41 @@ def test_kube_api_budget_counts_healthy_pods_only(rig: Rig) -> None:
     rig.kube.store.get(budget)["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "x"}}}
     assert evict("p2")[0] == 201
     assert evict("missing")[0] == 404
+    nowhere = "/api/v1/namespaces/nowhere/pods/p/eviction"
+    assert ask(rig, "POST", nowhere, {})[1]["message"] == 'namespaces "nowhere" not found'
     assert ask(rig, "POST", "/api/v1/namespaces/web/pods/p2/eviction", {"kind": "Eviction"})[0] == 400
+
+
+def test_kube_api_two_budgets_are_an_error_without_a_reason(rig: Rig) -> None:
+    rig.add_pod("p", "a", labels={"app": "x"})
+    for name in ("x", "y"):
+        rig.add_budget(name, {"app": "x"}, 0)
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "web"}}
+    status, body = ask(rig, "POST", "/api/v1/namespaces/web/pods/p/eviction", eviction)
+    assert (status, "reason" in body) == (500, False)
+
+
+def test_kube_api_counts_what_is_left_only_without_a_field_selector(rig: Rig) -> None:
+    for number in range(3):
+        rig.add_pod(f"p{number}", "a")
+    _, page = ask(rig, "GET", "/api/v1/pods?limit=1")
+    assert page["metadata"]["remainingItemCount"] == 2
+    _, page = ask(rig, "GET", "/api/v1/pods?limit=1&fieldSelector=spec.nodeName=a")
+    assert page["metadata"]["continue"]
+    assert "remainingItemCount" not in page["metadata"]
+
+
+def test_kube_api_answers_an_unknown_group_in_plain_text(rig: Rig) -> None:
+    assert ask(rig, "GET", "/apis/example.test/v1") == (404, "404 page not found")
+
+
+def test_stubborn_pod_has_its_whole_grace(rig: Rig) -> None:
+    """A drain that hangs on a program can be seen in the local cloud too."""
+    stubborn = rig.add_pod("p", "a", grace=60, annotations={kube_pods.STUBBORN: "true"})
+    kube_pods.delete(rig.kube.store, stubborn, {})
+    assert kube_pods.reap(rig.kube.store, all_marked=True) == 0
+    rig.clock.later(61)
+    assert kube_pods.reap(rig.kube.store, all_marked=True) == 1
 
 
 def test_kube_api_secret_type_is_immutable_and_string_data_is_encoded(rig: Rig) -> None:
