@@ -57,6 +57,12 @@ def test_the_paths_that_contributing_names_are_there():
     assert [path for path in paths if not any((folder / path).exists() for folder in folders)] == []
 
 
+def test_the_threat_model_names_tests_that_are_there():
+    paths = set(re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "security.md").read_text()))
+    assert len(paths) > 12
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def test_every_alarm_is_explained():
     monitoring = (ROOT / "stacks" / "constructs" / "monitoring.py").read_text()
     alarms = re.findall(r'_alarm\(\s*"([a-z-]+)"', monitoring)
