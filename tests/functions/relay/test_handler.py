@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def context() -> Timed:
 
 @pytest.fixture
 def relay(monkeypatch: pytest.MonkeyPatch) -> Relay:
-    test_relay = Relay(MemoryRegistry(), MemoryWorkflows(), MemoryBus(), FixedClock(), MemoryTelemetry())
+    test_relay = Relay(MemoryRegistry(), MemoryWorkflows, cache(MemoryBus), FixedClock(), MemoryTelemetry())
     monkeypatch.setattr(wiring, "relay", lambda: test_relay)
     monkeypatch.setattr(wiring, "clock", lambda: FixedClock(datetime(2026, 1, 31, 12, 5, tzinfo=UTC)))
     return test_relay
@@ -56,14 +57,14 @@ def records(relay: Relay, count: int) -> list[dict[str, Any]]:
 def test_the_stream_goes_on_behind_what_is_refused_for_good(relay: Relay, context: Any) -> None:
     stream_records = records(relay, 3)
     for _ in range(2):  # together, and alone
-        relay.bus.faults.before("publish", errors.VendorRefused("no"))  # type: ignore[attr-defined]
+        relay.bus().faults.before("publish", errors.VendorRefused("no"))  # type: ignore[attr-defined]
     assert lambda_handler({"Records": stream_records}, context) == {"batchItemFailures": []}
     assert [item.id for item in relay.registry.store("acme").list(Outbox).items] == ["out_0"]
 
 
 def test_the_stream_waits_for_what_may_work_later(relay: Relay, context: Any) -> None:
     stream_records = records(relay, 3)
-    relay.bus.faults.before("publish", errors.VendorUnavailable("down"))  # type: ignore[attr-defined]
+    relay.bus().faults.before("publish", errors.VendorUnavailable("down"))  # type: ignore[attr-defined]
     assert lambda_handler({"Records": stream_records}, context) == {"batchItemFailures": [{"itemIdentifier": "0"}]}
 
 

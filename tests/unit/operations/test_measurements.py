@@ -108,7 +108,7 @@ def test_a_claim_that_is_bound_says_how_long_that_took_and_others_are_counted(no
 
 def test_the_relay_names_the_operations_it_starts_and_says_how_late_it_is(world: World) -> None:
     cluster = world.create()
-    relay = Relay(world.registry, world.workflows, world.bus, world.clock, world.services.telemetry)
+    relay = Relay(world.registry, lambda: world.workflows, lambda: world.bus, world.clock, world.services.telemetry)
     moment = world.clock.advance(90)
     assert relay.resend(moment - timedelta(seconds=60), lambda: 1.0).failed == 0
     (line,) = lines(world, "execution started")

@@ -61,13 +61,12 @@ def configuration() -> settings.Settings:
 
 
 def _client(service: str) -> Any:
-    import boto3
     from botocore.config import Config
+    from botocore.session import get_session
 
     retries: Any = {"mode": "standard", "total_max_attempts": 4}
     config = Config(retries=retries, connect_timeout=3, read_timeout=15)
-    make: Callable[..., Any] = boto3.client
-    return make(service, config=config)
+    return get_session().create_client(service, config=config)
 
 
 @cache
@@ -239,7 +238,7 @@ def relay() -> Relay:
     """What sends the outbox."""
     from stockyard.operations.relay.outbox import Relay
 
-    return Relay(registry(), workflows(), bus(), clock(), telemetry())
+    return Relay(registry(), workflows, bus, clock(), telemetry())
 
 
 def scheduler() -> Scheduler:

@@ -275,7 +275,7 @@ def test_sweep_closes_operation_of_lost_workflow(world):
 
 def test_relay_sends_all_and_keeps_failed_messages(world):
     world.create()
-    relay = Relay(world.registry, world.workflows, world.bus, world.clock, world.services.telemetry)
+    relay = Relay(world.registry, lambda: world.workflows, lambda: world.bus, world.clock, world.services.telemetry)
     waiting = len(world.services.store.list(Outbox, limit=200).items)
     world.bus.faults.before("publish", VendorUnavailable("down"))
     moment = world.clock.now() + timedelta(seconds=1)

@@ -65,7 +65,7 @@ def world(
     registry = MemoryRegistry()
     for tenant, item in waiting:
         registry.store(tenant).commit(Create(item))
-    return Relay(registry, workflows, bus, FixedClock(), MemoryTelemetry()), registry
+    return Relay(registry, lambda: workflows, lambda: bus, FixedClock(), MemoryTelemetry()), registry
 
 
 def outbox_ids(registry: MemoryRegistry) -> list[str]:
@@ -268,6 +268,6 @@ def test_stale_index_does_not_repeat_resend():
 
     stale_items = items("eew")
     bus = CountingBus()
-    relay = Relay(Late(), MemoryWorkflows(), bus, FixedClock(), MemoryTelemetry())
+    relay = Relay(Late(), MemoryWorkflows, lambda: bus, FixedClock(), MemoryTelemetry())
     assert relay.resend(minutes(0), always).sent == 3
     assert bus.sizes == [2]

@@ -37,11 +37,11 @@ class Resent:
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """The ports of the relay, which works for all tenants."""
+    """The ports of the relay, which works for all tenants. Most times there is nothing to start or to publish."""
 
     registry: Registry
-    workflows: Workflows
-    bus: Bus
+    workflows: Callable[[], Workflows]
+    bus: Callable[[], Bus]
     clock: Clock
     telemetry: Telemetry
 
@@ -146,7 +146,7 @@ class Relay:
 
     def _start(self, item: Outbox) -> None:
         workflow, payload = str(_part(item, "workflow")), _mapping(item, "input")
-        self.workflows.start(workflow, str(_part(item, "name")), payload)
+        self.workflows().start(workflow, str(_part(item, "name")), payload)
         self.telemetry.log("execution started", workflow=workflow, **payload)
 
     def _publish(self, items: Sequence[Outbox]) -> StockyardError | None:
@@ -154,7 +154,7 @@ class Relay:
         try:
             events = [_event(item) for item in items if item.kind != "workflow"]
             if events:
-                self.bus.publish_all(events)
+                self.bus().publish_all(events)
         except StockyardError as error:
             return error
         return None
