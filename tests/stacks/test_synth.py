@@ -54,7 +54,7 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     context |= {"stage": "prod", "issuer": "https://id.example.com/realms/stockyard"}
     context |= {"bundle": "false", "event_tenants": {"222222222222": "acme"}}
-    context |= {"network": {"subnet_ids": ["subnet-0a"], "security_group_ids": ["sg-0a"]}}
+    context |= {"network": {"subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"]}}
     out = tmp_path / "out"
     environment = _bare(tmp_path, CDK_CONTEXT_JSON=json.dumps(context), CDK_OUTDIR=str(out))
     answer = subprocess.run(
