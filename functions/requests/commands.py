@@ -1,4 +1,4 @@
-"""What each request event does."""
+"""What each request event does. Each loads its own use case, because an event needs one of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from stockyard.domain import ids
 from stockyard.domain.records import Cluster
 from stockyard.edge.requests import EventCommand, EventRequest
 from stockyard.errors import PreconditionFailed
-from stockyard.operations.clusters.change import change_cluster
-from stockyard.operations.clusters.create import NewCluster, create_cluster
-from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
 
@@ -26,6 +23,8 @@ def _audited(services: Services, request: EventRequest, action: str, cluster: Cl
 
 
 def _create(request: EventRequest) -> Mapping[str, Any]:
+    from stockyard.operations.clusters.create import NewCluster, create_cluster
+
     body, services = request.body, wiring.services(request.tenant)
     # its secret may not travel in an event
     new_cluster = NewCluster(**{**dict(body), "secret": None})
@@ -47,6 +46,8 @@ def _change(request: EventRequest) -> Mapping[str, Any]:
 
 
 def _changed(services: Services, request: EventRequest) -> Cluster:
+    from stockyard.operations.clusters.change import change_cluster
+
     cluster = find_cluster(services, request.cluster)
     return change_cluster(
         services,
@@ -60,6 +61,8 @@ def _changed(services: Services, request: EventRequest) -> Cluster:
 
 
 def _delete(request: EventRequest) -> Mapping[str, Any]:
+    from stockyard.operations.clusters.delete import delete_cluster
+
     services = wiring.services(request.tenant)
     return _audited(services, request, "DeleteCluster", delete_cluster(services, request.cluster, request.actor))
 

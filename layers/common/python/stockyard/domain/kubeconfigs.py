@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 MAX_DEPTH, MAX_PARTS = 8, 500
 _TOP = frozenset({"apiVersion", "kind", "preferences", "clusters", "users", "contexts", "current-context"})
 _FIELDS = {
-    "clusters": ("cluster", frozenset({"server", "certificate-authority-data", "tls-server-name"})),
     "users": ("user", frozenset({"client-certificate-data", "client-key-data", "token"})),
+    "clusters": ("cluster", frozenset({"server", "certificate-authority-data", "tls-server-name"})),
 }
 
 
@@ -35,7 +35,6 @@ def check(text: str) -> dict[str, str]:
         # the parser's own words would repeat parts of the text
         raise ValueError("must be one document of YAML") from None
     top = _mapping(root, "the kubeconfig", _TOP)
-    values: dict[str, dict[str, str]] = {}
     for name, (inner, allowed) in _FIELDS.items():
         entries = top.get(name)
         if not isinstance(entries, yaml.SequenceNode) or len(entries.value) != 1:
@@ -44,8 +43,7 @@ def check(text: str) -> dict[str, str]:
         fields = _mapping(entry.get(inner), f"its {inner}", allowed)
         if not all(isinstance(value, yaml.ScalarNode) for value in fields.values()):
             raise ValueError(f"must hold nothing but texts in its {inner}")
-        values[inner] = {name: str(value.value) for name, value in fields.items()}
-    return values["cluster"]
+    return {name: str(value.value) for name, value in fields.items()}  # of the last entry, the cluster
 
 
 def _check_bounds(text: str) -> None:

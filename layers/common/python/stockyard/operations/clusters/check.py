@@ -11,14 +11,13 @@ from stockyard.ports import CloudWork, Finding
 
 def account_of(services: Services, number: int, cluster_type: str) -> CloudAccount:
     """The account a new cluster of that type may use, else ``InvalidInput`` at ``/cloud_account_id``."""
-    place = "/cloud_account_id"
     account = services.store.get(CloudAccount, str(number))
     if account is None:
-        raise InvalidInput.at(place, f"There is no cloud account {number}.")
+        raise InvalidInput.at("/cloud_account_id", f"There is no cloud account {number}.")
     if (account.provider, cluster_type) not in services.driver_names:
-        raise InvalidInput.at(place, f"Clusters on {account.provider} are not built yet.")
+        raise InvalidInput.at("/cloud_account_id", f"Clusters on {account.provider} are not built yet.")
     if account.verification == "failed":
-        raise InvalidInput.at(place, f"The account's last verification failed: {account.verification_message}")
+        raise InvalidInput.at("/cloud_account_id", f"Its last verification failed: {account.verification_message}")
     return account
 
 

@@ -9,12 +9,10 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
-from stockyard.operations.clusters.nodes import claims_of
 from stockyard.operations.clusters.plan import price_items
 from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import describe, lines_of
-from stockyard.operations.node_claims import delete as delete_claim
 from stockyard.operations.pricing import plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
@@ -39,6 +37,9 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
 
 def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     """The dry run: everything on the ledger, the client, the node claims, and the price that ends."""
+    from stockyard.operations.clusters.nodes import claims_of
+    from stockyard.operations.node_claims import delete as delete_claim
+
     cluster = find_cluster(services, id_or_name)
     deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, cluster.id)]
     deletes.append({"kind": "keycloak client", "name": cluster.client_id})
