@@ -39,7 +39,7 @@ def moved_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch, times: int) -
             world.services.store.commit(Replace(replace(current, version=current.version + 1)))
         return original(services, cluster_id, version, **more)
 
-    monkeypatch.setattr(commands, "change_cluster", change)
+    monkeypatch.setattr(change_cluster, "change_cluster", change)
     return lambda: changes_left[0]
 
 
