@@ -58,19 +58,15 @@ def tenant_document() -> Mapping[str, object]:
 
 def installed() -> Path | None:
     """The folder of npm's validators, or None when they cannot be installed here."""
-    lock = PINS / "package-lock.json"
-    copy = CACHE / lock.name
-    if copy.exists() and copy.read_bytes() == lock.read_bytes() and (CACHE / "node_modules").is_dir():
+    pins, complete = (PINS / "package-lock.json").read_text(), CACHE / "complete"
+    if complete.exists() and complete.read_text() == pins:
         return CACHE
     shutil.rmtree(CACHE, ignore_errors=True)
-    CACHE.mkdir(parents=True)
-    for path in PINS.iterdir():
-        if path.name != lock.name:
-            shutil.copy(path, CACHE)
-    shutil.copy(lock, CACHE / "package-lock.json")
+    shutil.copytree(PINS, CACHE)
     command = [str(BIN / "npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
     done = subprocess.run(command, cwd=CACHE, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode == 0:
+        complete.write_text(pins)  # last, so that an installation that was cut off is made again
         return CACHE
     shutil.rmtree(CACHE, ignore_errors=True)
     sys.stderr.write(f"npm did not install the validators: {done.stderr.strip()[-300:]}\n")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from stockyard import ports
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
@@ -34,6 +37,15 @@ def test_importing_a_function_loads_nothing_heavy(name: str):
 
 def test_the_client_of_the_table_loads_nothing_heavy():
     assert loaded_after("from stockyard.adapters.dynamodb.calls import client\nclient('us-east-1')") == "[]"
+
+
+def test_every_listed_port_is_there():
+    """The list is for type checkers; a module that ``_MODULES`` lacks would be missed only when a name is used."""
+    tree = ast.parse(Path(ports.__file__).read_text())
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    listed = [name for name in names if name not in ("annotations", "import_module", "TYPE_CHECKING", "Any")]
+    assert len(listed) > 25
+    assert [name for name in listed if not hasattr(ports, name)] == []
 
 
 def test_naming_a_port_in_a_type_loads_no_port():

@@ -20,8 +20,7 @@ _FIELDS = {
 
 
 def check(text: str) -> dict[str, str]:
-    """The fields of its cluster. ``ValueError`` unless ``text`` is a kubeconfig of one cluster and one user with the
-    listed fields only.
+    """The cluster's fields. ``ValueError`` unless it is a kubeconfig of one cluster and one user with listed fields.
 
     The error's text names allowed fields, and never contains what was sent.
     """

@@ -100,7 +100,7 @@ def _checked(command: EventCommand, detail: Mapping[str, Any]) -> tuple[str, Any
         raise InvalidInput.at("/body/secret", "A secret may not travel in an event.")
     cluster = detail.get("cluster")
     if command.names_cluster and not (isinstance(cluster, str) and cluster):
-        raise InvalidInput.at("/cluster", "this field is required")
+        raise InvalidInput.at("/cluster", "The cluster is missing.")
     if command.body is None:
         return str(cluster or ""), None
     from stockyard.domain.models.base import read  # loads pydantic: only for requests that have a body

@@ -17,7 +17,8 @@ def account_of(services: Services, number: int, cluster_type: str) -> CloudAccou
     if (account.provider, cluster_type) not in services.driver_names:
         raise InvalidInput.at("/cloud_account_id", f"Clusters on {account.provider} are not built yet.")
     if account.verification == "failed":
-        raise InvalidInput.at("/cloud_account_id", f"Its last verification failed: {account.verification_message}")
+        text = f"The last verification of cloud account {number} failed: {account.verification_message}"
+        raise InvalidInput.at("/cloud_account_id", text)
     return account
 
 

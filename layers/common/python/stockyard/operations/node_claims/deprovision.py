@@ -43,7 +43,7 @@ def _await_agent(services: Services, claim: NodeClaim, kind: str, seconds: int, 
         return Outcome(True)
     if services.seconds_since(claim.updated_at) > seconds + AGENT_SECONDS:
         # as if it were done: the agent, if there is one, goes on with the next command
-        services.store.commit(Put(Fact(f"{claim.id}/{done_fact(claim, kind)}", over, services.now())))
+        services.store.commit(Put(Fact(f"{claim.id}/{done_fact(claim, kind)}", services.now(), services.now())))
         return Outcome(True, over)
     return Outcome(False, f"Waiting for the node to be {state}.", wait_seconds=LOOK_AGAIN)
 
