@@ -60,13 +60,7 @@ def register_cloud_account(request: Request) -> Answer:
     return _account_answer(account, 201, location=f"/v1/cloud-accounts/{account.id}")
 
 
-@http.route(
-    "GET /v1/cloud-accounts",
-    roles=Roles.READERS,
-    answers={200: VIEW},
-    query=(TAG,),
-    paged=True,
-)
+@http.route("GET /v1/cloud-accounts", roles=Roles.READERS, answers={200: VIEW}, query=(TAG,), paged=True)
 def list_cloud_accounts(request: Request) -> Answer:
     """List cloud accounts."""
     store = wiring.store(request.caller.tenant)

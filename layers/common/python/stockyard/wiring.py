@@ -61,12 +61,9 @@ def configuration() -> settings.Settings:
 
 
 def _client(service: str) -> Any:
-    from botocore.config import Config
-    from botocore.session import get_session
+    from stockyard.adapters import own_account
 
-    retries: Any = {"mode": "standard", "total_max_attempts": 4}
-    config = Config(retries=retries, connect_timeout=3, read_timeout=15)
-    return get_session().create_client(service, config=config)
+    return own_account.client(service, connect_timeout=3, read_timeout=15)
 
 
 @cache

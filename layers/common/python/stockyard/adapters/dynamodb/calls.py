@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.session import get_session
 
 from stockyard import errors
+from stockyard.adapters import own_account
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,16 +29,10 @@ _BUSY = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThrough
 
 
 def client(region: str | None = None) -> DynamoDBClient:
-    """The DynamoDB client the store expects: short time-outs, botocore's standard retries. See decision 0001."""
-    config = Config(
-        connect_timeout=2,
-        read_timeout=5,
-        retries={"mode": "standard", "total_max_attempts": 4},
-        tcp_keepalive=True,
-        # DynamoDB checks it anyway, and the check here takes more than half of a transaction's time in this process.
-        parameter_validation=False,
-    )
-    return cast("DynamoDBClient", get_session().create_client("dynamodb", region_name=region, config=config))
+    """The DynamoDB client the store expects: short time-outs, botocore's standard retries."""
+    # DynamoDB checks parameters anyway; a check here takes more than half of a transaction's time in this process.
+    settings = {"connect_timeout": 2, "read_timeout": 5, "tcp_keepalive": True, "parameter_validation": False}
+    return cast("DynamoDBClient", own_account.client("dynamodb", region, **settings))
 
 
 @contextmanager

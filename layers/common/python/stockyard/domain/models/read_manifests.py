@@ -15,10 +15,7 @@ from stockyard.domain.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput
 
 Document = ProviderDocument | NewClaim
-_LATER: Mapping[str, str] = {
-    KARPENTER: "NodePool",
-    "infrastructure.modelplane.ai/v1alpha1": "EKSCluster",
-}
+_LATER: Mapping[str, str] = {KARPENTER: "NodePool", "infrastructure.modelplane.ai/v1alpha1": "EKSCluster"}
 _OF_A_VCLUSTER = frozenset({"privateNodes", "controlPlane", "sync", "networking", "policies", "integrations"})
 _HANDED_ON = ("Template", "selector")
 """How the names of objects end that another system reads: nothing is taken out of them."""

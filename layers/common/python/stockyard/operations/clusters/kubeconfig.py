@@ -21,10 +21,7 @@ def exec_kubeconfig(services: Services, cluster: Cluster) -> dict[str, Any]:
         "clusters": [
             {
                 "name": cluster.name,
-                "cluster": {
-                    "server": cluster.endpoint,
-                    "certificate-authority-data": certificate,
-                },
+                "cluster": {"server": cluster.endpoint, "certificate-authority-data": certificate},
             }
         ],
         "contexts": [{"name": cluster.name, "context": {"cluster": cluster.name, "user": cluster.name}}],

@@ -174,10 +174,7 @@ def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
             zone_names = zones(builder)
         zone = str(line.detail["zone"]) if line else zone_names["ab".index(key[-1])]
         role = "elb" if key.startswith("public") else "internal-elb"
-        extra = {
-            f"kubernetes.io/role/{role}": "1",
-            tags.kubernetes(builder.work.cluster.client_id): "owned",
-        }
+        extra = {f"kubernetes.io/role/{role}": "1", tags.kubernetes(builder.work.cluster.client_id): "owned"}
         where: dict[str, Any] = {"VpcId": vpc, "CidrBlock": cidr, "AvailabilityZone": zone}
         create = builder.creation("create_subnet", "subnet", "Subnet", "SubnetId", **where)
         wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail={"zone": zone}, extra_tags=extra)

@@ -1,0 +1,21 @@
+"""Clients of our own account's services, made by botocore, boto3's own base. See decision 0001."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from botocore.config import Config
+from botocore.loaders import create_loader
+from botocore.session import get_session
+
+# The descriptions of services and endpoints are read once, not once for each client.
+_descriptions = cache(create_loader)
+
+
+def client(service: str, region: str | None = None, **settings: Any) -> Any:
+    """A client of a service, with botocore's standard retries; `settings` are those of botocore's `Config`."""
+    config = Config(retries={"mode": "standard", "total_max_attempts": 4}, **settings)
+    session = get_session()
+    session.register_component("data_loader", _descriptions())
+    return session.create_client(service, region_name=region, config=config)
