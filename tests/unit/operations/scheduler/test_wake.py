@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.records import NodeClaim
 from stockyard.errors import InvalidInput, StoreUnavailable
+from stockyard.operations.scheduler import wake
+from stockyard.operations.scheduler.schedule import Report
+from stockyard.operations.scheduler.waiting import Waiting
 from stockyard.operations.scheduler.wake import Scheduler
+from tests.harness.memory_store import MemoryRegistry
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -77,3 +82,28 @@ def test_a_failure_worth_a_retry_is_raised_before_a_fault_of_ours(nodes: Nodes) 
 
     with pytest.raises(StoreUnavailable):
         Scheduler(nodes.registry, services).woken([], nodes.clock.now(), set(failures))
+
+
+def test_a_tenant_with_many_claims_takes_turns_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And when the time of the pass is over, what is left waits for the next one."""
+    turns: list[tuple[str, int]] = []
+    seconds = iter(float(number) for number in range(1000))
+
+    def place(services: Any, claims: Any) -> Report:
+        turns.append((services, len(claims)))
+        return Report(waiting=len(claims))
+
+    monkeypatch.setattr(wake, "schedule", place)
+
+    def claim(number: int) -> NodeClaim:
+        return NodeClaim(f"ncl_{number}", str(number), f"{number:09}", "", sequence=1)
+
+    many = {str(number): claim(number) for number in range(1200)}
+    waiting = Waiting(MemoryRegistry(), {"busy": many, "small": {"s": claim(5000)}})
+    scheduler = Scheduler(MemoryRegistry(), lambda tenant: tenant, lambda: next(seconds))  # type: ignore[arg-type, return-value]
+    assert scheduler._all(waiting)["left"] == 0
+    assert turns == [("busy", 500), ("small", 1), ("busy", 500), ("busy", 200)]
+    turns.clear()
+    monkeypatch.setattr(wake, "PASS_SECONDS", 2.5)
+    assert scheduler._all(waiting)["left"] == 700
+    assert turns == [("busy", 500), ("small", 1)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +17,7 @@ from stockyard.operations.scheduler.schedule import Report, schedule
 from stockyard.operations.scheduler.waiting import SCHEDULED, WOKEN, Waiting
 from stockyard.operations.services import Services
 from stockyard.ports import RecordChange, Registry
+from stockyard.scheduling.order import by_priority_and_age
 
 OLDER = 500
 """Waiting claims that a woken pass reads besides, so that a younger one does not take the place they wait for. When
@@ -22,6 +25,10 @@ more wait, it reads what its own tenants wait for, and for all of them takes ten
 OVERDUE = 5000
 """Claims that a pass of the schedule looks at. When more wait, it takes tenants in turn and ends with the one that
 makes it as many: the next pass goes on behind that."""
+AT_ONCE = 500
+"""Claims of one tenant that are placed in one turn."""
+PASS_SECONDS = 40.0
+"""How long a pass begins new turns: the function has 60 seconds."""
 
 Claims = Iterable[tuple[str, NodeClaim]]
 
@@ -69,6 +76,7 @@ class Scheduler:
 
     registry: Registry
     services_of: Callable[[str], Services]
+    seconds: Callable[[], float] = time.monotonic
 
     def woken(self, claims: Claims, now: datetime, roomier: Collection[str] = ()) -> Mapping[str, int]:
         """Place these, and with them what waits longer in the same tenants, and in those that are ``roomier`` now:
@@ -101,21 +109,29 @@ class Scheduler:
         return sum(compare_providers(self.services_of(tenant), changed) for tenant, changed in by_tenant.items())
 
     def _all(self, waiting: Waiting, *, scheduled: bool = False) -> Mapping[str, int]:
-        """The tenant whose claim waits longest comes first: places of shared providers are for all of them. One
-        tenant's failure, a fault of ours too, keeps none of the others; when all were tried the first is raised,
-        rather one worth a retry."""
+        """The tenant whose claim waits longest comes first: places of shared providers are for all of them. A turn is
+        ``AT_ONCE`` claims; who has more goes on when all others had theirs, and with the next pass when the time is
+        over. One tenant's failure, a fault of ours too, keeps none of the others; when all were tried the first is
+        raised, rather one worth a retry."""
         total, by_tenant, failure = Report(), waiting.by_tenant, waiting.failure
-        for tenant in sorted(by_tenant, key=lambda name: (_longest(by_tenant[name]), name)):
+        order = sorted(by_tenant, key=lambda name: (_longest(by_tenant[name]), name))
+        turns = deque((tenant, by_priority_and_age(by_tenant[tenant].values())) for tenant in order)
+        ends_at = self.seconds() + PASS_SECONDS
+        while turns and self.seconds() < ends_at:
+            tenant, claims = turns.popleft()
             try:
-                report = schedule(self.services_of(tenant), by_tenant[tenant].values())
+                report = schedule(self.services_of(tenant), claims[:AT_ONCE])
             except Exception as error:
                 if failure is None or getattr(error, "retryable", False) > getattr(failure, "retryable", False):
                     failure = error
                 continue
+            if len(claims) > AT_ONCE:
+                turns.append((tenant, claims[AT_ONCE:]))
             total.bound += report.bound
             total.waiting += report.waiting
             total.lost += report.lost
             total.unplaced += report.unplaced
+        total.unplaced += sum(len(claims) for _, claims in turns)
         if scheduled:
             still = sum(map(len, by_tenant.values())) - total.bound - total.lost
             self.services_of(PLATFORM).telemetry.measure("claims waiting", CLAIMS_WAITING, still)
