@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import fields
 
+from stacks import issuer
 from stacks.config import StageConfig, load
 from stacks.errors import ConfigError
 from stacks.node import use_bundled_node
@@ -23,6 +24,8 @@ def main() -> int:
     overrides = {key: value for key, value in context.items() if value is not None}
     try:
         config = load(stage, app.node.try_get_context("stages"), overrides)
+        if app.node.try_get_context("check_issuer") not in (False, "false"):
+            issuer.check(config.issuer)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -124,13 +124,16 @@ def handlers() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py")))
 
 
-def request(method: str, path: str, body: str = "", claims: Mapping[str, Any] = _ADMIN) -> dict[str, Any]:
-    """An HTTP API event of who has these claims."""
+def request(
+    method: str, path: str, body: str = "", claims: Mapping[str, Any] = _ADMIN, template: str = ""
+) -> dict[str, Any]:
+    """An HTTP API event of who has these claims; ``template`` is the route's path where it has parameters."""
     payload = urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
     headers = {"authorization": f"Bearer x.{payload}.x", "content-type": "application/json"}
     context = {"http": {"method": method, "path": path}, "requestId": "r", "authorizer": {"jwt": {"claims": {}}}}
     return {
         "version": "2.0",
+        "routeKey": f"{method} {template or path}",
         "rawPath": path,
         "rawQueryString": "",
         "headers": headers,
@@ -148,7 +151,9 @@ EVENTS: Mapping[str, Mapping[str, Any]] = {
     "cloud_accounts": request("GET", "/v1/cloud-accounts"),
     "cluster_phases": {**_PHASE, "phase": "network", "cluster_id": "clu_0"},
     "clusters": request("GET", "/v1/clusters"),
-    "machines": request("GET", "/v1/clusters/clu_01KDVJXQ80000000000000000A/agent", claims=_MACHINE),
+    "machines": request(
+        "GET", "/v1/clusters/clu_01KDVJXQ80000000000000000A/agent", claims=_MACHINE, template="/v1/clusters/{id}/agent"
+    ),
     "node_claims": request("GET", "/v1/node-claims"),
     "node_phases": {**_PHASE, "phase": "launch", "claim_id": "ncl_0"},
     "node_providers": request("GET", "/v1/node-providers"),

@@ -130,8 +130,11 @@ class LocalCloud:
         self._define(deployment)
         self._listen(deployment)
         self._start_machines(self.home / "logs")
-        throttle = deployment.throttle if self._limits else None
-        self.gateway.serve(deployment.routes, Bucket(*throttle) if throttle else None)
+        if self._limits and deployment.throttle:
+            buckets = {key: Bucket(*throttle) for key, throttle in deployment.route_throttles.items()}
+            self.gateway.serve(deployment.routes, Bucket(*deployment.throttle), buckets)
+        else:
+            self.gateway.serve(deployment.routes)
         self._say("registering the tenant's account")
         self._write_environment()
         self._seed_tenant()

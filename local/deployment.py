@@ -36,6 +36,8 @@ class Deployment:
     invoke_configs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     throttle: tuple[float, int] | None = None
     """The gateway's limits: requests a second, and requests at once."""
+    route_throttles: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """The same of routes that have their own, by key."""
 
 
 class Maker:
@@ -94,6 +96,15 @@ class Maker:
             Tags=properties.get("Tags", []),
         )
         return CreatedResource(secret["ARN"], {"Id": secret["ARN"]})
+
+    def _kms_key(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        key = self._client("kms").create_key(Description=properties["Description"])["KeyMetadata"]
+        return CreatedResource(key["KeyId"], {"Arn": key["Arn"]})
+
+    def _kms_alias(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        name, key = properties["AliasName"], str(properties["TargetKeyId"]).rpartition("/")[2]
+        self._client("kms").create_alias(AliasName=name, TargetKeyId=key)
+        return CreatedResource(name)
 
     def _logs_loggroup(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         name = properties["LogGroupName"]
@@ -195,8 +206,9 @@ class Maker:
     def _apigatewayv2_stage(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         if properties["StageName"] != "$default":
             raise TemplateError(f"{logical}: only the stage $default is known here")
-        limits = properties["DefaultRouteSettings"]
-        self.deployment.throttle = (float(limits["ThrottlingRateLimit"]), int(limits["ThrottlingBurstLimit"]))
+        self.deployment.throttle = _throttle(properties["DefaultRouteSettings"])
+        own_settings = properties.get("RouteSettings", {})
+        self.deployment.route_throttles = {key: _throttle(settings) for key, settings in own_settings.items()}
         return CreatedResource(properties["StageName"])
 
     def _apigatewayv2_authorizer(self, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
@@ -216,6 +228,10 @@ class Maker:
         authorizer = self._authorizers[properties["AuthorizerId"]] if secured else None
         self.deployment.routes.append(Route(properties["RouteKey"], function, authorizer))
         return CreatedResource(logical)
+
+
+def _throttle(settings: Mapping[str, Any]) -> tuple[float, int]:
+    return float(settings["ThrottlingRateLimit"]), int(settings["ThrottlingBurstLimit"])
 
 
 def deploy(maker: Maker, assembly: Path, pseudo: Mapping[str, str], replacements: Mapping[str, str]) -> Deployment:

@@ -41,13 +41,15 @@ class MachinePlan(BaseModel):
 
 
 class FaultPlan(BaseModel):
-    """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit."""
+    """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
+    ``quotas``: code of Service Quotas -> what the account may have."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     throttled: Mapping[Action, Count] = Field(default_factory=dict)
     refused: Mapping[Action, Count] = Field(default_factory=dict)
     capacity: Mapping[str, Count] = Field(default_factory=dict)
+    quotas: Mapping[str, Count] = Field(default_factory=dict)
     machines: MachinePlan = Field(default_factory=MachinePlan)
 
 

@@ -25,6 +25,8 @@ INPUTS = (
     "requirements/cdk.txt",
     "layers/vendor",
     "layers/common/python/stockyard/lifecycle",
+    "layers/common/python/stockyard/kubernetes_versions.py",
+    "layers/common/python/stockyard/metrics.py",
     "layers/common/python/stockyard/settings.py",
 )
 """The inputs of the template, with the phases that workflow documents are made from, and the settings. Other code of

@@ -51,7 +51,6 @@ def tenant_document() -> Mapping[str, object]:
     stage = SimpleNamespace(
         name_prefix="vantage",
         principal_pattern="arn:aws:iam::111111111111:role/Stockyard-prod-*",
-        bus="arn:aws:events:us-east-1:111111111111:event-bus/stockyard-prod",
     )
     return tenant_template.render(account, "01KDVJXQ80000000000000000A", stage)
 

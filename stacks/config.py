@@ -8,8 +8,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from stacks.errors import ConfigError
+from stockyard import kubernetes_versions
 from stockyard.settings import Choices
 
+NEEDED: Mapping[str, tuple[str, ...]] = {"prod": ("domain", "certificate_arn", "alarm_topic_arn")}
+"""By stage: what it may not be without."""
 RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -38,8 +41,20 @@ class StageConfig(Choices):
     """Whether a role of Stockyard's own account may be registered as a tenant's."""
     log_level: str = "INFO"
     log_retention_days: int = 30
-    rate_limit: int = 50
-    burst_limit: int = 100
+    rate_limit: int = 100
+    burst_limit: int = 200
+    """Of people's routes, together."""
+    machine_rate_limit: int = 100
+    machine_burst_limit: int = 200
+    """Of each route that agents and control planes call with their token: some 10 seconds between two calls of one."""
+    open_rate_limit: int = 20
+    open_burst_limit: int = 40
+    """Of each route that takes no token. What is refused there costs nothing, and keeps nobody else out."""
+    domain: str = ""
+    """The API's name, which everything that is made keeps for ever: user data, launch templates, agents. Without one it
+    is the gateway's own, and ends with the stack."""
+    certificate_arn: str = ""
+    """Of the domain's certificate, in the stage's region."""
     alarm_topic_arn: str = ""
     """SNS topic that alarms notify; empty for no notification."""
     network: Network | None = None
@@ -65,6 +80,11 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
     for key, value in merged.items():
         checked[key] = CHECKS[key](f"stages.{stage}.{key}", value)
     config = StageConfig(**checked)
+    lacking = [name for name in NEEDED.get(stage, ()) if not getattr(config, name)]
+    if lacking:
+        raise ConfigError(f"stages.{stage}.{lacking[0]}: missing; the stage {stage} needs {', '.join(lacking)}")
+    if bool(config.domain) != bool(config.certificate_arn):
+        raise ConfigError(f"stages.{stage}.domain: domain and certificate_arn go together")
     if config.cluster_audience == config.audience:
         # Whoever runs a cluster sees the tokens that people show it.
         raise ConfigError(f"stages.{stage}.cluster_audience: must be another than audience, {config.audience!r}")
@@ -148,8 +168,7 @@ CHECKS: dict[str, Check] = {
     "region": _pattern(r"([a-z]{2}(-[a-z]+)+-\d)?", "an AWS region"),
     # The node role's name is {prefix}-{client_id}-node-role; IAM allows 64, a client_id has up to 46.
     "name_prefix": _pattern(r"[a-z][a-z0-9]{0,6}", "1 to 7 lower-case letters and digits that start with a letter"),
-    # The agent's admission policy needs 1.30.
-    "kubernetes_version": _pattern(r"1\.[3-9]\d", "a Kubernetes minor such as 1.34, at least 1.30"),
+    "kubernetes_version": _choice(tuple(kubernetes_versions.TESTED)),
     "vdeployer_url_template": _pattern(r"(https://(?=\S*\{client_id\})\S+)?", "an https URL that contains {client_id}"),
     "event_tenants": _event_tenants,
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
@@ -158,6 +177,10 @@ CHECKS: dict[str, Check] = {
     "log_retention_days": _choice(RETENTION_DAYS),
     "rate_limit": _whole(1, 10000),
     "burst_limit": _whole(1, 5000),
+    "machine_rate_limit": _whole(1, 10000),
+    "machine_burst_limit": _whole(1, 5000),
+    "open_rate_limit": _whole(1, 10000),
+    "open_burst_limit": _whole(1, 5000),
     "visibility_seconds": _whole(0, 3600),
     "sweep_grace_seconds": _whole(0, 604800),
     "report_only": _truth,
@@ -165,6 +188,8 @@ CHECKS: dict[str, Check] = {
     "register_seconds": _whole(60, 7200),
     "agent_busy_seconds": _whole(1, 3600),
     "agent_quiet_seconds": _whole(1, 3600),
+    "domain": _pattern(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?", "the name of a host"),
+    "certificate_arn": _pattern(r"(arn:[a-z-]+:acm:[a-z0-9-]+:\d{12}:certificate/\S+)?", "the ARN of a certificate"),
     "alarm_topic_arn": _pattern(r"(arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:\S+)?", "the ARN of an SNS topic"),
     "network": _network,
 }

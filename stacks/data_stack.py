@@ -1,9 +1,10 @@
-"""The table in its own stack, so that changes of the service stack cannot delete it."""
+"""The table, and the key of what is sealed in it, in their own stack: the service stack cannot delete them."""
 
 from __future__ import annotations
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from stacks.config import StageConfig
@@ -42,12 +43,22 @@ class DataStack(Stack):
             table.add_global_secondary_index(
                 index_name=index, partition_key=_text(f"{prefix}_pk"), sort_key=_text(f"{prefix}_sk")
             )
-        # The logical id must never change: CloudFormation would make a new, empty table.
         resource = table.node.default_child
         if not isinstance(resource, dynamodb.CfnTable) or table.table_stream_arn is None:
             raise TypeError("the table has another shape than this stack expects")
-        resource.override_logical_id("Table")
         self.stream_arn = table.table_stream_arn
+        key = kms.Key(
+            self,
+            "ClusterSecrets",
+            alias=names.secrets_key,
+            description=f"Stockyard {config.stage}: seals the secrets of clusters that stand in the table",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        # Logical ids must never change: CloudFormation would make a new, empty table, and a key that opens nothing.
+        resource.override_logical_id("Table")
+        if isinstance(key.node.default_child, kms.CfnKey):
+            key.node.default_child.override_logical_id("ClusterSecrets")
         CfnOutput(self, TABLE_OUTPUT, value=table.table_name)
 
 

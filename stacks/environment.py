@@ -48,7 +48,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "api_url": api_url,
         "identity_admin_secret": names.identity_admin,
         "page_key_secret": names.page_key,
-        "secret_prefix": names.secret_prefix,
+        "secrets_key": names.secrets_key,
         "principal_pattern": render("arn:{partition}:iam::{account}:role/" + names.role_pattern),
         "worker_seconds": _WORKER_SECONDS,
     }

@@ -16,7 +16,6 @@ from stacks.functions import FUNCTIONS
 from stacks.names import PROVISION, PROVISION_NODE, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
-    "ListSecrets": "secretsmanager:ListSecrets knows no resource; only names and tags are listed, never values",
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
     "Offers": "The ec2:Describe actions on types know no resource; they read public facts",
     "Traces": "The X-Ray write actions know no resource",
@@ -54,7 +53,6 @@ TABLE_CREATE = (*TABLE_READ, "dynamodb:PutItem")
 TABLE_CHANGE = (*TABLE_CREATE, "dynamodb:UpdateItem", "dynamodb:DeleteItem")
 TABLE_LEDGER = (*TABLE_CHANGE, "dynamodb:ConditionCheckItem")
 """Every line of a cluster's ledger is written under a check that the cluster is still the operation's."""
-SECRET_WRITE = ("secretsmanager:CreateSecret", "secretsmanager:PutSecretValue", "secretsmanager:TagResource")
 
 _SUFFIX = "-??????"
 """Secrets Manager ends the ARN of a secret with six random characters."""
@@ -99,7 +97,7 @@ class Permissions:
     # --- one method a function, of its name --------------------------------------------------------------------------
 
     def _clusters(self) -> tuple[Statement, ...]:
-        return (*self._changes_of_clusters(), self._cluster_secrets("secretsmanager:GetSecretValue"))
+        return (*self._changes_of_clusters(), self._cluster_secrets("kms:Decrypt"))
 
     def _requests(self) -> tuple[Statement, ...]:
         return (*self._changes_of_clusters(), self._publish())
@@ -127,7 +125,7 @@ class Permissions:
         # A machine without a token names its cluster only; whose it is says the index.
         return (
             self._table("due", "everything", actions=TABLE_CREATE),
-            self._cluster_secrets(*SECRET_WRITE),
+            self._cluster_secrets("kms:GenerateDataKey"),
             self._own_secrets(self._names.identity_admin, self._names.page_key),
             self._wake(),
         )
@@ -135,8 +133,6 @@ class Permissions:
     def _cluster_phases(self) -> tuple[Statement, ...]:
         return (
             self._table(actions=TABLE_LEDGER),
-            self._cluster_secrets("secretsmanager:DeleteSecret"),
-            _LIST_SECRETS,
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
             self._executions(PROVISION, "states:DescribeExecution", "states:StopExecution"),
@@ -169,8 +165,6 @@ class Permissions:
             Statement("Places", ("lambda:InvokeFunction",), (self._function("reaper"),)),
             self._table("due", "everything"),
             Statement("TableIdentity", ("dynamodb:DescribeTable",), (self._table_arn,)),
-            self._cluster_secrets("secretsmanager:DeleteSecret"),
-            _LIST_SECRETS,
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
             *(self._executions(name, "states:DescribeExecution") for name in RUNNERS),
@@ -210,9 +204,10 @@ class Permissions:
     def _cluster_secrets(self, *actions: str) -> Statement:
         return Statement(
             "ClusterSecrets",
-            tuple(sorted(actions)),
-            (_secret(f"{self._names.cluster_secrets}/*"),),
-            reason="One secret per cluster is made at run time below this prefix",
+            actions,
+            (_arn("kms", "key/*"),),
+            reason="AWS chooses the id of the key; the condition names it by its alias",
+            conditions={"StringEquals": {"kms:RequestAlias": self._names.secrets_key}},
         )
 
     def _own_secrets(self, *names: str) -> Statement:
@@ -287,7 +282,6 @@ def _wide(sid: str, *actions: str) -> Statement:
     return Statement(sid, actions, ("*",), reason=WIDE[sid])
 
 
-_LIST_SECRETS = _wide("ListSecrets", "secretsmanager:ListSecrets")
 _INTERFACES = _wide(
     "Interfaces",
     "ec2:AssignPrivateIpAddresses",

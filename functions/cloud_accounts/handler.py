@@ -45,10 +45,12 @@ def _check_unused(services: Services, account: CloudAccount) -> None:
 def register_cloud_account(request: Request) -> Answer:
     """Register a cloud account. With the tenant's next number and an external id of ours."""
     body = request.body
+    services = wiring.services(request.caller.tenant)
     if request.dry_run:
+        accounts.plan_registration(services, body.provider, body.attributes)
         return Answer.free_plan(creates=[{"kind": "cloud-account", "name": body.name}])
     account = accounts.register_account(
-        wiring.services(request.caller.tenant),
+        services,
         provider=body.provider,
         name=body.name,
         description=body.description,
@@ -93,6 +95,7 @@ def change_cloud_account(request: Request) -> Answer:
     fields = request.body.changes(account)
     if request.dry_run:
         request.check_version("cloud account", account.version)
+        services.clouds[account.provider].check_attributes(fields.get("attributes", account.attributes))
         if accounts.moves(services, account, fields.get("attributes", account.attributes)):
             _check_unused(services, account)
         return Answer.change_plan(account, fields)

@@ -36,7 +36,8 @@ def _own_cluster(services: Services, request: Request, otherwise: str) -> Cluste
     machine=True,
     body="machines:ReadyReport",
     answers={202: "machines:Accepted"},
-    description="Only by the cluster's own client. Repeatable; once the cluster is ready a report changes nothing.",
+    description="Only by the cluster's own client. Repeatable. Once the cluster is ready only the recorded machine's "
+    "renewed kubeconfig is taken, with its proof.",
 )
 def report_ready(request: Request) -> Answer:
     """A control plane reports ready. Keep kubeconfig and CA, write the fact, wake the workflow."""
@@ -45,7 +46,9 @@ def report_ready(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "it waits for no report")
     body = request.body
-    await_report.report_ready(services, cluster, body.kubeconfig.get_secret_value(), body.certificate_authority)
+    proof = body.proof.model_dump() if body.proof else None
+    kubeconfig = body.kubeconfig.get_secret_value()
+    await_report.report_ready(services, cluster, kubeconfig, body.certificate_authority, proof)
     return Answer(202, {"status": "accepted"}, subject=cluster.id)
 
 
@@ -131,3 +134,44 @@ def join_machine(request: Request) -> Answer:
     actor = f"node:{configuration.node_name}"
     wiring.audit(tenant, services.audit_record(actor, "JoinMachine", claim_id, request.request_id))
     return Answer(200, asdict(configuration), subject=claim_id, audited=True)
+
+
+@http.route(
+    "POST /v1/clusters/{id}/boot-reports",
+    open_because=BOOTING,
+    body="machines:ControlPlaneBootReport",
+    answers={202: "machines:Accepted"},
+    audited=False,
+    description="With the proof of bootstrap. The last report is part of the operation's error when the machine never "
+    "reports ready.",
+)
+def report_boot_of_control_plane(request: Request) -> Answer:
+    """A control plane's machine says how its first boot goes."""
+    from stockyard.operations.machines import boot
+
+    cluster_id, body = request.params["id"], request.body.model_dump()
+    tenant = wiring.registry().tenant_of(Cluster, cluster_id) if ids.is_id(cluster_id) else None
+    if tenant is None:
+        raise NotFound("There is no cluster of that id that waits for its machine.")
+    boot.report_of_control_plane(wiring.services(tenant), cluster_id, body, body)
+    return Answer(202, {"status": "accepted"}, subject=cluster_id)
+
+
+@http.route(
+    "POST /v1/node-claims/{id}/boot-reports",
+    open_because=BOOTING,
+    body="observations:NodeBootReport",
+    answers={202: "machines:Accepted"},
+    audited=False,
+    description="With the proof of join. The last report is part of the operation's error when the node never joins.",
+)
+def report_boot_of_node(request: Request) -> Answer:
+    """A claim's machine says how its first boot goes."""
+    from stockyard.operations.machines import boot
+
+    claim_id, body = request.params["id"], request.body
+    tenant = wiring.registry().tenant_of(Cluster, body.cluster_id)
+    if tenant is None or not ids.is_id(claim_id):
+        raise NotFound("There is no claim of that id that waits for its machine.")
+    boot.report_of_node(wiring.services(tenant), claim_id, body.proof(), body.model_dump())
+    return Answer(202, {"status": "accepted"}, subject=claim_id)

@@ -7,6 +7,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from stockyard import wiring
+from stockyard.edge import idempotency
 from stockyard.edge.logs import logged
 from stockyard.edge.requests import answer_of
 
@@ -19,7 +20,10 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     from functions.requests.commands import COMMANDS
 
     tenant = wiring.configuration().event_tenants.get(str(event.get("account")))
-    kind, detail = answer_of(event, tenant, COMMANDS, wiring.keys_of, wiring.clock().now())
+    clock = wiring.clock()
+    kind, detail = answer_of(
+        event, tenant, COMMANDS, wiring.keys_of, clock.now(), clock.randomness(idempotency.SALT_BYTES)
+    )
     wiring.bus().publish(kind, detail)
     keys = {"cluster_id": detail.get("cluster"), "operation_id": detail.get("operation_id")}
     logger.info("request answered", extra={"answer": kind, "tenant": tenant, **keys})

@@ -29,6 +29,7 @@ from local.aws.corrections.quick_clients import quick_clients
 from local.aws.corrections.quick_offerings import quick_offerings
 from local.aws.corrections.quick_server import quick_server
 from local.aws.corrections.quick_tables import quick_tables
+from local.aws.corrections.quotas import account_quotas
 from local.aws.corrections.refusals import (
     gone_have_no_tags,
     new_profiles_unusable,
@@ -135,6 +136,7 @@ def running_aws(
         stack.enter_context(trusted_roles())
         stack.enter_context(scarce_capacity(faults.capacity))
         stack.enter_context(instant_fleets(faults.capacity))
+        stack.enter_context(account_quotas(faults.quotas))
         stack.enter_context(new_profiles_unusable(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         began = threading.Event()
         stack.enter_context(

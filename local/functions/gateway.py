@@ -99,15 +99,19 @@ class Gateway:
         self._routes: list[Route] = []
         self._default: Route | None = None
         self._bucket: Bucket | None = None
+        self._buckets: Mapping[str, Bucket] = {}
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.gateway = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="gateway")
         self._thread.start()
 
-    def serve(self, routes: Sequence[Route], bucket: Bucket | None = None) -> None:
-        """Sets the routes. From now on requests are answered as often as ``bucket`` allows."""
-        self._bucket = bucket
+    def serve(
+        self, routes: Sequence[Route], bucket: Bucket | None = None, own_buckets: Mapping[str, Bucket] | None = None
+    ) -> None:
+        """Sets the routes. From now on requests are answered as often as ``bucket`` allows, and those of a route in
+        ``own_buckets``, by its key, as often as that one does."""
+        self._bucket, self._buckets = bucket, own_buckets or {}
         self._routes = sorted((route for route in routes if route.pattern), key=lambda route: route.rank)
         self._default = next((route for route in routes if route.key == "$default"), None)
 
@@ -123,7 +127,8 @@ class Gateway:
         route, parameters = self._route(method, url.path)
         if route is None:
             return own(404, "Not Found") if self._routes else own(503, "Service Unavailable")
-        if self._bucket is not None and not self._bucket.take():
+        bucket = self._buckets.get(route.key, self._bucket)
+        if bucket is not None and not bucket.take():
             return own(429, "Too Many Requests")
         claims = None
         if route.authorizer:

@@ -246,6 +246,7 @@ class Realm:
         response = {**_answer(access, scope), "refresh_expires_in": 1800, "refresh_token": refresh}
         if "openid" in scope.split():
             about = {"typ": "ID", "aud": client_id, "preferred_username": person.subject, "email_verified": False}
+            about |= {"organization": {person.tenant: {}}} if person.tenant else {}
             claims = {**self._base(client_id, person.subject, ttl), **about}
             del claims["scope"]
             response["id_token"] = self._key.sign(claims)

@@ -48,10 +48,10 @@ class Kubelet:
 class Cluster:
     """One cluster. It runs while its control plane machine is on, and keeps its objects while it is off."""
 
-    def __init__(self, endpoint: str, minor: str, folder: Path, log: Path) -> None:
+    def __init__(self, endpoint: str, version: str, folder: Path, log: Path) -> None:
         self.endpoint = endpoint
         self.authority = Authority(folder / "pki")
-        self.api = KubeApi(version=f"v{minor}.0")
+        self.api = KubeApi(version=version)
         self._folder, self._log = folder, log
         self._containers: Containers | None = None
         self._down: set[str] = set()
@@ -134,9 +134,9 @@ class Clusters:
         """Start the kubelets' periodic work."""
         self._thread.start()
 
-    def make(self, endpoint: str, minor: str, folder: Path) -> Cluster:
-        """A cluster after ``kubeadm init``, not started. ``minor`` is the Kubernetes version, such as 1.34."""
-        cluster = Cluster(endpoint, minor, folder, self._log)
+    def make(self, endpoint: str, version: str, folder: Path) -> Cluster:
+        """A cluster after ``kubeadm init``, not started. ``version`` is such as v1.35.4."""
+        cluster = Cluster(endpoint, version, folder, self._log)
         self._clusters[endpoint] = cluster
         return cluster
 

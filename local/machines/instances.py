@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ class Machines:
         def tags() -> dict[str, str] | None:
             return _tags(instance) if instance.metadata_options.instance_metadata_tags == "enabled" else None
 
-        data = InstanceData(self._region, lambda: _profile_keys(account, instance, self._region), tags)
+        keys = partial(_profile_keys, account, instance, self._region)
+        data = InstanceData(self._region, keys, instance.id, str(instance.placement.zone), tags)
         self._metadata.add(instance.id, data)
         machine = Machine(instance.id, self._plan.boot_seconds, lambda: self._metadata.remove(instance.id))
         files = cloud_init_files(instance.user_data)

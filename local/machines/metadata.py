@@ -24,6 +24,8 @@ class InstanceData:
 
     region: str
     keys: Keys
+    id: str = ""
+    zone: str = ""
     tags: Callable[[], Mapping[str, str] | None] = lambda: None
 
 
@@ -88,8 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _value_of(data: InstanceData, path: str) -> str | None:
-    if path == "placement/region":
-        return data.region
+    facts = {"placement/region": data.region, "placement/availability-zone": data.zone, "instance-id": data.id}
+    if path in facts:
+        return facts[path]
     kind, _, name = path.partition("/instance/")
     if kind == "tags":
         return (data.tags() or {}).get(name)

@@ -138,7 +138,11 @@ class ControlPlane:
             self._clusters.remove(self._cluster)
 
     def _run(self, step: str) -> bool:
-        return self._place.run(MACHINE_CONFIG, MACHINE, step)
+        place = self._place
+        done = place.run(MACHINE_CONFIG, MACHINE, step)
+        if not done and place.power.on:
+            place.run(MACHINE_CONFIG, MACHINE, "say", step, "1", str(place.log))
+        return done
 
     def _initialized(self) -> Cluster:
         """What ``kubeadm init`` leaves behind: a cluster, its certificate authority and an admin's kubeconfig."""
@@ -146,8 +150,8 @@ class ControlPlane:
         documents = list(yaml.safe_load_all((folder / "kubeadm.yaml").read_text(encoding="utf-8")))
         configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
         endpoint = str(configuration["controlPlaneEndpoint"])
-        minor = str(configuration["kubernetesVersion"]).removeprefix("stable-")
-        cluster = self._clusters.make(endpoint, minor, folder / "kubernetes")
+        version = str(configuration["kubernetesVersion"])
+        cluster = self._clusters.make(endpoint, version, folder / "kubernetes")
         config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem))
         (folder / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster
@@ -165,6 +169,8 @@ class Worker:
         place = self._place
         place.unpack(NODE_CONFIG, MACHINE, NODE)
         if not place.run(NODE_CONFIG, NODE):
+            if place.power.on:
+                place.run(NODE_CONFIG, NODE, "say", "join", "1", str(place.log))
             return False
         path = place.folder / "join.yaml"
         configuration = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -13,7 +13,8 @@ from typing import Any
 
 NAMES_ONLY: Mapping[str, tuple[str, ...]] = {
     "DynamoDB": ("TableName", "IndexName"),
-    "Secrets Manager": ("Name", "SecretId", "Tags"),
+    "KMS": ("KeyId", "EncryptionContext"),
+    "Secrets Manager": ("Name", "SecretId"),
     "SFN": ("stateMachineArn", "executionArn"),
     "STS": ("RoleArn", "ExternalId"),
     "SSM": ("Name",),

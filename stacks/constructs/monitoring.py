@@ -62,6 +62,19 @@ class Monitoring(Construct):
             "The sweep would remove more than it is allowed to, and stopped; a person must look",
         )
         self._alarm(
+            "certificates-expire",
+            self._own(metrics.CERTIFICATE_DAYS, statistic="Minimum"),
+            30,
+            "The certificates of a cluster's control plane end within 30 days; its machine should have renewed them",
+            below=True,
+        )
+        self._alarm(
+            "functions-throttled",
+            lambda_.Function.metric_all_throttles(period=_FIVE, statistic="Sum"),
+            0,
+            "Lambda throttled functions of this account and region: its concurrency is used up",
+        )
+        self._alarm(
             "sweep-missing",
             functions["reaper"].metric_invocations(period=_QUARTER),
             1,
@@ -122,9 +135,16 @@ class Monitoring(Construct):
         )
 
     def _alarm(
-        self, name: str, metric: cloudwatch.IMetric, threshold: int, description: str, *, silence: bool = False
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        threshold: int,
+        description: str,
+        *,
+        below: bool = False,
+        silence: bool = False,
     ) -> None:
-        """Of a metric above the threshold; with ``silence`` of one below it, or of none."""
+        """Of a metric above the threshold; with ``below`` of one below it; with ``silence`` of that, or of none."""
         alarm = cloudwatch.Alarm(
             self,
             "".join(part.capitalize() for part in name.replace("_", "-").split("-")),
@@ -133,7 +153,7 @@ class Monitoring(Construct):
             metric=metric,
             threshold=threshold,
             evaluation_periods=1,
-            comparison_operator=_BELOW if silence else _ABOVE,
+            comparison_operator=_BELOW if below or silence else _ABOVE,
             treat_missing_data=_MISSING.BREACHING if silence else _MISSING.NOT_BREACHING,
         )
         if self._action is not None:
@@ -189,6 +209,7 @@ class Monitoring(Construct):
                     graph("Relay lag, seconds", self._own(metrics.RELAY_LAG, "Maximum")),
                     graph("Stopped", self._own(metrics.OUTBOX_REFUSED), self._own(metrics.SWEEP_STOPPED)),
                 ],
+                [graph("Days until certificates end", self._own(metrics.CERTIFICATE_DAYS, "Minimum"))],
                 [
                     graph("Function errors", *(source.metric_errors() for source in per_function)),
                     graph("Function duration, p99", *(f.metric_duration(statistic="p99") for f in per_function)),

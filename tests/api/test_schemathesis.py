@@ -30,6 +30,8 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 PEOPLE = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 NEVER = {
     "POST /v1/clusters/{id}/bootstrap": "no generated proof is a machine's",
+    "POST /v1/clusters/{id}/boot-reports": "no generated proof is a machine's",
+    "POST /v1/node-claims/{id}/boot-reports": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/join": "no generated proof is a machine's",
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
     "POST /v1/node-claims/{id}/power": "the claim waits, and only a node that is there can be switched",
@@ -198,7 +200,12 @@ class Existing:
         # A few clusters are enough: each is really created in the background.
         quota = api.send("PUT", "/v1/quotas/clusters", {**self.headers, "If-Match": '"0"'}, {"limit": 4})
         assert quota.status_code == 200, quota.text
-        body = {"description": "", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "my-key"}}
+        body = {
+            "description": "a cluster",
+            "cloud_account_id": 1,
+            "cluster_type": "k8s",
+            "settings": {"key_pair": "my-key"},
+        }
         created = api.send("POST", "/v1/clusters", self.headers, {"name": "existing", **body})
         assert created.status_code == 202, created.text
         role = {"role_arn": "arn:aws:iam::222222222222:role/unused"}

@@ -172,6 +172,26 @@ def test_attestor_refuses_other_query(edit: Callable[[dict[str, str]], object]):
     assert sts.calls == []
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text.replace("SignedHeaders=", "SIGNEDHEADERS=X;host, SignedHeaders="),
+        lambda text: text.replace(", Signature=", ", SignedHeaders=host, Signature="),
+        lambda text: text.replace(", Signature=", ", Extra=1, Signature="),
+        lambda text: f"{text}, SignedHeaders=host",
+        lambda text: text.replace("AWS4-HMAC-SHA256", "AWS4-HMAC-SHA1"),
+        lambda text: text.partition(", Signature=")[0],
+        lambda _: "",
+    ],
+)
+def test_attestor_refuses_other_authorization(edit: Callable[[str], str]):
+    request, sts = signed(), Sts()
+    request["headers"]["Authorization"] = edit(request["headers"]["Authorization"])
+    with pytest.raises(Unauthorized):
+        attestor(sts).caller(request)
+    assert sts.calls == []
+
+
 def test_attestor_refuses_duplicate_parameter():
     request = presigned()
     request["url"] += "&Action=GetCallerIdentity"

@@ -33,6 +33,7 @@ SECRET_INPUTS = {
     "ClusterCreate.secret": "given client secret",
     "ReadyReport.kubeconfig": "kubeconfig",
     "JoinProof.token": "refused token of a machine",
+    "NodeBootReport.token": "refused token of a boot",
 }
 """Field that the API's document marks as secret -> name of the canary that is sent in it."""
 
@@ -186,6 +187,8 @@ def _refusals(
     assert call("POST", f"{cluster_path}/bootstrap", proof).status in (401, 403, 404, 422)
     join = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a machine")}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/join", join).status == 401
+    step = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a boot"), "step": "join"}
+    assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/boot-reports", step).status == 401
 
 
 def _event(served: Served, body: Callable[..., dict[str, Any]], secret: str) -> None:

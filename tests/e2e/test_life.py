@@ -212,6 +212,21 @@ def test_the_name_of_a_living_cluster_is_refused(
     assert (answer.status, answer.body["error_type"]) == (409, "ClusterNameInUse")
 
 
+def sealed_secrets(served: Served) -> list[str]:
+    """The ids of all secrets of clusters that stand in the table."""
+    client = served.aws("dynamodb")
+    (table,) = client.list_tables()["TableNames"]
+    pages = client.get_paginator("scan").paginate(TableName=table)
+    return [item["sk"]["S"] for page in pages for item in page["Items"] if item["kind"]["S"] == "SealedSecret"]
+
+
+def test_the_secrets_of_a_cluster_stand_sealed_in_the_table(served: Served, cluster: dict[str, Any]) -> None:
+    assert sorted(key for key in sealed_secrets(served) if cluster["id"] in key) == [
+        f"{cluster['id']}/ca",
+        f"{cluster['id']}/kubeconfig",
+    ]
+
+
 def test_deletion_leaves_nothing_and_frees_the_name(
     served: Served,
     cluster: dict[str, Any],
@@ -228,8 +243,7 @@ def test_deletion_leaves_nothing_and_frees_the_name(
     assert served.identity_clients(cluster["client_id"]) == []
     served.wait("the agent's end", lambda: not agents(cluster["id"]), 30)
     assert observed(served, cluster["id"]) is None
-    listed = served.aws("secretsmanager").list_secrets()["SecretList"]
-    assert [secret["Name"] for secret in listed if cluster["id"] in secret["Name"]] == []
+    assert [key for key in sealed_secrets(served) if cluster["id"] in key] == []
     assert served.call("POST", "/v1/clusters?dry_run=true", body(name="life")).status == 200
 
 

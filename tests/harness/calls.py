@@ -87,6 +87,7 @@ ASKED_FOR_THE_FIRST_BALANCER = (
     "ec2:DescribeInternetGateways",
 )
 """What Elastic Load Balancing asks in the caller's name while its own role is missing, as it is in a new account."""
+OF_A_VOLUME_KEY = ("Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo")
 BALANCING_ROLE = f"role/aws-service-role/{BALANCING}/AWSServiceRoleForElasticLoadBalancing"
 """Elastic Load Balancing creates this role as its caller, with an account's first load balancer or target group."""
 SPOT = "spot.amazonaws.com"
@@ -101,7 +102,7 @@ WITHOUT_RESOURCE = frozenset(
         "logs:ListLogDeliveries",
         "logs:PutResourcePolicy",
         "pricing:GetProducts",
-        "secretsmanager:ListSecrets",
+        "servicequotas:GetServiceQuota",
         *(f"xray:{command}" for command in ("GetSamplingRules", "GetSamplingTargets")),
         *(f"xray:{command}" for command in ("PutTelemetryRecords", "PutTraceSegments")),
     }
@@ -132,6 +133,7 @@ class Account:
             "Elastic Load Balancing": self._balancing,
             "IAM": self._iam,
             "SSM": self._ssm,
+            "Service Quotas": lambda call: iter([Ask(f"servicequotas:{call['operation']}", "*")]),
             "STS": lambda _: iter(()),  # only GetCallerIdentity, which needs no permission
         }
         if service == "STS" and operation != "GetCallerIdentity":
@@ -165,6 +167,7 @@ class Account:
         profile = parameters.get("IamInstanceProfile", {}).get("Name")
         if profile:
             yield self._pass(self.roles[profile])
+            yield from self._volume_key(call)
         self._learn(operation, parameters, call.get("answer") or {}, request_tags_by_type)
 
     def _fleet(self, call: Call) -> Iterator[Ask]:
@@ -190,6 +193,7 @@ class Account:
                 yield Ask(action, new, request_tags(tags))
                 yield Ask("ec2:CreateTags", new, {**request_tags(tags), "ec2:CreateAction": operation})
         yield self._pass(self.roles[data["IamInstanceProfile"]["Name"]])
+        yield from self._volume_key(call)
         if "SpotOptions" in parameters:
             linked = f"arn:aws:iam::{self.number}:{SPOT_ROLE}"
             yield Ask("iam:CreateServiceLinkedRole", linked, {"iam:AWSServiceName": SPOT})
@@ -255,6 +259,13 @@ class Account:
 
     def _pass(self, role: str) -> Ask:
         return Ask("iam:PassRole", self._identity("role", role), {"iam:PassedToService": MACHINE})
+
+    def _volume_key(self, call: Call) -> Iterator[Ask]:
+        """What EC2 asks in the caller's name where the account's default key of volumes is one of its own."""
+        arn, via = f"arn:aws:kms:{call['region']}:{self.number}:key/own", f"ec2.{call['region']}.amazonaws.com"
+        for action in OF_A_VOLUME_KEY:
+            yield Ask(f"kms:{action}", arn, {"kms:ViaService": via})
+        yield Ask("kms:CreateGrant", arn, {"kms:ViaService": via, "kms:GrantIsForAWSResource": "true"})
 
     def _identity(self, kind: str, name: str) -> str:
         return f"arn:aws:iam::{self.number}:{kind}{self.path}{name}"

@@ -27,7 +27,6 @@ from moto.ec2.models import ec2_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 from moto.moto_api._internal import mock_random
-from moto.secretsmanager.models import secretsmanager_backends
 from moto.sts.models import sts_backends
 
 from functions.cluster_phases.handler import lambda_handler as phases_handler
@@ -42,7 +41,18 @@ from local.functions.invocation import Invocation, failure
 from stacks import workflows
 from stockyard import wiring
 from stockyard.adapters.telemetry import LoggedTelemetry
-from stockyard.domain.records import CloudAccount, Cluster, Counter, Fact, Name, Operation, Outbox, Resource
+from stockyard.domain.records import (
+    CloudAccount,
+    Cluster,
+    Counter,
+    Fact,
+    Name,
+    Operation,
+    Outbox,
+    Resource,
+    SealedSecret,
+)
+from stockyard.edge import paths
 from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED, Metric
 from stockyard.ports import Create, Put
@@ -52,6 +62,7 @@ from tests.harness.faults import Crash, Intercept, Tap, Tapped, tapped_clients
 from tests.harness.inprocess import OWN_ACCOUNT, REGION, Context, credentials
 from tests.harness.machine_report import machine_report
 from tests.harness.memory import FixedClock, MemoryAttestor, MemoryDeployer, MemoryIdentity
+from tests.harness.route_keys import route_key
 from tests.harness.states import ExecutionAlreadyExists, States
 
 TENANT_ACCOUNT = "222222222222"
@@ -149,7 +160,6 @@ class CrashWorld:
         iam.roles.clear()
         iam.instance_profiles.clear()
         sts_backends[TENANT_ACCOUNT]["aws"].assumed_roles.clear()
-        secretsmanager_backends[OWN_ACCOUNT][REGION].secrets.clear()
         table = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE]
         table.items.clear()
         table.stream_shard.items.clear()
@@ -293,7 +303,7 @@ class CrashWorld:
 
     def secrets(self) -> list[str]:
         """Names of the secrets of clusters."""
-        return [n for n in secretsmanager_backends[OWN_ACCOUNT][REGION].secrets if "/clusters/" in n]
+        return [secret.id for secret in self.store.list(SealedSecret).items]
 
     # --- Step Functions ---------------------------------------------------------------------------------------------
 
@@ -331,7 +341,7 @@ def _event(method: str, path: str, body: Any, claims: Mapping[str, Any], key: st
     context["authorizer"] = {"jwt": {"claims": {"sub": "ann"}, "scopes": None}}
     return {
         "version": "2.0",
-        "routeKey": f"{method} {path}",
+        "routeKey": route_key(method, path, paths.methods()),
         "rawPath": path,
         "rawQueryString": "",
         "headers": headers,

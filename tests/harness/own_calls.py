@@ -32,15 +32,10 @@ def own_asks(call: Call, account: str, task_workflow: str) -> list[Ask]:
     here = f"{call['region']}:{account}"
     if service == "DynamoDB":
         return _table_asks(operation, parameters, f"arn:aws:dynamodb:{here}:table/")
-    if service == "Secrets Manager":
-        name = parameters.get("SecretId") or parameters.get("Name")
-        arn = f"arn:aws:secretsmanager:{here}:secret:{name}-AbCdEf" if name else "*"
-        asks = [Ask(f"secretsmanager:{operation}", arn)]
-        return [*asks, Ask("secretsmanager:TagResource", arn)] if parameters.get("Tags") else asks
     if service == "SFN":
         arn = parameters.get("executionArn") or parameters.get("stateMachineArn") or task_workflow
         return [Ask(f"states:{operation}", arn)]
-    if service in ("EventBridge", "Lambda"):
+    if service in ("EventBridge", "KMS", "Lambda", "Secrets Manager"):
         return [_named_ask(service, operation, parameters, here)]
     if service == "STS":
         context = {"sts:ExternalId": parameters["ExternalId"]} if parameters.get("ExternalId") else {}
@@ -51,6 +46,11 @@ def own_asks(call: Call, account: str, task_workflow: str) -> list[Ask]:
 def _named_ask(service: str, operation: str, parameters: Mapping[str, Any], here: str) -> Ask:
     if service == "Lambda":
         return Ask("lambda:InvokeFunction", f"arn:aws:lambda:{here}:function:{parameters['FunctionName']}")
+    if service == "Secrets Manager":
+        secret = f"arn:aws:secretsmanager:{here}:secret:{parameters['SecretId']}-AbCdEf"
+        return Ask(f"secretsmanager:{operation}", secret)
+    if service == "KMS":
+        return Ask(f"kms:{operation}", f"arn:aws:kms:{here}:key/0a1b", {"kms:RequestAlias": parameters["KeyId"]})
     bus = parameters["EventBusName"].rsplit("/", 1)[-1]
     return Ask(f"events:{operation}", f"arn:aws:events:{here}:event-bus/{bus}")
 

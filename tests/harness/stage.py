@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stage:
-    """The values of a development stage; ``bus`` is empty where events are not forwarded."""
+    """The values of a development stage."""
 
     name_prefix: str = "vantage"
     principal_pattern: str = "arn:aws:iam::111111111111:role/Stockyard-dev-*"
-    bus: str = ""

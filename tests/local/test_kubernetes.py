@@ -44,7 +44,7 @@ def clusters(tmp_path: Path) -> Iterator[Clusters]:
 
 @pytest.fixture
 def cluster(clusters: Clusters, tmp_path: Path) -> Cluster:
-    cluster = clusters.make(ENDPOINT, "1.34", tmp_path / "cluster")
+    cluster = clusters.make(ENDPOINT, "v1.34.0", tmp_path / "cluster")
     expires = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
     token = {
         "apiVersion": "v1",

@@ -59,7 +59,7 @@ def test_metadata_needs_a_token_and_gives_the_roles_keys(metadata: Metadata) -> 
 
 
 def test_tags_are_served_only_to_instances_with_tags_enabled(metadata: Metadata) -> None:
-    metadata.add("i-1", InstanceData("us-east-1", dict, lambda: {"stockyard:resource": "ncl_1"}))  # type: ignore[arg-type]
+    metadata.add("i-1", InstanceData("us-east-1", dict, tags=lambda: {"stockyard:resource": "ncl_1"}))  # type: ignore[arg-type]
     metadata.add("i-2", InstanceData("us-east-1", dict))  # type: ignore[arg-type]
     _, token = get(f"{metadata.url}/i-1/latest/api/token", "PUT")
     path = "latest/meta-data/tags/instance"

@@ -13,14 +13,11 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
-    ("reaper", "ClusterSecrets secretsmanager:DeleteSecret"): SWEEP,
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteNode states:DescribeExecution"): SWEEP,
     ("reaper", "PowerNode states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionNode states:DescribeExecution"): SWEEP,
-    ("machines", "ClusterSecrets secretsmanager:PutSecretValue"): "a machine reports again when an answer was lost; "
-    "the tests of the report do it",
     ("cluster_phases", "Wake states:SendTaskSuccess"): "the machine reported before the workflow waited for it; "
     "here it reports afterwards, the tests of the report do both",
     ("reaper", "Table dynamodb:DeleteItem"): SWEEP,

@@ -73,6 +73,9 @@ def test_stage_config_reads_network() -> None:
         ("sweep_grace_seconds", "soon"),
         ("report_only", None),
         ("alarm_topic_arn", "alarms"),
+        ("domain", "https://api.example.com"),
+        ("domain", "api.example.com"),
+        ("certificate_arn", "certificate"),
         ("network", {"subnet_ids": ["subnet-0a1b"]}),
         ("network", {"subnet_ids": [], "security_group_ids": ["sg-0a1b"]}),
         ("nat_gateways", 1),
@@ -111,5 +114,13 @@ def test_stages_of_cdk_json_are_valid() -> None:
     assert load("dev", stages).stage == "dev"
     with pytest.raises(ConfigError, match=r"^stages\.prod\.issuer: missing"):
         load("prod", stages)  # a placeholder would be deployed one day
-    prod = load("prod", stages, {"issuer": "https://id.example.com/realms/stockyard"})
+    needed = {
+        "domain": "api.example.com",
+        "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/0a1b",
+        "alarm_topic_arn": "arn:aws:sns:us-east-1:111111111111:alarms",
+    }
+    for name in needed:
+        with pytest.raises(ConfigError, match=rf"^stages\.prod\.{name}: missing"):
+            load("prod", stages, {"issuer": ISSUER, **{key: value for key, value in needed.items() if key != name}})
+    prod = load("prod", stages, {"issuer": ISSUER, **needed})
     assert prod.log_retention_days > load("dev", stages).log_retention_days

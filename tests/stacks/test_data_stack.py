@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 
-def test_data_stack_has_only_the_table_with_stable_logical_id(assembly: Any) -> None:
-    assert {name: resource["Type"] for name, resource in assembly.data["Resources"].items()} == {
-        "Table": "AWS::DynamoDB::Table"
-    }
+def test_data_stack_has_only_the_table_and_a_key_with_stable_logical_ids(assembly: Any) -> None:
+    kinds = {name: resource["Type"] for name, resource in assembly.data["Resources"].items()}
+    assert kinds.pop("Table") == "AWS::DynamoDB::Table"
+    assert kinds.pop("ClusterSecrets") == "AWS::KMS::Key"
+    assert list(kinds.values()) == ["AWS::KMS::Alias"]
+
+
+def test_the_key_of_secrets_is_retained_and_rotated(assembly: Any) -> None:
+    key = assembly.data["Resources"]["ClusterSecrets"]
+    assert key["DeletionPolicy"] == key["UpdateReplacePolicy"] == "Retain"
+    assert key["Properties"]["EnableKeyRotation"] is True
+    (alias,) = (part for part in assembly.data["Resources"].values() if part["Type"] == "AWS::KMS::Alias")
+    assert alias["Properties"]["AliasName"] == "alias/stockyard-dev-cluster-secrets"
 
 
 def test_table_is_retained_and_protected(assembly: Any) -> None:

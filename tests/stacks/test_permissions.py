@@ -72,6 +72,7 @@ def test_permissions_of_unknown_function_raise_key_error() -> None:
 
 
 SECRET = "arn:aws:secretsmanager:us-east-1:111111111111:secret:stockyard/dev/"
+KEY = "arn:aws:kms:us-east-1:111111111111:key/0a1b"
 TABLE = "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev"
 TENANT_ROLE = "arn:aws:iam::222222222222:role/stockyard-access"
 OWN_ROLE = "arn:aws:iam::111111111111:role/cdk-deploy"
@@ -82,7 +83,6 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
 @pytest.mark.parametrize(
     ("name", "action", "resource"),
     [
-        ("clusters", "secretsmanager:GetSecretValue", SECRET + "clusters/acme/clu_1/kubeconfig-AbCdEf"),
         ("cluster_phases", "states:SendTaskSuccess", PROVISION),
         *(
             ("reaper", "states:DescribeExecution", f"{EXECUTION}{name}:op_1-1")
@@ -93,7 +93,6 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ("node_providers", "dynamodb:DeleteItem", TABLE),
         ("node_claims", "dynamodb:UpdateItem", TABLE),
         ("apply", "dynamodb:PutItem", TABLE),
-        ("machines", "secretsmanager:CreateSecret", SECRET + "clusters/acme/clu_1/ca-AbCdEf"),
         ("machines", "states:SendTaskSuccess", PROVISION),
         ("relay", "states:StartExecution", PROVISION),
         ("relay", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
@@ -139,7 +138,11 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         ("cloud_accounts", "sts:AssumeRole", OWN_ROLE),
         ("node_phases", "sts:AssumeRole", OWN_ROLE),
         ("cloud_accounts", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
-        ("machines", "secretsmanager:GetSecretValue", SECRET + "clusters/acme/clu_1/kubeconfig-AbCdEf"),
+        ("machines", "kms:Decrypt", KEY),
+        ("cluster_phases", "kms:Decrypt", KEY),
+        ("reaper", "kms:Decrypt", KEY),
+        ("records", "kms:Decrypt", KEY),
+        ("clusters", "kms:GenerateDataKey", KEY),
         ("clusters", "secretsmanager:GetSecretValue", SECRET.replace("/dev/", "/prod/") + "identity-admin-AbCdEf"),
         ("clusters", "states:StartExecution", PROVISION),
         ("reaper", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),

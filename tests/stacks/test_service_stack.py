@@ -111,10 +111,12 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 49
+    assert len(functions) == 51
     assert unguarded == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
+        "POST /v1/clusters/{id}/boot-reports",
+        "POST /v1/node-claims/{id}/boot-reports",
         "POST /v1/node-claims/{id}/join",
         "$default",
     }
@@ -143,9 +145,22 @@ def test_integrations_use_payload_2_and_api_may_invoke_functions(assembly: Any) 
 def test_http_api_throttles_and_access_log_has_no_token(assembly: Any) -> None:
     (stage,) = assembly.of_type("AWS::ApiGatewayV2::Stage").values()
     settings = stage["Properties"]["DefaultRouteSettings"]
-    assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == (50, 100)
+    assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == (100, 200)
     line = json.loads(stage["Properties"]["AccessLogSettings"]["Format"])
     assert not [value for value in line.values() if re.search(r"header|query|body|claims", value, re.IGNORECASE)]
+
+
+def test_routes_of_strangers_and_of_machines_have_limits_of_their_own(assembly: Any) -> None:
+    ((logical, stage),) = assembly.of_type("AWS::ApiGatewayV2::Stage").items()
+    rates = {key: limits["ThrottlingRateLimit"] for key, limits in stage["Properties"]["RouteSettings"].items()}
+    expected = {route.key: 20 if route.open_because else 100 for route in routes()}
+    own = {route.key for route in routes() if route.open_because or route.function == "machines"}
+    assert {"$default", "GET /v1/health", "POST /v1/clusters/{id}/observations"} < own == set(rates)
+    assert rates == {key: expected[key] for key in own}
+    # A stage refuses settings of a route that is not there yet.
+    resources = assembly.of_type("AWS::ApiGatewayV2::Route")
+    first = {resources[name]["Properties"]["RouteKey"] for name in stage["DependsOn"] if name in resources}
+    assert own <= first, logical
 
 
 def _reader(assembly: Any, name: str) -> dict[str, Any]:
@@ -292,7 +307,7 @@ def test_the_dashboard_shows_every_metric_of_ours(assembly: Any) -> None:
     (dashboard,) = assembly.of_type("AWS::CloudWatch::Dashboard").values()
     body = json.dumps(dashboard["Properties"]["DashboardBody"])
     measured = [metric for metric in vars(metrics).values() if isinstance(metric, Metric)]
-    assert len(measured) == 7
+    assert len(measured) == 8
     for metric in measured:
         assert metric.name in body
     assert "Stockyard/dev,operation_kind,phase" in body

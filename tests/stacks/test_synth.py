@@ -52,7 +52,14 @@ def test_synth_needs_no_node_docker_or_credentials_and_is_deterministic(assembly
 
 def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    context |= {"stage": "prod", "issuer": "https://id.example.com/realms/stockyard"}
+    context |= {
+        "stage": "prod",
+        "issuer": "https://id.example.com/realms/stockyard",
+        "check_issuer": "false",
+        "domain": "api.example.com",
+        "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/0a1b",
+        "alarm_topic_arn": "arn:aws:sns:us-east-1:111111111111:alarms",
+    }
     context |= {"bundle": "false", "event_tenants": {"222222222222": "acme"}}
     context |= {"network": {"subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"]}}
     out = tmp_path / "out"

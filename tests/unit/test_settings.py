@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from stockyard import settings
+from stockyard import kubernetes_versions, settings
 
 TABLE = {"STOCKYARD_TABLE": "t"}
 
 
-def test_the_oldest_kubernetes_that_the_agent_works_with_is_taken() -> None:
-    read = settings.read({**TABLE, "STOCKYARD_KUBERNETES_VERSION": "1.30"})
-    assert read.kubernetes_version == "1.30"
-    assert settings.read(TABLE).kubernetes_version == settings.Settings("t").kubernetes_version
+@pytest.mark.parametrize("version", kubernetes_versions.TESTED)
+def test_a_tested_kubernetes_is_taken(version: str) -> None:
+    assert settings.read({**TABLE, "STOCKYARD_KUBERNETES_VERSION": version}).kubernetes_version == version
+    assert settings.read(TABLE).kubernetes_version == kubernetes_versions.DEFAULT in kubernetes_versions.TESTED
 
 
-@pytest.mark.parametrize("version", ["1.29", "1.9", "1.34.1", "2.0", "1.", "latest"])
+@pytest.mark.parametrize("version", ["1.31", "1.9", "1.34.1", "2.0", "1.", "latest"])
 def test_another_kubernetes_is_refused_by_name(version: str) -> None:
-    with pytest.raises(ValueError, match=r"STOCKYARD_KUBERNETES_VERSION is .*at least 1\.30"):
+    with pytest.raises(ValueError, match=r"STOCKYARD_KUBERNETES_VERSION is .*must be 1\.34 or 1\.35"):
         settings.read({**TABLE, "STOCKYARD_KUBERNETES_VERSION": version})
 
 

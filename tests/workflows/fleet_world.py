@@ -222,9 +222,7 @@ class FleetLife:
         )
         self.plain.commit(Create(cluster), Create(environment))
         self.cloud = FakeEc2(self.inject, lambda: self.clock.now().timestamp(), self.first)
-        source = Ec2Nodes(
-            Ec2NodesConfig("vantage", "1.34", "https://api.example.test", 60), boto3.Session, lambda _: OFFERS
-        )
+        source = Ec2Nodes(Ec2NodesConfig("vantage", "https://api.example.test", 60), boto3.Session, lambda _: OFFERS)
         source._sessions = SimpleNamespace(of=lambda account, name: self.cloud)  # type: ignore[assignment]
         self.services = with_ports(self.nodes.services, node_sources={"ec2": source})
         self.nodes.services = self.services

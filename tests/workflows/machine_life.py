@@ -98,7 +98,7 @@ class MachineLife:
         nodes.provider("aws", {"name": "m6i.large", "maxCapacity": 1}, kind="ec2", block=block)
         nodes.provider("lab", SCARCE, block={"launchSeconds": 1, "joinSeconds": 2})
         store: Any = FaultyStore(world.registry.store("acme"), self.injection)
-        config = Ec2NodesConfig("vantage", "1.34", URL, 60)
+        config = Ec2NodesConfig("vantage", URL, 60)
         source = Ec2Nodes(config, boto3.Session, {REGION: OFFERS}.get)
         source._sessions = cloud.sessions  # type: ignore[assignment]
         simulated = SimulatedNodes(lambda _: store)

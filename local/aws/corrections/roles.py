@@ -97,7 +97,7 @@ def holds(operator: str, value: str | None, accepted: list[str]) -> bool:
         return value is None or holds(operator.removesuffix("IfExists"), value, accepted)
     if value is None:
         return "Not" in operator
-    if operator in {"StringEquals", "ArnEquals"}:
+    if operator in {"Bool", "StringEquals", "ArnEquals"}:
         return value in accepted or (operator == "ArnEquals" and _like(value, accepted))
     if operator in {"StringLike", "ArnLike"}:
         return _like(value, accepted)

@@ -159,7 +159,12 @@ def test_dry_runs_answer_like_the_call_and_write_nothing(tenant, acme, api):
 
 
 def test_a_dry_run_on_a_resource_in_use_is_refused_like_the_call(acme):
-    body = {"description": "", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "my-key"}}
+    body = {
+        "description": "a cluster",
+        "cloud_account_id": 1,
+        "cluster_type": "k8s",
+        "settings": {"key_pair": "my-key"},
+    }
     created = acme.call("POST", "/v1/clusters", {"name": "user", "tags": {"a=b": "c=d"}, **body})
     assert created.status_code == 202, created.text
     role = {"attributes": {"role_arn": "arn:aws:iam::222222222222:role/other"}}
@@ -223,7 +228,12 @@ def test_impossible_paths_are_not_found(acme, path):
 
 
 def test_names_with_several_unicode_spellings_are_refused(acme):
-    body = {"description": "", "cloud_account_id": 1, "cluster_type": "k8s", "settings": {"key_pair": "my-key"}}
+    body = {
+        "description": "a cluster",
+        "cloud_account_id": 1,
+        "cluster_type": "k8s",
+        "settings": {"key_pair": "my-key"},
+    }
     for name in ("caf\u00e9", "cafe\u0301", "\uff21", "a\u200b"):
         refusal = problem(acme.call("POST", "/v1/clusters", {"name": name, **body}), 422, "InvalidInput")
         assert [error["pointer"] for error in refusal["errors"]] == ["/name"]

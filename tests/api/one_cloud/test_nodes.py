@@ -242,7 +242,7 @@ def acme(api):
     calls = Tenant(api, "acme")
     number = next(NUMBERS)
     settings = {"key_pair": "my-key"}
-    body = {"name": f"of-nodes-{number}", "description": "", "cloud_account_id": 1, "cluster_type": "k8s"}
+    body = {"name": f"of-nodes-{number}", "description": "a cluster", "cloud_account_id": 1, "cluster_type": "k8s"}
     calls.cluster = calls.good("POST", "/v1/clusters", {**body, "settings": settings}, status=202)["name"]
     calls.lab = f"lab-{number}"
     calls.good("POST", "/v1/node-providers", {**LAB, "name": calls.lab}, status=201)

@@ -35,7 +35,7 @@ def clusters(api, person):
     for name in ("one", "two"):
         body = {
             "name": name,
-            "description": "",
+            "description": "a cluster",
             "cloud_account_id": 1,
             "cluster_type": "k8s",
             "settings": {"key_pair": "my-key"},

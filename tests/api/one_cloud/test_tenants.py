@@ -114,6 +114,8 @@ ELSEWHERE = {
     "PUT /v1/allowed-node-types": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
     "POST /v1/clusters/{id}/bootstrap": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/join": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
+    "POST /v1/clusters/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
+    "POST /v1/node-claims/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "PUT /v1/quotas/{name}": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
 }
 """Operations whose path has no foreign id and that return no list, each with the test that covers it."""
@@ -173,6 +175,13 @@ def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all
         answer = api.send("POST", join.at(acme["claim"]), {}, proof)
         assert answer.status_code in (401, 404)
         no_trace(answer, acme, acme["claim"], acme["cluster"])
+        report = api.send("POST", f"/v1/node-claims/{acme['claim']}/boot-reports", {}, {**proof, "step": "join"})
+        assert report.status_code in (401, 404)
+        no_trace(report, acme, acme["claim"], acme["cluster"])
+    proof = {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}, "step": "init"}
+    answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/boot-reports", {}, proof)
+    assert answer.status_code in (401, 404)
+    no_trace(answer, acme, acme["cluster"])
 
 
 def test_lists_and_filters_show_nothing_of_another_tenant(api, listing, acme):
@@ -203,7 +212,7 @@ def test_page_tokens_of_another_tenant_are_refused(api, paged, acme):
 def test_a_foreign_account_cannot_be_used(api, acme):
     body = {
         "name": "stolen",
-        "description": "",
+        "description": "a cluster",
         "cloud_account_id": int(acme["account"]),
         "cluster_type": "k8s",
         "settings": {"key_pair": "my-key"},

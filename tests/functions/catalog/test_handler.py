@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from tests.harness.memory import FixedClock
 from tests.harness.memory_store import MemoryRegistry
 
 CONTEXT = Context("catalog", "request")
+REGIONS = frozenset(["ap-northeast-3", "ap-south-1", "ca-west-1", "eu-west-1", "sa-east-1", "us-east-1"])
 TIME = "2026-01-31T12:00:00.000Z"
 
 
@@ -43,6 +45,19 @@ class FakeMarket:
         self.odd: set[str] = set()
         self.price = 0.1
         self.asked: list[str] = []
+
+    def regions(self) -> Collection[str]:
+        return (
+            "af-south-1",
+            "ap-northeast-3",
+            "ap-south-1",
+            "ca-west-1",
+            "eu-north-1",
+            "eu-west-1",
+            "sa-east-1",
+            "us-east-1",
+            "us-west-2",
+        )
 
     def offers(self, region: str) -> Mapping[str, InstanceOffer]:
         self.asked.append(region)
@@ -171,3 +186,12 @@ def test_regions_without_a_sheet_come_first_then_the_oldest(
     clock.advance(90000)
     lambda_handler({}, CONTEXT)
     assert market.asked == ["ap-south-1", "eu-west-1", "us-east-1"]
+
+
+def test_nobody_holds_up_the_refresh_by_regions_that_do_not_exist(registry: MemoryRegistry, market: FakeMarket) -> None:
+    store = registry.store("globex")
+    for number in range(10, 50):
+        store.commit(Create(account(str(number), "aws", f"aa-aaa-{number}")))
+    store.commit(Create(replace(account("50", "aws", "sa-east-1"), verification="unverified")))
+    lambda_handler({}, CONTEXT)
+    assert sorted(market.asked) == ["ap-south-1", "eu-west-1", "us-east-1"]

@@ -43,6 +43,9 @@ class Verifier:
     def verify(self, account, tenant):
         return Verification(self.fault is None, self.fault or "")
 
+    def check_attributes(self, attributes):
+        pass
+
 
 @pytest.fixture
 def services():
@@ -141,12 +144,13 @@ def answered(services, detail, kind="DeleteCluster", use=None):
         "DeleteCluster": EventCommand(None, True, done),
     }
     event = {"id": services.new_id(ids.EVENT), "detail-type": kind, "account": "222222222222", "detail": detail}
-    return answer_of(event, "acme", commands, lambda _tenant: IdempotencyKeys(services.store), services.clock.now())
+    keys = IdempotencyKeys(services.store)
+    return answer_of(event, "acme", commands, lambda _tenant: keys, services.clock.now(), b"salt")
 
 
 BODY = {
     "name": "demo",
-    "description": "",
+    "description": "a cluster",
     "cloud_account_id": 1,
     "cluster_type": "k8s",
     "settings": {"key_pair": "my-key"},

@@ -15,6 +15,7 @@ import pytest
 
 from stockyard.domain.records import AuditRecord, Idempotency
 from stockyard.edge.route import HttpFunction
+from tests.harness.route_keys import route_key
 
 OPERATOR = {
     "sub": "u-1",
@@ -74,7 +75,9 @@ class World:
         self.now += timedelta(seconds=seconds)
 
     def call(self, method: str, path: str, **options: Any) -> Result:
-        return Result(self.http.handle(event(method, path, **options), None))
+        sent = event(method, path, **options)
+        templates = [route.path for route in self.http.routes if route.method == method]
+        return Result(self.http.handle({**sent, "routeKey": route_key(method, path, templates)}, None))
 
 
 class Result:

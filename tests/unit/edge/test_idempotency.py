@@ -14,6 +14,7 @@ from stockyard.edge.idempotency import IdempotencyLease, Replay
 from stockyard.edge.route import Answer, Roles
 from stockyard.errors import (
     ClusterNameInUse,
+    Forbidden,
     IdempotencyConflict,
     InvalidInput,
     RequestInProgress,
@@ -24,7 +25,7 @@ from stockyard.errors import (
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BODY = {
     "name": "one",
-    "description": "",
+    "description": "a cluster",
     "cloud_account_id": 1,
     "cluster_type": "k8s",
     "secret": "canary-secret-canary-secret",
@@ -200,21 +201,21 @@ def test_store_failure_while_key_is_settled_keeps_answer(world, create, monkeypa
 
 
 def test_lost_race_for_take_over_is_in_progress(memory_keys):
-    lease = idempotency.begin(memory_keys, "id", "d", NOW)
+    lease = idempotency.begin(memory_keys, "id", "d", NOW, b"salt")
     assert isinstance(lease, IdempotencyLease)
     later = NOW + timedelta(seconds=60)
     stale = memory_keys.get("id")
-    assert isinstance(idempotency.begin(memory_keys, "id", "d", later), IdempotencyLease)
+    assert isinstance(idempotency.begin(memory_keys, "id", "d", later, b"salt"), IdempotencyLease)
     assert memory_keys.replace(replace(stale, version=2)) is False
     with pytest.raises(RequestInProgress):
-        idempotency.begin(memory_keys, "id", "d", later)
+        idempotency.begin(memory_keys, "id", "d", later, b"salt")
     assert idempotency.finish(memory_keys, lease, 202, {}, {}) is False
 
 
 def test_key_that_keeps_changing_is_in_progress(memory_keys):
     memory_keys.insert = lambda _: False
     with pytest.raises(RequestInProgress):
-        idempotency.begin(memory_keys, "id", "d", NOW)
+        idempotency.begin(memory_keys, "id", "d", NOW, b"salt")
 
 
 @given(st.text(min_size=1, max_size=300))
@@ -244,7 +245,7 @@ def test_any_order_of_tries_has_one_owner_and_one_answer(order):
             idempotency.give_up(keys, owners.pop(), now)
         else:
             try:
-                result = idempotency.begin(keys, "id", "other" if step == "other" else "d", now)
+                result = idempotency.begin(keys, "id", "other" if step == "other" else "d", now, b"salt")
             except (RequestInProgress, IdempotencyConflict):
                 continue
             if isinstance(result, Replay):
@@ -274,3 +275,22 @@ def fresh_keys():
             return holds
 
     return Fresh()
+
+
+def test_ids_of_two_tries_are_the_same_and_cannot_be_guessed(memory_keys):
+    first = idempotency.begin(memory_keys, "id", "d", NOW, b"salt")
+    second = idempotency.begin(memory_keys, "id", "d", NOW + timedelta(seconds=60), b"other")
+    assert isinstance(first, IdempotencyLease)
+    assert isinstance(second, IdempotencyLease)
+    assert first.stable_id("clu") == second.stable_id("clu")
+    elsewhere = idempotency.begin(fresh_keys(), "id", "d", NOW, b"other")
+    assert isinstance(elsewhere, IdempotencyLease)
+    assert elsewhere.stable_id("clu") != first.stable_id("clu")
+
+
+def test_a_refusal_for_who_asks_is_not_answered_to_somebody_else(create):
+    def forbidden(_):
+        raise Forbidden("Only an admin may.")
+
+    assert create(forbidden).status == 403
+    assert create(lambda _: Answer(202, {"id": "clu_1"})).status == 202

@@ -12,7 +12,7 @@ from stockyard.errors import ClusterNameInUse, RequestInProgress, StoreUnavailab
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BODY = {
     "name": "one",
-    "description": "",
+    "description": "a cluster",
     "cloud_account_id": 1,
     "cluster_type": "k8s",
     "settings": {"key_pair": "my-key"},
@@ -39,7 +39,7 @@ class Bus:
             "DeleteCluster": EventCommand(None, True, self.use),
         }
         event = {"id": "e-1", "account": "222222222222", "detail-type": kind, "detail": detail, **more}
-        return answer_of(event, tenant, commands, lambda _: self.keys, now)
+        return answer_of(event, tenant, commands, lambda _: self.keys, now, b"salt")
 
 
 @pytest.fixture

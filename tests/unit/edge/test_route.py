@@ -365,3 +365,12 @@ def test_a_stale_version_is_refused_by_name(world):
     patch_route(world, use)
     result = world.call("PATCH", "/v1/clusters/one", body={}, headers={"If-Match": '"3"'})
     assert (result.status, result.json["detail"]) == (412, "The quota is at version 4, not 3.")
+
+
+@pytest.mark.parametrize("key", ["$default", "GET /v1/clusters", "POST /v1/clusters/{id}", ""])
+def test_a_path_that_the_gateway_took_for_another_route_is_not_served(world, make_event, key):
+    """The gateway matches the path as it was sent; ``%2f`` is a slash only here."""
+    read_route(world, lambda _: Answer(200, {}))
+    request = make_event("GET", "/v1/clusters/one")
+    assert world.http.handle({**request, "routeKey": key}, None)["statusCode"] == 404
+    assert world.http.handle({**request, "routeKey": "GET /v1/clusters/{id}"}, None)["statusCode"] == 200

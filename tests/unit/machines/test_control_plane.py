@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import importlib.util
 import json
@@ -19,6 +20,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from agent import manifest
+from stockyard.domain.models.base import read
+from stockyard.domain.models.machines import ControlPlaneBootReport
 from stockyard.machines import control_plane, on_machine
 from tests.unit.machines import first_boot
 
@@ -30,6 +33,7 @@ VALUES = {
     "kubernetes_version": "1.34",
     "issuer": "https://id.example.test/realms/vantage",
     "audience": "stockyard",
+    "tenant": "acme",
     "creator": "ann@example.com",
 }
 KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
@@ -76,6 +80,7 @@ def test_the_document_with_the_longest_values_is_less_than_8_kb() -> None:
         "kubernetes_version": "1.34",
         "issuer": f"https://{first_boot.noise(253)}/realms/{first_boot.noise(255)}",
         "audience": first_boot.noise(255),
+        "tenant": first_boot.noise(63),
         "creator": first_boot.noise(128),
     }
     assert len(control_plane.render(**values)) <= control_plane.LIMIT == 8_192
@@ -86,38 +91,72 @@ def test_a_document_that_does_not_fit_is_refused() -> None:
         control_plane.render(**{**VALUES, "api_url": first_boot.noise(8_192)})
 
 
-def test_programs_arrive_unchanged_and_values_travel_as_data(files: dict[str, Any]) -> None:
+def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> None:
+    """Only what is for readers is taken out of the programs."""
     programs = Path(on_machine.__file__).parent
-    sources = {
-        control_plane.SCRIPT_PATH: (programs / "stockyard_machine.py").read_text(),
-        control_plane.START_PATH: (programs / "begin.sh").read_text()
-        + "\n"
-        + (programs / "control_plane.sh").read_text(),
-    }
-    for path, source in sources.items():
-        assert files[path]["content"] == source
+    source = ast.parse((programs / "stockyard_machine.py").read_text())
+    for node in ast.walk(source):
+        if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    assert ast.dump(ast.parse(files[control_plane.SCRIPT_PATH]["content"])) == ast.dump(source)
+    script = "\n".join((programs / name).read_text() for name in ("begin.sh", "control_plane.sh")).splitlines()
+    commands = [line for line in script if line.startswith("#!") or not line.strip().startswith("#")]
+    assert files[control_plane.START_PATH]["content"].splitlines() == commands
+    for path in (control_plane.SCRIPT_PATH, control_plane.START_PATH):
         assert files[path]["permissions"] == "0755"
     config = json.loads(files[control_plane.CONFIG_PATH]["content"])
     assert config["cluster_id"] == "clu_01KDVJXQ80000000000000000A"
     assert config["api_url"] == "https://api.example.test"
     assert set(config) == {
         "api_url", "audience", "client_id", "cluster_id", "creator", "issuer", "kubernetes_version", "pod_cidr",
+        "tenant",
     }  # fmt: skip
 
 
 def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[str, Any]) -> None:
     unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
-    assert f"ExecStart={control_plane.START_PATH} 1.34 {control_plane.CNI}" in unit
+    assert (
+        f"ExecStart={control_plane.START_PATH} 1.34 1.34.4 1.7 {control_plane.CNI} {control_plane.CNI_SHA256}" in unit
+    )
     start = files[control_plane.START_PATH]["content"]
-    assert f"python3 {control_plane.SCRIPT_PATH} bootstrap" in start
-    assert f"python3 {control_plane.SCRIPT_PATH} agent" in start
-    assert f"python3 {control_plane.SCRIPT_PATH} ready" in start
+    assert f"program={control_plane.SCRIPT_PATH}\n" in start
+    assert control_plane.RENEW_PATH in files
     commands = yaml.safe_load(rendered)["runcmd"]
     assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
 
 
-def test_shellcheck_accepts_the_script(files: dict[str, Any], tmp_path: Path) -> None:
-    first_boot.check_script(files[control_plane.START_PATH]["content"], tmp_path)
+@pytest.mark.parametrize("path", [control_plane.START_PATH, control_plane.RENEW_PATH])
+def test_shellcheck_accepts_the_scripts(files: dict[str, Any], tmp_path: Path, path: str) -> None:
+    first_boot.check_script(files[path]["content"], tmp_path)
+
+
+def test_a_timer_renews_certificates_once_the_machine_has_reported(files: dict[str, Any]) -> None:
+    service = files["/etc/systemd/system/stockyard-renew.service"]["content"]
+    timer = files["/etc/systemd/system/stockyard-renew.timer"]["content"]
+    assert f"ExecStart={control_plane.RENEW_PATH}" in service
+    assert "ConditionPathExists=/var/lib/stockyard/reported" in service
+    assert "OnCalendar=weekly" in timer
+    assert "Persistent=true" in timer
+    last_line = files[control_plane.START_PATH]["content"].splitlines()[-1]
+    assert last_line == "systemctl enable --now stockyard-renew.timer"
+
+
+def test_a_step_is_told_and_a_failed_one_with_its_last_lines(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    posts: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(machine, "prove", lambda _: {"method": "GET", "url": "https://sts", "headers": {}})
+    monkeypatch.setattr(machine, "post", lambda _, action, body: posts.append((action, body)))
+    machine.CONFIG = str(tmp_path / "machine.json")
+    (tmp_path / "machine.json").write_text(files[control_plane.CONFIG_PATH]["content"])
+    (tmp_path / "log").write_text("x" * 5000 + "\nthe end\n")
+    machine.main(["say", "packages"])
+    machine.main(["say", "init", "1", str(tmp_path / "log")])
+    assert [action for action, _ in posts] == ["boot-reports"] * 2
+    beginning, failure = (read(ControlPlaneBootReport, body) for _, body in posts)
+    assert (beginning.step, beginning.exit, beginning.lines) == ("packages", None, "")
+    assert (failure.step, failure.exit, len(failure.lines)) == ("init", 1, 4000)
+    assert failure.lines.endswith("the end\n")
 
 
 def test_cloud_init_accepts_the_document(rendered: str, tmp_path: Path) -> None:
@@ -152,6 +191,8 @@ def test_the_machine_proves_itself_then_reports(
     answers = {
         "/latest/api/token": "imds-token",
         "/latest/meta-data/placement/region": "us-east-1",
+        "/latest/meta-data/placement/availability-zone": "us-east-1a",
+        "/latest/meta-data/instance-id": "i-0123",
         "/latest/meta-data/iam/security-credentials/": "node-role",
         "/latest/meta-data/iam/security-credentials/node-role": json.dumps(KEYS),
         "/v1/clusters/clu_01KDVJXQ80000000000000000A/bootstrap": json.dumps(client),
@@ -170,9 +211,22 @@ def test_the_machine_proves_itself_then_reports(
     settings = documents["ClusterConfiguration"]
     flags = {flag["name"]: flag["value"] for flag in settings["apiServer"]["extraArgs"]}
     assert settings["controlPlaneEndpoint"] == "nlb.example.test:6443"
-    assert settings["kubernetesVersion"] == "stable-1.34"
-    assert flags["oidc-issuer-url"] == "https://id.example.test/realms/vantage"
-    assert flags["oidc-client-id"] == "stockyard"
+    assert settings["kubernetesVersion"] == "v1.34.4"
+    api = tmp_path / "state" / "api"
+    assert {flags[name] for name in ("authentication-config", "encryption-provider-config", "audit-policy-file")} == {
+        f"/etc/stockyard/api/{path.name}" for path in api.iterdir()
+    }
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in api.iterdir())
+    mounted = {volume["mountPath"] for volume in settings["apiServer"]["extraVolumes"]}
+    assert mounted == {"/etc/stockyard/api", "/var/log/kubernetes/audit"}
+    (door,) = json.loads((api / "authentication.yaml").read_text())["jwt"]
+    assert door["issuer"] == {"url": "https://id.example.test/realms/vantage", "audiences": ["stockyard"]}
+    assert '"acme" in claims.organization' in door["claimValidationRules"][0]["expression"]
+    registration = documents["InitConfiguration"]["nodeRegistration"]
+    assert registration["kubeletExtraArgs"] == [{"name": "provider-id", "value": "aws:///us-east-1a/i-0123"}]
+    key = (api / "encryption.yaml").read_text()
+    machine.api_server(config)
+    assert (api / "encryption.yaml").read_text() == key, "what was written with the key needs it"
     pods = ip_network(settings["networking"]["podSubnet"])
     mask = next(
         argument["value"]
@@ -186,7 +240,9 @@ def test_the_machine_proves_itself_then_reports(
     assert (tmp_path / "state" / "endpoint").read_text() == "nlb.example.test\n"
     binding = json.loads((tmp_path / "state" / "administrator.json").read_text())
     assert binding["roleRef"]["name"] == "cluster-admin"
-    assert [subject["name"] for subject in binding["subjects"]] == [flags["oidc-username-prefix"] + "ann@example.com"]
+    assert [subject["name"] for subject in binding["subjects"]] == [
+        door["claimMappings"]["username"]["prefix"] + "ann@example.com"
+    ]
     calls = len(requests)
     machine.bootstrap(config)
     assert len(requests) == calls, "a second start must not ask again"
@@ -195,7 +251,10 @@ def test_the_machine_proves_itself_then_reports(
     machine.ready(config)
     assert requests[-2][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
     assert requests[-1][2]["Authorization"] == "Bearer jwt"
-    assert json.loads(requests[-1][3]) == {"kubeconfig": "kind: Config", "certificate_authority": "UEVN"}
+    report = json.loads(requests[-1][3])
+    proof = report.pop("proof")
+    assert report == {"kubeconfig": "kind: Config", "certificate_authority": "UEVN"}
+    assert (proof["method"], proof["headers"]) == ("GET", {"x-stockyard-host": "api.example.test"})
 
 
 def test_the_agents_manifest_has_its_secret_right_after_the_namespace(
@@ -241,12 +300,12 @@ def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[st
     options = "--server-side --force-conflicts --field-manager=stockyard-agent"
     apply = f"again kubectl apply {options} -f /etc/stockyard/agent.json"
     expected_lines = [
-        "    kubeadm init --config /etc/stockyard/kubeadm.yaml",
-        'again kubectl apply -f "$cni"',
-        f"python3 {control_plane.SCRIPT_PATH} agent",
+        "    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print",
+        "again kubectl apply -f /etc/stockyard/cni.yaml",
+        'python3 "$program" agent',
         apply,
         "rm -f /etc/stockyard/agent.json",
-        f"python3 {control_plane.SCRIPT_PATH} ready",
+        'python3 "$program" ready',
     ]
     places = [lines.index(line) for line in expected_lines]
     assert places == sorted(places)
@@ -257,6 +316,7 @@ def test_nobody_becomes_administrator_when_no_person_asked(
 ) -> None:
     config = {**json.loads(files[control_plane.CONFIG_PATH]["content"]), "creator": ""}
     monkeypatch.setattr(machine, "instance", lambda: ("us-east-1", KEYS))
+    monkeypatch.setattr(machine, "provider_id", lambda: "aws:///us-east-1a/i-0123")
     monkeypatch.setattr(machine, "fetch", lambda *_: json.dumps({"endpoint": "https://nlb.example.test:6443"}))
     machine.bootstrap(config)
     assert (tmp_path / "state" / "kubeadm.yaml").exists()

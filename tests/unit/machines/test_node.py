@@ -94,9 +94,10 @@ def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> Non
     }
     assert "def bootstrap" not in rendered, "a control plane's part"
     unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
-    assert f"ExecStart={node_boot.START_PATH} 1.34\n" in unit
+    assert f"ExecStart={node_boot.START_PATH} 1.34 1.34.4 1.7\n" in unit
     start = files[node_boot.START_PATH]["content"]
-    assert f"python3 {node_boot.SCRIPT_PATH}\n" in start
+    assert f"program={node_boot.SCRIPT_PATH}\n" in start
+    assert '    python3 "$program"\n' in start
     commands = yaml.safe_load(rendered)["runcmd"]
     assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
 
@@ -117,6 +118,8 @@ def test_the_node_proves_itself_and_writes_how_it_joins(
         "/latest/api/token": "imds-token",
         "/latest/meta-data/tags/instance/stockyard:resource": CLAIM,
         "/latest/meta-data/placement/region": "us-east-1",
+        "/latest/meta-data/placement/availability-zone": "us-east-1a",
+        "/latest/meta-data/instance-id": "i-0123",
         "/latest/meta-data/iam/security-credentials/": "node-role",
         "/latest/meta-data/iam/security-credentials/node-role": json.dumps(KEYS),
         f"/v1/node-claims/{CLAIM}/join": json.dumps(ANSWER),
@@ -130,7 +133,7 @@ def test_the_node_proves_itself_and_writes_how_it_joins(
     config = tmp_path / "node.json"
     config.write_text(files[node_boot.CONFIG_PATH]["content"])
     node.CONFIG = str(config)
-    node.main()
+    node.main([])
     method, url, _, body = requests[-1]
     assert (method, url) == ("POST", f"https://api.example.test/v1/node-claims/{CLAIM}/join")
     proof = json.loads(body)
@@ -152,7 +155,11 @@ def test_the_node_proves_itself_and_writes_how_it_joins(
     assert registration["name"] == "workers-1"
     assert registration["taints"] == ANSWER["taints"]
     flags = {flag["name"]: flag["value"] for flag in registration["kubeletExtraArgs"]}
-    assert flags == {"max-pods": "50", "node-labels": "a/b=c,kubernetes.io/arch=amd64,team=blue"}
+    assert flags == {
+        "max-pods": "50",
+        "node-labels": "a/b=c,kubernetes.io/arch=amd64,team=blue",
+        "provider-id": "aws:///us-east-1a/i-0123",
+    }
 
 
 def test_a_machine_without_keys_of_a_cloud_proves_itself_by_its_token(
@@ -172,7 +179,7 @@ def test_a_machine_without_keys_of_a_cloud_proves_itself_by_its_token(
     config = tmp_path / "node.json"
     config.write_text(written["content"])
     node.CONFIG = str(config)
-    node.main()
+    node.main([])
     ((method, url, body),) = requests
     assert (method, url) == ("POST", f"https://api.example.test/v1/node-claims/{CLAIM}/join")
     proof = read(JoinProof, json.loads(body))
@@ -184,12 +191,13 @@ def test_a_second_start_asks_again_since_the_token_is_young(
     node: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tokens = iter(["abcdef.0000000000000001", "abcdef.0000000000000002"])
-    monkeypatch.setattr(node, "ask", lambda _: {**ANSWER, "token": next(tokens)})
+    monkeypatch.setattr(node, "post", lambda *_: {**ANSWER, "token": next(tokens)})
+    monkeypatch.setattr(node.machine, "provider_id", lambda: "aws:///us-east-1a/i-0123")
     config = tmp_path / "node.json"
     config.write_text(files[node_boot.CONFIG_PATH]["content"])
     node.CONFIG = str(config)
-    node.main()
-    node.main()
+    node.main([])
+    node.main([])
     assert "0000000000000002" in (tmp_path / "join.yaml").read_text()
 
 
@@ -232,8 +240,8 @@ def test_labels_that_a_kubelet_would_refuse_are_left_out(node: Any, key: str, ma
 
 def test_an_answer_may_leave_out_what_is_empty(node: Any) -> None:
     least = {name: ANSWER[name] for name in ("endpoint", "token", "ca_hash", "node_name")}
-    registration = node.kubeadm(least)["nodeRegistration"]
+    registration = node.kubeadm(least, "")["nodeRegistration"]
     assert (registration["taints"], registration["kubeletExtraArgs"]) == ([], [])
     more = {**least, "labels": {"a": "b"}, "kubelet_args": {"node-labels": "c=d"}}
-    flags = node.kubeadm(more)["nodeRegistration"]["kubeletExtraArgs"]
+    flags = node.kubeadm(more, "")["nodeRegistration"]["kubeletExtraArgs"]
     assert flags == [{"name": "node-labels", "value": "a=b,c=d"}]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from stockyard.domain.records import CloudAccount, Cluster, Fact
-from stockyard.errors import PermissionDenied, StockyardError
+from stockyard.errors import InvalidInput, PermissionDenied, StockyardError
 from stockyard.operations.clusters.await_report import report_ready
 from stockyard.operations.clusters.create import NewCluster, create_cluster
 from stockyard.operations.services import Services
@@ -18,6 +18,7 @@ from stockyard.ports import (
     ClusterPlan,
     Create,
     Finding,
+    MachineIdentity,
     Outcome,
     PriceList,
     Put,
@@ -29,6 +30,7 @@ from stockyard.providers.clusters.ec2 import planning
 from tests.harness.machine_report import machine_report
 from tests.harness.memory import (
     FixedClock,
+    MemoryAttestor,
     MemoryBus,
     MemoryDeployer,
     MemoryIdentity,
@@ -66,6 +68,10 @@ class MemoryProvider:
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         return str(attributes.get("role_arn"))
+
+    def check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        if attributes.get("region") == "nowhere-1":
+            raise InvalidInput.at("/attributes/region", "there is no region nowhere-1")
 
     def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
         return "222222222222", f"vantage-{cluster.client_id}-node-role"
@@ -177,8 +183,23 @@ class World:
         report_ready(self.services, current, **report)
         return report
 
-    def drive(self, cluster: Cluster, document: str, report: bool = True) -> str:
-        """Walk the states of a workflow document as Step Functions would. Returns the last state's name."""
+    def proof(self, cluster: Cluster, machine: str = "") -> dict[str, Any]:
+        """A proof of the cluster's control plane, or of another machine of the cluster."""
+        url = f"https://sts.example.test/{machine}"
+        role = f"vantage-{cluster.client_id}-node-role"
+        identity = MachineIdentity("222222222222", role, machine or f"i-{cluster.id}")
+        cast(MemoryAttestor, self.services.attestor).identities[url] = identity
+        return {"method": "GET", "url": url, "headers": {}}
+
+    def drive(
+        self,
+        cluster: Cluster,
+        document: str,
+        report: bool = True,
+        before: Callable[[States, str], None] = lambda _states, _token: None,
+    ) -> str:
+        """Walk the states of a workflow document as Step Functions would. Returns the last state's name. ``before``
+        is called when the machine would report."""
         current = self.cluster(cluster)
         assert current.operation_id is not None
         value = {
@@ -190,6 +211,7 @@ class World:
         }
 
         def answer(states: States, token: str) -> None:
+            before(states, token)
             if not report:
                 states.expire()
                 return

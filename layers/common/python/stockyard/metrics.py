@@ -33,6 +33,9 @@ OUTBOX_REFUSED = Metric("OutboxRefused", "Count")
 SWEEP_STOPPED = Metric("SweepStopped", "Count")
 """Sweeps that would have removed more than they may, or that distrust the table."""
 
+CERTIFICATE_DAYS = Metric("CertificateDays", "Count")
+"""Days until the certificates of a cluster's control plane end, once in a sweep for each cluster."""
+
 
 def namespace(stage: str) -> str:
     """The namespace of a stage's metrics."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-OLDEST_MINOR = 30
-"""Of Kubernetes 1: the agent's admission policy needs it."""
+from stockyard import kubernetes_versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +19,8 @@ class Choices:
     cluster_audience: str = "stockyard-cli"
     """Of ID tokens, which clusters take and the API does not: the public client that people log in with."""
     name_prefix: str = "vantage"
-    kubernetes_version: str = "1.34"
+    kubernetes_version: str = kubernetes_versions.DEFAULT
+    """The minor of new clusters that name none."""
     vdeployer_url_template: str = ""
     event_tenants: Mapping[str, str] = field(default_factory=dict)
     """AWS account of an event's envelope -> tenant that may send ``stockyard.request`` events to our bus."""
@@ -51,8 +50,8 @@ class Settings(Choices):
     """Name of our secret with ``{"client_id", "client_secret"}`` of the realm's admin client."""
     page_key_secret: str = ""
     """Name of our secret whose text signs page tokens."""
-    secret_prefix: str = ""
-    """Of the names of our secrets; ``stockyard/{stage}`` unless it is set."""
+    secrets_key: str = ""
+    """Alias of the KMS key that secrets of clusters are sealed with."""
     provision_workflow: str = ""
     delete_workflow: str = ""
     provision_node_workflow: str = ""
@@ -64,7 +63,14 @@ class Settings(Choices):
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 
     # What is the same in every stage.
-    quotas: ClassVar[Mapping[str, int]] = {"clusters": 20, "node_providers": 50, "nodeclaims": 1000}
+    quotas: ClassVar[Mapping[str, int]] = {
+        "clusters": 20,
+        "cloud_accounts": 20,
+        "node_groups": 20,
+        "node_providers": 50,
+        "nodeclaims": 5000,
+        "nodes_per_group": 100,
+    }
     """Limits of a tenant that has none of its own."""
     lease_seconds: ClassVar[int] = 120
     """How long an accepted cluster may wait for the rest of its acceptance before it is undone."""
@@ -102,7 +108,6 @@ def read(environment: Mapping[str, str]) -> Settings:
         settings,
         api_url=settings.api_url.rstrip("/"),
         issuer=settings.issuer.rstrip("/"),
-        secret_prefix=settings.secret_prefix or f"stockyard/{settings.stage}",
     )
 
 
@@ -130,9 +135,6 @@ _READERS: Mapping[str, Callable[[str, str], Any]] = {
 
 
 def _check_minor(version: str) -> None:
-    minor = re.fullmatch(r"1\.(\d{1,2})", version)
-    if minor is None or int(minor[1]) < OLDEST_MINOR:
-        raise ValueError(
-            f"STOCKYARD_KUBERNETES_VERSION is {version!r}; it must be a minor of at least 1.{OLDEST_MINOR}, which the"
-            " agent of a cluster needs"
-        )
+    if version not in kubernetes_versions.TESTED:
+        minors = " or ".join(kubernetes_versions.TESTED)
+        raise ValueError(f"STOCKYARD_KUBERNETES_VERSION is {version!r}; it must be {minors}")

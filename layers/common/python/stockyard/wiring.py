@@ -19,7 +19,7 @@ from stockyard.providers import registry as provider_registry
 
 if TYPE_CHECKING:
     from stockyard.adapters.catalog import Ec2PriceList
-    from stockyard.adapters.secrets import SecretsManagerSecrets
+    from stockyard.adapters.secrets import OwnSecrets
     from stockyard.edge.route import HttpFunction
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
@@ -90,17 +90,25 @@ def installation() -> str:
 
 
 @cache
-def secrets() -> SecretsManagerSecrets:
-    """Our own Secrets Manager."""
-    from stockyard.adapters.secrets import SecretsManagerSecrets
+def own_secrets() -> OwnSecrets:
+    """The stage's own secrets."""
+    from stockyard.adapters.secrets import OwnSecrets
 
-    return SecretsManagerSecrets(_client("secretsmanager"), configuration().secret_prefix)
+    return OwnSecrets(_client("secretsmanager"))
+
+
+@cache
+def secrets() -> ports.Secrets:
+    """The secrets of clusters."""
+    from stockyard.adapters.envelope import EnvelopeSecrets
+
+    return EnvelopeSecrets(cache(lambda: _client("kms")), configuration().secrets_key, store)
 
 
 @cache
 def page_key() -> bytes:
     """The key that signs page tokens, and that the tokens of machines are derived from."""
-    return secrets().own(configuration().page_key_secret).encode()
+    return own_secrets().read(configuration().page_key_secret).encode()
 
 
 @cache
@@ -113,7 +121,7 @@ def identity() -> ports.Identity:
         settings.issuer,
         settings.audience,
         installation=installation(),
-        read_secret=lambda name: secrets().own(name),
+        read_secret=lambda name: own_secrets().read(name),
         admin_secret=settings.identity_admin_secret,
     )
 

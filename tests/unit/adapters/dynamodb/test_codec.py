@@ -106,7 +106,7 @@ def test_a_missing_attribute_of_a_field_that_may_be_none_is_none() -> None:
     ("record", "ttl"),
     [
         (Event("evt_1", "Cluster", "clu_1", 1, TIME, "ada", None, None, "", ""), EPOCH + 90 * 86400),
-        (AuditRecord("aud_1", TIME, "ada", "create", "clu_1", "ok", "r"), EPOCH + 400 * 86400),
+        (AuditRecord("aud_1", TIME, "ada", "create", "clu_1", "done", "r"), EPOCH + 400 * 86400),
         (Idempotency("k", "d", "done", TIME, TIME, expires_at=EPOCH), EPOCH),
         (Fact("f", "v", TIME), None),
         (LINE, None),

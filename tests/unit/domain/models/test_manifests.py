@@ -242,7 +242,7 @@ def required(**requirement: Any) -> dict[str, Any]:
         (manifest(VC, "NodeClaim", {"taints": [{"key": "a", "effect": "NoExecute"}] * 2}), {"/0/spec/taints/1"}),
         (manifest(VC, "NodeClaim", {"desiredCapacity": {"cpu": "-1"}}), {"/0/spec/desiredCapacity/cpu"}),
         (manifest(VC, "NodeClaim", {"colour": "red"}), {"/0/spec/colour"}),
-        (manifest(KA, "NodeClaim", {}), {"/0/spec/requirements", "/0/spec/nodeClassRef"}),
+        (manifest(KA, "NodeClaim", {}), {"/0/spec/requirements"}),
         ({**manifest(VC, "NodeClaim", {}), "data": {}}, {"/0/data"}),
     ],
 )  # fmt: skip

@@ -6,15 +6,19 @@ itself, and only for the endpoint that Stockyard made.
 
 from __future__ import annotations
 
+import base64
+import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from stockyard.domain import times
 from stockyard.domain.records import Cluster, Fact
-from stockyard.errors import Forbidden, InvalidInput
+from stockyard.errors import Forbidden, InvalidInput, Unauthorized
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.await_report import report_ready
-from tests.harness.machine_report import machine_report
+from tests.harness.machine_report import certificate, machine_report
 
 
 def stored_secrets(world: Any, cluster: Cluster) -> tuple[str | None, str | None]:
@@ -76,3 +80,46 @@ def test_report_of_another_endpoint_or_authority_is_refused(world: Any, foreign:
         report_ready(world.services, cluster, **{**machine_report(cluster.endpoint), **foreign})
     assert [problem.pointer for problem in refused.value.errors] == ["/kubeconfig"]
     assert stored_secrets(world, cluster) == (before["kubeconfig"], before["certificate_authority"])
+
+
+def certified(world: Any, cluster: Cluster, days: int, authority: str = "Q0E=") -> dict[str, str]:
+    """A report whose user has a certificate that ends after so many days."""
+    report = machine_report(cluster.endpoint, authority)
+    document = json.loads(report["kubeconfig"])
+    pem = certificate(world.clock.now() + timedelta(days=days))
+    document["users"][0]["user"] = {"client-certificate-data": base64.b64encode(pem).decode()}
+    return {**report, "kubeconfig": json.dumps(document)}
+
+
+def ready_cluster(world: Any) -> Cluster:
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    ready: Cluster = world.cluster(cluster)
+    assert ready.status == "ready"
+    return ready
+
+
+def test_the_recorded_machine_may_renew_the_kubeconfig_of_a_ready_cluster(world: Any) -> None:
+    ready = ready_cluster(world)
+    authority = stored_secrets(world, ready)[1] or ""
+    report = certified(world, ready, 365, authority)
+    report_ready(world.services, ready, **report, proof=world.proof(ready))
+    assert stored_secrets(world, ready) == (report["kubeconfig"], authority)
+    ends = (world.clock.now() + timedelta(days=365)).replace(microsecond=0)
+    assert world.cluster(ready).certificates_expire_at == times.to_text(ends)
+
+
+@pytest.mark.parametrize("fault", ["machine", "authority", "certificate"])
+def test_no_other_report_changes_a_ready_cluster(world: Any, fault: str) -> None:
+    ready = ready_cluster(world)
+    before = stored_secrets(world, ready)
+    report = certified(world, ready, 365, "b3RoZXI=" if fault == "authority" else before[1] or "")
+    if fault == "certificate":
+        document = json.loads(report["kubeconfig"])
+        document["users"][0]["user"]["client-certificate-data"] = base64.b64encode(b"no certificate").decode()
+        report["kubeconfig"] = json.dumps(document)
+    proof = world.proof(ready, "i-other") if fault == "machine" else world.proof(ready)
+    with pytest.raises((InvalidInput, Unauthorized)):
+        report_ready(world.services, ready, **report, proof=proof)
+    assert stored_secrets(world, ready) == before
+    assert world.cluster(ready).certificates_expire_at is None

@@ -146,6 +146,22 @@ def test_machine_joins_and_is_drained_before_deletion(yard: Yard) -> None:
     assert [fact for fact in every(nodes.services.store, Fact) if fact.id.startswith(claim.id)] == []
 
 
+def test_a_node_of_another_name_is_not_taken_for_the_claims(yard: Yard) -> None:
+    """Whoever may label nodes may write the label of a claim on any of them."""
+    nodes, rig = yard.nodes, yard.rig
+    yard.boots = False
+    claim = nodes.claim("worker", cluster_ref="demo")
+    nodes.schedule()
+    rig.add_node("foreign", claim=claim.id)
+    _until_registering(yard, claim)
+    yard.meanwhile()
+    yard.meanwhile()
+    assert nodes.now(claim).node_name == ""
+    yard.boots = True
+    assert nodes.relay() == ["available"]
+    assert nodes.now(claim).node_name == "worker"
+
+
 def test_node_leaves_the_cluster_when_its_drain_never_ends(yard: Yard) -> None:
     """A pod that a finalizer keeps holds the drain up, but neither the machine nor the Node object stays."""
     nodes, rig = yard.nodes, yard.rig

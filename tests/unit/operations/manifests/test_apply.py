@@ -33,6 +33,12 @@ def nodes(world: World) -> Nodes:
     return Nodes.of(world.registry, world.services, world.clock)
 
 
+@pytest.fixture
+def alone(world: World) -> Nodes:
+    """A tenant without a cluster: a Karpenter's claims are of none then."""
+    return Nodes.of(world.registry, world.services, world.clock)
+
+
 def manifest(version: str, kind: str, name: str, spec: Any, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
 
@@ -154,11 +160,23 @@ def test_apply_refuses_other_form_or_cluster_of_claim(nodes: Nodes) -> None:
         "nodeClassRef": {"group": "g", "kind": "K", "name": "n"},
     }
     apply(nodes, manifest(KA, "NodeClaim", "k", spec, labels={CLUSTER: "demo", PROVIDER: "p"}))
-    assert set(faults(nodes, manifest(KA, "NodeClaim", "k", spec, labels={PROVIDER: "p"}))) == {"/0/metadata/labels"}
+    other = manifest(KA, "NodeClaim", "k", spec, labels={CLUSTER: "other", PROVIDER: "p"})
+    assert set(faults(nodes, other)) == {"/0/metadata/labels"}
     assert set(faults(nodes, manifest(KA, "NodeClaim", "k", {**spec, "expireAfter": "1h"}))) == {
         "/0/spec/expireAfter",
         "/0/metadata/labels",
     }
+
+
+def test_a_karpenter_claim_names_its_cluster_only_where_there_are_several(nodes: Nodes, world: World) -> None:
+    spec = {"requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
+    sent = manifest(KA, "NodeClaim", "k", {**spec, "terminationGracePeriod": "30s"})
+    (applied,) = apply(nodes, sent)
+    assert [warning["pointer"] for warning in applied["warnings"]] == ["/0/spec/terminationGracePeriod"]
+    assert find_claim(nodes.services, "k").cluster_ref == "demo"
+    world.create("second")
+    assert actions(apply(nodes, sent)) == [("k", "unchanged")]
+    assert set(faults(nodes, manifest(KA, "NodeClaim", "l", spec))) == {"/0/metadata/labels/stockyard.dev~1cluster"}
 
 
 def test_apply_refuses_other_kind_of_provider(nodes: Nodes) -> None:
@@ -289,7 +307,7 @@ def test_manifest_switches_machine_only_if_it_names_power(nodes: Nodes) -> None:
     assert actions(apply(nodes, on)) == [("one", "unchanged")]
 
 
-def test_claim_of_karpenters_form_shows_karpenters_conditions(nodes: Nodes) -> None:
+def test_claim_of_karpenters_form_shows_karpenters_conditions(alone: Nodes) -> None:
     node_class = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
     sent = manifest(
         KA,
@@ -302,20 +320,20 @@ def test_claim_of_karpenters_form_shows_karpenters_conditions(nodes: Nodes) -> N
     )
 
     def status() -> dict[str, Any]:
-        status_shown = claim_manifest(find_claim(nodes.services, "one"))["status"]
+        status_shown = claim_manifest(find_claim(alone.services, "one"))["status"]
         return {condition["type"]: condition["status"] for condition in status_shown.pop("conditions")} | status_shown
 
-    apply(nodes, lab(), sent)
+    apply(alone, lab(), sent)
     assert status() == {"Launched": "Unknown", "Registered": "Unknown", "Initialized": "Unknown"}
-    nodes.schedule()
-    nodes.relay()
-    claim = find_claim(nodes.services, "one")
+    alone.schedule()
+    alone.relay()
+    claim = find_claim(alone.services, "one")
     assert status() == {"Launched": "True", "Registered": "True", "Initialized": "True", "nodeName": claim.node_name}
-    applied = apply(nodes, claim_manifest(claim))
+    applied = apply(alone, claim_manifest(claim))
     assert actions(applied) == [("one", "unchanged")]
 
 
-def test_karpenter_claim_is_placed_and_returned_unchanged(nodes: Nodes) -> None:
+def test_karpenter_claim_is_placed_and_returned_unchanged(alone: Nodes) -> None:
     """Karpenter names each claim after its pool, and adds pool and node class to the requirements."""
     requirements = [
         {"key": "karpenter.sh/nodepool", "operator": "In", "values": ["pool.a"]},
@@ -326,15 +344,15 @@ def test_karpenter_claim_is_placed_and_returned_unchanged(nodes: Nodes) -> None:
     spec = {"requirements": requirements, "nodeClassRef": node_class}
     labels = {"karpenter.sh/nodepool": "pool.a"}
     sent = manifest(KA, "NodeClaim", "pool.a-x7b2k", spec, generateName="pool.a-", labels=labels)
-    apply(nodes, lab(), sent)
-    nodes.schedule()
-    placed = find_claim(nodes.services, "pool.a-x7b2k")
+    apply(alone, lab(), sent)
+    alone.schedule()
+    placed = find_claim(alone.services, "pool.a-x7b2k")
     assert placed.type_ref == "lab.small", placed.message
     assert claim_manifest(placed)["spec"]["requirements"] == requirements
     other_pool = {**spec, "requirements": [{"key": "example.com/pool", "operator": "In", "values": ["a"]}]}
-    apply(nodes, manifest(KA, "NodeClaim", "other", other_pool))
-    nodes.schedule()
-    assert find_claim(nodes.services, "other").placement is None
+    apply(alone, manifest(KA, "NodeClaim", "other", other_pool))
+    alone.schedule()
+    assert find_claim(alone.services, "other").placement is None
 
 
 def test_every_field_of_a_claim_is_compared_when_it_is_applied_again() -> None:

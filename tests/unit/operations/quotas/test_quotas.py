@@ -18,7 +18,14 @@ def limits_and_use(world: World) -> dict[str, tuple[int | None, int]]:
 
 
 def test_quotas_with_default_are_always_listed(world: World) -> None:
-    assert limits_and_use(world) == {"clusters": (20, 0), "node_providers": (50, 0), "nodeclaims": (1000, 0)}
+    assert limits_and_use(world) == {
+        "clusters": (20, 0),
+        "cloud_accounts": (20, 0),
+        "node_groups": (20, 0),
+        "node_providers": (50, 0),
+        "nodeclaims": (5000, 0),
+        "nodes_per_group": (100, 0),
+    }
 
 
 def test_quotas_without_default_limit_nothing_until_set(world: World) -> None:

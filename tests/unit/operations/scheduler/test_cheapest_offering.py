@@ -58,7 +58,7 @@ def nodes(world: World) -> Nodes:
     settings = {"key_pair": "my-key", "region_name": "us-east-1"}
     cluster = Cluster(CLUSTER, "demo", "d", "k8s", "aws", 1, "demo-1", "ready", settings, now, now)
     nodes.services.store.commit(Create(cluster))
-    config = Ec2NodesConfig("vantage", "1.34", "https://api.example", 60)
+    config = Ec2NodesConfig("vantage", "https://api.example", 60)
     ec2 = Empty(config, boto3.Session, _offers)
     nodes.services = with_ports(nodes.services, node_sources={**nodes.services.node_sources, "ec2": ec2})
     return nodes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from stockyard.adapters import own_account
 from stockyard.adapters.aws_errors import translated
 from stockyard.domain.offers import Gpus, InstanceOffer
 
@@ -61,6 +62,10 @@ class AwsMarket:
     def __init__(self, ec2: Callable[[str], EC2Client], pricing: Callable[[], PricingClient]) -> None:
         self._ec2 = ec2
         self._pricing = pricing
+
+    def regions(self) -> Collection[str]:
+        """The regions of all partitions."""
+        return own_account.regions()
 
     def offers(self, region: str) -> Mapping[str, InstanceOffer]:
         """The types the region offers, with their sizes."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.config import Config
 from botocore.loaders import create_loader
-from botocore.session import get_session
+from botocore.session import Session, get_session
 
 # The descriptions of services and endpoints are read once, not once for each client.
 _descriptions = cache(create_loader)
@@ -16,6 +16,17 @@ _descriptions = cache(create_loader)
 def client(service: str, region: str | None = None, **settings: Any) -> Any:
     """A client of a service, with botocore's standard retries; `settings` are those of botocore's `Config`."""
     config = Config(retries={"mode": "standard", "total_max_attempts": 4}, **settings)
+    return _session().create_client(service, region_name=region, config=config)
+
+
+def regions() -> frozenset[str]:
+    """The regions of all partitions, as botocore lists them. No call is made."""
+    session = _session()
+    partitions = session.get_available_partitions()
+    return frozenset(region for name in partitions for region in session.get_available_regions("ec2", name))
+
+
+def _session() -> Session:
     session = get_session()
     session.register_component("data_loader", _descriptions())
-    return session.create_client(service, region_name=region, config=config)
+    return session

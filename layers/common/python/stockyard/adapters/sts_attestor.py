@@ -36,7 +36,9 @@ _FORWARDED = frozenset(
 _LIMIT = 16 * 1024
 _WINDOW = timedelta(minutes=15)
 _SECONDS = 5.0
-_SIGNED_IN_HEADER = re.compile(r"SignedHeaders=([a-z0-9;-]+)")
+_AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=[\w/+.-]+, ?SignedHeaders=([a-z0-9;-]+), ?Signature=[0-9a-f]{64}", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +172,10 @@ def _signed_headers(query: Mapping[str, str], headers: Mapping[str, str], *, met
         return frozenset(query.get("X-Amz-SignedHeaders", "").split(";"))
     _require((query if method == "GET" else _pairs(body)) == _ACTION)
     _require(not body if method == "GET" else not query)
-    _require(headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "))
-    named = _SIGNED_IN_HEADER.findall(headers["authorization"])
-    _require(len(named) == 1)
-    return frozenset(named[0].split(";"))
+    parts = _AUTHORIZATION.fullmatch(headers.get("authorization", ""))
+    if parts is None:
+        raise _refusal()
+    return frozenset(parts[1].split(";"))
 
 
 def _send(call: Call) -> tuple[int, bytes]:

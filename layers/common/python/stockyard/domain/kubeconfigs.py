@@ -6,7 +6,11 @@ example, runs any command on the admin's machine. So the allowed fields are list
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from stockyard.domain import times
 
 if TYPE_CHECKING:
     from yaml import Node
@@ -20,7 +24,7 @@ _FIELDS = {
 
 
 def check(text: str) -> dict[str, str]:
-    """The cluster's fields. ``ValueError`` unless it is a kubeconfig of one cluster and one user with listed fields.
+    """The fields of its one user and its one cluster. ``ValueError`` unless that is all there is, with listed fields.
 
     The error's text names allowed fields, and never contains what was sent.
     """
@@ -34,6 +38,7 @@ def check(text: str) -> dict[str, str]:
         # the parser's own words would repeat parts of the text
         raise ValueError("must be one document of YAML") from None
     top = _mapping(root, "the kubeconfig", _TOP)
+    values: dict[str, str] = {}
     for name, (inner, allowed) in _FIELDS.items():
         entries = top.get(name)
         if not isinstance(entries, yaml.SequenceNode) or len(entries.value) != 1:
@@ -42,7 +47,18 @@ def check(text: str) -> dict[str, str]:
         fields = _mapping(entry.get(inner), f"its {inner}", allowed)
         if not all(isinstance(value, yaml.ScalarNode) for value in fields.values()):
             raise ValueError(f"must hold nothing but texts in its {inner}")
-    return {name: str(value.value) for name, value in fields.items()}  # of the last entry, the cluster
+        values |= {name: str(value.value) for name, value in fields.items()}
+    return values
+
+
+def expires_at(fields: Mapping[str, str]) -> str | None:
+    """When the user's certificate ends, as RFC 3339 text; None for a user without one. ``ValueError`` for no PEM."""
+    encoded = fields.get("client-certificate-data")
+    if not encoded:
+        return None
+    from cryptography import x509  # only the report of a machine needs it
+
+    return times.to_text(x509.load_pem_x509_certificate(base64.b64decode(encoded)).not_valid_after_utc)
 
 
 def _check_bounds(text: str) -> None:

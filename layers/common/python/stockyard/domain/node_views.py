@@ -114,10 +114,14 @@ def _type_state(
     )
     if phase == "Available" and not node_type.available:
         phase, reason, message = "Pending", provider.reason or "NotAvailable", provider.message
-    room = limit is None or claimed < limit
+    synced = phase == "Available"
     moment = provider.updated_at
+    facts_known = Condition("Synced", "True" if synced else "False", reason or "Synced", message, moment)
+    room = limit is None or claimed < limit
+    if phase == "Available" and not room:
+        phase, reason, message = "Unavailable", "Full", f"{claimed} of {limit} nodes are claimed."
     conditions = (
-        Condition("Synced", "True" if phase == "Available" else "False", reason or "Synced", message, moment),
+        facts_known,
         Condition(
             "HasCapacity",
             "True" if room else "False",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard import kubernetes_versions
 from stockyard.domain.conditions import Condition
 from stockyard.domain.node_records import (
     LaunchGroup,
@@ -77,6 +78,8 @@ class Cluster(VersionedRecord):
     """Name of the last provisioning execution, so that a deletion can stop it."""
     endpoint: str | None = None
     certificate_authority: str | None = None
+    certificates_expire_at: str | None = None
+    """When the certificates of the control plane end, as its last report says."""
     instance_id: str | None = None
     remaining: tuple[str, ...] = ()
     """What a deletion could not remove yet, one line each."""
@@ -84,6 +87,8 @@ class Cluster(VersionedRecord):
     """The actor that asked for it, as in audit records: ``user:ann``."""
     driver: str = ""
     """The name of the cluster driver that makes it; set when it is created, never changed."""
+    kubernetes_version: str = kubernetes_versions.DEFAULT
+    """The minor, out of ``kubernetes_versions.TESTED``; the stage's setting is only what new clusters begin with."""
     sequence: int = 0
 
 
@@ -148,9 +153,14 @@ class Event(VersionedRecord):
     message: str
 
 
+DONE = "done"
+"""The outcome of a call that did what it was for."""
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRecord(VersionedRecord):
-    """Who did what, when, with what outcome. Never holds a body, only the changed fields' names."""
+    """Who did what, when, with what outcome: ``DONE`` or the type of the error. Never holds a body, only the changed
+    fields' names."""
 
     time: str
     actor: str
@@ -177,6 +187,8 @@ class Idempotency(VersionedRecord):
     headers: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
     expires_at: int = 0
+    salt: str = ""
+    """What nobody can guess: identifiers are made from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +231,16 @@ class Resource(VersionedRecord):
     made_at: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
     gone_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SealedSecret(VersionedRecord):
+    """A secret of a cluster, which only the key of KMS opens. ``id`` is ``cluster id/name``."""
+
+    key: str = field(repr=False)
+    """The sealed data key, in base 64."""
+    sealed: str = field(repr=False)
+    """Nonce and sealed value, in base 64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,5 +297,6 @@ Record = (
     | NodeEnvironment
     | LaunchGroup
     | Refusal
+    | SealedSecret
     | SimulatedMachine
 )

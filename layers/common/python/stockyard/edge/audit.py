@@ -7,7 +7,6 @@ from typing import Any
 
 from stockyard.domain import ids
 
-DONE = "done"
 MAX_NAMES = 40
 """How many names of a body's fields a record keeps. Its values are never kept."""
 

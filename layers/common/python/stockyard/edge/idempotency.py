@@ -22,6 +22,7 @@ from stockyard.errors import IdempotencyConflict, InvalidInput, RequestInProgres
 
 LIFE = timedelta(hours=24)
 LEASE = timedelta(seconds=60)
+SALT_BYTES = 16
 _KEY = re.compile(r"[ -~]{1,255}")
 
 
@@ -54,8 +55,8 @@ class IdempotencyLease:
 
     @property
     def randomness(self) -> bytes:
-        """Ten bytes that depend on the key and its first moment alone."""
-        return hashlib.sha256(f"{self.record.id}\x00{self.record.created_at}".encode()).digest()[:10]
+        """Ten bytes that depend on the record alone."""
+        return hashlib.sha256(f"{self.record.id}\x00{self.record.salt}".encode()).digest()[:10]
 
     def stable_id(self, prefix: str) -> str:
         """An identifier of this kind that is the same in every try."""
@@ -86,8 +87,8 @@ def digest(document: Any, path: str) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def begin(keys: Keys, id: str, body_digest: str, now: datetime) -> IdempotencyLease | Replay:
-    """The right to work, or the earlier answer.
+def begin(keys: Keys, id: str, body_digest: str, now: datetime, salt: bytes) -> IdempotencyLease | Replay:
+    """The right to work, or the earlier answer. ``salt`` is kept by the first try.
 
     ``IdempotencyConflict`` for another body, ``RequestInProgress`` while the first request runs.
     """
@@ -107,6 +108,7 @@ def begin(keys: Keys, id: str, body_digest: str, now: datetime) -> IdempotencyLe
                 created_at=times.to_text(now),
                 lease_expires_at=times.to_text(now + LEASE),
                 expires_at=times.epoch(now + LIFE),
+                salt=salt.hex(),
             )
             if stored is not None:
                 record = replace(record, version=stored.version + 1)

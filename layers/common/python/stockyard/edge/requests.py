@@ -43,15 +43,17 @@ def answer_of(
     commands: Mapping[str, EventCommand],
     keys_of: Callable[[str], Keys],
     now: datetime,
+    salt: bytes,
 ) -> tuple[str, dict[str, Any]]:
-    """(detail type, detail) of the answer. ``tenant`` comes from the envelope's account, never from the detail.
+    """(detail type, detail) of the answer. ``tenant`` comes from the envelope's account, never from the detail;
+    ``salt`` is random, see ``idempotency.begin``.
 
     Failures that may pass are raised, so that the event is delivered again, also when a delivery of the same request
     is still at work: it may yet be accepted. Every other one is ``RequestRefused``.
     """
     base = {"request": str(event.get("id", "")), "detail_type": str(event.get("detail-type", ""))}
     try:
-        outcome = _carry_out(event, tenant, commands, keys_of, now)
+        outcome = _carry_out(event, tenant, commands, keys_of, now, salt)
     except CallerError as error:
         if error.retryable:
             raise
@@ -66,6 +68,7 @@ def _carry_out(
     commands: Mapping[str, EventCommand],
     keys_of: Callable[[str], Keys],
     now: datetime,
+    salt: bytes,
 ) -> Mapping[str, Any]:
     if tenant is None:
         raise Forbidden("The account of this event belongs to no tenant.")
@@ -78,7 +81,7 @@ def _carry_out(
     cluster, body = _checked(command, detail)
     key = idempotency.checked_key(str(detail.get("idempotency_key") or event_id))
     keys = keys_of(tenant)
-    lease = idempotency.begin(keys, f"event {kind}#{key}", idempotency.digest(dict(detail), kind), now)
+    lease = idempotency.begin(keys, f"event {kind}#{key}", idempotency.digest(dict(detail), kind), now, salt)
     if isinstance(lease, Replay):
         return lease.body
     request = EventRequest(tenant, f"event:{event.get('account')}", cluster, body, lease, event_id)

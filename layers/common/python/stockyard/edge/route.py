@@ -99,7 +99,8 @@ class HttpFunction:
         method, request_id = str(context["http"]["method"]).upper(), str(context.get("requestId", ""))
         for pattern, route, handler in self._table:
             match = pattern.fullmatch(path) if route.method == method else None
-            if match:
+            # The gateway has matched the path as it was sent, here it is decoded: only what both agree on is served.
+            if match and event.get("routeKey") == route.name:
                 return Call(self._dependencies, route, handler, event, match.groupdict(), request_id).reply()
         error, headers = paths.unserved(method, path)
         return refusal(error, path=path, request_id=request_id, headers=headers)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stockyard.domain import ids, times
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.records import AuditRecord
+from stockyard.domain.records import DONE, AuditRecord
 from stockyard.edge import audit, body, etag, idempotency, paths, problems
 from stockyard.edge import query as queries
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model_of
@@ -132,7 +132,7 @@ class Call:
         version = {} if answer.version is None else {"ETag": etag.tag(answer.version)}
         headers = version if answer.location is None else {**version, "Location": answer.location}
         self._subject = {"subject": self._subject_of(answer, document), **_operation_of(document)}
-        self._audit(audit.DONE, answer, document)
+        self._audit(DONE, answer, document)
         if self._keys is not None and self._lease is not None:
             idempotency.finish(self._keys, self._lease, answer.status, headers, document)
         return reply(answer.status, document, headers)
@@ -211,7 +211,11 @@ class Call:
         # A cluster's own client has its own: it is answered nothing that somebody else of the tenant was, and nobody
         # takes its keys. No key has a line end.
         owner = f"{self._caller.client_id}\n" if self._caller.machine else ""
-        lease = idempotency.begin(self._keys, f"{self._route.name}#{owner}{self._key}", body_digest, self._now)
+        record_id, salt = (
+            f"{self._route.name}#{owner}{self._key}",
+            self._dependencies.randomness(idempotency.SALT_BYTES),
+        )
+        lease = idempotency.begin(self._keys, record_id, body_digest, self._now, salt)
         if isinstance(lease, Replay):
             return lease
         self._lease = lease
@@ -283,7 +287,8 @@ class Call:
     def _settle_key(self, error: Exception, public: StockyardError, keys: Keys, lease: IdempotencyLease) -> None:
         """Keep a final refusal under the key; let a failure that may pass be tried again."""
         try:
-            if isinstance(error, CallerError) and not error.retryable:
+            # One that depends on who asks is no answer to another person with the same key.
+            if isinstance(error, CallerError) and not error.retryable and type(error) is not Forbidden:
                 document = problems.document(public, instance=self._path, request_id=self._request_id)
                 idempotency.finish(keys, lease, public.status, problems.headers(public), document)
             else:

@@ -7,10 +7,13 @@ The unit runs a start script until it has succeeded once, so that a reboot or an
 
 from __future__ import annotations
 
+import ast
 import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from stockyard import kubernetes_versions
 
 LIMIT = 8 * 1024
 """Bytes of user data that we allow ourselves."""
@@ -50,18 +53,42 @@ class File:
 
 def machine_program(*, control_plane: bool) -> File:
     """The program that every machine has: it proves which one it is. What only a control plane does is for those."""
-    text = program("stockyard_machine.py").text
-    return File(text if control_plane else text.partition(_ONLY)[0].rstrip() + "\n", "0755")
+    text = _source("stockyard_machine.py")
+    return File(_without_docstrings(text if control_plane else text.partition(_ONLY)[0]), "0755")
 
 
 def program(name: str) -> File:
-    """One of the programs of this package."""
-    return File((_FILES / name).read_text(encoding="utf-8"), "0755")
+    """One of the programs of this package, without what is only for its readers: user data has little room."""
+    text = _source(name)
+    return File(_without_docstrings(text) if name.endswith(".py") else _without_comments(text), "0755")
+
+
+def _source(name: str) -> str:
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def _without_docstrings(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.unparse(tree) + "\n"
+
+
+def _without_comments(script: str) -> str:
+    commands = [line for line in script.splitlines() if line.startswith("#!") or not line.lstrip().startswith("#")]
+    return "\n".join(commands) + "\n"
 
 
 def start_script(part: str) -> File:
-    """The script for ``START_PATH``: what every machine begins with, then ``part``. Its first argument is the minor."""
+    """The script for ``START_PATH``: what every machine begins with, then ``part``. It begins with ``versions``."""
     return File("\n".join(program(name).text for name in ("begin.sh", part)), "0755")
+
+
+def versions(minor: str) -> str:
+    """The arguments of every start script: the minor, its release, and the oldest containerd that it takes."""
+    tested = kubernetes_versions.TESTED[minor]
+    return f"{minor} {tested.release} {tested.containerd}"
 
 
 def render(files: Mapping[str, File], description: str, arguments: str) -> bytes:

@@ -8,14 +8,50 @@ from __future__ import annotations
 import json
 import re
 
-from stockyard.machines.cloud_config import LIMIT, MACHINE_PATH, START_PATH, File, machine_program, start_script
+from stockyard import kubernetes_versions
+from stockyard.machines.cloud_config import (
+    FOLDER,
+    LIMIT,
+    MACHINE_PATH,
+    START_PATH,
+    File,
+    machine_program,
+    program,
+    start_script,
+    versions,
+)
 from stockyard.machines.cloud_config import render as cloud_config
 
 __all__ = ["LIMIT", "START_PATH", "person", "render"]
 
 POD_CIDR = "10.244.0.0/16"
-CNI = "https://github.com/flannel-io/flannel/releases/download/v0.27.4/kube-flannel.yml"
-"""Pinned; its default pod range is ``POD_CIDR``."""
+_FLANNEL = "5cd0d52648e891d73a6dcb9bb2c67d7c365cf7aa"
+CNI = f"https://raw.githubusercontent.com/flannel-io/flannel/{_FLANNEL}/Documentation/kube-flannel.yml"
+"""Of flannel 0.28.9; its default pod range is ``POD_CIDR``."""
+CNI_SHA256 = "e875824be2f552b45711dbda91af81b17eb961d00025d914d9fef18fad8f09c0"
+"""What the machine checks the manifest by before it applies it."""
+RENEW_PATH = f"{FOLDER}/renew.sh"
+_RENEW = {
+    "/etc/systemd/system/stockyard-renew.service": f"""[Unit]
+Description=Renew the certificates of the control plane
+ConditionPathExists=/var/lib/stockyard/reported
+
+[Service]
+Type=oneshot
+ExecStart={RENEW_PATH}
+Restart=on-failure
+RestartSec=1h
+""",
+    "/etc/systemd/system/stockyard-renew.timer": """[Timer]
+OnCalendar=weekly
+RandomizedDelaySec=6h
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+""",
+}
+"""A machine that was off when its turn came catches up; kubeadm's certificates live for a year."""
 CONFIG_PATH = "/etc/stockyard/machine.json"
 SCRIPT_PATH = MACHINE_PATH
 
@@ -34,11 +70,13 @@ def render(
     kubernetes_version: str,
     issuer: str,
     audience: str,
+    tenant: str,
     creator: str = "",
 ) -> bytes:
     """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
 
-    ``creator``: the user name that becomes the cluster's first administrator; empty for none.
+    ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
+    cluster's first administrator; empty for none.
     """
     machine = {
         "api_url": api_url.rstrip("/"),
@@ -47,12 +85,16 @@ def render(
         "cluster_id": cluster_id,
         "creator": creator,
         "issuer": issuer,
-        "kubernetes_version": kubernetes_version,
+        "kubernetes_version": kubernetes_versions.TESTED[kubernetes_version].release,
         "pod_cidr": POD_CIDR,
+        "tenant": tenant,
     }
     files = {
         CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True)),
         SCRIPT_PATH: machine_program(control_plane=True),
         START_PATH: start_script("control_plane.sh"),
+        RENEW_PATH: program("renew.sh"),
+        **{path: File(text) for path, text in _RENEW.items()},
     }
-    return cloud_config(files, "Make this machine a Kubernetes control plane", f"{kubernetes_version} {CNI}")
+    arguments = f"{versions(kubernetes_version)} {CNI} {CNI_SHA256}"
+    return cloud_config(files, "Make this machine a Kubernetes control plane", arguments)

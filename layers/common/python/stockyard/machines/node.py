@@ -17,6 +17,7 @@ from stockyard.machines.cloud_config import (
     machine_program,
     program,
     start_script,
+    versions,
 )
 from stockyard.machines.cloud_config import render as cloud_config
 
@@ -40,4 +41,4 @@ def render(*, api_url: str, cluster_id: str, kubernetes_version: str, claim_id: 
         SCRIPT_PATH: program("stockyard_node.py"),
         START_PATH: start_script("node.sh"),
     }
-    return cloud_config(files, "Make this machine a Kubernetes node", kubernetes_version)
+    return cloud_config(files, "Make this machine a Kubernetes node", versions(kubernetes_version))

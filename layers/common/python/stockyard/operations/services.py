@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from stockyard import ports
 from stockyard.domain import ids, times
-from stockyard.domain.records import AuditRecord
+from stockyard.domain.records import DONE, AuditRecord
 from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedure, Procedures, procedure_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Services:
 
     def audit_record(self, actor: str, action: str, subject: str, request_id: str, detail: str = "") -> AuditRecord:
         """The record of a call that did what it was for, where the edge does not write it."""
-        return AuditRecord(self.new_id(ids.AUDIT), self.now(), actor, action, subject, "done", request_id, detail)
+        return AuditRecord(self.new_id(ids.AUDIT), self.now(), actor, action, subject, DONE, request_id, detail)
 
     def seconds_since(self, moment: str) -> float:
         """How long ago a moment was that a record has."""

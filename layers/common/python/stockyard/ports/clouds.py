@@ -44,6 +44,9 @@ class Cloud(Protocol):
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """Who we are in the account. It may not change while clusters stand there."""
 
+    def check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """``InvalidInput`` for what the cloud does not have, a region for example. Makes no call."""
+
     def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
         """What the cluster's machines in the account prove to have: ``account`` and ``role`` of a
         ``MachineIdentity``. Makes no call."""

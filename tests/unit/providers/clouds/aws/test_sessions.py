@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from stockyard.errors import CredentialsRevoked, VendorThrottled
+from stockyard.errors import CredentialsRevoked, InvalidInput, VendorThrottled
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clouds.aws.sessions import ONCE, RETRYING, Sessions
 from tests.harness.stage import Stage
@@ -30,7 +30,8 @@ class _Sts:
     def assume_role(self, **parameters: Any) -> dict[str, Any]:
         self.calls.append(parameters)
         if self.trusted is not None and parameters.get("ExternalId") != self.trusted:
-            raise ClientError({"Error": {"Code": self.code, "Message": "no"}}, "AssumeRole")
+            message = "User: arn:aws:sts::111111111111:assumed-role/Stockyard-X/x is not authorized"
+            raise ClientError({"Error": {"Code": self.code, "Message": message}}, "AssumeRole")
         return {"Credentials": {"AccessKeyId": "A", "SecretAccessKey": "B", "SessionToken": "C"}}
 
 
@@ -82,6 +83,22 @@ def test_verification_requires_role_that_checks_external_id(
         complaint is None,
         True,
     )
+
+
+def test_verification_tells_nothing_of_our_own_account(yard: Any) -> None:
+    sts = _Sts("other", "AccessDenied")
+    message = AwsCloud(Stage(), lambda: sts).verify(yard.account, "acme").message  # type: ignore[arg-type, return-value]
+    assert "(AccessDenied)" in message
+    assert "111111111111" not in message
+    assert "Stockyard-X" not in message
+
+
+def test_regions_are_those_of_aws(yard: Any) -> None:
+    cloud = AwsCloud(Stage(), boto3.Session)
+    for region in ("us-east-1", "eu-central-2", "cn-north-1", "us-gov-west-1"):
+        cloud.check_attributes({**yard.account.attributes, "region": region})
+    with pytest.raises(InvalidInput, match="no region aa-aaa-1"):
+        cloud.check_attributes({**yard.account.attributes, "region": "aa-aaa-1"})
 
 
 def test_verification_names_missing_role(yard: Any) -> None:

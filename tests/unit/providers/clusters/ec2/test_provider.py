@@ -17,7 +17,7 @@ def test_created_cluster_has_reference_names_and_deletion_leaves_nothing(yard: A
     session, stem = yard.tenant(), f"vantage-{yard.cluster.client_id}"
     assert session.client("iam").get_role(RoleName=f"{stem}-node-role")["Role"]["PermissionsBoundary"][
         "PermissionsBoundaryArn"
-    ] == ("arn:aws:iam::222222222222:policy/vantage-node-boundary")
+    ] == ("arn:aws:iam::222222222222:policy/vantage-node-boundary-4c4afe32")
     profile = session.client("iam").get_instance_profile(InstanceProfileName=f"{stem}-instance-profile")
     assert [r["RoleName"] for r in profile["InstanceProfile"]["Roles"]] == [f"{stem}-node-role"]
     named = [{"Name": "tag:Name", "Values": [f"{stem}-control-plane"]}]

@@ -153,7 +153,7 @@ def hand(yard: Any, limits: dict[str, int], remembered: Any) -> Iterator[Hand]:
 
     yard = remembered("place", with_place).copy()
     ledger = type(yard.ledger)
-    config = Ec2NodesConfig("vantage", "1.34", "https://api.example.test", 60)
+    config = Ec2NodesConfig("vantage", "https://api.example.test", 60)
     claim = NodeClaim(
         CLAIM, "workers-1", MOMENT, MOMENT, cluster_id=yard.cluster.id, placement=placed(option("m6i.large"))
     )

@@ -42,7 +42,7 @@ def named(node_types: Any) -> dict[str, NodeType]:
 
 
 def source(offers: Any) -> Ec2Nodes:
-    return Ec2Nodes(Ec2NodesConfig("vantage", "1.34", "https://api.example.test"), boto3.Session, offers)
+    return Ec2Nodes(Ec2NodesConfig("vantage", "https://api.example.test"), boto3.Session, offers)
 
 
 def test_node_type_has_values_of_catalogue(build: Any) -> None:

@@ -78,7 +78,9 @@ def test_machine_is_in_cluster_network_and_user_data_has_no_secret(hand: Any) ->
     attribute = hand.calls.describe_instance_attribute(InstanceId=instance["InstanceId"], Attribute="userData")
     user_data = base64.b64decode(attribute["UserData"]["Value"])
     assert user_data == node.render(
-        api_url="https://api.example.test", cluster_id=hand.yard.cluster.id, kubernetes_version="1.34"
+        api_url="https://api.example.test",
+        cluster_id=hand.yard.cluster.id,
+        kubernetes_version=hand.yard.cluster.kubernetes_version,
     )
     assert hand.claim.id.encode() not in gzip.decompress(user_data)
 

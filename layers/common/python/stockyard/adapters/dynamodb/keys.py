@@ -28,6 +28,7 @@ from stockyard import errors
 from stockyard.domain import times
 from stockyard.domain.platform import home
 from stockyard.domain.records import (
+    DONE,
     UNSEEN,
     AuditRecord,
     CloudAccount,
@@ -62,6 +63,8 @@ _SHARDS = {NodeClaim: CLAIM_SHARDS, Outbox: OUTBOX_SHARDS}
 
 EVENT_DAYS = 90
 AUDIT_DAYS = 400
+REFUSAL_DAYS = 7
+"""How long the record of a refused call is kept: anybody with a token can make as many as the gateway lets through."""
 GONE_DAYS = 2
 """A line of what is gone names its region to the sweep, which reads all lines: for longer than a call can be late."""
 
@@ -163,7 +166,8 @@ def expiry(record: Record) -> int | None:
     if isinstance(record, Event):
         return times.epoch(times.from_text(record.time) + timedelta(days=EVENT_DAYS))
     if isinstance(record, AuditRecord):
-        return times.epoch(times.from_text(record.time) + timedelta(days=AUDIT_DAYS))
+        days = AUDIT_DAYS if record.outcome == DONE else REFUSAL_DAYS
+        return times.epoch(times.from_text(record.time) + timedelta(days=days))
     if isinstance(record, Resource) and record.gone_at is not None:
         return times.epoch(times.from_text(record.gone_at) + timedelta(days=GONE_DAYS))
     return None

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import check, repeated
-from stockyard.domain.models.node_fields import Annotations, Camel, DisplayName, DnsLabel, Properties, Resources
+from stockyard.domain.models.node_fields import Annotations, Camel, DisplayName, Properties, Resources
 
 MAX_TYPES = 200
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1024), AfterValidator(fields.no_nul)]
@@ -70,7 +70,7 @@ class Overhead(Camel):
 class NamedNodeType(Camel):
     """What a node type of every kind has."""
 
-    name: DnsLabel
+    name: fields.TypeName
     metadata: Metadata | None = None
     display_name: DisplayName | None = None
     properties: Properties | None = None

@@ -10,7 +10,7 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Input, Irremovable, check_fixed
 
-_FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "secret"})
+_FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "kubernetes_version", "secret"})
 
 
 class SettingsPatch(Input):
@@ -25,7 +25,7 @@ class SettingsPatch(Input):
 class ClusterPatch(Input):
     """Changes of a cluster: absent means as it was; ``null`` removes a tag, or all of them."""
 
-    description: Irremovable[fields.Description] = None
+    description: Irremovable[fields.NotEmptyDescription] = None
     tags: dict[str, fields.TagValue | None] | None = None
     settings: SettingsPatch = Field(default_factory=SettingsPatch)
 

@@ -26,6 +26,7 @@ class ClusterView(View):
     name: str
     description: str
     cluster_type: str
+    kubernetes_version: str
     provider: str
     cloud_account_id: int
     client_id: str
@@ -33,6 +34,7 @@ class ClusterView(View):
     phase: str | None
     conditions: list[ConditionView]
     settings: dict[str, Any]
+    certificates_expire_at: str | None
     tags: dict[str, str]
     created_at: str
     updated_at: str

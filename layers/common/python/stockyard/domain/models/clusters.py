@@ -7,10 +7,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
+from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import AnyOf, Input, read, read_part, refuse, summary
 from stockyard.errors import FieldProblem, InvalidInput
+
+
+def _tested(version: str) -> str:
+    if version not in kubernetes_versions.TESTED:
+        raise ValueError(f"must be {' or '.join(kubernetes_versions.TESTED)}")
+    return version
+
+
+KubernetesVersion = Annotated[
+    str, AfterValidator(_tested), Field(json_schema_extra={"enum": list(kubernetes_versions.TESTED)})
+]
+"""A minor; without one the stage's setting is taken."""
 
 
 class ClusterSettings(Input):
@@ -52,9 +65,10 @@ class ClusterCreate(Input):
     """A cluster to create. ``secret`` is the Keycloak client's secret; made when it is not given."""
 
     name: fields.Name
-    description: fields.Description
+    description: fields.NotEmptyDescription
     cloud_account_id: Annotated[int, Field(ge=1, le=2**53 - 1)]
     cluster_type: Literal["k8s"]
+    kubernetes_version: KubernetesVersion | None = None
     secret: fields.ClientSecret | None = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)]
     tags: fields.Tags = Field(default_factory=dict)

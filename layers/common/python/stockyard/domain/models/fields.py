@@ -135,6 +135,7 @@ def no_nul(text: str) -> str:
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=patterns.NAME)]
 """1 to 128 letters, digits, hyphens, starting and ending with a letter or digit."""
 Description = Annotated[str, StringConstraints(max_length=1024), AfterValidator(no_nul)]
+NotEmptyDescription = Annotated[str, StringConstraints(min_length=1, max_length=1024), AfterValidator(no_nul)]
 ClientSecret = Annotated[
     SecretStr,
     AfterValidator(_secret),
@@ -145,6 +146,8 @@ Cidr = Annotated[
 ]
 Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(distinct)]
 Subdomain = Annotated[str, AfterValidator(_subdomain)]
+TypeName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_subdomain)]
+"""Of a node type: a DNS subdomain that is also the value of a label, ``t3.medium`` for example."""
 LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=317), AfterValidator(_label_key)]
 LabelValue = Annotated[
     str,

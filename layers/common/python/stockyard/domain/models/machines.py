@@ -19,6 +19,14 @@ def _harmless(kubeconfig: SecretStr) -> SecretStr:
     return kubeconfig
 
 
+class BootstrapProof(Input):
+    """A presigned ``sts:GetCallerIdentity`` request that binds our host by a signed header."""
+
+    method: Method
+    url: Url
+    headers: Headers
+
+
 class ReadyReport(Input):
     """The report of a control plane that is up. ``certificate_authority`` is the cluster CA's certificate.
 
@@ -27,14 +35,20 @@ class ReadyReport(Input):
 
     kubeconfig: Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
     certificate_authority: Annotated[str, StringConstraints(min_length=1, max_length=32_768)]
+    proof: BootstrapProof | None = None
+    """Of a cluster that is ready: only with it the recorded machine's renewed kubeconfig is taken."""
 
 
-class BootstrapProof(Input):
-    """A presigned ``sts:GetCallerIdentity`` request that binds our host by a signed header."""
+class BootStep(Input):
+    """A step of a machine's first boot: it begins, or, with ``exit``, it has failed and these were the last lines."""
 
-    method: Method
-    url: Url
-    headers: Headers
+    step: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z-]{0,31}$")]
+    exit: Annotated[int, Field(ge=1, le=255)] | None = None
+    lines: Annotated[str, StringConstraints(max_length=4_096)] = ""
+
+
+class ControlPlaneBootReport(BootstrapProof, BootStep):
+    """What a control plane's machine says of its first boot, with the proof of ``/bootstrap``."""
 
 
 class BootstrapAnswer(View):

@@ -156,7 +156,7 @@ class KarpenterClaimSpec(Camel):
     resources: Requests = Field(default_factory=Requests)
     taints: Taints = Field(default_factory=list)
     startup_taints: Taints = Field(default_factory=list)
-    node_class_ref: NodeClassRef
+    node_class_ref: NodeClassRef | None = None
     termination_grace_period: Annotated[str, StringConstraints(pattern=patterns.DURATION)] | None = None
     expire_after: Annotated[str, StringConstraints(pattern=patterns.DURATION_OR_NEVER)] = "720h"
 

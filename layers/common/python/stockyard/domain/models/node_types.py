@@ -38,7 +38,7 @@ class NodeTypeView(View):
     provider: str
     provider_id: str
     display_name: str
-    phase: Literal["Pending", "Available", "Failed"]
+    phase: Literal["Pending", "Available", "Unavailable", "Failed"]
     reason: str
     message: str
     conditions: list[ConditionView]

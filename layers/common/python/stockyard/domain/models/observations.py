@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
 
 from stockyard.domain.models.base import Input, View, not_null
-from stockyard.domain.models.machines import Headers, Method, Url
+from stockyard.domain.models.machines import BootStep, Headers, Method, Url
 
 MOST_NODES = 5_000
 MOST_RESULTS = 5_000
@@ -114,7 +114,7 @@ class JoinProof(Input):
 
     @model_validator(mode="after")
     def _one_proof(self) -> Self:
-        proof = self.model_fields_set - {"cluster_id"}
+        proof = self.model_fields_set & {*_SIGNED, "token"}
         if proof not in ({"token"}, set(_SIGNED)) or any(getattr(self, name) is None for name in proof):
             raise ValueError(f"must have {', '.join(_SIGNED)}, or token, and not both")
         return self
@@ -124,6 +124,10 @@ class JoinProof(Input):
         if self.token is not None:
             return {"token": self.token.get_secret_value()}
         return self.model_dump(include=set(_SIGNED))
+
+
+class NodeBootReport(JoinProof, BootStep):
+    """What a node's machine says of its first boot, with the proof of ``/join``."""
 
 
 class JoinAnswer(View):

@@ -123,7 +123,7 @@ def _karpenter_claim(document: Any, place: int) -> NewClaim:
     manifest = read(models.KarpenterClaim, document, at=(place,))
     spec, labels = manifest.spec, manifest.metadata.labels
     spec_fields = {
-        "nodeClassRef": spec.node_class_ref.model_dump(by_alias=True),
+        "nodeClassRef": spec.node_class_ref.model_dump(by_alias=True) if spec.node_class_ref else None,
         "terminationGracePeriod": spec.termination_grace_period,
         "expireAfter": spec.expire_after,
     }

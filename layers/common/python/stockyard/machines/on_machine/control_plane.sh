@@ -1,5 +1,6 @@
 # A control plane.
-cni="$2"
+program=/usr/local/lib/stockyard/stockyard_machine.py
+cni="$4" cni_sha256="$5"
 export KUBECONFIG=/etc/kubernetes/admin.conf
 
 # A load balancer does not send a machine's own connections back to it, so its name means this machine here.
@@ -9,20 +10,34 @@ name_endpoint() {
     grep -qF " ${endpoint}" /etc/hosts || echo "127.0.0.1 ${endpoint}" >>/etc/hosts
 }
 
+fetch_cni() {
+    curl -fsSL -o /etc/stockyard/cni.yaml "$cni" &&
+        echo "${cni_sha256}  /etc/stockyard/cni.yaml" | sha256sum --check --quiet
+}
+
+begin packages
 command -v kubeadm >/dev/null && test -s /etc/containerd/config.toml || install_packages kubeadm kubelet kubectl
-python3 /usr/local/lib/stockyard/stockyard_machine.py bootstrap
+begin bootstrap
+python3 "$program" bootstrap
 name_endpoint
-if ! kubectl get --raw /readyz >/dev/null 2>&1; then
+begin init
+# A control plane that was there before needs a while after a restart, and holds what nothing brings back.
+if ! { test -s /etc/kubernetes/admin.conf && again kubectl get --raw /readyz >/dev/null; }; then
     test -s /etc/kubernetes/admin.conf && kubeadm reset --force
-    kubeadm init --config /etc/stockyard/kubeadm.yaml
+    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print
 fi
 again kubectl get --raw /readyz
-again kubectl apply -f "$cni"
+begin network
+again fetch_cni
+again kubectl apply -f /etc/stockyard/cni.yaml
 if test -s /etc/stockyard/administrator.json; then
     again kubectl apply -f /etc/stockyard/administrator.json
 fi
 again kubectl wait --for=condition=Ready nodes --all --timeout=120s
-python3 /usr/local/lib/stockyard/stockyard_machine.py agent
+begin agent
+python3 "$program" agent
 again kubectl apply --server-side --force-conflicts --field-manager=stockyard-agent -f /etc/stockyard/agent.json
 rm -f /etc/stockyard/agent.json
-python3 /usr/local/lib/stockyard/stockyard_machine.py ready
+begin report
+python3 "$program" ready
+systemctl enable --now stockyard-renew.timer

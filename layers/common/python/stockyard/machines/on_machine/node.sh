@@ -1,10 +1,13 @@
 # A node.
+program=/usr/local/lib/stockyard/stockyard_node.py
+begin packages
 command -v kubeadm >/dev/null && test -s /etc/containerd/config.toml || install_packages kubeadm kubelet
 if ! systemctl is-active --quiet kubelet || ! test -s /etc/kubernetes/kubelet.conf; then
+    begin join
     # What an earlier try left would stop kubeadm.
     kubeadm reset --force
     # The token is young here: it is asked for when all else is done.
-    python3 /usr/local/lib/stockyard/stockyard_node.py
+    python3 "$program"
     kubeadm join --config /etc/stockyard/join.yaml
     rm -f /etc/stockyard/join.yaml
 fi

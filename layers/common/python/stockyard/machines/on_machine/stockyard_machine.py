@@ -27,6 +27,7 @@ KUBERNETES = os.environ.get("STOCKYARD_KUBERNETES", "/etc/kubernetes")
 ATTEMPTS = 40
 HOST_HEADER = "x-stockyard-host"
 USER_PREFIX = "oidc:"
+API_FOLDER = "api"
 
 
 def fetch(method: str, url: str, headers: dict[str, str] | None = None, body: bytes | None = None) -> str:
@@ -56,6 +57,15 @@ def instance() -> tuple[str, dict[str, str]]:
     region = fetch("GET", root + "placement/region", token).strip()
     role = fetch("GET", root + "iam/security-credentials/", token).split()[0]
     return region, json.loads(fetch("GET", root + "iam/security-credentials/" + role, token))
+
+
+def provider_id() -> str:
+    """What cloud controllers know the machine by: ``aws:///{zone}/{instance}``. It cannot be given to a node later."""
+    ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
+    token = {"X-aws-ec2-metadata-token": fetch("PUT", METADATA + "/latest/api/token", ttl)}
+    root = METADATA + "/latest/meta-data/"
+    zone = fetch("GET", root + "placement/availability-zone", token).strip()
+    return "aws:///" + zone + "/" + fetch("GET", root + "instance-id", token).strip()
 
 
 def presign(keys: dict[str, str], region: str, host: str, moment: datetime) -> dict[str, Any]:
@@ -100,32 +110,111 @@ def save(name: str, text: str) -> None:
         file.write(text)
 
 
+def boot_step(arguments: list[str]) -> dict[str, Any]:
+    """A step that begins; with its exit code and the path of the log, one that has failed and its last lines."""
+    step: dict[str, Any] = {"step": arguments[0]}
+    if len(arguments) > 1:
+        with open(arguments[2], errors="replace") as file:
+            step.update(exit=int(arguments[1]), lines=file.read()[-4000:])
+    return step
+
+
 # --- a control plane's own part: other machines are given what stands above ---
 
 
-def kubeadm(machine: dict[str, str], endpoint: str) -> list[dict[str, Any]]:
-    """kubeadm's configuration documents: the load balancer's name as endpoint, people by OIDC of the realm."""
+def authentication(machine: dict[str, str]) -> dict[str, Any]:
+    """Who may log in: people of the realm whose token is for this audience and names the cluster's tenant.
+
+    Keycloak writes ``organization`` as a list of names or as a map by name; one name alone may be a text.
+    """
+    claim, tenant = "claims.organization", json.dumps(machine["tenant"])
+    return {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AuthenticationConfiguration",
+        "jwt": [
+            {
+                "issuer": {"url": machine["issuer"], "audiences": [machine["audience"]]},
+                "claimValidationRules": [
+                    {
+                        "expression": f"has({claim}) && (type({claim}) == string ? "
+                        f"{claim} == {tenant} : {tenant} in {claim})",
+                        "message": "the token is for another tenant",
+                    }
+                ],
+                "claimMappings": {
+                    "username": {"claim": "preferred_username", "prefix": USER_PREFIX},
+                    "groups": {"claim": "groups", "prefix": USER_PREFIX},
+                },
+            }
+        ],
+    }
+
+
+def encryption() -> dict[str, Any]:
+    """How Secrets are written to etcd: with a key that never leaves this machine."""
+    key = {"name": "first", "secret": base64.b64encode(os.urandom(32)).decode()}
+    return {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{"resources": ["secrets"], "providers": [{"secretbox": {"keys": [key]}}, {"identity": {}}]}],
+    }
+
+
+AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    # Never bodies: they would bring Secrets and tokens into the log.
+    "rules": [
+        {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/version"]},
+        {"level": "None", "userGroups": ["system:nodes"], "verbs": ["get", "list", "watch"]},
+        {"level": "None", "verbs": ["watch"]},
+        {"level": "Metadata"},
+    ],
+}
+
+
+def api_server(machine: dict[str, str]) -> None:
+    """Write the files that the API server reads. The key of Secrets is made once: what it has written needs it."""
+    os.makedirs(os.path.join(STATE, API_FOLDER), mode=0o700, exist_ok=True)
+    for name, document in (("authentication", authentication(machine)), ("audit", AUDIT), ("encryption", encryption())):
+        path = f"{API_FOLDER}/{name}.yaml"
+        if name != "encryption" or not os.path.exists(os.path.join(STATE, path)):
+            save(path, json.dumps(document, indent=1) + "\n")
+
+
+def kubeadm(machine: dict[str, str], endpoint: str, provider: str) -> list[dict[str, Any]]:
+    """kubeadm's configuration documents: the load balancer's name as endpoint, people by the realm's tokens."""
     host, port = address(endpoint)
     api = "kubeadm.k8s.io/v1beta4"
+    files, log = "/etc/stockyard/" + API_FOLDER, "/var/log/kubernetes/audit"
     flags = {
-        "oidc-issuer-url": machine["issuer"],
-        "oidc-client-id": machine["audience"],
-        "oidc-username-claim": "preferred_username",
-        "oidc-username-prefix": USER_PREFIX,
-        "oidc-groups-claim": "groups",
-        "oidc-groups-prefix": USER_PREFIX,
+        "authentication-config": files + "/authentication.yaml",
+        "encryption-provider-config": files + "/encryption.yaml",
+        "audit-policy-file": files + "/audit.yaml",
+        "audit-log-path": log + "/audit.log",
+        "audit-log-maxage": "30",
+        "audit-log-maxbackup": "5",
+        "audit-log-maxsize": "100",
     }
+    volumes = [
+        {"name": "stockyard", "hostPath": files, "mountPath": files, "readOnly": True, "pathType": "Directory"},
+        {"name": "audit", "hostPath": log, "mountPath": log, "pathType": "DirectoryOrCreate"},
+    ]
     return [
         {
             "apiVersion": api,
             "kind": "InitConfiguration",
-            "nodeRegistration": {"criSocket": "unix:///run/containerd/containerd.sock"},
+            "nodeRegistration": {
+                "criSocket": "unix:///run/containerd/containerd.sock",
+                "kubeletExtraArgs": [{"name": "provider-id", "value": provider}],
+            },
         },
         {
             "apiVersion": api,
             "kind": "ClusterConfiguration",
             "clusterName": machine["client_id"],
-            "kubernetesVersion": "stable-" + machine["kubernetes_version"],
+            "kubernetesVersion": "v" + machine["kubernetes_version"],
             "controlPlaneEndpoint": f"{host}:{port}",
             "networking": {"podSubnet": machine["pod_cidr"]},
             # Of /16, 512 nodes with room for the 110 pods of each; the default is 256 of twice the size.
@@ -133,6 +222,7 @@ def kubeadm(machine: dict[str, str], endpoint: str) -> list[dict[str, Any]]:
             "apiServer": {
                 "certSANs": [host],
                 "extraArgs": [{"name": name, "value": value} for name, value in flags.items()],
+                "extraVolumes": volumes,
             },
         },
         {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd"},
@@ -156,24 +246,31 @@ def url(machine: dict[str, str], action: str) -> str:
     return f"{machine['api_url']}/v1/clusters/{machine['cluster_id']}/{action}"
 
 
+def prove(machine: dict[str, str]) -> dict[str, Any]:
+    """The signed request that says which machine this is, to Stockyard alone."""
+    region, keys = instance()
+    host = urllib.parse.urlsplit(machine["api_url"]).netloc
+    return presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
+
+
+def post(machine: dict[str, str], action: str, body: dict[str, Any], headers: dict[str, str] | None = None) -> str:
+    """Send JSON to one of the cluster's routes."""
+    sent = {"Content-Type": "application/json", **(headers or {})}
+    return fetch("POST", url(machine, action), sent, json.dumps(body).encode())
+
+
 def bootstrap(machine: dict[str, str]) -> None:
     """Prove who we are, keep the client's credentials, and write kubeadm's configuration."""
     if os.path.exists(os.path.join(STATE, "kubeadm.yaml")):
         return
-    host = urllib.parse.urlsplit(machine["api_url"]).netloc
-
-    def prove() -> Any:
-        region, keys = instance()
-        proof = presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
-        body = json.dumps(proof).encode()
-        return json.loads(fetch("POST", url(machine, "bootstrap"), {"Content-Type": "application/json"}, body))
-
-    client = patiently(prove)
+    client = patiently(lambda: json.loads(post(machine, "bootstrap", prove(machine))))
     save("client.json", json.dumps(client))
     save("endpoint", address(client["endpoint"])[0] + "\n")
     if machine["creator"]:
         save("administrator.json", json.dumps(administrator(machine["creator"])))
-    documents = [json.dumps(document, indent=1) for document in kubeadm(machine, client["endpoint"])]
+    api_server(machine)
+    configuration = kubeadm(machine, client["endpoint"], patiently(provider_id))
+    documents = [json.dumps(document, indent=1) for document in configuration]
     save("kubeadm.yaml", "\n---\n".join(documents) + "\n")
 
 
@@ -208,26 +305,31 @@ def agent(machine: dict[str, str]) -> None:
 
 
 def ready(machine: dict[str, str]) -> None:
-    """Post kubeconfig and certificate authority with a token of the cluster's own client."""
+    """Post kubeconfig and certificate authority with a token of the cluster's own client, and the proof that makes a
+    renewed kubeconfig count."""
     client = credentials()
     with open(os.path.join(KUBERNETES, "admin.conf")) as file:
         kubeconfig = file.read()
     with open(os.path.join(KUBERNETES, "pki", "ca.crt")) as file:
         authority = base64.b64encode(file.read().encode()).decode()
 
-    def report() -> None:
-        headers = {"Content-Type": "application/json", **bearer(client)}
-        body = json.dumps({"kubeconfig": kubeconfig, "certificate_authority": authority}).encode()
-        fetch("POST", url(machine, "ready"), headers, body)
+    report = {"kubeconfig": kubeconfig, "certificate_authority": authority}
+    patiently(lambda: post(machine, "ready", {**report, "proof": prove(machine)}, bearer(client)))
 
-    patiently(report)
+
+def say(machine: dict[str, str], step: dict[str, Any]) -> None:
+    """Tell Stockyard how the first boot goes, once: nothing depends on whether it is heard."""
+    post(machine, "boot-reports", {**prove(machine), **step})
 
 
 def main(arguments: list[str]) -> None:
-    """``bootstrap``, ``agent`` or ``ready``."""
+    """``bootstrap``, ``agent``, ``ready``, or ``say`` and the arguments of ``boot_step``."""
     with open(CONFIG) as file:
         machine = json.load(file)
-    {"bootstrap": bootstrap, "agent": agent, "ready": ready}[arguments[0]](machine)
+    if arguments[0] == "say":
+        say(machine, boot_step(arguments[1:]))
+    else:
+        {"bootstrap": bootstrap, "agent": agent, "ready": ready}[arguments[0]](machine)
 
 
 if __name__ == "__main__":

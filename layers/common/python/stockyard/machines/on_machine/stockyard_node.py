@@ -50,17 +50,12 @@ def prove(node: dict[str, str]) -> tuple[str, dict[str, Any]]:
     return claim(), machine.presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
 
 
-def ask(node: dict[str, str]) -> dict[str, Any]:
-    """One request to join. Raises ``OSError`` while it is not accepted."""
+def post(node: dict[str, str], action: str, **values: Any) -> dict[str, Any]:
+    """One request about the claim, with the proof. Raises ``OSError`` when it is not accepted."""
     claim_id, proof = prove(node)
-    url = f"{node['api_url']}/v1/node-claims/{claim_id}/join"
-    answer = machine.fetch(
-        "POST",
-        url,
-        {"Content-Type": "application/json"},
-        json.dumps({**proof, "cluster_id": node["cluster_id"]}).encode(),
-    )
-    document: dict[str, Any] = json.loads(answer)
+    url = f"{node['api_url']}/v1/node-claims/{claim_id}/{action}"
+    body = json.dumps({**proof, "cluster_id": node["cluster_id"], **values}).encode()
+    document: dict[str, Any] = json.loads(machine.fetch("POST", url, {"Content-Type": "application/json"}, body))
     return document
 
 
@@ -102,11 +97,11 @@ def may_label(key: str) -> bool:
     )
 
 
-def kubeadm(answer: dict[str, Any]) -> dict[str, Any]:
-    """kubeadm's configuration of a node that joins."""
+def kubeadm(answer: dict[str, Any], provider: str) -> dict[str, Any]:
+    """kubeadm's configuration of a node that joins. ``provider``: its id in its cloud, empty for none."""
     host, port = machine.address(answer["endpoint"])
     labels = ",".join(f"{key}={value}" for key, value in sorted(answer.get("labels", {}).items()) if may_label(key))
-    flags = {**answer.get("kubelet_args", {})}
+    flags = {**answer.get("kubelet_args", {}), **({"provider-id": provider} if provider else {})}
     if labels:
         flags["node-labels"] = ",".join(part for part in (labels, flags.get("node-labels", "")) if part)
     return {
@@ -128,13 +123,17 @@ def kubeadm(answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Write ``join.yaml``, which only root can read."""
+def main(arguments: list[str]) -> None:
+    """Write ``join.yaml``, which only root can read; or ``say`` and the arguments of ``machine.boot_step``."""
     with open(CONFIG) as file:
         node = json.load(file)
-    answer = accepted(lambda: ask(node))
-    machine.save("join.yaml", json.dumps(kubeadm(answer), indent=1) + "\n")
+    if arguments:
+        post(node, "boot-reports", **machine.boot_step(arguments[1:]))
+        return
+    provider = "" if "token" in node else machine.patiently(machine.provider_id)
+    answer = accepted(lambda: post(node, "join"))
+    machine.save("join.yaml", json.dumps(kubeadm(answer, provider), indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -14,10 +14,12 @@ from stockyard.errors import Conflict, InUse, NotFound, PreconditionFailed, Unex
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.engine.tell import account_writes
 from stockyard.operations.listing import every
+from stockyard.operations.quotas.limits import limit_of, refusal, view
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Remove, Replace
+from stockyard.ports import Add, Create, Remove, Replace
 
 EXTERNAL_ID_BYTES = 24
+QUOTA = "cloud_accounts"
 
 
 def find_account(services: Services, number: str) -> CloudAccount:
@@ -26,6 +28,14 @@ def find_account(services: Services, number: str) -> CloudAccount:
     if account is None:
         raise NotFound(f"There is no cloud account {number}.")
     return account
+
+
+def plan_registration(services: Services, provider: str, attributes: Mapping[str, Any]) -> None:
+    """What ``register_account`` would refuse, by the same checks."""
+    services.clouds[provider].check_attributes(attributes)
+    limit = limit_of(services, QUOTA)
+    if limit is not None and view(services, QUOTA)["used"] >= limit:
+        raise refusal(QUOTA, limit)
 
 
 def register_account(
@@ -41,11 +51,13 @@ def register_account(
 ) -> CloudAccount:
     """A new, unverified account with the tenant's next number and an external id that we generate (192 bits).
 
-    ``claim`` names the request where it may be repeated: a second try finds what the first one made.
+    ``claim`` names the request where it may be repeated: a second try finds what the first one made. Raises
+    ``InvalidInput`` for what the cloud does not have, and ``QuotaExceeded``.
     """
     name_of_claim = f"claim/{claim}"
     if claim and (claim_name := services.store.get(Name, name_of_claim)):
         return find_account(services, claim_name.owner)
+    plan_registration(services, provider, attributes)
     number = services.store.next_number("cloud-account")
     now = services.now()
     account = CloudAccount(
@@ -64,7 +76,14 @@ def register_account(
     )
     transition = Transition("CloudAccount", None, "unverified", "Registered", f"Cloud account {number} was registered.")
     claimed = [Create(Name(name_of_claim, account.id))] if claim else []
-    services.store.commit(Create(account), *claimed, *account_writes(services, actor, account, transition))
+    limit = limit_of(services, QUOTA)
+    use = Add(f"quota/{QUOTA}", 1, limit=limit)
+    try:
+        services.store.commit(use, Create(account), *claimed, *account_writes(services, actor, account, transition))
+    except Conflict as conflict:
+        if conflict.index == 0:
+            raise refusal(QUOTA, limit) from conflict
+        raise
     return account
 
 
@@ -76,6 +95,7 @@ def change_account(
     if account.version != version:
         raise PreconditionFailed(f"The cloud account is at version {account.version}, not {version}.")
     attributes = fields.get("attributes") or account.attributes
+    services.clouds[account.provider].check_attributes(attributes)
     if moves(services, account, attributes) and (users := clusters_of(services, number)):
         raise InUse(f"The role is used by {', '.join(c.name for c in users)}.")
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
@@ -150,6 +170,7 @@ def delete_account(services: Services, number: str, actor: str) -> Operation:
     )
     services.store.commit(
         Remove(CloudAccount, account.id, version=account.version),
+        Add(f"quota/{QUOTA}", -1),
         Create(operation),
         *account_writes(services, actor, removed_account, transition),
     )

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
 from stockyard.domain import kubeconfigs
 from stockyard.domain.records import Cluster, Fact
-from stockyard.errors import Fenced, Forbidden, InvalidInput
+from stockyard.errors import Conflict, Fenced, Forbidden, InvalidInput, StoreUnavailable
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.phases import CREATE_CLUSTER, Phase
 from stockyard.operations.clusters import secrets as cluster_secrets
-from stockyard.operations.engine.advance import Fence, advance, load
+from stockyard.operations.engine.advance import TRIES, Fence, advance, load
 from stockyard.operations.engine.step import Step
+from stockyard.operations.machines.bootstrap import recorded_machine
 from stockyard.operations.services import Services
-from stockyard.ports import Put
+from stockyard.ports import Put, Replace
 
 PHASE = "report"
+AUTHORITY = "authority"
+"""The fact that keeps the digest of the certificate authority: who takes a report may seal secrets and open none."""
 
 
 def await_report(services: Services, fence: Fence[Cluster], task_token: str) -> Step:
@@ -26,24 +35,64 @@ def await_report(services: Services, fence: Fence[Cluster], task_token: str) -> 
     return Step(True, 0)
 
 
-def report_ready(services: Services, cluster: Cluster, kubeconfig: str, certificate_authority: str) -> None:
+def report_ready(
+    services: Services,
+    cluster: Cluster,
+    kubeconfig: str,
+    certificate_authority: str,
+    proof: Mapping[str, Any] | None = None,
+) -> None:
     """Keep what the control plane sent, write the fact, wake the workflow if it waits. Repeatable.
 
-    Once the cluster is ready nothing is changed any more: people trust what they get from it. Before, ``Forbidden``
-    until a machine has proven itself, and ``InvalidInput`` for the kubeconfig of another endpoint or authority.
+    Once the cluster is ready people trust what they get from it: then a kubeconfig is only taken from the recorded
+    machine, with its ``proof``, for the same authority; any other report changes nothing. Before, ``Forbidden`` until
+    a machine has proven itself, and ``InvalidInput`` for the kubeconfig of another endpoint or authority.
     """
-    if cluster.status == "ready":
+    if cluster.status == "ready" and proof is None:
         return
     if services.store.get(Fact, f"{cluster.id}/bootstrapped") is None:
         raise Forbidden("No machine of the cluster has proven itself yet.")
-    api = kubeconfigs.check(kubeconfig)
-    if (api.get("server"), api.get("certificate-authority-data")) != (cluster.endpoint, certificate_authority):
+    fields = kubeconfigs.check(kubeconfig)
+    if (fields.get("server"), fields.get("certificate-authority-data")) != (cluster.endpoint, certificate_authority):
         raise InvalidInput.at("/kubeconfig", "must name the cluster's endpoint and its certificate authority")
+    try:
+        expiry = kubeconfigs.expires_at(fields)
+    except ValueError:
+        raise InvalidInput.at("/kubeconfig", "must hold a certificate as PEM in base 64") from None
+    if cluster.status == "ready" and proof is not None:
+        recorded_machine(services, cluster, services.attestor.caller(proof))
+        known_authority = services.store.get(Fact, f"{cluster.id}/{AUTHORITY}")
+        if known_authority is None or known_authority.value != _digest(certificate_authority):
+            raise InvalidInput.at("/certificate_authority", "must be the one that the cluster has")
+        services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
+        _remember_expiry(services, cluster, expiry)
+        return
     services.secrets.put(cluster_secrets.name(services, cluster, "kubeconfig"), kubeconfig)
     services.secrets.put(cluster_secrets.name(services, cluster, "ca"), certificate_authority)
-    fact = Fact(f"{cluster.id}/reported_ready", cluster.instance_id or "unknown", services.now())
-    services.store.commit(Put(fact))
-    wake(services, cluster)
+    now = services.now()
+    services.store.commit(
+        Put(Fact(f"{cluster.id}/{AUTHORITY}", _digest(certificate_authority), now)),
+        Put(Fact(f"{cluster.id}/reported_ready", cluster.instance_id or "unknown", now)),
+    )
+    _remember_expiry(services, cluster, expiry)
+    wake(services, services.store.get(Cluster, cluster.id) or cluster)
+
+
+def _digest(authority: str) -> str:
+    return hashlib.sha256(authority.encode()).hexdigest()
+
+
+def _remember_expiry(services: Services, cluster: Cluster, expiry: str | None) -> None:
+    """Write it on the record, whatever else changes that just now."""
+    for _ in range(TRIES):
+        current = services.store.get(Cluster, cluster.id)
+        if current is None or current.certificates_expire_at == expiry:
+            return
+        changed = replace(current, certificates_expire_at=expiry, version=current.version + 1)
+        with suppress(Conflict):
+            services.store.commit(Replace(changed))
+            return
+    raise StoreUnavailable("The cluster's record changes too often just now.")
 
 
 def wake(services: Services, cluster: Cluster) -> bool:

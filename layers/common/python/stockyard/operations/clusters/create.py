@@ -9,11 +9,10 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import ids, times
-from stockyard.domain.records import UNSEEN, Cluster, Name
+from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
-    QuotaExceeded,
     RequestInProgress,
     UnexpectedBehavior,
     VendorError,
@@ -25,7 +24,7 @@ from stockyard.operations.clusters.check import account_of, check
 from stockyard.operations.clusters.plan import plan
 from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.advance import change_writes
-from stockyard.operations.quotas.limits import limit_of
+from stockyard.operations.quotas.limits import check_groups, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Finding, Replace
 
@@ -42,6 +41,7 @@ class NewCluster:
     cloud_account_id: int
     cluster_type: str
     settings: dict[str, Any]
+    kubernetes_version: str | None = None
     secret: str | None = field(default=None, repr=False)
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -56,6 +56,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         name=new_cluster.name,
         description=new_cluster.description,
         cluster_type=new_cluster.cluster_type,
+        kubernetes_version=new_cluster.kubernetes_version or services.settings.kubernetes_version,
         provider=provider,
         driver=services.driver_names[provider, new_cluster.cluster_type],
         cloud_account_id=new_cluster.cloud_account_id,
@@ -69,11 +70,16 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
     )
 
 
+def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
+    check_groups(services, draft.settings.get("autoscaler_node_groups") or ())
+    return check(services, draft, account)
+
+
 def plan_creation(services: Services, new_cluster: NewCluster) -> dict[str, Any]:
     """The dry run: every check of a creation, and what it would make and cost. Writes nothing."""
     account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type)
     cluster = _draft(services, new_cluster, account.provider)
-    findings = check(services, cluster, account)
+    findings = _checked(services, cluster, account)
     if _holder(services, new_cluster.name) is not None:
         raise ClusterNameInUse(f"There is a cluster called {new_cluster.name}.")
     return plan(services, cluster, findings)
@@ -96,7 +102,7 @@ def create_cluster(
     if accepted_cluster is None:
         account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type)
         draft = _draft(services, new_cluster, account.provider, id)
-        findings = check(services, draft, account)
+        findings = _checked(services, draft, account)
         accepted_cluster = _accept(services, replace(draft, created_by=actor))
     secret = new_cluster.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
     try:
@@ -140,7 +146,7 @@ def _accept(services: Services, draft: Cluster) -> Cluster:
         services.store.commit(Create(name), Add("quota/clusters", 1, limit=limit), Create(draft))
     except Conflict as conflict:
         if conflict.index == 1:
-            raise QuotaExceeded(f"The quota 'clusters' allows {limit} clusters.") from conflict
+            raise refusal("clusters", limit) from conflict
         if conflict.index != 0:
             raise
         holder = _holder(services, draft.name)

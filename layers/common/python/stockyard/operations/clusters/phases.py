@@ -9,17 +9,19 @@ from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
-from stockyard.operations.clusters.await_report import await_report
+from stockyard.operations.clusters.await_report import AUTHORITY, await_report
+from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.engine.quiesce import quiesce
 from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
+from stockyard.operations.machines.boot import BOOT, last_words
 from stockyard.operations.machines.observe import OBSERVED
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Write
 
-FACTS = ("reported_ready", "task_token", "bootstrapped", OBSERVED)
+FACTS = ("reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, OBSERVED)
 
 _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
 """Phases that also remove what the cluster's own nodes made, which no line names."""
@@ -111,6 +113,7 @@ RUNNER: Runner[Cluster] = Runner(
     fact_fields=frozenset({"endpoint", "instance_id", "certificate_authority"}),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},
+    last_words=lambda services, cluster, phase: last_words(services, cluster) if phase == REPORT else "",
     driver=lambda cluster: cluster.driver,
 )
 """How operations on clusters are run."""

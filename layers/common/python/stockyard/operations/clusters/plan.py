@@ -26,9 +26,15 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
     """The body of a dry run's answer."""
     driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
     pools = [("pool", str(group.get("name"))) for group in worker_groups(cluster.settings)]
+    # What the nodes of a floor cost is decided when each is placed: the plan says so, and is not complete.
+    floors = [
+        PriceItem(f"{group['min_size']} nodes of pool {group['name']}", int(group["min_size"]), None)
+        for group in worker_groups(cluster.settings)
+        if group.get("min_size")
+    ]
     creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]
     return plan_of(
-        driver_plan.items,
+        [*driver_plan.items, *floors],
         creates=[{"kind": kind, "name": name} for kind, name in creates],
         warnings=[{"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning],
     )

@@ -46,6 +46,7 @@ def fail(runner: Runner[S], services: Services, fence: Fence[S], error: Mapping[
     names = ", ".join(leftovers[:NAMED])
     leftovers_text = f"Not undone yet: {names}; deleting the {runner.moves.noun} removes it." if leftovers else ""
     advice = " ".join(part for part in (hint(name, procedure.advice), leftovers_text) if part)
+    cause = "\n".join(part for part in (cause, runner.last_words(services, subject, phase.name)) if part)
     written = OperationError(procedure.error, phase.name, cause, advice, name)
     failure = Failure(procedure, written, undone=not leftovers)
     advance(

@@ -51,6 +51,8 @@ class Runner(Generic[S]):
     """By phase: keeps the token of a workflow that waits until the phase is over."""
     failure_writes: Callable[[Services, S], Sequence[Write]] = lambda _services, _subject: ()
     """What is written with a failure that left nothing behind."""
+    last_words: Callable[[Services, S, str], str] = lambda _services, _subject, _phase: ""
+    """What the subject's machine said last, where a phase of that name waits for it; empty for nothing."""
     limit: Callable[[Services, S, Phase], int] = lambda _services, _subject, phase: phase.limit_seconds
     """How many seconds a phase of the subject may take."""
 

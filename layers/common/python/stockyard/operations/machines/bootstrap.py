@@ -34,7 +34,7 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
     cluster = services.store.get(Cluster, cluster_id)
     if cluster is None or cluster.status != "preparing":
         raise NotFound("There is no cluster of that id that waits for its machine.")
-    line = _check(services, cluster, caller)
+    line = recorded_machine(services, cluster, caller)
     if services.store.get(Fact, f"{cluster.id}/reported_ready") is not None:
         raise Forbidden("The machine has reported already.")
     services.store.commit(Put(Fact(f"{cluster.id}/bootstrapped", line.vendor_id, services.now())))
@@ -45,7 +45,8 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
     return Credentials(cluster.client_id, secret, services.settings.token_url, cluster.endpoint or "")
 
 
-def _check(services: Services, cluster: Cluster, caller: MachineIdentity) -> Resource:
+def recorded_machine(services: Services, cluster: Cluster, caller: MachineIdentity) -> Resource:
+    """The ledger's line of the control plane's machine that signed. ``Unauthorized`` for any other."""
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     machine_id = proven_machine(services, account, cluster, caller)
     for line in lines_of(services, cluster.id, "control_plane"):

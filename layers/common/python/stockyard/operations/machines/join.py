@@ -40,8 +40,7 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
     ``Unauthorized`` when the proof is not the claim's machine's, ``NotFound`` without the claim, ``Forbidden`` when its
     node has joined already, ``RequestInProgress`` while the cluster's agent has not made the token to join with.
     """
-    token = proof.get("token")
-    claim, cluster = _by_signature(services, claim_id, proof) if token is None else _by_token(services, claim_id, token)
+    claim, cluster = waiting_claim(services, claim_id, proof)
     if claim.phase != PENDING or claim.node_name:
         raise Forbidden("The claim's node has joined already.")
     authority = ca_hash(services, cluster)
@@ -58,6 +57,12 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         taints=[*claim.taints, *claim.startup_taints],
         kubelet_args=claim.kubelet_args,
     )
+
+
+def waiting_claim(services: Services, claim_id: str, proof: Mapping[str, Any]) -> tuple[NodeClaim, Cluster]:
+    """The claim of the machine that proves itself, by a signed request or ``token``, and its cluster."""
+    token = proof.get("token")
+    return _by_signature(services, claim_id, proof) if token is None else _by_token(services, claim_id, token)
 
 
 def _by_signature(services: Services, id: str, proof: Mapping[str, Any]) -> tuple[NodeClaim, Cluster]:

@@ -47,12 +47,13 @@ def observe(
     now = services.clock.now()
     commands: list[Command] = []
     claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
-    nodes = {node["claim"]: node for node in observation["nodes"] if node.get("claim")}
+    # Everybody who may label nodes can write a claim's id on any: only the node of the claim's own name is the claim's.
+    nodes = {(node["claim"], node["name"]): node for node in observation["nodes"] if node.get("claim")}
     done = {result["id"] for result in observation["results"] if result["status"] == "done"}
     for claim in claims:
         facts = facts_of(services, claim)
         if fresh:
-            facts = _learned(services, claim, facts, nodes.get(claim.id), done)
+            facts = _learned(services, claim, facts, nodes.get((claim.id, claim.node_name or claim.name)), done)
         token = join_token(key, claim.id, claim.attempt)
         # Only what is given back is drained.
         drain = drain_seconds(services, claim) if claim.deleting else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.manifests import Warnings
 from stockyard.domain.node_views import remarks
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import NodeClaim, NodeProvider
@@ -42,8 +41,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
     items: list[dict[str, Any]] = []
     planned = {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
     for manifest in desired:
-        if isinstance(manifest, DesiredProvider):
-            plan["warnings"] += remarks(manifest.warnings)
+        plan["warnings"] += remarks(manifest.warnings)
         if manifest.current is not None:
             plan["changes"] += [
                 {"pointer": pointer(manifest.place, name), "before": getattr(manifest.current, name), "after": value}
@@ -79,7 +77,7 @@ def _applied(services: Services, manifest: Desired, actor: str, request_id: str)
         operation_id = claim.operation_id
     elif manifest.fields:
         claim, operation_id = _changed_claim(services, claim, dict(manifest.fields), actor, request_id)
-    return _result("NodeClaim", claim, manifest, [], operation_id)
+    return _result("NodeClaim", claim, manifest, operation_id)
 
 
 def _changed_claim(
@@ -101,17 +99,15 @@ def _applied_provider(services: Services, manifest: DesiredProvider, actor: str,
         provider = create_provider(services, manifest.document, actor)
     elif manifest.fields:
         provider = change_provider(services, provider.id, provider.version, dict(manifest.fields), actor, request_id)
-    return _result("NodeProvider", provider, manifest, manifest.warnings, None)
+    return _result("NodeProvider", provider, manifest, None)
 
 
-def _result(
-    kind: str, record: NodeProvider | NodeClaim, manifest: Desired, warnings: Warnings, operation_id: str | None
-) -> dict[str, Any]:
+def _result(kind: str, record: NodeProvider | NodeClaim, manifest: Desired, operation_id: str | None) -> dict[str, Any]:
     return {
         "kind": kind,
         "name": record.name,
         "id": record.id,
         "action": "created" if manifest.current is None else "changed" if manifest.fields else "unchanged",
-        "warnings": remarks(warnings),
+        "warnings": remarks(manifest.warnings),
         "operation_id": operation_id,
     }

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain import provider_kinds
 from stockyard.domain.declared_types import declared
-from stockyard.domain.manifests import ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.manifests import CLUSTER, ProviderDocument, Warnings, asked_requirements, provider_warnings
 from stockyard.domain.node_records import NewClaim
 from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pointers import pointer
-from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
-from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound, QuotaExceeded
+from stockyard.domain.records import UNSEEN, Cluster, Counter, Name, NodeClaim, NodeProvider
+from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound
 from stockyard.lifecycle.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.listing import every
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
-from stockyard.operations.quotas.limits import limit_of
+from stockyard.operations.quotas.limits import limit_of, refusal
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add
 
+_DEFAULT = "720h"
+"""What Karpenter's ``expireAfter`` is when nobody writes it."""
 _CHANGEABLE = ("display_name", "labels", "annotations", "power")
 _FIXED: Mapping[str, Mapping[str, str]] = {
     "vcluster": {"cluster_ref": "vClusterRef", "provider_ref": "providerRef", "resources": "desiredCapacity"},
@@ -66,6 +69,13 @@ class DesiredClaim:
     document: NewClaim
     current: NodeClaim | None
     fields: Mapping[str, Any]
+
+    @property
+    def warnings(self) -> Warnings:
+        """What is kept of it and not honoured yet."""
+        spec = self.document.document.get("spec") or {}
+        unused = [name for name in ("terminationGracePeriod", "expireAfter") if spec.get(name) not in (None, _DEFAULT)]
+        return [((self.place, "spec", name), "This is kept, and does nothing yet.") for name in unused]
 
 
 Desired = DesiredProvider | DesiredClaim
@@ -110,7 +120,19 @@ def _desired(services: Services, place: int, document: ProviderDocument | NewCla
         return DesiredProvider(place, document, provider, stored, _differing(stored, provider, names))
     name = services.store.get(Name, f"node-claim/{document.name}")
     current = services.store.get(NodeClaim, name.owner) if name else None
+    if document.form == "karpenter" and not document.cluster_ref:
+        # Karpenter runs in one cluster, so its claims do not name it.
+        document = replace(document, cluster_ref=current.cluster_ref if current else _sole_cluster(services, place))
     return DesiredClaim(place, document, current, _claim_changes(current, document))
+
+
+def _sole_cluster(services: Services, place: int) -> str:
+    """The name of the tenant's one cluster, empty when it has none. ``InvalidInput`` when it has several."""
+    names = [cluster.name for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
+    if len(names) > 1:
+        at = pointer(place, "metadata", "labels", CLUSTER)
+        raise InvalidInput.at(at, f"is needed: the tenant has {len(names)} clusters")
+    return names[0] if names else ""
 
 
 def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, Any]:
@@ -212,7 +234,7 @@ def _check_quotas(services: Services, desired: Sequence[Desired], actor: str) ->
     providers = sum(1 for manifest in desired if isinstance(manifest, DesiredProvider) and manifest.current is None)
     limit = limit_of(services, QUOTA)
     if providers and limit is not None and _used(services, f"quota/{QUOTA}") + providers > limit:
-        raise QuotaExceeded(f"The quota '{QUOTA}' allows {limit} node providers.")
+        raise refusal(QUOTA, limit)
     claims = (m.document.provider_ref for m in desired if isinstance(m, DesiredClaim) and m.current is None)
     writes: dict[str, Add] = {}
     added: Tally[str] = Tally()

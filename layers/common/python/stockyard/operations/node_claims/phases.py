@@ -17,6 +17,7 @@ from stockyard.operations.engine.quiesce import quiesce
 from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Learned, Runner
 from stockyard.operations.machines.attest import issue_token
+from stockyard.operations.machines.boot import last_words
 from stockyard.operations.machines.observe import facts_of, node_of
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims import launch_groups
@@ -218,6 +219,7 @@ RUNNER: Runner[NodeClaim] = Runner(
     fact_fields=frozenset({"machine_id", "node_name"}),
     timed_out=NodeCouldNotBeProvisioned,
     failure_writes=place_of,
+    last_words=lambda services, claim, phase: last_words(services, claim) if phase == "register" else "",
     limit=_limit,
 )
 """How operations on claims are run."""

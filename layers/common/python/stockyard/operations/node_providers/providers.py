@@ -31,13 +31,12 @@ from stockyard.errors import (
     InUse,
     InvalidInput,
     PreconditionFailed,
-    QuotaExceeded,
     StockyardError,
 )
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.visible import claims_of, find_own, marks, users
-from stockyard.operations.quotas.limits import limit_of
+from stockyard.operations.quotas.limits import limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Remove, Replace
 from stockyard.ports.nodes import HasTopology
@@ -122,7 +121,7 @@ def create_provider(services: Services, document: ProviderDocument, actor: str, 
         if conflict.index == 0:
             raise InUse(f"There is a node provider called {provider.name}.") from conflict
         if conflict.index == 1:
-            raise QuotaExceeded(f"The quota '{QUOTA}' allows {limit} node providers.") from conflict
+            raise refusal(QUOTA, limit) from conflict
         raise
     return provider
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
@@ -28,6 +28,9 @@ class Market(Protocol):
     @property
     def default_region(self) -> str:
         """The region that is refreshed whoever uses it."""
+
+    def regions(self) -> Collection[str]:
+        """Every region that the cloud has."""
 
     def offers(self, region: str) -> Mapping[str, InstanceOffer]:
         """Every instance type the region offers, without prices."""
@@ -93,17 +96,19 @@ class CatalogRefresh:
         return Report(refreshed, failed)
 
     def regions(self) -> list[str]:
-        """The default region, and those of the cloud's accounts, clusters and node providers."""
+        """The default region, and those of the cloud's verified accounts, clusters and node providers. What the cloud
+        does not have is left out: nobody can hold up the refresh by regions that he has invented."""
         regions = {self.market.default_region}
-        accounts = self.registry.all(CloudAccount)
-        regions.update(str(account.attributes.get("region") or "") for _, account in accounts if self._here(account))
+        for _, account in self.registry.all(CloudAccount):
+            if self._here(account) and account.verification == "verified":
+                regions.add(str(account.attributes.get("region") or ""))
         clusters = self.registry.all(Cluster)
         regions.update(str(cluster.settings.get("region_name") or "") for _, cluster in clusters if self._here(cluster))
         for _, provider in self.registry.all(NodeProvider):
             source: object = self.node_sources.get(provider.kind)
             if isinstance(source, Discovers):
                 regions.add(source.sheet(provider))
-        return sorted(regions - {""})
+        return sorted(regions.intersection(self.market.regions()))
 
     def _here(self, record: CloudAccount | Cluster) -> bool:
         return record.provider == self.market.cloud

@@ -7,14 +7,17 @@ provider, claims of each user. What they count is counted all the same, so that 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.records import Counter, Quota
-from stockyard.errors import Conflict, NotFound, PreconditionFailed
+from stockyard.domain.records import Cluster, Counter, Quota
+from stockyard.errors import Conflict, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Store
 
+GROUPS, GROUP_NODES = "node_groups", "nodes_per_group"
+"""Quotas of each cluster, and of each of its node groups: nothing counts them, ``used`` is the most that one has."""
 PER_USER = "per-user."
 """Before the name of a quota: the limit of each user. Its counters are the name, a slash, and the user."""
 SETTABLE = re.compile(r"(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
@@ -24,6 +27,23 @@ def limit_of(services: Services, name: str) -> int | None:
     """The tenant's limit: its own, else the default, else None for none."""
     quota = services.store.get(Quota, name)
     return quota.limit if quota else services.settings.quotas.get(name)
+
+
+def refusal(name: str, limit: int | None) -> QuotaExceeded:
+    """The error for a transaction that would count one more than ``limit`` for a quota with a default."""
+    return QuotaExceeded(f"The quota '{name}' allows {limit} {name.replace('_', ' ')}.")
+
+
+def check_groups(services: Services, groups: Sequence[Mapping[str, Any]]) -> None:
+    """``QuotaExceeded`` for more node groups than a cluster may have, or more nodes than one of them may."""
+    most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
+    if most is not None and len(groups) > most:
+        raise QuotaExceeded(f"The quota '{GROUPS}' allows {most} node groups in a cluster.")
+    for group in groups:
+        if most_nodes is not None and int(group.get("max_size", 0)) > most_nodes:
+            raise QuotaExceeded(
+                f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a group; {group.get('name')} asks for more."
+            )
 
 
 def view(services: Services, name: str) -> dict[str, Any]:
@@ -54,6 +74,11 @@ def _view(services: Services, name: str, quota: Quota | None) -> dict[str, Any]:
 def _usage(store: Store, name: str) -> int:
     if name.startswith(PER_USER):
         return max((counter.value for counter in every(store, Counter, f"quota/{name}/")), default=0)
+    if name in (GROUPS, GROUP_NODES):
+        clusters = [cluster.settings.get("autoscaler_node_groups") or () for cluster in every(store, Cluster)]
+        if name == GROUPS:
+            return max(map(len, clusters), default=0)
+        return max((int(group.get("max_size", 0)) for groups in clusters for group in groups), default=0)
     counter = store.get(Counter, f"quota/{name}")
     return counter.value if counter else 0
 

@@ -12,6 +12,7 @@ from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.lifecycle import sweeping
+from stockyard.metrics import CERTIFICATE_DAYS
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.visible import all_providers
@@ -82,6 +83,9 @@ class Reaper:
             tenants.add(tenant)
             if trusted:
                 tally.attempt(cluster.id, self._cluster, tenant, cluster.id)
+            if cluster.certificates_expire_at is not None and cluster.status == "ready":
+                remaining = times.from_text(cluster.certificates_expire_at) - self.clock.now()
+                self.services_of(tenant).telemetry.measure("certificates", CERTIFICATE_DAYS, remaining.days)
         return tenants
 
     def _in_turn(self, tenants: Set[str]) -> Iterator[str]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import CredentialsRevoked, PermissionDenied
+from stockyard.errors import CredentialsRevoked, InvalidInput, PermissionDenied
 from stockyard.ports import Skipped, Tagged, Verification
-from stockyard.providers.clouds.aws import DEFAULT_REGION, sweep, tenant_template
+from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, sweep, tenant_template
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number, role_arn
 
@@ -35,9 +35,15 @@ class AwsCloud:
         try:
             arn = role_arn(account)
             keys = self._sessions.assume(arn, VERIFY_SESSION, account.external_id)
-        except (CredentialsRevoked, PermissionDenied) as error:
+        except CredentialsRevoked as error:
+            return Verification(False, error.detail)
+        except PermissionDenied as error:
+            # AWS's own text names our account and our functions' roles.
+            reason = f" ({error.code})" if error.code else ""
             return Verification(
-                False, f"The role cannot be assumed with the external id of this account: {error.detail}"
+                False,
+                f"The role cannot be assumed with the external id of this account{reason}. Check that it exists and"
+                " that the account's current template is deployed.",
             )
         if not keys.get("AccessKeyId"):
             return Verification(False, f"AWS gave no keys for {arn}.")
@@ -56,6 +62,12 @@ class AwsCloud:
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the role."""
         return str(attributes.get("role_arn") or "")
+
+    def check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """See ``ports.Cloud.check_attributes``."""
+        region = str(attributes.get("region") or DEFAULT_REGION)
+        if region not in regions.every():
+            raise InvalidInput.at("/attributes/region", f"AWS has no region {region}")
 
     def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
         """See ``ports.Cloud.machine_role``: the number of the AWS account, and the role of the cluster's instances."""

@@ -11,12 +11,11 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.loaders import Loader
 from botocore.session import Session
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorNotFound
-from stockyard.providers.clouds.aws import DEFAULT_REGION
+from stockyard.providers.clouds.aws import DEFAULT_REGION, regions
 from stockyard.providers.clouds.aws.errors import translated
 
 DURATION = 3600
@@ -25,8 +24,6 @@ _MARGIN = 600
 _SESSIONS = 32
 """Sessions kept in one process."""
 
-_MODELS = Loader()
-"""The services' large models, read once and not once per session."""
 
 SessionFactory = Callable[[], boto3.Session]
 
@@ -50,11 +47,6 @@ class Clients:
     session: Session
     expires: float
     _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict)
-
-    def knows(self, region: str) -> bool:
-        """Whether botocore's own list has the region, in whatever partition. No call is made."""
-        every = self.session.get_available_partitions()
-        return any(region in self.session.get_available_regions("ec2", partition) for partition in every)
 
     def get(self, service: str, region: str, *, once: bool = False) -> Any:
         """A client. With ``once`` it never repeats a call by itself."""
@@ -117,8 +109,7 @@ class Sessions:
                 code=error.code,
                 hint="Check that the role exists and trusts Stockyard with the account's external id, then verify it.",
             ) from error
-        session = Session()
-        session.register_component("data_loader", _MODELS)
+        session = regions.session()
         session.set_credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
         return Clients(session, started + DURATION - _MARGIN)
 

@@ -34,9 +34,9 @@ def trust(service: str) -> Statement:
     return {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
 
 
-def managed(name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """A managed policy as a resource of the template."""
-    properties = {"ManagedPolicyName": name, "PolicyDocument": document}
+def managed(document: dict[str, Any], name: str = "") -> dict[str, Any]:
+    """A managed policy as a resource of the template; without a name CloudFormation makes one."""
+    properties = {"PolicyDocument": document, **({"ManagedPolicyName": name} if name else {})}
     return {"Type": "AWS::IAM::ManagedPolicy", "Properties": properties}
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+_READABLE = re.compile(r"[A-Za-z0-9+=.,_:@-]{1,128}")
 
 INSTALLATION = "stockyard:installation"
 TENANT = "stockyard:tenant"
@@ -34,6 +37,8 @@ class Owner:
     generation: str
     client_id: str
     prefix: str
+    own_tags: Mapping[str, str] = field(default_factory=dict)
+    """The tags that the cluster's owner has chosen."""
 
 
 def of_owner(owner: Owner) -> dict[str, str]:
@@ -62,12 +67,18 @@ def controllers(client_id: str) -> tuple[dict[str, str], ...]:
 def full(owner: Owner, kind: str, key: str, name: str, since: str) -> dict[str, str]:
     """All tags of a new thing that was first intended at ``since``."""
     return {
+        **owner.own_tags,
         "Name": name,
         **of_key(owner, kind, key),
         GENERATION: owner.generation,
         SINCE: since,
         f"{owner.prefix}-cluster": owner.client_id,
     }
+
+
+def of_instances(tags: Mapping[str, str]) -> dict[str, str]:
+    """Those that an instance may have which reads its tags from its metadata: EC2 refuses other letters in a key."""
+    return {key: value for key, value in tags.items() if _READABLE.fullmatch(key)}
 
 
 def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:

@@ -1,5 +1,4 @@
-"""The CloudFormation template a tenant deploys: the role Stockyard assumes, the boundary of the roles it makes, and a
-rule that forwards EC2's spot events to our bus.
+"""The CloudFormation template a tenant deploys: the role Stockyard assumes, and the boundary of the roles it makes.
 
 Every action is written out. Creating needs our installation's tag in the request, changing and deleting needs it on
 the thing, so that the role cannot touch anything else in the account. Where AWS offers no resource or condition for an
@@ -25,9 +24,7 @@ from stockyard.providers.clouds.aws.statements import (
     managed,
     on_thing,
     policy,
-    resolved,
     things,
-    trust,
 )
 
 READ = (
@@ -53,6 +50,7 @@ READ = (
     "elasticloadbalancing:DescribeTargetGroups",
     "iam:ListInstanceProfiles",
     "iam:ListRoles",
+    "servicequotas:GetServiceQuota",
 )
 """AWS offers no resource narrower than ``*`` for these."""
 CREATE_EC2 = {
@@ -106,15 +104,18 @@ ROLE_ACTIONS = (
     "iam:DeleteRole",
     "iam:DeleteRolePolicy",
     "iam:DetachRolePolicy",
-    "iam:ListAttachedRolePolicies",
-    "iam:ListRolePolicies",
 )
 PROFILE_ACTIONS = (
     "iam:AddRoleToInstanceProfile",
     "iam:DeleteInstanceProfile",
     "iam:RemoveRoleFromInstanceProfile",
 )
-READ_IDENTITIES = ("iam:GetInstanceProfile", "iam:GetRole")
+READ_IDENTITIES = (
+    "iam:GetInstanceProfile",
+    "iam:GetRole",
+    "iam:ListAttachedRolePolicies",
+    "iam:ListRolePolicies",
+)
 _BALANCING_PARTS = [
     "ec2:DeleteSecurityGroup",
     "elasticloadbalancing:DeleteLoadBalancer",
@@ -126,9 +127,18 @@ CONTROLLER_TAGS = {
     "services": ("kubernetes.io/service-name", _BALANCING_PARTS),
 }
 """What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
-controllers set these besides: EBS driver, load balancer controller, cloud controller."""
+controllers set these besides: EBS driver, load balancer controller, cloud controller. Other clusters of the account
+have them too, so what is removed must also carry our installation's tag, which the controllers take as an extra one."""
+VOLUME_KEY = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+VIA_EC2 = {"StringLike": {"kms:ViaService": "ec2.*.amazonaws.com"}}
+FOR_AWS = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
 BALANCING = "elasticloadbalancing.amazonaws.com"
-SPOT_EVENTS = ("EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation")
 
 
 class Stage(Protocol):
@@ -139,9 +149,6 @@ class Stage(Protocol):
 
     @property
     def principal_pattern(self) -> str: ...
-
-    @property
-    def bus(self) -> str: ...
 
 
 def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, Any]:
@@ -166,13 +173,18 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
         "Resources": {
-            "Boundary": managed(boundary_name(prefix), policy([boundary])),
+            "Boundary": managed(policy([boundary]), boundary_name(account, prefix)),
             # IAM takes 6,144 characters a managed policy, so there are three.
-            "MachinePermissions": managed(f"{prefix}-stockyard-machines", policy(_machines(here, *tagged))),
-            "NodePermissions": managed(f"{prefix}-stockyard-nodes", policy(nodes(here, installation))),
+            "MachinePermissions": managed(policy(_machines(here, *tagged))),
+            "NodePermissions": managed(policy(nodes(here, installation))),
             "Permissions": managed(
-                f"{prefix}-stockyard",
-                policy([*_balancing(here, *tagged), *_identities(here, *tagged, prefix), *_controllers(here)]),
+                policy(
+                    [
+                        *_balancing(here, *tagged),
+                        *_identities(here, *tagged, prefix, boundary_name(account, prefix)),
+                        *_controllers(here, tagged[1]),
+                    ]
+                )
             ),
             "Role": {
                 "Type": "AWS::IAM::Role",
@@ -184,17 +196,9 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
                     ],
                 },
             },
-            **_forwarding(_bus_arn(stage.bus, own_account), prefix),
         },
         "Outputs": {"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}},
     }
-
-
-def _bus_arn(bus: str, account: str) -> str:
-    # A bus without a region of its own is the one in the stack's region.
-    name = bus or "default"
-    at = f"arn:${{AWS::Partition}}:events:${{AWS::Region}}:{account}:event-bus/{name}"
-    return name if name.startswith("arn:") else at
 
 
 def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
@@ -210,6 +214,9 @@ def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[st
         ),
         allow("TagWhatIsCreated", ["ec2:CreateTags"], things(here, CREATE_EC2), both(request_tagged, made_by)),
         allow("ChangeOurs", sorted(CHANGE_EC2), things(here, CHANGE_EC2), thing_tagged),
+        # Where volumes are encrypted by a key of the account's own, EC2 asks for these in the caller's name.
+        allow("EncryptedVolumes", list(VOLUME_KEY), [here.arn("kms", "key/*")], VIA_EC2),
+        allow("GrantsOfVolumes", ["kms:CreateGrant"], [here.arn("kms", "key/*")], {**VIA_EC2, **FOR_AWS}),
     ]
 
 
@@ -236,7 +243,7 @@ def _balancing(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[s
 
 
 def _identities(
-    here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any], prefix: str
+    here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any], prefix: str, bound: str
 ) -> list[Statement]:
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-node-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
@@ -245,9 +252,7 @@ def _identities(
         here.arn("iam", f"role/{prefix}-*-node-role"),
         here.arn("iam", f"instance-profile/{prefix}-*-instance-profile"),
     ]
-    bounded = {
-        "StringEquals": {"iam:PermissionsBoundary": {"Fn::Sub": here.arn("iam", f"policy/{boundary_name(prefix)}")}}
-    }
+    bounded = {"StringEquals": {"iam:PermissionsBoundary": {"Fn::Sub": here.arn("iam", f"policy/{bound}")}}}
     passed = {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "eks.amazonaws.com"]}}
     return [
         allow("CreateBoundedRoles", ["iam:CreateRole"], [role], both(request_tagged, bounded)),
@@ -256,13 +261,15 @@ def _identities(
         allow("CreateProfiles", ["iam:CreateInstanceProfile"], [profile], request_tagged),
         # Path and name are ours alone, and a read of an absent thing has no tag to look at.
         allow("ReadIdentities", list(READ_IDENTITIES), [role, profile, *pathless]),
-        allow("Roles", list(ROLE_ACTIONS), [role]),
-        allow("Profiles", list(PROFILE_ACTIONS), [profile]),
+        # Two installations of one prefix may work in one account: each changes its own alone.
+        allow("Roles", list(ROLE_ACTIONS), [role], thing_tagged),
+        allow("Profiles", list(PROFILE_ACTIONS), [profile], thing_tagged),
         allow("PassRoles", ["iam:PassRole"], [role], passed),
     ]
 
 
-def _controllers(here: Place) -> list[Statement]:
+def _controllers(here: Place, thing_tagged: dict[str, Any]) -> list[Statement]:
+    """What is left of a cluster's own controllers: with their tag and with ours, which they are told to set."""
     resources = {
         "ec2:DeleteVolume": here.arn("ec2", "volume/*"),
         "ec2:DeleteSecurityGroup": here.arn("ec2", "security-group/*"),
@@ -274,29 +281,7 @@ def _controllers(here: Place) -> list[Statement]:
             f"RemoveLeftovers{name.capitalize()}",
             actions,
             [resources[action] for action in actions],
-            {"StringLike": {f"aws:ResourceTag/{key}": "?*"}},
+            {**thing_tagged, "StringLike": {f"aws:ResourceTag/{key}": "?*"}},
         )
         for name, (key, actions) in CONTROLLER_TAGS.items()
     ]
-
-
-def _forwarding(bus: str, prefix: str) -> dict[str, Any]:
-    bus_arn = resolved(bus)
-    put_events = {"Effect": "Allow", "Action": ["events:PutEvents"], "Resource": [bus_arn]}
-    return {
-        "ForwardRole": {
-            "Type": "AWS::IAM::Role",
-            "Properties": {
-                "AssumeRolePolicyDocument": policy([trust("events.amazonaws.com")]),
-                "Policies": [{"PolicyName": "forward", "PolicyDocument": policy([put_events])}],
-            },
-        },
-        "ForwardSpotEvents": {
-            "Type": "AWS::Events::Rule",
-            "Properties": {
-                "Name": f"{prefix}-stockyard-spot",
-                "EventPattern": {"source": ["aws.ec2"], "detail-type": list(SPOT_EVENTS)},
-                "Targets": [{"Id": "stockyard", "Arn": bus_arn, "RoleArn": {"Fn::GetAtt": ["ForwardRole", "Arn"]}}],
-            },
-        },
-    }

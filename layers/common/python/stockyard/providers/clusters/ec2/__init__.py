@@ -16,7 +16,6 @@ def _make(settings: Any) -> ClusterDriver:
 
     config = Ec2Config(
         name_prefix=settings.name_prefix,
-        kubernetes_version=settings.kubernetes_version,
         api_url=settings.api_url,
         issuer=settings.issuer,
         audience=settings.cluster_audience,

@@ -38,6 +38,7 @@ class Builder(Maker):
             generation=str(cluster.generation),
             client_id=cluster.client_id,
             prefix=config.name_prefix,
+            own_tags=cluster.tags,
         )
         return cls(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST, work, config)
 

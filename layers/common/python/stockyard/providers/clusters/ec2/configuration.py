@@ -16,10 +16,9 @@ EVERYWHERE = "0.0.0.0/0"
 
 @dataclass(frozen=True, slots=True)
 class Ec2Config:
-    """Names, versions and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
+    """Names and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
 
     name_prefix: str
-    kubernetes_version: str
     api_url: str
     issuer: str
     audience: str

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import DEFAULT_REGION
+from stockyard.providers.clouds.aws import DEFAULT_REGION, regions
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.ec2 import tenant_network
-from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, types_of_groups
+from stockyard.providers.clusters.ec2 import quotas, tenant_network
+from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, control_plane_type, types_of_groups
 from stockyard.providers.clusters.ec2.network import is_given
 
 
@@ -20,12 +20,13 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
         yield Finding(
             "/settings/region_name", f"{calls.region} is not the account's default region {usual}.", warning=True
         )
-    if not calls.clients.knows(calls.region):
+    if calls.region not in regions.every():
         # there is nobody to ask, and each answer would be a time-out
         yield Finding("/settings/region_name", f"AWS has no region {calls.region}.")
         return
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
+    yield from quotas.findings(calls, control_plane_type(cluster), own_network=not is_given(cluster.settings))
     if is_given(cluster.settings):
         network = tenant_network.choose(calls, cluster.settings)
         if isinstance(network, Finding):

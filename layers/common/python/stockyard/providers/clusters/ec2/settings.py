@@ -14,8 +14,9 @@ from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, EVERYWHERE
 
-MAX_GROUPS = 20
-MAX_NODES = 100
+MAX_GROUPS = 200
+MAX_NODES = 10_000
+"""What a document may say at all; a tenant's quotas ``node_groups`` and ``nodes_per_group`` allow less."""
 _SLURM_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 

@@ -19,7 +19,6 @@ def _make(tools: SourceTools) -> NodeSource:
     settings = tools.settings
     config = Ec2NodesConfig(
         name_prefix=settings.name_prefix,
-        kubernetes_version=settings.kubernetes_version,
         api_url=settings.api_url,
         visibility_seconds=settings.visibility_seconds,
     )

@@ -15,10 +15,9 @@ POOL_LABEL = "stockyard.dev/pool"
 
 @dataclass(frozen=True, slots=True)
 class Ec2NodesConfig:
-    """Names, versions and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
+    """Names and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
 
     name_prefix: str
-    kubernetes_version: str
     api_url: str
     visibility_seconds: int = 60
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard import kubernetes_versions
 from stockyard.domain.node_types import ON_DEMAND, SPOT
 from stockyard.domain.records import Resource
 from stockyard.domain.times import to_text
@@ -134,7 +135,7 @@ class Launch:
         user_data = node.render(
             api_url=self.config.api_url,
             cluster_id=cluster.id if cluster else "",
-            kubernetes_version=self.config.kubernetes_version,
+            kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
         )
         return templates.TemplateRequest(
             owner=self.owner,

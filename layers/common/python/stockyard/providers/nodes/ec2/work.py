@@ -65,4 +65,5 @@ def _owner(
         generation=generation,
         client_id=cluster.client_id,
         prefix=config.name_prefix,
+        own_tags=tags.of_instances(cluster.tags),
     )

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Renews what kubeadm made a certificate for, 90 days before it ends, and reports the new kubeconfig.
+set -euo pipefail
+pki=/etc/kubernetes/pki
+
+if openssl x509 -noout -checkend $((90 * 24 * 3600)) -in "${pki}/apiserver.crt"; then exit 0; fi
+kubeadm certs renew all
+# The kubelet starts again what has stopped, with the new files; the API comes last, because the others ask it.
+for part in etcd kube-controller-manager kube-scheduler kube-apiserver; do
+    crictl --runtime-endpoint unix:///run/containerd/containerd.sock ps --quiet --name "^${part}\$" |
+        xargs --no-run-if-empty crictl --runtime-endpoint unix:///run/containerd/containerd.sock stop --timeout 30
+done
+python3 /usr/local/lib/stockyard/stockyard_machine.py ready

@@ -1,0 +1,25 @@
+"""The quotas of accounts: moto knows those of VPCs alone, and enforces none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from moto.servicequotas.models import ServiceQuotasBackend
+
+RAISED = 100_000.0
+"""What a quota allows that no plan names: the local cloud's account has had all of them raised."""
+
+
+@contextmanager
+def account_quotas(quotas: Mapping[str, float]) -> Iterator[None]:
+    """While it is open, quotas have these values by their codes."""
+
+    def get_service_quota(_backend: Any, service_code: str, quota_code: str) -> dict[str, Any]:
+        value = float(quotas.get(quota_code, RAISED))
+        return {"ServiceCode": service_code, "QuotaCode": quota_code, "QuotaName": quota_code, "Value": value}
+
+    with patch.object(ServiceQuotasBackend, "get_service_quota", get_service_quota):
+        yield

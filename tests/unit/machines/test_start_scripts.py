@@ -1,0 +1,135 @@
+"""The scripts of a first boot, run as they are but below another root and on commands that only play: each step that
+fails or hangs is told, and a second run goes on where the first one stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from stockyard.machines import cloud_config
+
+PLAYED = (
+    "apt-get", "apt-mark", "containerd", "crictl", "curl", "dpkg", "dpkg-query", "kubeadm", "kubectl", "modprobe",
+    "openssl", "python3", "sha256sum", "sleep", "swapoff", "sysctl", "systemctl", "timeout",
+)  # fmt: skip
+STUB = """#!/bin/bash
+name="${0##*/}"
+[ "$name" = timeout ] && shift && exec "$@"
+if [ "$name" = python3 ]; then
+    shift
+    if [ "$1" = say ]; then shift; echo "$1 ${2:-begins}" >>"$ROOT/said"; exit 0; fi
+fi
+case " $name $* " in
+    *" $FAILS "*) [ -n "$FAILS" ] && echo "the reason" >&2 && exit 7 ;;
+    *" $HANGS "*) [ -n "$HANGS" ] && exec /bin/sleep 60 ;;
+esac
+[ "$name" = sleep ] || echo "$name $*" >>"$ROOT/ran"
+[ "$name $1" = "python3 bootstrap" ] && echo nlb.example.test >"$ROOT/etc/stockyard/endpoint"
+[ "$name $1" = "kubeadm init" ] && echo admin >"$ROOT/etc/kubernetes/admin.conf"
+[ "$name $1" = "kubeadm join" ] && echo kubelet >"$ROOT/etc/kubernetes/kubelet.conf"
+[ "$name" = containerd ] && echo "SystemdCgroup = false"
+[ "$name" = dpkg-query ] && echo 1.7.24
+[ "$name $1" = "dpkg --compare-versions" ] && exit 1
+exit 0
+"""
+CONTROL_PLANE = {
+    "apt-get update": "packages",
+    "apt-get install": "packages",
+    "python3 bootstrap": "bootstrap",
+    "kubeadm init": "init",
+    "sha256sum --check": "network",
+    "kubectl apply -f": "network",
+    "kubectl wait": "network",
+    "python3 agent": "agent",
+    "python3 ready": "report",
+}
+NODE = {"apt-get update": "packages", "apt-get install": "packages", "kubeadm join": "join"}
+SCRIPTS = {"control_plane.sh": CONTROL_PLANE, "node.sh": NODE}
+CELLS = [(part, command, step) for part, steps in SCRIPTS.items() for command, step in steps.items()]
+
+
+@dataclass
+class Machine:
+    """A root folder and what has been played in it."""
+
+    root: Path
+    part: str
+
+    def boot(self, *, fails: str = "", hangs: str = "") -> int | None:
+        """The exit code of the start script; None when it hung and was ended."""
+        environment = {"PATH": f"{self.root}/bin:/usr/bin:/bin", "ROOT": str(self.root), "FAILS": fails, "HANGS": hangs}
+        command = ["bash", self.root / "start.sh", "1.35", "1.35.4", "1.7", "https://example.test/cni.yaml", "0" * 64]
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            return process.wait(2 if hangs else 30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None
+
+    def lines(self, name: str) -> list[str]:
+        path = self.root / name
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
+    part = str(request.param)
+    for folder in ("bin", "etc/stockyard", "etc/kubernetes", "etc/apt/sources.list.d", "var/log"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "etc/hosts").touch()
+    for name in PLAYED:
+        (tmp_path / "bin" / name).write_text(STUB)
+        (tmp_path / "bin" / name).chmod(0o755)
+    script = cloud_config.start_script(part).text
+    (tmp_path / "start.sh").write_text(re.sub(r"(?<=[\s=\"(>])/(?=etc/|var/)", f"{tmp_path}/", script))
+    return Machine(tmp_path, part)
+
+
+@pytest.mark.parametrize("machine", list(SCRIPTS), indirect=True)
+def test_every_step_is_told_and_a_second_run_repeats_nothing_that_is_done(machine: Machine) -> None:
+    assert machine.boot() == 0
+    steps = list(dict.fromkeys(SCRIPTS[machine.part].values()))
+    assert machine.lines("said") == [f"{step} begins" for step in steps]
+    first = machine.lines("ran")
+    assert machine.boot() == 0
+    again = machine.lines("ran")[len(first) :]
+    for done in ("kubeadm init", "kubeadm join", "kubeadm reset"):
+        assert [line for line in again if line.startswith(done)] == []
+
+
+@pytest.mark.parametrize(("machine", "command", "step"), CELLS, indirect=["machine"])
+def test_a_step_that_fails_is_told_with_its_code_and_repeated(machine: Machine, command: str, step: str) -> None:
+    assert machine.boot(fails=command) not in (0, None)
+    lines = machine.lines("said")
+    assert lines[-2] == f"{step} begins"
+    assert re.fullmatch(rf"{step} [1-9]\d*", lines[-1])
+    assert "the reason" in (machine.root / "var/log/stockyard-start.log").read_text()
+    assert machine.boot() == 0
+
+
+@pytest.mark.parametrize(("machine", "command", "step"), CELLS, indirect=["machine"])
+def test_of_a_step_that_hangs_it_is_known_that_it_began(machine: Machine, command: str, step: str) -> None:
+    assert machine.boot(hangs=command) is None
+    assert machine.lines("said")[-1] == f"{step} begins"
+    assert machine.boot() == 0
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_a_control_plane_that_does_not_answer_at_once_is_not_reset(machine: Machine) -> None:
+    assert machine.boot() == 0
+    before = machine.lines("ran")
+    slow = """count=$(cat "$ROOT/count" 2>/dev/null || echo 0)
+if [ "$*" = "get --raw /readyz" ] && [ "$count" -lt 3 ]; then echo $((count + 1)) >"$ROOT/count"; exit 1; fi
+"""
+    (machine.root / "bin" / "kubectl").write_text(STUB.replace("case ", slow + "case ", 1))
+    assert machine.boot() == 0
+    assert [line for line in machine.lines("ran")[len(before) :] if line.startswith("kubeadm reset")] == []

@@ -1,0 +1,70 @@
+"""Cloud accounts are counted, and name regions that their cloud has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stockyard.domain.records import CloudAccount, Quota
+from stockyard.errors import InvalidInput, QuotaExceeded
+from stockyard.operations.cloud_accounts.accounts import (
+    change_account,
+    delete_account,
+    plan_registration,
+    register_account,
+)
+from stockyard.operations.quotas.limits import view
+from stockyard.ports import Put
+from tests.unit.operations.conftest import World
+
+ROLE = "arn:aws:iam::222222222222:role/stockyard"
+
+
+@pytest.fixture(autouse=True)
+def number_of_the_first(world: World) -> None:
+    """The world's own account has number 1."""
+    assert world.services.store.next_number("cloud-account") == 1
+
+
+def register(world: World, region: str = "us-east-1", claim: str | None = None) -> CloudAccount:
+    attributes: dict[str, Any] = {"role_arn": ROLE, "region": region}
+    return register_account(
+        world.services,
+        provider="aws",
+        name="main",
+        description="",
+        attributes=attributes,
+        tags={},
+        actor="user:ann",
+        claim=claim,
+    )
+
+
+def test_accounts_count_for_a_quota_and_a_deleted_one_makes_room(world: World) -> None:
+    before = view(world.services, "cloud_accounts")["used"]
+    world.services.store.commit(Put(Quota("cloud_accounts", before + 1, "")))
+    account = register(world, claim="one")
+    assert register(world, claim="one") == account
+    with pytest.raises(QuotaExceeded, match="'cloud_accounts' allows"):
+        register(world)
+    with pytest.raises(QuotaExceeded):
+        plan_registration(world.services, "aws", account.attributes)
+    delete_account(world.services, account.id, "user:ann")
+    register(world)
+
+
+def test_a_region_that_the_cloud_does_not_have_is_refused(world: World) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        register(world, "nowhere-1")
+    assert [problem.pointer for problem in refused.value.errors] == ["/attributes/region"]
+    account = register(world)
+    with pytest.raises(InvalidInput):
+        change_account(
+            world.services,
+            account.id,
+            account.version,
+            {"attributes": {**account.attributes, "region": "nowhere-1"}},
+            "user:ann",
+            "request",
+        )

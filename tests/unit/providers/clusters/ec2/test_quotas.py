@@ -1,0 +1,64 @@
+"""A new cluster is refused before anything is made where a quota of the account has no room for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local.aws.corrections.quotas import account_quotas
+from stockyard.errors import PermissionDenied
+from stockyard.ports import Finding
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clusters.ec2 import quotas
+
+VPCS, ADDRESSES, PROCESSORS = "L-F678F1CE", "L-0263D0A3", "L-1216C47A"
+NEW_ACCOUNT = {VPCS: 5, ADDRESSES: 5, PROCESSORS: 5}
+
+
+def findings(yard: Any, *, own_network: bool = True) -> list[Finding]:
+    calls = Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1")
+    return list(quotas.findings(calls, "t3.xlarge", own_network=own_network))
+
+
+def test_a_new_account_has_room_for_a_first_cluster(yard: Any) -> None:
+    with account_quotas(NEW_ACCOUNT):
+        assert findings(yard) == []
+
+
+@pytest.mark.parametrize(("code", "pointer"), [(VPCS, "/settings/vpc_id"), (ADDRESSES, "/settings/vpc_id")])
+def test_a_quota_without_room_is_named(yard: Any, code: str, pointer: str) -> None:
+    ec2 = yard.tenant().client("ec2")
+    for number in range(5):
+        ec2.create_vpc(CidrBlock=f"10.{number}.0.0/16")
+        ec2.allocate_address(Domain="vpc")
+    with account_quotas({**NEW_ACCOUNT, VPCS: 100, ADDRESSES: 100, code: 5}):
+        (finding,) = findings(yard)
+        assert findings(yard, own_network=False) == []
+    assert (finding.pointer, finding.warning) == (pointer, False)
+    assert code in finding.detail
+    assert "of 5" in finding.detail
+
+
+def test_vcpus_that_run_count(yard: Any) -> None:
+    ec2 = yard.tenant().client("ec2")
+    image = ec2.describe_images()["Images"][0]["ImageId"]
+    ec2.run_instances(ImageId=image, InstanceType="t3.medium", MinCount=1, MaxCount=1)
+    with account_quotas(NEW_ACCOUNT):
+        (finding,) = findings(yard, own_network=False)
+    assert finding.pointer == "/settings/control_plane_instance_type"
+    assert "2 of 5 vCPUs" in finding.detail
+
+
+def test_a_role_that_may_not_look_is_a_warning(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Calls.call
+
+    def call(self: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        if service == "service-quotas":
+            raise PermissionDenied("not allowed", code="AccessDeniedException")
+        return real(self, service, operation, **parameters)
+
+    monkeypatch.setattr(Calls, "call", call)
+    (finding,) = findings(yard)
+    assert finding.warning
+    assert "template" in finding.detail
