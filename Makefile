@@ -11,7 +11,7 @@ PORT ?= 0
 SEED ?= 1
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test check synth bench soak cost new-provider format openapi clean
+.PHONY: help setup run serve test check synth bench soak kubernetes cost new-provider format openapi clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ bench: $(STAMP)  ## Benchmarks: one JSON line each
 	@$(BIN)/python -m benchmarks.cold_start
 	@$(BIN)/python -m benchmarks.claims
 	@$(BIN)/python -m benchmarks.node_claims
+
+kubernetes: $(STAMP)  ## Build a real control plane with Go, for the tests that want one
+	@$(BIN)/python -m local.kubernetes.real.build
 
 cost: $(STAMP)  ## What a stage costs idle and per cluster
 	@$(BIN)/python -m benchmarks.cost

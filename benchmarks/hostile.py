@@ -1,10 +1,11 @@
 """What one tenant can do to another: tenant A does its worst within its quotas, tenant B goes on working.
 
 A served local cloud with the stage's rate limit. Tenant A (acme) has an EC2 provider of all types, ``--claims``
-claims of nearly the largest accepted size whose requirements fit nothing, and ``--accounts`` cloud accounts in
-invented regions. Somebody without a token sends ``--anonymous`` requests in three seconds, again and again while B is
-measured, and A changes the labels of its claims, which wakes the scheduler for them. Tenant B (globex) meanwhile asks
-for ``--requested`` nodes of its own simulated provider, one every ``PAUSE`` seconds, and as often for its claims.
+claims of nearly the largest accepted size whose requirements fit nothing, and ``--accounts`` cloud accounts, half
+of them in invented regions. Somebody without a token sends ``--anonymous`` requests in three seconds, again and again
+while B is measured, and A changes the labels of its claims, which wakes the scheduler for them. Tenant B (globex)
+meanwhile asks for ``--requested`` nodes of its own simulated provider, one every ``PAUSE`` seconds, and as often for
+its claims.
 
     python -m benchmarks.hostile [--claims N] [--accounts N] [--anonymous N] [--requested N]
 
@@ -120,7 +121,8 @@ def attack(served: Served, claims: int, accounts: int) -> dict[str, Any]:
 
     def account(number: int) -> Answer:
         role = "arn:aws:iam::222222222222:role/stockyard"
-        attributes = {"account_id": "222222222222", "role_arn": role, "region": f"aa-nowhere-{number % 9}"}
+        region = "eu-west-1" if number % 2 else f"aa-nowhere-{number % 9}"
+        attributes = {"role_arn": role, "region": region}
         body = {"name": f"evil-{number}", "provider": "aws", "attributes": attributes}
         return patient(served, "POST", "/v1/cloud-accounts", body)
 

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from stockyard.domain import ids, times
+from stockyard.domain.node_types import is_extended
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.loss import is_lost
 from stockyard.lifecycle.node_claim import PENDING
@@ -21,8 +22,9 @@ KINDS = (TOKEN, LABEL, DRAIN, DELETE)
 TOKEN_LIFE = timedelta(minutes=30)
 NODE = "node"
 """Fact of a claim: what the agent saw of its node, as JSON. ``done_fact`` names what it has done."""
-STARTING, UNLABELLED = "starting", "unlabelled"
-"""Of a node that was seen: the startup taints that it still has, and its claim's labels that it has not."""
+STARTING, UNLABELLED, LACKING = "starting", "unlabelled", "lacking"
+"""Of a node that was seen: the startup taints that it still has, its claim's labels that it has not, and the extended
+resources that its claim asks for and it does not show."""
 
 
 def done_fact(claim: NodeClaim, kind: str) -> str:
@@ -80,7 +82,10 @@ def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
     starting = [taint["key"] for taint in claim.startup_taints if (taint["key"], taint["effect"]) in taints]
     labels = node["labels"]
     unlabelled = [key for key, value in claim.node_labels.items() if labels.get(key) != value]
-    return {**{name: node[name] for name in ("name", "uid", "ready")}, STARTING: starting, UNLABELLED: unlabelled}
+    allocatable = node.get("allocatable", {})
+    lacking = [name for name in claim.resources if is_extended(name) and allocatable.get(name, "0") == "0"]
+    summary = {name: node[name] for name in ("name", "uid", "ready")}
+    return {**summary, STARTING: starting, UNLABELLED: unlabelled, **({LACKING: lacking} if lacking else {})}
 
 
 def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any]) -> str:
@@ -92,6 +97,8 @@ def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any
         return "to be ready"
     if node.get(STARTING):
         return f"to lose its startup taints {', '.join(node[STARTING])}"
+    if node.get(LACKING):
+        return f"to show {', '.join(node[LACKING])}"
     if node.get(UNLABELLED) and done_fact(claim, LABEL) not in facts:
         return f"to get its labels {', '.join(node[UNLABELLED])}"
     return ""

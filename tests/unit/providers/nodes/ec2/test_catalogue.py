@@ -37,6 +37,9 @@ def everything() -> RegionOffers:
     return offers
 
 
+IMAGE = "ami-0123456789abcdef0"
+
+
 def named(node_types: Any) -> dict[str, NodeType]:
     return {node_type.bare: node_type for node_type in node_types}
 
@@ -79,14 +82,20 @@ def test_reserved_cpu_by_cores(cores: int, thousandths: int) -> None:
 
 
 def test_pods_are_limited_by_addresses_and_kubelet(build: Any) -> None:
-    node_types = named(catalogue.node_types(build.provider(), build.offers()))
+    node_types = named(catalogue.node_types(build.provider(image=IMAGE), build.offers()))
     assert node_types["t3.medium"].capacity["pods"] == 17_000
     assert node_types["g5.48xlarge"].capacity["pods"] == 110_000
     assert reserved.pods(InstanceOffer("x1.large", 1, 1024, "x86_64", 0, 0)) == 110
 
 
+def test_types_with_gpus_need_an_image_that_has_their_driver(build: Any) -> None:
+    without = named(catalogue.node_types(build.provider(), build.offers()))
+    everything = named(catalogue.node_types(build.provider(image=IMAGE), build.offers()))
+    assert everything.keys() - without.keys() == {"g5.48xlarge", "g6f.large"}
+
+
 def test_only_whole_gpus_are_extended_resources(build: Any) -> None:
-    node_types = named(catalogue.node_types(build.provider(), build.offers()))
+    node_types = named(catalogue.node_types(build.provider(image=IMAGE), build.offers()))
     whole, part = node_types["g5.48xlarge"], node_types["g6f.large"]
     assert whole.allocatable["nvidia.com/gpu"] == 8000
     assert whole.extended() == {"nvidia.com/gpu"}
@@ -140,7 +149,7 @@ def test_zones_of_provider_come_from_its_property(build: Any, key: str) -> None:
 
 
 def test_shipped_catalogue_is_valid_and_read_quickly(build: Any, everything: RegionOffers) -> None:
-    provider = build.provider(capacityTypes=["on-demand", "spot"])
+    provider = build.provider(capacityTypes=["on-demand", "spot"], image=IMAGE)
     started = time.process_time()
     node_types = catalogue.node_types(provider, everything)
     spent = time.process_time() - started

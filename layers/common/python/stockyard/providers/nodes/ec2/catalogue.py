@@ -44,12 +44,17 @@ def node_types(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeType, 
 
 
 def matching(provider: NodeProvider, offers: RegionOffers) -> dict[str, InstanceOffer]:
-    """The instance types that Linux nodes can be and that the document's globs let through."""
+    """The instance types that Linux nodes can be and that the document's globs let through.
+
+    One with GPUs needs an image with their driver: the usual one would make a dear node without them.
+    """
     pattern = re.compile("|".join(translate(glob) for glob in setting(provider, "instanceTypes") or (ANY,)))
     return {
         name: offer
         for name, offer in offers.instances.items()
-        if offer.architecture in ARCHITECTURES and pattern.match(name)
+        if offer.architecture in ARCHITECTURES
+        and pattern.match(name)
+        and (not offer.gpus or setting(provider, "image"))
     }
 
 

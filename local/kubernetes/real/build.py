@@ -1,0 +1,68 @@
+"""Builds the programs of a real control plane into ``.cache/kubernetes``.
+
+    python -m local.kubernetes.real.build
+
+Go must be there. ``k8s.io/kubernetes`` replaces its staging modules by folders, so ``go install`` refuses it: the
+module beside this file repeats those replacements with versions. The first time takes some ten minutes on two cores,
+and 3 GB.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BINARIES = HERE.parents[2] / ".cache" / "kubernetes"
+KUBERNETES = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
+_VERSION = "k8s.io/component-base/version"
+
+
+def release() -> str:
+    """The release that is built: ``1.35.4``."""
+    module = (HERE / "kubernetes" / "go.mod").read_text(encoding="utf-8")
+    version = re.search(r"^require k8s\.io/kubernetes v(\S+)", module, re.MULTILINE)
+    if version is None:
+        raise ValueError("go.mod requires no k8s.io/kubernetes")
+    return version[1]
+
+
+def missing() -> str:
+    """Why the programs cannot be run; empty when they are there."""
+    absent = [name for name in (*KUBERNETES, "etcd") if not (BINARIES / release() / name).exists()]
+    return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
+
+
+def _build(module: str, package: str, out: Path, flags: str = "-s -w") -> None:
+    part = out.with_suffix(".part")
+    command = ["go", "build", "-trimpath", "-mod=readonly", "-ldflags", flags, "-o", str(part), package]
+    subprocess.run(command, cwd=HERE / module, check=True)
+    part.rename(out)
+    sys.stdout.write(f"built {out.name}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Builds what is missing. 2 without Go."""
+    if shutil.which("go") is None:
+        sys.stderr.write("Go is needed to build Kubernetes: https://go.dev/dl\n")
+        return 2
+    version, folder = release(), BINARIES / release()
+    folder.mkdir(parents=True, exist_ok=True)
+    major, minor, _ = version.split(".")
+    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    flags = " ".join(("-s -w", *(f"-X {_VERSION}.{name}={value}" for name, value in stamps.items())))
+    for name in KUBERNETES:
+        if not (folder / name).exists():
+            _build("kubernetes", f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
+    if not (folder / "etcd").exists():
+        _build("etcd", "go.etcd.io/etcd/server/v3", folder / "etcd")
+    sys.stdout.write(f"{folder}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

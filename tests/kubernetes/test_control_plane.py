@@ -1,0 +1,127 @@
+"""What machines write is taken by a real kubeadm and a real API server, and does what it is for."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+
+from stockyard.machines import on_machine
+from tests.kubernetes.conftest import TENANT, Cluster
+
+
+def test_kubeadm_accepts_the_configuration_of_a_control_plane(cluster: Cluster) -> None:
+    done = cluster.plane.kubeadm("config", "validate", "--config", str(cluster.plane.configuration))
+    assert done.stdout.strip() == "ok"
+    assert "warn" not in done.stderr.lower(), done.stderr
+
+
+def test_kubeadm_accepts_the_configuration_of_a_node(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(on_machine.__file__).parent
+    monkeypatch.syspath_prepend(str(folder))
+    specification = importlib.util.spec_from_file_location("stockyard_node_of_tests", folder / "stockyard_node.py")
+    assert specification is not None
+    assert specification.loader is not None
+    node: Any = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(node)
+    answer = {
+        "endpoint": "https://nlb.example.test:6443",
+        "token": "abcdef.0123456789abcdef",
+        "ca_hash": "sha256:" + "0" * 64,
+        "node_name": "workers-1",
+        "labels": {"team": "blue", "kubernetes.io/arch": "amd64"},
+        "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
+        "kubelet_args": {"max-pods": "50"},
+    }
+    path = tmp_path / "join.yaml"
+    path.write_text(json.dumps(node.kubeadm(answer, "aws:///us-east-1a/i-0123")))
+    done = cluster.plane.kubeadm("config", "validate", "--config", str(path))
+    assert done.stdout.strip() == "ok"
+
+
+def name_of_caller(cluster: Cluster, **claims: Any) -> str | None:
+    """The name that the API server knows the token's person by; None when it takes no such token."""
+    token = cluster.realm.id_token(**claims)
+    done = cluster.plane.kubectl("auth", "whoami", "-o", "yaml", token=token, check=False)
+    if done.returncode:
+        assert "Unauthorized" in done.stderr or "credentials" in done.stderr, done.stderr
+        return None
+    name: str = yaml.safe_load(done.stdout)["status"]["userInfo"]["username"]
+    return name
+
+
+@pytest.mark.parametrize("organization", [{TENANT: {}}, {TENANT: {"id": "1"}, "globex": {}}, [TENANT], TENANT])
+def test_people_of_the_clusters_tenant_are_let_in(cluster: Cluster, organization: Any) -> None:
+    assert name_of_caller(cluster, organization=organization) == "oidc:ann"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"organization": {"globex": {}}},
+        {"organization": ["globex"]},
+        {"organization": "globex"},
+        {"organization": f"{TENANT}-2"},
+        {"organization": None},
+        {"organization": {}},
+        {"aud": "stockyard"},
+        {"aud": "another-cluster"},
+        {"iss": "https://id.example.test/realms/stockyard"},
+        {"exp": int(time.time()) - 3600},
+    ],
+)
+def test_nobody_else_is_let_in(cluster: Cluster, claims: dict[str, Any]) -> None:
+    assert name_of_caller(cluster, **claims) is None
+
+
+def test_a_secret_is_sealed_in_etcd_and_not_in_the_audit_log(cluster: Cluster) -> None:
+    plane = cluster.plane
+    plane.kubectl("create", "secret", "generic", "canary", "--from-literal", "text=canary-of-the-secret")
+    document = json.loads(plane.kubectl("get", "secret", "canary", "-o", "json").stdout)
+    assert set(document["data"]) == {"text"}
+    stored = b"".join(path.read_bytes() for path in (plane.folder / "etcd").rglob("*") if path.is_file())
+    assert b"k8s:enc:secretbox:v1:first:" in stored
+    assert b"canary-of-the-secret" not in stored
+    audit = (plane.folder / "audit.log").read_text()
+    entries = [json.loads(line) for line in audit.splitlines()]
+    assert [e for e in entries if e["verb"] == "create" and e["objectRef"].get("name") == "canary"]
+    assert {entry["level"] for entry in entries} == {"Metadata"}
+    assert "canary-of-the-secret" not in audit
+    assert "Y2FuYXJ5" not in audit
+
+
+def _ends(plane: Any, name: str) -> datetime:
+    return x509.load_pem_x509_certificate((plane.folder / "pki" / name).read_bytes()).not_valid_after_utc
+
+
+def test_kubeadm_renews_certificates_and_the_authority_stays(cluster: Cluster, tmp_path: Path) -> None:
+    """A year's certificates, renewed again and again over two years: what is renewed lives a year from then."""
+    plane = cluster.plane
+    before, authority = _ends(plane, "apiserver.crt"), (plane.folder / "pki/ca.crt").read_bytes()
+    assert timedelta(days=364) < before - datetime.now(UTC) < timedelta(days=366)
+    time.sleep(1.1)
+    where = ["--cert-dir", str(plane.folder / "pki"), "--config", str(plane.configuration)]
+    plane.kubeadm("certs", "renew", "apiserver", *where)
+    assert _ends(plane, "apiserver.crt") > before
+    assert (plane.folder / "pki/ca.crt").read_bytes() == authority
+
+
+def test_every_object_of_the_agents_manifest_is_taken(cluster: Cluster, tmp_path: Path) -> None:
+    from agent import manifest
+
+    settings = manifest.Settings("https://api.example.test", "clu_01KDVJXQ80000000000000000A", "https://id/token")
+    path = tmp_path / "agent.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifest.documents(settings)}))
+    options = ["--server-side", "--force-conflicts", "--field-manager=stockyard-agent"]
+    done = cluster.plane.kubectl("apply", *options, "-f", str(path))
+    assert "Warning" not in done.stderr, done.stderr
+    assert len(done.stdout.splitlines()) == len(manifest.documents(settings))
