@@ -91,16 +91,23 @@ class ControlPlane:
 
     @contextmanager
     def running(self) -> Iterator[ControlPlane]:
-        """Certificates, kubeconfigs, etcd and the API server; they end with the context."""
+        """Certificates, kubeconfigs, etcd, the API server and the controllers; they end with the context."""
         (self.folder / "manifests").mkdir(exist_ok=True)
         config = ["--config", str(self.configuration)]
         self.kubeadm("init", "phase", "certs", "all", *config)
-        self.kubeadm("init", "phase", "kubeconfig", "super-admin", *config, "--kubeconfig-dir", str(self.folder))
-        self.kubeadm("init", "phase", "control-plane", "apiserver", *config, "--dry-run")
+        for name in ("super-admin", "controller-manager"):
+            self.kubeadm("init", "phase", "kubeconfig", name, *config, "--kubeconfig-dir", str(self.folder))
+            path = self.folder / f"{name}.conf"
+            path.write_text(path.read_text().replace(ADVERTISED, "127.0.0.1"))
+        for name in ("apiserver", "controller-manager"):
+            self.kubeadm("init", "phase", "control-plane", name, *config, "--dry-run")
         try:
             self._start("etcd", [str(program("etcd")), *self._etcd_flags()])
-            self._start("kube-apiserver", [str(program("kube-apiserver")), *self.flags()])
+            self._start("kube-apiserver", [str(program("kube-apiserver")), *self._api_flags()])
             self._until_ready()
+            self._start("kube-controller-manager", [str(program("kube-controller-manager")), *self._controller_flags()])
+            # The rights of machines that join, and of their first certificates.
+            self.kubeadm("init", "phase", "bootstrap-token", *config, "--kubeconfig", str(self.kubeconfig))
             yield self
         finally:
             for process in reversed(self._processes):
@@ -109,17 +116,34 @@ class ControlPlane:
                 process.wait()
             self._processes.clear()
 
-    def flags(self) -> list[str]:
-        """The API server's flags as kubeadm writes them, but for where etcd and the machine's files are here."""
-        (manifest,) = (self.folder / "manifests").rglob("kube-apiserver.yaml")
-        command = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"][1:]
+    def _flags(self, name: str) -> list[str]:
+        """A program's flags as kubeadm writes them, with the files of this folder."""
+        (manifest,) = (self.folder / "manifests").rglob(f"{name}.yaml")
+        command: list[str] = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"][1:]
+        places = {ON_MACHINE: str(self.files), "/etc/kubernetes": str(self.folder)}
+        for there, here in places.items():
+            command = [flag.replace(there, here) for flag in command]
+        return command
+
+    def _controller_flags(self) -> list[str]:
+        own = (
+            "--leader-elect=false",
+            f"--secure-port={free_port()}",
+            "--controllers=*,bootstrapsigner,tokencleaner,-node-lifecycle-controller",
+        )
+        own_names = {flag.partition("=")[0] for flag in own}
+        flags = self._flags("kube-controller-manager")
+        return [*(flag for flag in flags if flag.partition("=")[0] not in own_names), *own]
+
+    def _api_flags(self) -> list[str]:
+        """But for where etcd is, and the log."""
         own = {
             "--etcd-servers": f"http://127.0.0.1:{self._etcd_port}",
             "--bind-address": "127.0.0.1",
             "--audit-log-path": str(self.folder / "audit.log"),
         }
-        usual = (flag for flag in command if flag.partition("=")[0] not in {*own, *_OF_ETCD})
-        return [*(flag.replace(ON_MACHINE, str(self.files)) for flag in usual), *(f"{n}={v}" for n, v in own.items())]
+        usual = (flag for flag in self._flags("kube-apiserver") if flag.partition("=")[0] not in {*own, *_OF_ETCD})
+        return [*usual, *(f"{name}={value}" for name, value in own.items())]
 
     def _here(self, documents: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """kubeadm's documents with this machine's address, ports and folder."""

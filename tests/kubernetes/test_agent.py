@@ -1,0 +1,279 @@
+"""The agent on a real API server: its commands do what they do on the stand-in, and a machine joins by its token."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from agent import manifest
+from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent.transport import HttpRequest, HttpResponse
+from local.kubernetes.api import node
+from local.kubernetes.real.control_plane import ControlPlane
+from local.kubernetes.store import stamp
+from tests.kubernetes.conftest import Cluster
+from tests.unit.agent.rig import API, CLUSTER, TOKEN, TOKEN_URL, Clock, Rig
+
+
+class RealRig(Rig):
+    """As ``Rig``, on a real API server without kubelets: a pod that is to end waits until its deletion is forced."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        super().__init__(clock=Clock(datetime.now(UTC)))
+
+    def __post_init__(self) -> None:
+        items = manifest.documents(manifest.Settings(API, CLUSTER, TOKEN_URL))
+        self.apply({"apiVersion": "v1", "kind": "List", "items": items})
+        self.account = self.plane.kubectl("create", "token", NAME, "-n", NAMESPACE).stdout.strip()
+        self._context = ssl.create_default_context(cafile=str(self.plane.folder / "pki/ca.crt"))
+
+    def deliver(self, request: HttpRequest) -> HttpResponse:
+        parts = urlsplit(request.url)
+        if parts.netloc != "kube.test":
+            return super().deliver(request)
+        return self.send(request.method, f"{parts.path}?{parts.query}", request.headers, request.body)
+
+    def send(self, method: str, path: str, headers: Any = None, body: bytes | None = None) -> HttpResponse:
+        connection = http.client.HTTPSConnection("127.0.0.1", self.plane.port, timeout=10, context=self._context)
+        try:
+            connection.request(method, path, body=body, headers=dict(headers or {}))
+            answer = connection.getresponse()
+            return HttpResponse(answer.status, dict(answer.getheaders()), answer.read())
+        finally:
+            connection.close()
+
+    def rounds(self, agent: Any, count: int = 2, *, kubelets: bool = True) -> None:
+        for _ in range(count):
+            self.clock.later(agent.round())
+
+    def apply(self, document: dict[str, Any]) -> None:
+        """Apply as the administrator."""
+        path = self.plane.folder / "applied.json"
+        path.write_text(json.dumps(document))
+        self.plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
+
+    def add_node(self, name: str, **more: Any) -> Any:
+        document = {"apiVersion": "v1", "kind": "Node", **node(name, **more)}
+        document.pop("status", None)
+        self.apply(document)
+        return self.node(name)
+
+    def node(self, name: str) -> Any:
+        return json.loads(self.plane.kubectl("get", "node", name, "-o", "json").stdout)
+
+    def pod(self, name: str, on: str, labels: dict[str, str], grace: int = 30) -> None:
+        """A pod that nobody runs, bound to the node and said to be ready."""
+        self.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "web", "labels": labels},
+                "spec": {
+                    "nodeName": on,
+                    "terminationGracePeriodSeconds": grace,
+                    "containers": [{"name": "c", "image": "none"}],
+                },
+            }
+        )
+        condition = {"type": "Ready", "status": "True"}
+        patch = json.dumps({"status": {"phase": "Running", "conditions": [condition]}})
+        self.plane.kubectl("patch", "pod", name, "-n", "web", "--subresource=status", "--type=merge", "-p", patch)
+
+    def pods(self, on: str) -> list[str]:
+        done = self.plane.kubectl("get", "pods", "-n", "web", "--field-selector", f"spec.nodeName={on}", "-o", "json")
+        return [item["metadata"]["name"] for item in json.loads(done.stdout)["items"]]
+
+
+def until(condition: Any, seconds: float = 20.0) -> Any:
+    """What the condition answers as soon as that is true."""
+    ends_at = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < ends_at, "it never came to be"
+        time.sleep(0.2)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def started(cluster: Cluster) -> ControlPlane:
+    cluster.plane.kubectl("create", "namespace", "web")
+    until(lambda: cluster.plane.kubectl("get", "serviceaccount", "default", "-n", "web", check=False).returncode == 0)
+    return cluster.plane
+
+
+@pytest.fixture
+def rig(started: ControlPlane) -> RealRig:
+    return RealRig(started)
+
+
+def test_nodes_are_cordoned_tainted_and_labelled(rig: RealRig) -> None:
+    rig.add_node("edited")
+    agent = rig.agent()
+    rig.platform.order("c", "cordon", node="edited")
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    rig.platform.order("t", "taint", node="edited", taints=[taint], remove=[])
+    rig.platform.order("l", "label", node="edited", labels={"team": "blue"})
+    rig.until_ended(agent)
+    assert {result["status"] for result in rig.platform.results_by_id.values()} == {"done"}
+    after = rig.node("edited")
+    assert after["spec"]["unschedulable"] is True
+    assert taint in after["spec"]["taints"]
+    assert after["metadata"]["labels"]["team"] == "blue"
+    rig.platform.order("u", "uncordon", node="edited")
+    rig.until_ended(agent)
+    assert "unschedulable" not in rig.node("edited")["spec"]
+
+
+def test_a_drain_waits_for_a_budget_and_ends_at_its_deadline(rig: RealRig) -> None:
+    uid = rig.add_node("drained")["metadata"]["uid"]
+    rig.pod("kept", "drained", {"app": "kept"})
+    rig.pod("free", "drained", {"app": "free"})
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
+    about = {"name": "kept", "namespace": "web"}
+    rig.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": about, "spec": budget})
+    get_budget = ("get", "pdb", "kept", "-n", "web", "-o", "jsonpath={.status.currentHealthy}")
+    until(lambda: rig.plane.kubectl(*get_budget).stdout == "1")
+    agent, deadline = rig.agent(), stamp(rig.clock.now + timedelta(seconds=600))
+    rig.platform.order("d", "drain", node="drained", uid=uid, grace_seconds=None, deadline=deadline)
+    rig.rounds(agent, 2)
+    result = rig.platform.results["d"]
+    assert result["status"] == "running"
+    assert "kept" in result["message"], result
+    # Evicted: it ends when its kubelet says so, and there is none.
+    marked = json.loads(rig.plane.kubectl("get", "pod", "free", "-n", "web", "-o", "json").stdout)
+    assert marked["metadata"]["deletionTimestamp"]
+    rig.plane.kubectl("delete", "pod", "free", "-n", "web", "--grace-period=0", "--force")
+    rig.rounds(agent, 1)
+    assert rig.pods("drained") == ["kept"]
+    rig.clock.later(700)
+    rig.until_ended(agent)
+    assert rig.platform.results_by_id["cmd_d"]["status"] == "done"
+    rig.platform.order("x", "delete_node", node="drained", uid=uid)
+    rig.until_ended(agent)
+    assert rig.plane.kubectl("get", "node", "drained", check=False).returncode != 0
+
+
+def _request(name: str) -> tuple[ec.EllipticCurvePrivateKey, bytes]:
+    """A kubelet's request for its first certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
+            x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{name}"),
+        ]
+    )
+    signed = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    return key, signed.public_bytes(serialization.Encoding.PEM)
+
+
+def _certificate_of(rig: RealRig, name: str, token: str) -> tuple[ec.EllipticCurvePrivateKey, bytes]:
+    """What kubeadm and the kubelet do with a bootstrap token: ask, be approved, take the certificate."""
+    import base64
+
+    key, pem = _request(name)
+    document = {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": f"csr-{name}"},
+        "spec": {
+            "request": base64.b64encode(pem).decode(),
+            "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+            "usages": ["digital signature", "client auth"],
+        },
+    }
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    answer = rig.send("POST", path, headers, json.dumps(document).encode())
+    assert answer.status == 201, answer.body
+
+    def issued() -> str:
+        done = rig.plane.kubectl("get", "csr", f"csr-{name}", "-o", "jsonpath={.status.certificate}")
+        return done.stdout
+
+    return key, base64.b64decode(until(issued))
+
+
+def test_a_machine_joins_by_its_token_under_its_own_name_alone(rig: RealRig) -> None:
+    expires = stamp(datetime.now(UTC) + timedelta(minutes=15))
+    rig.platform.order("t", "bootstrap_token", token=TOKEN, expires_at=expires, claim="ncl_1")
+    rig.until_ended(rig.agent())
+    assert rig.platform.results_by_id["cmd_t"]["status"] == "done"
+    # The token signer has put the token on the public document by which a machine knows the cluster.
+    get_info = ("get", "configmap", "cluster-info", "-n", "kube-public", "-o", "json")
+    until(lambda: "jws-kubeconfig-abcdef" in json.loads(rig.plane.kubectl(*get_info).stdout)["data"])
+    key, certificate = _certificate_of(rig, "worker-1", TOKEN)
+    subject = x509.load_pem_x509_certificate(certificate).subject.rfc4514_string()
+    assert "CN=system:node:worker-1" in subject
+    folder = rig.plane.folder
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "worker.pem").write_bytes(certificate + private)
+    kubelet = ["--server", rig.plane.url, "--certificate-authority", str(folder / "pki/ca.crt")]
+    kubelet += ["--client-certificate", str(folder / "worker.pem"), "--client-key", str(folder / "worker.pem")]
+
+    def register(name: str) -> Any:
+        path = folder / "node.json"
+        labels = {"stockyard.dev/claim": "ncl_1", "kubernetes.io/hostname": name}
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}))
+        return rig.plane.kubectl("create", "-f", str(path), "--kubeconfig=", *kubelet, check=False)
+
+    refused = register("worker-2")
+    assert refused.returncode != 0
+    assert "is not allowed to modify node" in refused.stderr, refused.stderr
+    assert register("worker-1").returncode == 0
+    rig.rounds(rig.agent(), 1)
+    assert "worker-1" in [item["name"] for item in rig.platform.posts[-1]["nodes"]]
+    rig.platform.order("r", "remove_token", token_id="abcdef")
+    rig.until_ended(rig.agent())
+    # The API server remembers for some seconds that a token was good.
+    until(lambda: rig.send("GET", "/api/v1/nodes", {"Authorization": f"Bearer {TOKEN}"}).status == 401)
+
+
+def test_the_agent_may_do_what_it_needs_and_nothing_else(rig: RealRig) -> None:
+    def may(verb: str, resource: str, *options: str) -> bool:
+        account = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        kind, _, part = resource.partition("/")
+        about = [kind, f"--subresource={part}"] if part else [kind]
+        done = rig.plane.kubectl("auth", "can-i", verb, *about, "--as", account, *options, check=False)
+        return done.stdout.strip() == "yes"
+
+    assert may("list", "nodes")
+    assert may("create", "pods/eviction", "-n", "web")
+    assert may("create", "secrets", "-n", "kube-system")
+    for verb, resource, namespace in (
+        ("get", "secrets", "kube-system"),
+        ("list", "secrets", "web"),
+        ("create", "serviceaccounts/token", "kube-system"),
+        ("create", "clusterrolebindings", ""),
+        ("get", "nodes/proxy", ""),
+        ("create", "pods/exec", "web"),
+    ):
+        assert not may(verb, resource, *(["-n", namespace] if namespace else [])), (verb, resource)
+
+
+def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: RealRig) -> None:
+    headers = {"Authorization": f"Bearer {rig.account}", "Content-Type": "application/json"}
+
+    def create(name: str, kind: str) -> HttpResponse:
+        document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind}
+        body = json.dumps(document).encode()
+        return rig.send("POST", "/api/v1/namespaces/kube-system/secrets", headers, body)
+
+    of_tokens = "bootstrap.kubernetes.io/token"
+    for name, kind in (("stolen", "Opaque"), ("bootstrap-token-zzzzzz", "Opaque"), ("x", of_tokens)):
+        answer = create(name, kind)
+        assert answer.status == 422, answer.body
+        assert yaml.safe_load(answer.body)["reason"] == "Invalid"
