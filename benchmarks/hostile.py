@@ -25,13 +25,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from benchmarks.claims import catalogue, offers
 from benchmarks.node_claims import percentile, raise_quota, when
+from stockyard.domain.manifests import VCLUSTER
 from stockyard.domain.models.node_fields import MAX_VALUES, MAX_VALUES_TOGETHER
 from stockyard.domain.requirements import INSTANCE_TYPE, NODE_TYPE, Requirements
 from stockyard.scheduling.explain import explain
@@ -109,6 +110,12 @@ def patient(served: Served, method: str, path: str, body: Any = None, **options:
     return answer
 
 
+def claim_manifest(name: str, cpu: str, requirements: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """A claim of no cluster, as vCluster's platform writes it."""
+    spec = {"desiredCapacity": {"cpu": cpu}, "requirements": list(requirements)}
+    return {"apiVersion": VCLUSTER, "kind": "NodeClaim", "metadata": {"name": name}, "spec": spec}
+
+
 def attack(served: Served, claims: int, accounts: int) -> dict[str, Any]:
     """What A holds before B is measured: providers, claims and accounts; figures of how it went."""
     accepted(patient(served, "POST", "/v1/node-providers", PROVIDER))
@@ -116,8 +123,8 @@ def attack(served: Served, claims: int, accounts: int) -> dict[str, Any]:
     raise_quota(served, claims + 10)
 
     def claim(number: int) -> Answer:
-        body = {"name": f"evil-{number}", "resources": {"cpu": "1P"}, "requirements": wishes[number % len(wishes)]}
-        return patient(served, "POST", "/v1/node-claims", body)
+        body = claim_manifest(f"evil-{number}", "1P", wishes[number % len(wishes)])
+        return patient(served, "POST", "/v1/apply", [body])
 
     def account(number: int) -> Answer:
         role = "arn:aws:iam::222222222222:role/stockyard"
@@ -130,9 +137,10 @@ def attack(served: Served, claims: int, accounts: int) -> dict[str, Any]:
         claimed = [answer.status for answer in pool.map(claim, range(claims))]
         registered = [answer.status for answer in pool.map(account, range(accounts))]
     return {
-        "claims": claimed.count(202),
+        "claims": claimed.count(200),
         "accounts": registered.count(201),
-        "refused": len(claimed) - claimed.count(202),
+        "refused_claims": len(claimed) - claimed.count(200),
+        "refused_accounts": len(registered) - registered.count(201),
     }
 
 
@@ -172,12 +180,12 @@ def victim(served: Served, requested: int) -> dict[str, Any]:
     for number in range(requested):
         moment = start + number * PAUSE
         time.sleep(max(0.0, moment - time.time()))
-        body = {"name": f"good-{number}", "resources": {"cpu": "1"}}
-        answer = served.call("POST", "/v1/node-claims", body, token=VICTIM)
-        refused += answer.status != 202
-        if answer.status != 202:
-            answer = patient(served, "POST", "/v1/node-claims", body, token=VICTIM)
-        due[accepted(answer)["id"]] = moment
+        body = [claim_manifest(f"good-{number}", "1")]
+        answer = served.call("POST", "/v1/apply", body, token=VICTIM)
+        refused += answer.status != 200
+        if answer.status != 200:
+            answer = patient(served, "POST", "/v1/apply", body, token=VICTIM)
+        due[accepted(answer)["results"][0]["id"]] = moment
         refused += served.call("GET", "/v1/node-claims?page_size=5", token=VICTIM).status != 200
 
     def bound() -> list[float]:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from zlib import crc32
 
 from local.functions.invocation import Invocation, Invoker, function_name
 from local.functions.patterns import any_filter, matches
@@ -34,6 +35,8 @@ class StreamMapping:
     age: float = -1.0
     bisect: bool = False
     partial: bool = False
+    parallel: int = 1
+    """Batches at once; records of one partition key stay in order."""
     filters: tuple[str, ...] = ()
     failures: str = ""
 
@@ -50,6 +53,7 @@ class StreamMapping:
             age=float(properties.get("MaximumRecordAgeInSeconds", -1)),
             bisect=bool(properties.get("BisectBatchOnFunctionError")),
             partial="ReportBatchItemFailures" in properties.get("FunctionResponseTypes", ()),
+            parallel=int(properties.get("ParallelizationFactor", 1)),
             filters=tuple(item["Pattern"] for item in properties.get("FilterCriteria", {}).get("Filters", ())),
             failures=destination,
         )
@@ -101,12 +105,20 @@ class StreamReader:
         self._stop = stop
         self._scale = scale
         self._position = 0
+        self._lanes = [
+            _Lane(self._deliver, mapping.batch) for _ in range(mapping.parallel if mapping.parallel > 1 else 0)
+        ]
 
     def run(self) -> None:
         """Read until stopped."""
+        threads = [threading.Thread(target=lane.run, args=(self._stop,), daemon=True) for lane in self._lanes]
+        for thread in threads:
+            thread.start()
         while not self._stop.is_set():
             if not self.step():
                 self._stop.wait(0.02)
+        for thread in threads:
+            thread.join()
 
     def step(self) -> bool:
         """Handles the next records, at most one batch. Returns False when there were none."""
@@ -120,8 +132,13 @@ class StreamReader:
                 matching.append(record)
             if len(matching) == self._mapping.batch:
                 break
-        if matching:
-            self._deliver([_as_lambda_sees(record, self._mapping.source) for record in matching])
+        changes = [_as_lambda_sees(record, self._mapping.source) for record in matching]
+        if self._lanes:
+            for change in changes:
+                key = json.dumps(change["dynamodb"]["Keys"]["pk"]).encode()
+                self._lanes[crc32(key) % len(self._lanes)].add(change)
+        elif changes:
+            self._deliver(changes)
         return True
 
     def _deliver(self, records: list[dict[str, Any]]) -> None:
@@ -165,6 +182,31 @@ class StreamReader:
             context = {"functionArn": self._mapping.function, "approximateInvokeCount": attempts}
             text = json.dumps({"requestContext": context, "DDBStreamBatchInfo": batch})
             self._send(self._mapping.failures, text)
+
+
+class _Lane:
+    """The records of some partition keys, a batch at a time."""
+
+    def __init__(self, deliver: Callable[[list[dict[str, Any]]], None], batch: int) -> None:
+        self._deliver, self._batch = deliver, batch
+        self._waiting: list[dict[str, Any]] = []
+        self._changed = threading.Condition()
+
+    def add(self, record: dict[str, Any]) -> None:
+        """One more, behind those that wait."""
+        with self._changed:
+            self._waiting.append(record)
+            self._changed.notify()
+
+    def run(self, stop: threading.Event) -> None:
+        """Deliver until stopped."""
+        while not stop.is_set():
+            with self._changed:
+                if not self._waiting:
+                    self._changed.wait(0.2)
+                batch, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+            if batch:
+                self._deliver(batch)
 
 
 def _as_lambda_sees(record: Mapping[str, Any], source: str) -> dict[str, Any]:

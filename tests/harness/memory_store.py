@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
@@ -176,12 +176,20 @@ class MemoryRegistry:
         return MemoryStore.platform(self.table)
 
     def due(
-        self, kind: type[R], before: datetime, limit: int = 100, since: datetime | None = None
+        self,
+        kind: type[R],
+        before: datetime,
+        limit: int = 100,
+        since: datetime | None = None,
+        tenants: Collection[str] | None = None,
     ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of what is due before the moment, the oldest first."""
         moments = times.to_text(since) if since else "", times.to_text(before)
         due = [
-            entry for name in keys.due_partitions(kind) for entry in self._indexed(kind, "due", name, moments, limit)
+            entry
+            for name in keys.due_partitions(kind, tenants)
+            for entry in self._indexed(kind, "due", name, moments, limit if tenants is None else None)
+            if tenants is None or entry[0] in tenants
         ]
         due.sort(key=lambda entry: (keys.due_at(entry[1]) or "", entry[1].id))
         return due[:limit]

@@ -90,7 +90,7 @@ def test_due_reads_all_outbox_partitions(
 ) -> None:
     items = [Outbox(f"out_{number:02}", "event", {}, f"2026-01-31T11:00:{number:02}.000Z") for number in range(40)]
     registry.store("acme").commit(*map(Create, items))
-    assert {due_partition(item) for item in items} == set(due_partitions(Outbox))
+    assert {due_partition("acme", item) for item in items} == set(due_partitions(Outbox))
     assert len(due_partitions(Outbox)) == 8
     assert [item.id for _, item in registry.due(Outbox, NOW)] == [item.id for item in items]
     assert [item.id for _, item in registry.due(Outbox, NOW, limit=5)] == [item.id for item in items[:5]]
@@ -214,6 +214,20 @@ def test_due_returns_waiting_claims_of_all_shards_oldest_first(registry: MemoryR
         "ncl_1",
         "ncl_2",
     ]
+
+
+def test_due_of_tenants_reads_theirs_alone(registry: MemoryRegistry | DynamoRegistry) -> None:
+    tenants = [f"tenant-{number}" for number in range(20)]
+    for number, tenant in enumerate(tenants):
+        registry.store(tenant).commit(Create(_claim(number, due_at=f"2026-01-31T12:00:{number:02}.000Z")))
+    end = NOW + timedelta(hours=1)
+    assert len(registry.due(NodeClaim, end)) == 20
+    asked_for = {"tenant-3", "tenant-11"}
+    due = registry.due(NodeClaim, end, tenants=asked_for)
+    assert in_order(due) == [("tenant-3", "ncl_3"), ("tenant-11", "ncl_11")]
+    assert in_order(registry.due(NodeClaim, end, 1, tenants=asked_for)) == [("tenant-3", "ncl_3")]
+    assert registry.due(NodeClaim, end, tenants=()) == []
+    assert len(due_partitions(NodeClaim, asked_for)) <= 2 < len(due_partitions(NodeClaim)) == 16
 
 
 def test_due_reads_on_from_a_time(registry: MemoryRegistry | DynamoRegistry) -> None:

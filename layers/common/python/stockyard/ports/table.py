@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -78,10 +78,16 @@ class Registry(Protocol):
     def store(self, tenant: str) -> Store: ...
 
     def due(
-        self, kind: type[R], before: datetime, limit: int = 100, since: datetime | None = None
+        self,
+        kind: type[R],
+        before: datetime,
+        limit: int = 100,
+        since: datetime | None = None,
+        tenants: Collection[str] | None = None,
     ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of outbox items, of ``accepting`` and ``undoing`` clusters, and of claims that wait for a
-        node type, due ``before`` then and not before ``since``; the longest due first."""
+        node type, due ``before`` then and not before ``since``; the longest due first. With ``tenants`` theirs alone;
+        of claims those of most others are not even read."""
 
     def in_hand(self, cluster_id: str) -> Sequence[tuple[str, NodeClaim]]:
         """(tenant, claim) of the claims of a cluster that a workflow works on, in order of id. A moment old."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -55,8 +56,9 @@ EVERYTHING_INDEX = "everything"
 TTL = "ttl"
 """The attribute DynamoDB expires items by: whole seconds since 1970."""
 
-CLAIM_SHARDS = 4
-"""Partitions of the pending claims. One takes a thousand writes a second, and each claim is written to it twice."""
+CLAIM_SHARDS = 16
+"""Partitions of the pending claims, by tenant: what one tenant waits for is read without what most others wait for. One
+takes a thousand writes a second, and each claim is written to it twice."""
 OUTBOX_SHARDS = 8
 """Partitions of the outbox. A claim sends some eight items, each of which comes to the index and leaves it."""
 _SHARDS = {NodeClaim: CLAIM_SHARDS, Outbox: OUTBOX_SHARDS}
@@ -105,8 +107,11 @@ def partition(tenant: str, kind: Kind, id: str) -> str:
     return f"T#{home(tenant, kind, id)}#{kind.__name__}"
 
 
-def due_partitions(kind: Kind) -> tuple[str, ...]:
-    """The partitions of the ``due`` index. Raises ``ValueError`` for a kind that is never due."""
+def due_partitions(kind: Kind, tenants: Collection[str] | None = None) -> tuple[str, ...]:
+    """The partitions of the ``due`` index, for claims those of these tenants. Raises ``ValueError`` for a kind that is
+    never due."""
+    if kind is NodeClaim and tenants is not None:
+        return tuple(sorted({_shard(kind, tenant) for tenant in tenants}))
     if kind in _SHARDS:
         return tuple(f"DUE#{kind.__name__}#{shard}" for shard in range(_SHARDS[kind]))
     if kind is not Cluster:
@@ -114,10 +119,15 @@ def due_partitions(kind: Kind) -> tuple[str, ...]:
     return (f"DUE#{kind.__name__}",)
 
 
-def due_partition(record: Record) -> str:
-    """The one of ``due_partitions`` that the record stands in while it is due: by its id, which never changes."""
-    partitions = due_partitions(type(record))
-    return partitions[zlib.crc32(record.id.encode()) % len(partitions)]
+def due_partition(tenant: str, record: Record) -> str:
+    """The one of ``due_partitions`` that the record stands in while it is due: of a claim by its tenant, else by its
+    id. Neither ever changes."""
+    return _shard(type(record), tenant if isinstance(record, NodeClaim) else record.id)
+
+
+def _shard(kind: Kind, name: str) -> str:
+    partitions = due_partitions(kind)
+    return partitions[zlib.crc32(name.encode()) % len(partitions)]
 
 
 def in_hand(claim: NodeClaim) -> bool:
@@ -151,7 +161,7 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
     attributes: dict[str, str] = {}
     due = due_at(record)
     if due:
-        attributes["due_pk"], attributes["due_sk"] = due_partition(record), due
+        attributes["due_pk"], attributes["due_sk"] = due_partition(tenant, record), due
     elif isinstance(record, NodeClaim) and record.cluster_id and in_hand(record):
         attributes["due_pk"], attributes["due_sk"] = hand_partition(record.cluster_id), record.id
     if isinstance(record, CloudAccount | Cluster | NodeProvider):

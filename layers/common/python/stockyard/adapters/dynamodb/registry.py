@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -41,19 +41,25 @@ class DynamoRegistry:
         return DynamoStore.platform(self._client, self._table)
 
     def due(
-        self, kind: type[R], before: datetime, limit: int = 100, since: datetime | None = None
+        self,
+        kind: type[R],
+        before: datetime,
+        limit: int = 100,
+        since: datetime | None = None,
+        tenants: Collection[str] | None = None,
     ) -> Sequence[tuple[str, R]]:
         """(tenant, record) of what is due before the moment, the oldest first; see ``ports.Registry.due``."""
         # DynamoDB takes one condition on the sort key: both ends are within it. Times are whole milliseconds.
         low, high = times.to_text(since or _EVER), times.to_text(before - times.TICK)
-        partitions = keys.due_partitions(kind)
+        partitions = keys.due_partitions(kind, tenants)
         if low > high:
             return []
         condition = "due_pk = :partition AND due_sk BETWEEN :low AND :high"
         entries: list[tuple[str, str, R]] = []
         for partition in partitions:
             items = self._indexed(kind, keys.DUE_INDEX, condition, limit, partition=partition, low=low, high=high)
-            entries += [(keys.due_at(record) or "", tenant, record) for tenant, record in islice(items, limit)]
+            own = (entry for entry in items if tenants is None or entry[0] in tenants)
+            entries += [(keys.due_at(record) or "", tenant, record) for tenant, record in islice(own, limit)]
         entries.sort(key=lambda entry: (entry[0], entry[2].id))
         return [(tenant, record) for _, tenant, record in entries[:limit]]
 

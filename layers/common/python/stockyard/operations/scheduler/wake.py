@@ -52,7 +52,9 @@ class Changes:
         for change in written:
             if change.kind == "NodeClaim":
                 claim = change.record()
-                if isinstance(claim, NodeClaim) and claim.due_at is not None:
+                # One that was changed while it waits, or was told why it does, is looked at by the schedule.
+                begins = isinstance(claim, NodeClaim) and (change.created or claim.due_at == claim.updated_at)
+                if isinstance(claim, NodeClaim) and claim.due_at and begins:
                     claims.append((change.tenant, claim))
             if change.kind == "NodeProvider" and not change.created:
                 providers.add((change.tenant, change.id))
@@ -86,9 +88,9 @@ class Scheduler:
         waiting.add(claims)
         named = frozenset(waiting.by_tenant)
         if named or all_of_them:
-            due = self.registry.due(NodeClaim, now, OLDER)
+            due = self.registry.due(NodeClaim, now, OLDER, tenants=None if all_of_them else named)
             if len(due) < OLDER:
-                waiting.add(due, None if all_of_them else named)
+                waiting.add(due)
             else:
                 waiting.read(sorted(named))
                 if all_of_them:
