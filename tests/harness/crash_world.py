@@ -71,12 +71,14 @@ TABLE = "stockyard"
 HIDDEN_SECONDS = 45.0
 """The longest that a new thing is hidden; below the product's ``visibility_seconds``."""
 ROLE = f"arn:aws:iam::{TENANT_ACCOUNT}:role/stockyard"
+SECRETS_KEY = "alias/stockyard-cluster-secrets"
 MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in ("provision", "delete")}
 _ENVIRONMENT = {
     "STOCKYARD_TABLE": TABLE,
     "STOCKYARD_BUS": "stockyard",
     "STOCKYARD_API_URL": "https://api.stockyard.example",
     "STOCKYARD_ISSUER": "https://id.stockyard.example/realms/stockyard",
+    "STOCKYARD_SECRETS_KEY": SECRETS_KEY,
     "STOCKYARD_PROVISION_WORKFLOW": MACHINES["provision"],
     "STOCKYARD_DELETE_WORKFLOW": MACHINES["delete"],
     "POWERTOOLS_LOG_LEVEL": "CRITICAL",
@@ -87,6 +89,7 @@ _CACHED = (
     wiring.configuration,
     wiring.registry,
     wiring.installation,
+    wiring.own_secrets,
     wiring.secrets,
     wiring.page_key,
     wiring.workflows,
@@ -370,6 +373,8 @@ def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
         direct_table.make(TABLE)
         client: Callable[..., Any] = boto3.client
         client("events", region_name=REGION).create_event_bus(Name="stockyard")
+        keys = client("kms", region_name=REGION)
+        keys.create_alias(AliasName=SECRETS_KEY, TargetKeyId=keys.create_key()["KeyMetadata"]["KeyId"])
         stack.enter_context(patch.object(wiring, "clock", lambda: world.clock))
         stack.enter_context(patch.object(LoggedTelemetry, "measure", world.measure))
         identity = Tapped(world.identity, world.tap, "identity", _IDENTITY)

@@ -145,7 +145,7 @@ def test_a_seed_determines_the_life(world: CrashWorld, clean: Clean) -> None:
 
 def test_long_waits_pass_on_the_worlds_clock_without_sleep(world: CrashWorld, clean: Clean) -> None:
     """``time.sleep`` fails in this world (conftest). The wait for a machine that never reports advances its clock."""
-    report = Call("machine", "secretsmanager.CreateSecret", 1)
+    report = Call("machine", "kms.GenerateDataKey", 1)
     refused_report = cell(clean, report, Mode.REFUSED, RESUMED)
     assert judge(world, refused_report, clean[1].things) == []
     assert (world.clock.now() - FixedClock().now()).total_seconds() > 1800

@@ -69,7 +69,7 @@ def test_the_item_has_its_keys_its_kind_and_its_schema() -> None:
         "payload": {"M": {"n": {"N": "1"}}},
         "due_at": {"S": TIME},
         "version": {"N": "1"},
-        "due_pk": {"S": keys.due_partition(outbox({}))},
+        "due_pk": {"S": keys.due_partition("acme", outbox({}))},
         "due_sk": {"S": TIME},
     }
 
