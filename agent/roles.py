@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,9 @@ NAMESPACE = "stockyard-system"
 NAME = "stockyard-agent"
 TOKENS = "kube-system"
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+LABEL = "app.kubernetes.io/managed-by"
+PREFIX, TYPE = "bootstrap-token-", "bootstrap.kubernetes.io/token"
+GROUP = "system:bootstrappers:kubeadm:default-node-token"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 Document = dict[str, Any]
 
@@ -50,13 +54,24 @@ def _bound(namespace: str, *rules: Document) -> list[Document]:
 
 
 def _tokens_only() -> list[Document]:
-    """A policy: the agent may write and delete Secrets only if they are bootstrap tokens."""
-    starts = "metadata.name.startsWith('bootstrap-token-')"
-    checks = {
-        "the agent writes bootstrap tokens only": "request.operation == 'DELETE' ||"
-        f" (object.{starts} && object.type == 'bootstrap.kubernetes.io/token')",
-        "the agent deletes bootstrap tokens only": f"request.operation != 'DELETE' || oldObject.{starts}",
+    """A policy: of all Secrets, the agent may write bootstrap tokens that only join and that end, and it may change and
+    delete only those that it wrote."""
+    own = "has({0}.metadata.labels) && '{1}' in {0}.metadata.labels && {0}.metadata.labels['{1}'] == '{2}'".format
+    data = "has(object.data) && '{0}' in object.data".format
+    rules = {
+        "the agent writes bootstrap tokens only": f"object.type == '{TYPE}'",
+        # The policy sees values in base64 and cannot decode them. Kubernetes takes no token whose id is not its name's.
+        "a bootstrap token is named after its id": f"object.metadata.name.matches('^{PREFIX}[a-z0-9]{{6}}$')"
+        f" && {data('token-id')} && size(object.data['token-id']) == 8",
+        "a bootstrap token of the agent joins nodes and nothing else": data("auth-extra-groups")
+        + f" && object.data['auth-extra-groups'] == '{base64.b64encode(GROUP.encode()).decode()}'",
+        "a bootstrap token of the agent ends": data("expiration"),
+        "a bootstrap token of the agent carries its label": own("object", LABEL, NAME),
     }
+    checks = {message: f"request.operation == 'DELETE' || ({rule})" for message, rule in rules.items()}
+    checks["the agent changes and deletes its own bootstrap tokens only"] = (
+        f"request.operation == 'CREATE' || (oldObject.type == '{TYPE}' && {own('oldObject', LABEL, NAME)})"
+    )
     operations = {
         "apiGroups": [""],
         "apiVersions": ["v1"],

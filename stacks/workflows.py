@@ -14,8 +14,9 @@ from stockyard.lifecycle.phases import BLOCK, COMPENSATE, PROCEDURES, Phase, Pro
 
 CALL_SECONDS = 150
 """How long one call of a phase may take; longer than the function's own time-out."""
+THROTTLED = "VendorThrottled"
+"""A vendor's bucket refills slowly: tried for longer than the others, about three minutes in all, six at most."""
 RETRIED = (
-    "VendorThrottled",
     "VendorUnavailable",
     "VendorTimeout",
     "NotYetVisible",
@@ -141,7 +142,7 @@ def _task(procedure: Procedure, payload: Mapping[str, str], caught: list[State],
 
 
 def _retry(*errors: str) -> list[State]:
-    return [_rule(("InsufficientCapacity",), 30, 4, 300), _rule(errors, 2, 7, 60)]
+    return [_rule(("InsufficientCapacity",), 30, 4, 300), _rule((THROTTLED,), 2, 10, 60), _rule(errors, 2, 7, 60)]
 
 
 def _rule(errors: tuple[str, ...], seconds: int, attempts: int, longest: int) -> State:

@@ -30,7 +30,7 @@ def bootstrap_token(context: CommandContext) -> Result:
     data = {"token_id": identity, "expires_at": timestamp(expires)}
     if expires <= context.now:
         return Result(FAILED, f"The token's time ended at {data['expires_at']}.", data)
-    secret_object = _secret(identity, secret, claim, data["expires_at"])
+    secret_object = secret_of(identity, secret, claim, data["expires_at"])
     path = path_of("namespaces", NAMESPACE, "secrets")
     try:
         context.kube.call("POST", path, secret_object)
@@ -63,7 +63,8 @@ def _replaced(context: CommandContext, path: str, secret_object: Mapping[str, An
     return Result(DONE, f"The token {data['token_id']} was there; it is as ordered.", data)
 
 
-def _secret(identity: str, secret: str, claim: str, expires: str) -> dict[str, Any]:
+def secret_of(identity: str, secret: str, claim: str, expires: str) -> dict[str, Any]:
+    """The Secret of one token. The policy of ``agent/roles.py`` lets the agent write nothing else."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent import tokens
 from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes.api import node
 from local.kubernetes.real.control_plane import ControlPlane
@@ -265,15 +266,49 @@ def test_the_agent_may_do_what_it_needs_and_nothing_else(rig: RealRig) -> None:
 
 
 def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: RealRig) -> None:
-    headers = {"Authorization": f"Bearer {rig.account}", "Content-Type": "application/json"}
+    """What the agent itself writes passes (the join test above); each Secret here differs from that in one thing."""
+    path = "/api/v1/namespaces/kube-system/secrets"
 
-    def create(name: str, kind: str) -> HttpResponse:
-        document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind}
-        body = json.dumps(document).encode()
-        return rig.send("POST", "/api/v1/namespaces/kube-system/secrets", headers, body)
+    def call(method: str, path: str, document: Any = None) -> HttpResponse:
+        headers = {"Authorization": f"Bearer {rig.account}", "Content-Type": "application/json"}
+        return rig.send(method, path, headers, json.dumps(document).encode() if document else None)
 
-    of_tokens = "bootstrap.kubernetes.io/token"
-    for name, kind in (("stolen", "Opaque"), ("bootstrap-token-zzzzzz", "Opaque"), ("x", of_tokens)):
-        answer = create(name, kind)
+    def token(identity: str) -> dict[str, Any]:
+        return tokens.secret_of(identity, "0123456789abcdef", "ncl_1", "2099-01-01T00:00:00Z")
+
+    def refused(method: str, path: str, document: Any = None) -> str:
+        answer = call(method, path, document)
         assert answer.status == 422, answer.body
-        assert yaml.safe_load(answer.body)["reason"] == "Invalid"
+        status = yaml.safe_load(answer.body)
+        assert status["reason"] == "Invalid"
+        return str(status["message"])
+
+    of_another_type = {**token("zzzzzz"), "type": "Opaque"}
+    assert "writes bootstrap tokens only" in refused("POST", path, of_another_type)
+    renamed, stray, unlabelled = token("zzzzzz"), token("zzzzzz"), token("zzzzzz")
+    renamed["metadata"]["name"] = "stolen"
+    assert "named after its id" in refused("POST", path, renamed)
+    renamed["metadata"].pop("name")
+    renamed["metadata"]["generateName"] = "bootstrap-token-"
+    assert "named after its id" in refused("POST", path, renamed)
+    stray["stringData"]["auth-extra-groups"] = "system:bootstrappers:admins"
+    assert "joins nodes and nothing else" in refused("POST", path, stray)
+    unlabelled["metadata"].pop("labels")
+    assert "carries its label" in refused("POST", path, unlabelled)
+    endless, empty = token("zzzzzz"), token("zzzzzz")
+    endless["stringData"].pop("expiration")
+    assert "ends" in refused("POST", path, endless)
+    empty.pop("stringData")
+    assert "named after its id" in refused("POST", path, empty)
+    # A token of somebody else: it stays as it is.
+    folder = rig.plane.folder / "foreign.json"
+    foreign = token("yyyyyy")
+    foreign["metadata"]["labels"] = {"owner": "somebody"}
+    folder.write_text(json.dumps(foreign))
+    rig.plane.kubectl("create", "-f", str(folder))
+    assert "its own bootstrap tokens only" in refused("PUT", f"{path}/bootstrap-token-yyyyyy", token("yyyyyy"))
+    assert "its own bootstrap tokens only" in refused("DELETE", f"{path}/bootstrap-token-yyyyyy")
+    # One of its own goes all the way.
+    assert call("POST", path, token("xxxxxx")).status == 201
+    assert call("PUT", f"{path}/bootstrap-token-xxxxxx", token("xxxxxx")).status == 200
+    assert call("DELETE", f"{path}/bootstrap-token-xxxxxx").status == 200
