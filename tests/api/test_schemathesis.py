@@ -288,9 +288,12 @@ def test_generated_requests_get_documented_answers(api, run, document, soaking, 
 
 NODES = "node|apply"
 """Paths of the operations that the largest bodies have."""
+MACHINES = "clusters/.*(boot|observations|ready)"
+"""Paths of what a cluster's machines send."""
 PARTS = {
     "coverage of reads": ("coverage", "--include-method", "GET"),
-    "coverage of creations": ("coverage", "--include-method", "POST", "--exclude-path-regex", NODES),
+    "coverage of creations": ("coverage", "--include-method", "POST", "--exclude-path-regex", f"{NODES}|{MACHINES}"),
+    "coverage of what machines send": ("coverage", "--include-method", "POST", "--include-path-regex", MACHINES),
     "coverage of creations of nodes": (
         *("coverage", "--include-path-regex", NODES),
         *(word for method in ("GET", "PATCH", "PUT", "DELETE") for word in ("--exclude-method", method)),

@@ -100,7 +100,7 @@ def test_repeated_intent_updates_time_and_keeps_first_detail(world):
 def test_next_attempt_has_own_token_and_time(world):
     cluster = world.create()
     first = ledger_of(world, cluster).intend("instance", "main", {"image": "ami-1"})
-    world.provider.faults["account"] = [VendorThrottled("slow")] * 9
+    world.provider.faults["account"] = [VendorThrottled("slow")] * 11
     assert world.drive(cluster, "provision_cluster") == "not_deployed"
     world.clock.advance(300)
     resumed = resume_cluster(world.services, cluster.id, "ann")
