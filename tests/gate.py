@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import resource
+import statistics
 import time
 import timeit
 from collections import defaultdict
@@ -23,6 +24,8 @@ from tests.distribution import unit
 ALL_SECONDS, UNIT_SECONDS, TEST_SECONDS = 900.0, 120.0, 20.0
 LISTED = 10
 LONGEST_STRETCH = 5.0
+SAMPLED = 500
+"""Every so many reports the machine's speed is measured: at the start and the end it may be another than between."""
 PIECE = 400_000
 """Rounds of the fixed piece of Python."""
 PIECE_SECONDS = 0.01
@@ -39,12 +42,18 @@ class Gate:
     began: float = field(default_factory=time.monotonic)
     busy: float = 0.0
     slowness: float = 1.0
+    meanwhile: list[float] = field(default_factory=list)
+    """How slow the machine was in the course of the run."""
+    reports: int = 0
 
     def __post_init__(self) -> None:
         self.busy, self.slowness = busy_seconds(), slowness(piece_seconds())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one test has ended."""
+        self.reports += 1
+        if self.reports % SAMPLED == 0:
+            self.meanwhile.append(slowness(piece_seconds()))
         self.by_unit[unit(report.nodeid)] += report.duration
         if report.when == "call":
             self.by_test[report.nodeid] += report.duration
@@ -56,7 +65,8 @@ class Gate:
         )
         room = (time.monotonic() - self.began) * (os.cpu_count() or 1)
         shared = stretch(busy_seconds() - self.busy - own_seconds, room)
-        return min(shared * max(self.slowness, slowness(piece_seconds())), LONGEST_STRETCH)
+        course = statistics.median(self.meanwhile) if self.meanwhile else 1.0
+        return min(shared * max(self.slowness, course, slowness(piece_seconds())), LONGEST_STRETCH)
 
     def lines(self, stretch: float) -> list[str]:
         """What a run ends with."""
@@ -92,8 +102,9 @@ def slowness(seconds: float) -> float:
 
 
 def piece_seconds() -> float:
-    """What the fixed piece of Python takes now: the least of three, in seconds."""
-    return min(timeit.repeat("total += number & 7", "total, number = 0, 5", repeat=3, number=PIECE))
+    """What the fixed piece of Python takes now: the least of three, in CPU seconds: others' do not count."""
+    piece, setup = "total += number & 7", "total, number = 0, 5"
+    return min(timeit.repeat(piece, setup, timer=time.process_time, repeat=3, number=PIECE))
 
 
 def busy_seconds() -> float:
