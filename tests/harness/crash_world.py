@@ -41,17 +41,8 @@ from local.functions.invocation import Invocation, failure
 from stacks import workflows
 from stockyard import wiring
 from stockyard.adapters.telemetry import LoggedTelemetry
-from stockyard.domain.records import (
-    CloudAccount,
-    Cluster,
-    Counter,
-    Fact,
-    Name,
-    Operation,
-    Outbox,
-    Resource,
-    SealedSecret,
-)
+from stockyard.domain import records
+from stockyard.domain.records import CloudAccount, Cluster, Counter, Fact, Name, Operation, Outbox, Resource
 from stockyard.edge import paths
 from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED, Metric
@@ -238,9 +229,9 @@ class CrashWorld:
     def relay(self) -> None:
         """The stream's new records, then the minute's schedule for what was not sent."""
         shard = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE].stream_shard
-        records = [record.to_json() for record in shard.items[self._position :]]
+        images = [record.to_json() for record in shard.items[self._position :]]
         self._position = len(shard.items)
-        fresh = [r for r in records if any(c.kind == "Outbox" and c.created for c in wiring.changes([r]))]
+        fresh = [r for r in images if any(c.kind == "Outbox" and c.created for c in wiring.changes([r]))]
         if fresh:
             self.call("relay", relay.lambda_handler, {"Records": fresh})
         if self.store.list(Outbox).items:  # else the schedule does nothing
@@ -306,7 +297,7 @@ class CrashWorld:
 
     def secrets(self) -> list[str]:
         """Names of the secrets of clusters."""
-        return [secret.id for secret in self.store.list(SealedSecret).items]
+        return [secret.id for secret in self.store.list(records.SealedSecret).items]
 
     # --- Step Functions ---------------------------------------------------------------------------------------------
 

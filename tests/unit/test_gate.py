@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.gate import PIECE_SECONDS, Gate, busy_seconds, piece_seconds, slowness, stretch
+from tests import gate as gates
+from tests.gate import PIECE_SECONDS, SAMPLED, Gate, busy_seconds, piece_seconds, slowness, stretch
 
 
 def report(test: str, when: Any, seconds: float) -> pytest.TestReport:
@@ -55,3 +56,14 @@ def test_a_machine_that_tells_its_work_tells_more_later() -> None:
 def test_a_slow_machine_stretches_the_limits(share_of_usual: float, expected: float) -> None:
     assert slowness(share_of_usual * PIECE_SECONDS) == pytest.approx(expected)
     assert piece_seconds() > 0
+
+
+def test_a_machine_that_is_slow_in_between_stretches_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "stretch", lambda *_: 1.0)
+    monkeypatch.setattr(gates, "piece_seconds", lambda: PIECE_SECONDS)
+    run = Gate()
+    for share in (3.0, 2.0, 1.0):
+        monkeypatch.setattr(gates, "piece_seconds", lambda share=share: share * PIECE_SECONDS)
+        for number in range(SAMPLED):
+            run.pytest_runtest_logreport(report(f"t{number}", "call", 0.1))
+    assert run.stretch() == pytest.approx(2.0), "the median of the course; at its start and end it was quick"

@@ -1,5 +1,5 @@
-"""The scripts of a first boot, run as they are but below another root and on commands that only play: each step that
-fails or hangs is told, and a second run goes on where the first one stopped."""
+"""The scripts of a first boot and of a renewal, run as they are but below another root and on commands that only play:
+each step that fails or hangs is told, and a second run goes on where the first one stopped."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ esac
 [ "$name $1" = "python3 bootstrap" ] && echo nlb.example.test >"$ROOT/etc/stockyard/endpoint"
 [ "$name $1" = "kubeadm init" ] && echo admin >"$ROOT/etc/kubernetes/admin.conf"
 [ "$name $1" = "kubeadm join" ] && echo kubelet >"$ROOT/etc/kubernetes/kubelet.conf"
+[ "$name" = openssl ] && [ -e "$ROOT/ending" ] && exit 1
+[ "$name $1" = "kubeadm certs" ] && rm -f "$ROOT/ending"
+[ "$name" = crictl ] && echo "the id of a container"
 [ "$name" = containerd ] && echo "SystemdCgroup = false"
 [ "$name" = dpkg-query ] && echo 1.7.24
 [ "$name $1" = "dpkg --compare-versions" ] && exit 1
@@ -63,8 +66,12 @@ class Machine:
 
     def boot(self, *, fails: str = "", hangs: str = "") -> int | None:
         """The exit code of the start script; None when it hung and was ended."""
+        arguments = ["1.35", "1.35.4", "1.7", "https://example.test/cni.yaml", "0" * 64]
+        return self.run("start.sh", *arguments, fails=fails, hangs=hangs)
+
+    def run(self, script: str, *arguments: str, fails: str = "", hangs: str = "") -> int | None:
         environment = {"PATH": f"{self.root}/bin:/usr/bin:/bin", "ROOT": str(self.root), "FAILS": fails, "HANGS": hangs}
-        command = ["bash", self.root / "start.sh", "1.35", "1.35.4", "1.7", "https://example.test/cni.yaml", "0" * 64]
+        command = ["bash", self.root / script, *arguments]
         process = subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
@@ -89,8 +96,9 @@ def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
     for name in PLAYED:
         (tmp_path / "bin" / name).write_text(STUB)
         (tmp_path / "bin" / name).chmod(0o755)
-    script = cloud_config.start_script(part).text
-    (tmp_path / "start.sh").write_text(re.sub(r"(?<=[\s=\"(>])/(?=etc/|var/)", f"{tmp_path}/", script))
+    scripts = {"start.sh": cloud_config.start_script(part), "renew.sh": cloud_config.program("renew.sh")}
+    for name, script in scripts.items():
+        (tmp_path / name).write_text(re.sub(r"(?<=[\s=\"(>])/(?=etc/|var/)", f"{tmp_path}/", script.text))
     return Machine(tmp_path, part)
 
 
@@ -133,3 +141,39 @@ if [ "$*" = "get --raw /readyz" ] && [ "$count" -lt 3 ]; then echo $((count + 1)
     (machine.root / "bin" / "kubectl").write_text(STUB.replace("case ", slow + "case ", 1))
     assert machine.boot() == 0
     assert [line for line in machine.lines("ran")[len(before) :] if line.startswith("kubeadm reset")] == []
+
+
+RENEWED = ["kubeadm certs", *("crictl ps", "crictl stop") * 4, "python3 ready"]
+RENEWING = ["kubeadm certs renew", "ps --quiet", "stop --timeout", "python3 ready"]
+
+
+def renewal(machine: Machine) -> list[str]:
+    """What has been run, without options, and forget it."""
+    lines = [
+        line.replace("--runtime-endpoint unix:///run/containerd/containerd.sock ", "") for line in machine.lines("ran")
+    ]
+    (machine.root / "ran").write_text("")
+    return [" ".join(line.split()[:2]) for line in lines if not line.startswith("openssl")]
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_certificates_are_renewed_and_reported_once_when_they_end_soon(machine: Machine) -> None:
+    assert machine.run("renew.sh") == 0
+    assert renewal(machine) == []
+    (machine.root / "ending").touch()
+    assert machine.run("renew.sh") == 0
+    assert renewal(machine) == RENEWED
+    assert machine.run("renew.sh") == 0
+    assert renewal(machine) == []
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+@pytest.mark.parametrize("command", RENEWING)
+def test_a_renewal_that_was_cut_off_is_done_again_the_next_day(machine: Machine, command: str) -> None:
+    (machine.root / "ending").touch()
+    assert machine.run("renew.sh", fails=command) not in (0, None)
+    assert "python3 ready" not in renewal(machine)
+    assert machine.run("renew.sh") == 0
+    assert renewal(machine) == RENEWED
+    assert machine.run("renew.sh") == 0
+    assert renewal(machine) == []

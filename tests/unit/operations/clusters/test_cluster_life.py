@@ -114,6 +114,15 @@ def test_lost_answer_creates_resource_once(world):
     assert list(world.provider.things.values()).count("network") == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"), [(VendorThrottled("slow"), "ready"), (VendorUnavailable("away"), "not_deployed")]
+)
+def test_throttled_calls_are_tried_longer_than_others(world, error, expected):
+    """A vendor's bucket refills slowly: ten times, others seven."""
+    world.provider.faults["network"] = [error] * 9
+    assert world.drive(world.create(), "provision_cluster") == expected
+
+
 def test_machine_without_report_is_replaced_on_resume(world):
     cluster = world.create()
     assert world.drive(cluster, "provision_cluster", report=False) == "not_deployed"
