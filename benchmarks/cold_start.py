@@ -95,6 +95,7 @@ _ENVIRONMENT = {
     "STOCKYARD_ISSUER": "https://id.example/realms/bench",
     "STOCKYARD_API_URL": "https://api.example",
     "STOCKYARD_PAGE_KEY_SECRET": "bench/page-key",
+    "STOCKYARD_MACHINE_KEY_SECRET": "bench/machine-key",
 }
 _ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "Query": {"Items": [], "Count": 0, "ScannedCount": 0},

@@ -49,8 +49,8 @@ RUNS: Mapping[str, Run] = {
     # which takes 120 seconds, and writes them in 800 pieces of 1 KB.
     "catalog": Run(seconds=1.5, reads=14, writes=9),
 }
-OWN_SECRETS = 2
-"""The realm's admin client, which the operator makes, and the page key."""
+OWN_SECRETS = 3
+"""The realm's admin client, which the operator makes, the page key and the key of machines' tokens."""
 SECRET_READS = MINUTES / SCHEDULES["reaper"][0]
 """The sweep asks Keycloak for clients without an owner; a value is kept for five minutes."""
 STORED_GB = 0.2

@@ -1,13 +1,16 @@
-"""The table, and the key of what is sealed in it, in their own stack: the service stack cannot delete them."""
+"""What must outlive the service, in a stack of its own: the table, the key of what is sealed in it, and the key of
+machines' tokens."""
 
 from __future__ import annotations
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from stacks.config import StageConfig
+from stacks.constructs.roles import acknowledge
 from stacks.environment import environment_of
 from stacks.names import TABLE_OUTPUT, Names
 
@@ -55,10 +58,23 @@ class DataStack(Stack):
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN,
         )
+        tokens = secretsmanager.Secret(
+            self,
+            "MachineKey",
+            secret_name=names.machine_key,
+            description="Machines' tokens are derived from it: who reads it can join a cluster as a node that waits",
+            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge(
+            tokens, "AwsSolutions-SMG4", "A new key makes nodes that are joining fail; an operator chooses when"
+        )
         # Logical ids must never change: CloudFormation would make a new, empty table, and a key that opens nothing.
         resource.override_logical_id("Table")
         if isinstance(key.node.default_child, kms.CfnKey):
             key.node.default_child.override_logical_id("ClusterSecrets")
+        if isinstance(tokens.node.default_child, secretsmanager.CfnSecret):
+            tokens.node.default_child.override_logical_id("MachineKey")
         CfnOutput(self, TABLE_OUTPUT, value=table.table_name)
 
 

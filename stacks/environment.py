@@ -48,6 +48,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "api_url": api_url,
         "identity_admin_secret": names.identity_admin,
         "page_key_secret": names.page_key,
+        "machine_key_secret": names.machine_key,
         "secrets_key": names.secrets_key,
         "principal_pattern": render("arn:{partition}:iam::{account}:role/" + names.role_pattern),
         "worker_seconds": _WORKER_SECONDS,

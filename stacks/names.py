@@ -33,6 +33,7 @@ class Names:
         self.identity_admin = f"{self.secret_prefix}/identity-admin"
         """Secret with the realm's admin client; the operator fills it before the first deploy."""
         self.page_key = f"{self.secret_prefix}/page-key"
+        self.machine_key = f"{self.secret_prefix}/machine-key"
         self.secrets_key = f"alias/{self.prefix}-cluster-secrets"
         """Of the key that secrets of clusters are sealed with; they stand in the table."""
         self.role_pattern = f"{self.service_stack}-*"

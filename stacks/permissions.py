@@ -126,7 +126,7 @@ class Permissions:
         return (
             self._table("due", "everything", actions=TABLE_CREATE),
             self._cluster_secrets("kms:GenerateDataKey"),
-            self._own_secrets(self._names.identity_admin, self._names.page_key),
+            self._own_secrets(self._names.identity_admin, self._names.machine_key),
             self._wake(),
         )
 
@@ -142,7 +142,7 @@ class Permissions:
     def _node_phases(self) -> tuple[Statement, ...]:
         return (
             self._table(actions=TABLE_LEDGER),
-            self._own_secrets(self._names.page_key),
+            self._own_secrets(self._names.machine_key),
             *self._tenant_roles(),
             self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
         )

@@ -108,7 +108,7 @@ def post_observations(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "its agent has nothing to say")
     observation = request.body.model_dump()
-    reply = observe(services, wiring.registry().in_hand, wiring.page_key(), cluster, observation)
+    reply = observe(services, wiring.registry().in_hand, wiring.machine_key(), cluster, observation)
     commands = [command.document() for command in reply.commands]
     return Answer(200, {"commands": commands, "interval_seconds": reply.interval_seconds}, subject=cluster.id)
 
@@ -130,7 +130,7 @@ def join_machine(request: Request) -> Answer:
     if tenant is None or not ids.is_id(claim_id):
         raise NotFound("There is no claim of that id that waits for its machine.")
     services = wiring.services(tenant)
-    configuration = join.join_machine(services, wiring.page_key(), claim_id, request.body.proof())
+    configuration = join.join_machine(services, wiring.machine_key(), claim_id, request.body.proof())
     actor = f"node:{configuration.node_name}"
     wiring.audit(tenant, services.audit_record(actor, "JoinMachine", claim_id, request.request_id))
     return Answer(200, asdict(configuration), subject=claim_id, audited=True)

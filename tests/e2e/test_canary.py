@@ -161,6 +161,7 @@ def _installation_secrets(served: Served) -> dict[str, str]:
     return {
         "admin's secret": json.loads(stored("identity-admin"))["client_secret"],
         "page key": stored("page-key"),
+        "key of machines' tokens": stored("machine-key"),
         "person's token": served.environment["STOCKYARD_TOKEN"].rsplit(".", 1)[1],
         "tenant's key": served.environment["AWS_SECRET_ACCESS_KEY"],
     }

@@ -82,7 +82,6 @@ _CACHED = (
     wiring.installation,
     wiring.own_secrets,
     wiring.secrets,
-    wiring.page_key,
     wiring.workflows,
     wiring.bus,
     wiring.prices,

@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 
-def test_data_stack_has_only_the_table_and_a_key_with_stable_logical_ids(assembly: Any) -> None:
+def test_data_stack_has_only_the_table_and_two_keys_with_stable_logical_ids(assembly: Any) -> None:
     kinds = {name: resource["Type"] for name, resource in assembly.data["Resources"].items()}
     assert kinds.pop("Table") == "AWS::DynamoDB::Table"
     assert kinds.pop("ClusterSecrets") == "AWS::KMS::Key"
+    assert kinds.pop("MachineKey") == "AWS::SecretsManager::Secret"
     assert list(kinds.values()) == ["AWS::KMS::Alias"]
+
+
+def test_the_key_of_machines_tokens_is_generated_and_retained(assembly: Any) -> None:
+    key = assembly.data["Resources"]["MachineKey"]
+    assert key["DeletionPolicy"] == key["UpdateReplacePolicy"] == "Retain"
+    assert key["Properties"]["Name"] == "stockyard/dev/machine-key"
+    assert key["Properties"]["GenerateSecretString"]["PasswordLength"] >= 32
+    assert "SecretString" not in key["Properties"]
 
 
 def test_the_key_of_secrets_is_retained_and_rotated(assembly: Any) -> None:

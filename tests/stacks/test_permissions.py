@@ -94,6 +94,7 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ("node_claims", "dynamodb:UpdateItem", TABLE),
         ("apply", "dynamodb:PutItem", TABLE),
         ("machines", "states:SendTaskSuccess", PROVISION),
+        ("machines", "secretsmanager:GetSecretValue", SECRET + "machine-key-AbCdEf"),
         ("relay", "states:StartExecution", PROVISION),
         ("relay", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
         ("relay", "dynamodb:PutItem", TABLE),
@@ -101,7 +102,7 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ("reaper", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/everything"),
         ("cluster_phases", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),
         ("node_phases", "sts:AssumeRole", TENANT_ROLE),
-        ("node_phases", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
+        ("node_phases", "secretsmanager:GetSecretValue", SECRET + "machine-key-AbCdEf"),
         ("scheduler", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
         ("scheduler", "dynamodb:UpdateItem", TABLE),
         ("relay", "states:StartExecution", PROVISION.replace("provision-cluster", "provision-node")),
@@ -134,6 +135,13 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         ("apply", "dynamodb:DeleteItem", TABLE),
         ("apply", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
         ("machines", "sts:AssumeRole", TENANT_ROLE),
+        # Whoever has this key can make the token of any machine.
+        *(
+            (name, "secretsmanager:GetSecretValue", SECRET + "machine-key-AbCdEf")
+            for name in sorted({*NAMES} - {"machines", "node_phases"})
+        ),
+        ("machines", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
+        ("node_phases", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
         ("clusters", "sts:AssumeRole", OWN_ROLE),
         ("cloud_accounts", "sts:AssumeRole", OWN_ROLE),
         ("node_phases", "sts:AssumeRole", OWN_ROLE),

@@ -82,6 +82,7 @@ def test_function_environment_equals_settings_fields(assembly: Any, name: str) -
     settings = read({key: value if isinstance(value, str) else "reference" for key, value in variables.items()})
     assert (settings.table, settings.bus, settings.stage) == ("stockyard-dev", "stockyard-dev", "dev")
     assert settings.page_key_secret == "stockyard/dev/page-key"
+    assert settings.machine_key_secret == "stockyard/dev/machine-key"
     assert variables["POWERTOOLS_SERVICE_NAME"] == name
     assert variables["PYDANTIC_DISABLE_PLUGINS"] == "__all__"
 
@@ -324,7 +325,7 @@ def _alarms(assembly: Any) -> dict[str, dict[str, Any]]:
     return {alarm["AlarmName"]: alarm for alarm in alarms}
 
 
-def test_page_key_is_generated_and_is_the_only_secret(assembly: Any) -> None:
+def test_page_key_is_generated_and_is_the_only_secret_that_goes_with_the_service(assembly: Any) -> None:
     (secret,) = assembly.of_type("AWS::SecretsManager::Secret").values()
     assert secret["Properties"]["Name"] == "stockyard/dev/page-key"
     assert secret["Properties"]["GenerateSecretString"]["PasswordLength"] >= 32

@@ -50,6 +50,8 @@ class Settings(Choices):
     """Name of our secret with ``{"client_id", "client_secret"}`` of the realm's admin client."""
     page_key_secret: str = ""
     """Name of our secret whose text signs page tokens."""
+    machine_key_secret: str = ""
+    """Name of our secret that the tokens of machines are derived from."""
     secrets_key: str = ""
     """Alias of the KMS key that secrets of clusters are sealed with."""
     provision_workflow: str = ""

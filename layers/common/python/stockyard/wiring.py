@@ -105,10 +105,14 @@ def secrets() -> ports.Secrets:
     return EnvelopeSecrets(cache(lambda: _client("kms")), configuration().secrets_key, store)
 
 
-@cache
 def page_key() -> bytes:
-    """The key that signs page tokens, and that the tokens of machines are derived from."""
+    """The key that signs page tokens."""
     return own_secrets().read(configuration().page_key_secret).encode()
+
+
+def machine_key() -> bytes:
+    """The key that the tokens of machines are derived from."""
+    return own_secrets().read(configuration().machine_key_secret).encode()
 
 
 @cache
@@ -229,7 +233,7 @@ def _factories() -> Factories:
         installation=installation,
         node_sources=_node_sources,
         unavailable_offerings=_unavailable_offerings,
-        token_key=page_key,
+        token_key=machine_key,
     )
 
 

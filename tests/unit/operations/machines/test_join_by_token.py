@@ -203,7 +203,7 @@ def test_the_route_takes_a_token_and_keeps_it_nowhere(
     monkeypatch.setattr(wiring, "registry", lambda: nodes.registry)
     monkeypatch.setattr(wiring, "services", lambda _: nodes.services)
     monkeypatch.setattr(wiring, "store", nodes.registry.store)
-    monkeypatch.setattr(wiring, "page_key", lambda: KEY)
+    monkeypatch.setattr(wiring, "machine_key", lambda: KEY)
     token = booting.user_data[claim.id]
     answers = [
         handler.http.handle(_posted(claim.id, {"cluster_id": booting.yard.cluster.id, **proof}), None)
