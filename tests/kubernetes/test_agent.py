@@ -22,7 +22,7 @@ from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent import tokens
 from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes.api import node
-from local.kubernetes.real.control_plane import ControlPlane
+from local.kubernetes.real.control_plane import PORT, ControlPlane
 from local.kubernetes.store import stamp
 from tests.kubernetes.conftest import Cluster
 from tests.unit.agent.rig import API, CLUSTER, TOKEN, TOKEN_URL, Clock, Rig
@@ -48,7 +48,7 @@ class RealRig(Rig):
         return self.send(request.method, f"{parts.path}?{parts.query}", request.headers, request.body)
 
     def send(self, method: str, path: str, headers: Any = None, body: bytes | None = None) -> HttpResponse:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.plane.port, timeout=10, context=self._context)
+        connection = http.client.HTTPSConnection(self.plane.address, PORT, timeout=10, context=self._context)
         try:
             connection.request(method, path, body=body, headers=dict(headers or {}))
             answer = connection.getresponse()

@@ -3,8 +3,8 @@
     python -m local.kubernetes.real.build
 
 Go must be there. ``k8s.io/kubernetes`` replaces its staging modules by folders, so ``go install`` refuses it: the
-module beside this file repeats those replacements with versions. The first time takes some ten minutes on two cores,
-and 3 GB.
+module beside this file repeats those replacements with versions. kwok plays the kubelets. The first time takes some ten
+minutes on two cores, and 3 GB.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BINARIES = HERE.parents[2] / ".cache" / "kubernetes"
 KUBERNETES = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
+PACKAGES = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
+"""Program -> its package. Each has a module of its own, so that none decides for another what it is built with."""
 _VERSION = "k8s.io/component-base/version"
 
 
@@ -32,7 +34,9 @@ def release() -> str:
 
 def missing() -> str:
     """Why the programs cannot be run; empty when they are there."""
-    absent = [name for name in (*KUBERNETES, "etcd") if not (BINARIES / release() / name).exists()]
+    if sys.platform != "linux":
+        return "each control plane needs a loopback address of its own, as Linux has them"
+    absent = [name for name in (*KUBERNETES, *PACKAGES) if not (BINARIES / release() / name).exists()]
     return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
 
 
@@ -58,8 +62,9 @@ def main() -> int:
     for name in KUBERNETES:
         if not (folder / name).exists():
             _build("kubernetes", f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
-    if not (folder / "etcd").exists():
-        _build("etcd", "go.etcd.io/etcd/server/v3", folder / "etcd")
+    for name, package in PACKAGES.items():
+        if not (folder / name).exists():
+            _build(name, package, folder / name)
     sys.stdout.write(f"{folder}\n")
     return 0
 

@@ -1,18 +1,20 @@
 """One real control plane of a cluster, from the configuration that a control plane's machine has written.
 
-kubeadm makes certificates, kubeconfigs and the flags, as it does on the machine; etcd and the API server run as
-processes on free ports of the loopback address instead of as pods.
+kubeadm makes certificates, kubeconfigs and the flags, as it does on the machine; etcd, the API server, the controllers,
+the scheduler and kwok, which plays the kubelets, run as processes instead of as pods. Each control plane has a loopback
+address of its own, so that all of them can use the usual ports.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import ssl
 import subprocess
+import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,24 +26,35 @@ import yaml
 from local.children import start
 from local.kubernetes.real.build import BINARIES, release
 
-READY_SECONDS = 90.0
+READY_SECONDS = 120.0
+PORT = 6443
 ADVERTISED = "192.0.2.1"
 """An address for documentation: kubeadm takes none of the loopback, and nothing ever connects to it."""
 ON_MACHINE = "/etc/stockyard/api"
 """Where the machine's configuration says that the API server's own files are."""
+KWOK = "local.stockyard.dev/kubelet"
+"""Label of the nodes whose kubelet runs: kwok plays it."""
+LEASE_SECONDS = 40
+"""How long a node's lease holds, as a kubelet asks for it."""
 
 
-def free_port() -> int:
-    """A port of the loopback address that nobody has just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+class StartFailed(Exception):
+    """A control plane cannot be made or started; the text says why."""
+
+
+def own_address() -> str:
+    """A loopback address on whose port for Kubernetes nobody listens."""
+    while True:
+        address = "127." + ".".join(str(random.randint(1, 254)) for _ in range(3))
+        with socket.socket() as probe:
+            if probe.connect_ex((address, PORT)):
+                return address
 
 
 class ControlPlane:
     """``documents`` are kubeadm's, as ``stockyard_machine.kubeadm`` makes them; ``files`` is the folder of what the
-    machine wrote for the API server. ``environment`` is added to that of the API server."""
+    machine wrote for the API server. ``environment`` is added to that of its programs. What ``kubeadm init`` leaves in
+    ``/etc/kubernetes`` is in ``folder``."""
 
     def __init__(
         self,
@@ -49,11 +62,16 @@ class ControlPlane:
         documents: list[dict[str, Any]],
         files: Path,
         environment: Mapping[str, str] | None = None,
+        *,
+        address: str = "",
+        node: str = "control-plane",
     ) -> None:
-        self.folder, self.files = folder, files
-        self.port, self._etcd_port, self._peer_port = free_port(), free_port(), free_port()
+        self.folder, self.files, self.node = folder, files, node
+        self.address = address or own_address()
         self._environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), **(environment or {})}
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
         self.configuration = folder / "kubeadm.yaml"
         self.configuration.write_text("\n---\n".join(json.dumps(document) for document in self._here(documents)))
 
@@ -62,59 +80,89 @@ class ControlPlane:
         """The one of the group ``system:masters``, which no binding has to admit."""
         return self.folder / "super-admin.conf"
 
+    @property
+    def url(self) -> str:
+        """Where the API server listens."""
+        return f"https://{self.address}:{PORT}"
+
+    @property
+    def processes(self) -> list[int]:
+        """The process ids of its programs."""
+        return [process.pid for process in list(self._processes.values()) if process.poll() is None]
+
     def kubeadm(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run kubeadm; what it writes for pods goes into the folder too."""
+        """Run kubeadm; what it writes for pods goes into the folder too. Raises ``StartFailed``."""
         environment = {**self._environment, "KUBEADM_INIT_DRYRUN_DIR": str(self.folder / "manifests")}
-        command = [str(program("kubeadm")), *arguments]
-        return _run(command, environment, check)
+        return _run([str(program("kubeadm")), *arguments], environment, check)
 
     def kubectl(self, *arguments: str, token: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator, or by the cluster's authority alone with a token."""
+        """Run kubectl as the administrator, or by the cluster's authority alone with a token. Raises
+        ``StartFailed``."""
         caller = ["--kubeconfig", str(self.kubeconfig)]
         if token:
-            caller = [
-                "--server",
-                self.url,
-                "--certificate-authority",
-                str(self.folder / "pki/ca.crt"),
-                "--token",
-                token,
-            ]
+            authority = ["--certificate-authority", str(self.folder / "pki/ca.crt")]
+            caller = ["--server", self.url, *authority, "--token", token]
         command = [str(program("kubectl")), "--cache-dir", str(self.folder / "cache"), *caller, *arguments]
         environment = {"PATH": os.defpath, "HOME": str(self.folder)}
         return _run(command, environment, check)
 
-    @property
-    def url(self) -> str:
-        """Where the API server listens."""
-        return f"https://127.0.0.1:{self.port}"
-
-    @contextmanager
-    def running(self) -> Iterator[ControlPlane]:
-        """Certificates, kubeconfigs, etcd, the API server and the controllers; they end with the context."""
+    def initialize(self) -> None:
+        """Certificates, kubeconfigs and flags, as ``kubeadm init`` makes them. Raises ``StartFailed``."""
         (self.folder / "manifests").mkdir(exist_ok=True)
         config = ["--config", str(self.configuration)]
         self.kubeadm("init", "phase", "certs", "all", *config)
-        for name in ("super-admin", "controller-manager"):
-            self.kubeadm("init", "phase", "kubeconfig", name, *config, "--kubeconfig-dir", str(self.folder))
-            path = self.folder / f"{name}.conf"
-            path.write_text(path.read_text().replace(ADVERTISED, "127.0.0.1"))
-        for name in ("apiserver", "controller-manager"):
-            self.kubeadm("init", "phase", "control-plane", name, *config, "--dry-run")
+        self.kubeadm("init", "phase", "kubeconfig", "all", *config, "--kubeconfig-dir", str(self.folder))
+        for path in self.folder.glob("*.conf"):
+            path.write_text(path.read_text().replace(ADVERTISED, self.address))
+        self.kubeadm("init", "phase", "control-plane", "all", *config, "--dry-run")
+
+    def start(self) -> None:
+        """Start the programs, with what they have stored before. Raises ``StartFailed``."""
+        with self._lock:
+            self._stopped.clear()
+            try:
+                self._start("etcd", self._etcd_flags())
+                self._start("kube-apiserver", self._api_flags())
+                self._until_ready()
+                self._start("kube-controller-manager", self._leader_flags("kube-controller-manager"))
+                self._start("kube-scheduler", self._leader_flags("kube-scheduler"))
+                self._start("kwok", self._kwok_flags())
+                self._settle()
+            except BaseException:
+                self._end()
+                raise
+
+    def stop(self) -> None:
+        """End the programs, as a machine that is switched off does. A second call does nothing."""
+        self._stopped.set()
+        with self._lock:
+            self._end()
+
+    @contextmanager
+    def running(self) -> Iterator[ControlPlane]:
+        """All of it; the programs end with the context."""
+        self.initialize()
+        self.start()
         try:
-            self._start("etcd", [str(program("etcd")), *self._etcd_flags()])
-            self._start("kube-apiserver", [str(program("kube-apiserver")), *self._api_flags()])
-            self._until_ready()
-            self._start("kube-controller-manager", [str(program("kube-controller-manager")), *self._controller_flags()])
-            # The rights of machines that join, and of their first certificates.
-            self.kubeadm("init", "phase", "bootstrap-token", *config, "--kubeconfig", str(self.kubeconfig))
             yield self
         finally:
-            for process in reversed(self._processes):
-                # The API server would wait a minute for its callers; there are none, and nothing is kept.
-                process.kill()
-                process.wait()
-            self._processes.clear()
+            self.stop()
+
+    def _end(self) -> None:
+        for process in reversed(self._processes.values()):
+            # The API server would wait a minute for its callers.
+            process.kill()
+            process.wait()
+        self._processes.clear()
+
+    def _settle(self) -> None:
+        """What kubeadm does with the first API server: the rights of machines that join, and its own records."""
+        record = self.folder / "settled"
+        if not record.exists():
+            config = ["--config", str(self.configuration), "--kubeconfig", str(self.kubeconfig)]
+            self.kubeadm("init", "phase", "upload-config", "kubeadm", *config)
+            self.kubeadm("init", "phase", "bootstrap-token", *config, "--skip-token-print")
+            record.touch()
 
     def _flags(self, name: str) -> list[str]:
         """A program's flags as kubeadm writes them, with the files of this folder."""
@@ -125,45 +173,46 @@ class ControlPlane:
             command = [flag.replace(there, here) for flag in command]
         return command
 
-    def _controller_flags(self) -> list[str]:
-        own = (
-            "--leader-elect=false",
-            f"--secure-port={free_port()}",
-            "--controllers=*,bootstrapsigner,tokencleaner,-node-lifecycle-controller",
-        )
-        own_names = {flag.partition("=")[0] for flag in own}
-        flags = self._flags("kube-controller-manager")
-        return [*(flag for flag in flags if flag.partition("=")[0] not in own_names), *own]
+    def _leader_flags(self, name: str) -> list[str]:
+        own = {"--leader-elect": "false", "--bind-address": self.address}
+        return _with(self._flags(name), own)
 
     def _api_flags(self) -> list[str]:
         """But for where etcd is, and the log."""
         own = {
-            "--etcd-servers": f"http://127.0.0.1:{self._etcd_port}",
-            "--bind-address": "127.0.0.1",
+            "--etcd-servers": f"http://{self.address}:2379",
+            "--bind-address": self.address,
             "--audit-log-path": str(self.folder / "audit.log"),
         }
-        usual = (flag for flag in self._flags("kube-apiserver") if flag.partition("=")[0] not in {*own, *_OF_ETCD})
-        return [*usual, *(f"{name}={value}" for name, value in own.items())]
+        return _with([flag for flag in self._flags("kube-apiserver") if flag.partition("=")[0] not in _OF_ETCD], own)
+
+    def _kwok_flags(self) -> list[str]:
+        return [
+            f"--kubeconfig={self.kubeconfig}",
+            f"--manage-nodes-with-label-selector={KWOK}=on",
+            f"--node-lease-duration-seconds={LEASE_SECONDS}",
+        ]
 
     def _here(self, documents: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """kubeadm's documents with this machine's address, ports and folder."""
+        """kubeadm's documents with this machine's address, name and folder."""
         for document in documents:
             if document["kind"] == "InitConfiguration":
-                point = {"advertiseAddress": ADVERTISED, "bindPort": self.port}
-                yield {**document, "localAPIEndpoint": point}
+                point = {"advertiseAddress": ADVERTISED, "bindPort": PORT}
+                registration = {**document.get("nodeRegistration", {}), "name": self.node}
+                yield {**document, "localAPIEndpoint": point, "nodeRegistration": registration}
             elif document["kind"] == "ClusterConfiguration":
-                names = [*document["apiServer"]["certSANs"], "127.0.0.1"]
+                names = dict.fromkeys([*document["apiServer"]["certSANs"], self.address])
                 yield {
                     **document,
                     "certificatesDir": str(self.folder / "pki"),
-                    "controlPlaneEndpoint": f"127.0.0.1:{self.port}",
-                    "apiServer": {**document["apiServer"], "certSANs": names},
+                    "controlPlaneEndpoint": f"{self.address}:{PORT}",
+                    "apiServer": {**document["apiServer"], "certSANs": list(names)},
                 }
             else:
                 yield document
 
     def _etcd_flags(self) -> list[str]:
-        client, peer = (f"http://127.0.0.1:{port}" for port in (self._etcd_port, self._peer_port))
+        client, peer = (f"http://{self.address}:{port}" for port in (2379, 2380))
         return [
             f"--data-dir={self.folder / 'etcd'}",
             f"--listen-client-urls={client}",
@@ -174,28 +223,40 @@ class ControlPlane:
             "--unsafe-no-fsync",
         ]
 
-    def _start(self, name: str, command: list[str]) -> None:
+    def _start(self, name: str, flags: list[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self._processes.append(start(command, env=self._environment, stdout=log, stderr=log))
+            command = [str(program(name)), *flags]
+            self._processes[name] = start(command, env=self._environment, cwd=self.folder, stdout=log, stderr=log)
 
     def _until_ready(self) -> None:
         context = ssl.create_default_context(cafile=str(self.folder / "pki/ca.crt"))
         ends_at = time.monotonic() + READY_SECONDS
         while time.monotonic() < ends_at:
-            if (code := self._processes[-1].poll()) is not None:
-                raise RuntimeError(f"kube-apiserver ended with {code}; see {self.folder}/kube-apiserver.log")
+            for name, process in self._processes.items():
+                if (code := process.poll()) is not None:
+                    raise StartFailed(f"{name} ended with {code}: {self._last_words(name)}")
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz", timeout=5, context=context):  # noqa: S310
                     return
             except OSError:
-                time.sleep(0.3)
-        raise TimeoutError(f"the API server was not ready within {READY_SECONDS} s")
+                if self._stopped.wait(0.2):
+                    raise StartFailed("it was stopped while it started") from None
+        raise StartFailed(f"the API server was not ready within {READY_SECONDS:.0f} s")
+
+    def _last_words(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-1000:]
+
+
+def _with(flags: list[str], own: Mapping[str, str]) -> list[str]:
+    """Flags with some in place of those of the same name."""
+    usual = (flag for flag in flags if flag.partition("=")[0] not in own)
+    return [*usual, *(f"{name}={value}" for name, value in own.items())]
 
 
 def _run(command: list[str], environment: Mapping[str, str], check: bool) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if check and done.returncode:
-        raise RuntimeError(f"{' '.join(command[:4])} ended with {done.returncode}: {done.stderr[-2000:]}")
+        raise StartFailed(f"{' '.join(command[:4])} ended with {done.returncode}: {done.stderr[-2000:]}")
     return done
 
 
