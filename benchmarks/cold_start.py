@@ -34,7 +34,7 @@ from typing import Any
 from stockyard.adapters.dynamodb import codec
 from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.records import PriceSheet
+from stockyard.domain.records import Fact, PriceSheet
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 1.5
@@ -91,7 +91,6 @@ _ENVIRONMENT = {
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
     "STOCKYARD_TABLE": "bench",
     "STOCKYARD_BUS": "bench",
-    "STOCKYARD_EVENT_TENANTS": '{"111111111111": "bench"}',
     "STOCKYARD_ISSUER": "https://id.example/realms/bench",
     "STOCKYARD_API_URL": "https://api.example",
     "STOCKYARD_PAGE_KEY_SECRET": "bench/page-key",
@@ -189,7 +188,11 @@ class _Services(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         operation = str(self.headers.get("X-Amz-Target", "")).rpartition(".")[2]
-        answer = _price_sheets() if b"#PriceSheet" in sent else _ANSWERS.get(operation, {})
+        answer = _ANSWERS.get(operation, {})
+        if b"#PriceSheet" in sent:
+            answer = _price_sheets()
+        elif b"event-account/" in sent:
+            answer = {"Item": codec.to_item(PLATFORM, Fact("event-account/" + "1" * 12, "bench", "t"))}
         text = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/x-amz-json-1.0")

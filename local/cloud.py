@@ -138,6 +138,7 @@ class LocalCloud:
         self._say("registering the tenant's account")
         self._write_environment()
         self._seed_tenant()
+        self._seed_event_accounts()
         self._publish()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
 
@@ -251,7 +252,6 @@ class LocalCloud:
             "AWS_DEFAULT_REGION": REGION,
             "POWERTOOLS_TRACE_DISABLED": "true",
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
-            "STOCKYARD_EVENT_TENANTS": json.dumps({ACME_ACCOUNT: "acme", GLOBEX_ACCOUNT: "globex"}),
             "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
             "STOCKYARD_WORKER_SECONDS": str(math.ceil(120 * self._scale)),
             # Agents keep real time, so they are told to come soon.
@@ -347,9 +347,18 @@ class LocalCloud:
         if verified.get("verification", verified.get("status")) not in {"verified", None}:
             raise StartError(f"the tenant's account is not verified: {json.dumps(verified)}")
 
-    def call(self, method: str, path: str, body: Any = None, token: str = "") -> Any:
+    def _seed_event_accounts(self) -> None:
+        """Each tenant's account may send request events, as an operator would say it."""
+        token = self.environment["STOCKYARD_TOKEN_PLATFORM"]
+        for tenant, account in (("acme", ACME_ACCOUNT), ("globex", GLOBEX_ACCOUNT)):
+            headers = {"X-Stockyard-Tenant": tenant, "If-Match": '"0"'}
+            self.call("PUT", "/v1/event-accounts", {"accounts": [account]}, token, headers)
+
+    def call(
+        self, method: str, path: str, body: Any = None, token: str = "", headers: Mapping[str, str] | None = None
+    ) -> Any:
         """One call of the API as the tenant's administrator. Raises ``StartError`` for anything but 2xx."""
-        headers = {"Authorization": f"Bearer {token or self.environment['STOCKYARD_TOKEN']}"}
+        headers = {"Authorization": f"Bearer {token or self.environment['STOCKYARD_TOKEN']}", **(headers or {})}
         data = None
         if body is not None:
             headers["Content-Type"] = "application/json"

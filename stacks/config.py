@@ -14,6 +14,8 @@ from stockyard.settings import Choices
 NEEDED: Mapping[str, tuple[str, ...]] = {"prod": ("domain", "certificate_arn", "alarm_topic_arn")}
 """By stage: what it may not be without."""
 RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653)
+MOST_EVENT_ACCOUNTS = 100
+"""A policy of a bus may have 10,240 characters, some 60 an account."""
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -55,6 +57,10 @@ class StageConfig(Choices):
     is the gateway's own, and ends with the stack."""
     certificate_arn: str = ""
     """Of the domain's certificate, in the stage's region."""
+    event_organization: str = ""
+    """Organization of AWS whose accounts may put request events on our bus; whose requests they are says the table."""
+    event_accounts: tuple[str, ...] = ()
+    """The same of single accounts; they and the organization exclude each other."""
     alarm_topic_arn: str = ""
     """SNS topic that alarms notify; empty for no notification."""
     network: Network | None = None
@@ -85,6 +91,8 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
         raise ConfigError(f"stages.{stage}.{lacking[0]}: missing; the stage {stage} needs {', '.join(lacking)}")
     if bool(config.domain) != bool(config.certificate_arn):
         raise ConfigError(f"stages.{stage}.domain: domain and certificate_arn go together")
+    if config.event_organization and config.event_accounts:
+        raise ConfigError(f"stages.{stage}.event_accounts: either event_organization or event_accounts")
     if config.cluster_audience == config.audience:
         # Whoever runs a cluster sees the tokens that people show it.
         raise ConfigError(f"stages.{stage}.cluster_audience: must be another than audience, {config.audience!r}")
@@ -134,15 +142,13 @@ def _truth(key: str, value: Any) -> bool:
     raise ConfigError(f"{key}: {value!r} is neither true nor false")
 
 
-def _event_tenants(key: str, value: Any) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{key}: must be an object of account: tenant")
-    for account, tenant in value.items():
-        if not re.fullmatch(r"\d{12}", account):
-            raise ConfigError(f"{key}.{account}: is not an AWS account of 12 digits")
-        if not isinstance(tenant, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", tenant):
-            raise ConfigError(f"{key}.{account}: {tenant!r} is not a tenant")
-    return dict(value)
+def _accounts(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > MOST_EVENT_ACCOUNTS:
+        raise ConfigError(f"{key}: must be a list of at most {MOST_EVENT_ACCOUNTS} accounts; more need an organization")
+    for account in value:
+        if not isinstance(account, str) or not re.fullmatch(r"\d{12}", account):
+            raise ConfigError(f"{key}: {account!r} is not an AWS account of 12 digits")
+    return tuple(sorted(set(value)))
 
 
 def _network(key: str, value: Any) -> Network | None:
@@ -170,7 +176,8 @@ CHECKS: dict[str, Check] = {
     "name_prefix": _pattern(r"[a-z][a-z0-9]{0,6}", "1 to 7 lower-case letters and digits that start with a letter"),
     "kubernetes_version": _choice(tuple(kubernetes_versions.TESTED)),
     "vdeployer_url_template": _pattern(r"(https://(?=\S*\{client_id\})\S+)?", "an https URL that contains {client_id}"),
-    "event_tenants": _event_tenants,
+    "event_organization": _pattern(r"(o-[a-z0-9]{10,32})?", "the id of an organization of AWS"),
+    "event_accounts": _accounts,
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
     "allow_own_account": _truth,
     "log_level": _choice(LOG_LEVELS),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -66,4 +65,4 @@ def _text(value: Any) -> str:
     """A setting as ``stockyard.settings`` reads it."""
     if isinstance(value, str):
         return value
-    return json.dumps(dict(value) if isinstance(value, Mapping) else value, sort_keys=True)
+    return json.dumps(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 from stockyard import wiring
 from stockyard.domain import ids
+from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import CloudAccount
 from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
@@ -138,3 +139,36 @@ def verify_cloud_account(request: Request) -> Answer:
     """Prove that the role works. Without the external id it must not. The result is on the account."""
     services = wiring.services(request.caller.tenant)
     return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)
+
+
+@http.route("GET /v1/event-accounts", roles=Roles.ADMINISTRATORS, answers={200: "quotas:EventAccountsView"})
+def get_event_accounts(request: Request) -> Answer:
+    """Get the AWS accounts whose events are the tenant's requests. Empty unless the platform has set them."""
+    from stockyard.operations.cloud_accounts.event_accounts import event_accounts_view
+
+    view = event_accounts_view(wiring.services(PLATFORM), request.caller.tenant)
+    return Answer(200, view, version=view["version"])
+
+
+@http.route(
+    "PUT /v1/event-accounts",
+    roles=Roles.PLATFORM,
+    body="quotas:EventAccountsPut",
+    answers={200: "quotas:EventAccountsView"},
+    if_match=True,
+    dry_run=True,
+    description="If-Match is the version that is shown, 0 while nothing is set. The bus's policy must admit the "
+    "accounts besides. With `dry_run`: a plan.",
+)
+def set_event_accounts(request: Request) -> Answer:
+    """Set the AWS accounts whose events are the tenant's requests. At once, without a deployment."""
+    from stockyard.operations.cloud_accounts import event_accounts
+
+    platform, tenant, listed = wiring.services(PLATFORM), request.caller.tenant, request.body.accounts
+    if request.dry_run:
+        current = event_accounts.event_accounts_view(platform, tenant)
+        request.check_version("list of event accounts", int(current["version"]))
+        event_accounts.check_free(platform, tenant, listed)
+        return Answer.change_plan(current, {"accounts": listed})
+    view = event_accounts.set_event_accounts(platform, tenant, listed, request.version)
+    return Answer(200, view, version=int(view["version"]), subject="event-accounts")

@@ -22,6 +22,28 @@ ALLOWED_TYPES = "tenant/allowed-node-types"
 """The id of the fact that names the node types a tenant may use."""
 
 
+def admission(config: StageConfig, partition: str, bus: str) -> dict[str, Any] | None:
+    """The one statement of the bus's policy: who else may put requests on it. None without anybody.
+
+    Whose requests they are says the table; an account that is nobody's is refused there.
+    """
+    conditions = {"events:source": REQUEST_SOURCE}
+    # Only requests: what a tenant may put on the bus must not look like an event of ours.
+    principal: Any = {"AWS": [f"arn:{partition}:iam::{account}:root" for account in config.event_accounts]}
+    if config.event_organization:
+        principal, conditions = "*", {**conditions, "aws:PrincipalOrgID": config.event_organization}
+    elif not config.event_accounts:
+        return None
+    return {
+        "Sid": "Requests",
+        "Effect": "Allow",
+        "Principal": principal,
+        "Action": "events:PutEvents",
+        "Resource": bus,
+        "Condition": {"StringEquals": conditions},
+    }
+
+
 class Triggers(Construct):
     """Connects ``functions`` with their event sources. ``failures`` are the queues for undelivered events."""
 
@@ -121,26 +143,12 @@ class Triggers(Construct):
             event_pattern=events.EventPattern(source=[REQUEST_SOURCE], detail_type=list(REQUEST_TYPES)),
             targets=[self._target("requests")],
         )
-        for account in self._config.event_tenants:
-            self._admit(bus, account)
+        statement = admission(self._config, Stack.of(self).partition, bus.event_bus_arn)
+        if statement:
+            events.CfnEventBusPolicy(
+                self, "Admit", event_bus_name=bus.event_bus_name, statement_id="Requests", statement=statement
+            )
         return bus
-
-    def _admit(self, bus: events.EventBus, account: str) -> None:
-        # Only requests: what a tenant may put on the bus must not look like an event of ours.
-        events.CfnEventBusPolicy(
-            self,
-            f"Admit{account}",
-            event_bus_name=bus.event_bus_name,
-            statement_id=f"Requests{account}",
-            statement={
-                "Sid": f"Requests{account}",
-                "Effect": "Allow",
-                "Principal": {"AWS": f"arn:{Stack.of(self).partition}:iam::{account}:root"},
-                "Action": "events:PutEvents",
-                "Resource": bus.event_bus_arn,
-                "Condition": {"StringEquals": {"events:source": REQUEST_SOURCE}},
-            },
-        )
 
     def _target(self, name: str) -> targets.LambdaFunction:
         return targets.LambdaFunction(

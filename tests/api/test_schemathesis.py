@@ -176,6 +176,7 @@ def narrow_nodes(schemas):
     schemas["Manifests"]["items"] = {"enum": [MANIFEST]}
     schemas["Manifests"]["maxItems"] = 1
     schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
+    schemas["EventAccountsPut"]["properties"]["accounts"] = {"enum": [[], ["888888888888"]]}
     schemas["ReadyReport"]["properties"]["kubeconfig"] = {"enum": [KUBECONFIG]}
 
 
@@ -243,6 +244,7 @@ class Existing:
             "node-providers": f"node-providers/{self.provider}",
             "node-claims": "node-claims/waiting",
             "allowed-node-types": "allowed-node-types",
+            "event-accounts": "event-accounts",
         }
         versions = {kind: self._get(path)["version"] for kind, path in paths.items()}
         quotas = {quota["name"]: quota["version"] for quota in self._get("quotas")["items"]}

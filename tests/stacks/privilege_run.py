@@ -40,6 +40,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     _quota_and_report(served, cluster_path)
     _nodes(served, "privilege")
     _instances(served, "privilege")
+    _event_accounts(served)
     _events(served, body)
     for function in ("relay", "reaper"):
         _invoke(served, function)
@@ -150,6 +151,17 @@ def _quota_and_report(served: Served, cluster: str) -> None:
     token = served.client_token(client["client_id"], client["client_secret"])
     report = machine_report("https://again")
     assert served.call("POST", f"{cluster}/ready", report, token=token).status == 202
+
+
+def _event_accounts(served: Served) -> None:
+    """The accounts of a tenant's events: one more, and one less."""
+    for version, accounts in ((1, [ACME_ACCOUNT, "999999999999"]), (2, [ACME_ACCOUNT])):
+        headers = {"If-Match": f'"{version}"', "X-Stockyard-Tenant": "acme"}
+        answer = served.call(
+            "PUT", "/v1/event-accounts", {"accounts": accounts}, headers=headers, token="STOCKYARD_TOKEN_PLATFORM"
+        )
+        assert answer.status == 200, answer.text
+    assert served.call("GET", "/v1/event-accounts").body["version"] == 3
 
 
 def _events(served: Served, body: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stacks.config import CHECKS, Network, StageConfig, load
+from stacks.constructs.triggers import admission
 from stacks.errors import ConfigError
 
 ISSUER = "https://id.example.com/realms/stockyard"
@@ -59,9 +60,10 @@ def test_stage_config_reads_network() -> None:
         ("kubernetes_version", "1.29"),
         ("vdeployer_url_template", "https://example.com/vdeployer"),
         ("vdeployer_url_template", "http://{client_id}.example.com/vdeployer"),
-        ("event_tenants", {"123": "acme"}),
-        ("event_tenants", {"222222222222": "Acme Inc"}),
-        ("event_tenants", "acme"),
+        ("event_accounts", ["123"]),
+        ("event_accounts", ["222222222222"] * 101),
+        ("event_accounts", "222222222222"),
+        ("event_organization", "acme"),
         ("tenant_role_pattern", ""),
         ("allow_own_account", "yes"),
         ("log_level", "LOUD"),
@@ -84,6 +86,27 @@ def test_stage_config_reads_network() -> None:
 def test_stage_config_error_names_key(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"^stages\.dev\.{key}[:.]"):
         load("dev", {"dev": {"issuer": ISSUER, key: value}})
+
+
+def test_the_bus_admits_an_organization_or_accounts_for_requests_alone() -> None:
+    assert admission(load("dev", {"dev": {"issuer": ISSUER}}), "aws", "BUS") is None
+    organization = load("dev", {"dev": {"issuer": ISSUER, "event_organization": "o-0123456789"}})
+    statement = admission(organization, "aws", "BUS")
+    assert statement is not None
+    assert (statement["Principal"], statement["Action"], statement["Resource"]) == ("*", "events:PutEvents", "BUS")
+    asked = {"events:source": "stockyard.request", "aws:PrincipalOrgID": "o-0123456789"}
+    assert statement["Condition"] == {"StringEquals": asked}
+    most = load("dev", {"dev": {"issuer": ISSUER, "event_accounts": [f"{number:012}" for number in range(100)]}})
+    listed = admission(most, "aws", f"arn:aws:events:ap-southeast-2:{'1' * 12}:event-bus/stockyard-abcdefghijkl")
+    assert listed is not None
+    assert listed["Principal"]["AWS"][0] == "arn:aws:iam::000000000000:root"
+    assert len(json.dumps({"Version": "2012-10-17", "Statement": [listed]})) < 10_240, "a bus's policy"
+
+
+def test_an_organization_and_accounts_exclude_each_other() -> None:
+    both = {"issuer": ISSUER, "event_organization": "o-0123456789", "event_accounts": ["222222222222"]}
+    with pytest.raises(ConfigError, match=r"^stages\.dev\.event_accounts: either"):
+        load("dev", {"dev": both})
 
 
 def test_stage_config_error_names_missing_issuer() -> None:

@@ -60,7 +60,7 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/0a1b",
         "alarm_topic_arn": "arn:aws:sns:us-east-1:111111111111:alarms",
     }
-    context |= {"bundle": "false", "event_tenants": {"222222222222": "acme"}}
+    context |= {"bundle": "false", "event_accounts": ["222222222222", "333333333333"]}
     context |= {"network": {"subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"]}}
     out = tmp_path / "out"
     environment = _bare(tmp_path, CDK_CONTEXT_JSON=json.dumps(context), CDK_OUTDIR=str(out))
@@ -71,6 +71,7 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
     resources = json.loads((out / "Stockyard-prod.template.json").read_text())["Resources"].values()
     (policy,) = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::Events::EventBusPolicy"]
     assert policy["Statement"]["Condition"] == {"StringEquals": {"events:source": "stockyard.request"}}
+    assert len(policy["Statement"]["Principal"]["AWS"]) == 2
     joined = {
         resource["Properties"]["Handler"].split(".")[1]
         for resource in resources

@@ -112,6 +112,7 @@ ELSEWHERE = {
     "POST /v1/node-claims": "test_a_claim_for_a_foreign_cluster_is_refused",
     "POST /v1/node-providers": "test_manifests_with_a_foreign_name_create_an_own_resource",
     "PUT /v1/allowed-node-types": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
+    "PUT /v1/event-accounts": "test_an_account_sends_the_requests_of_one_tenant_alone",
     "POST /v1/clusters/{id}/bootstrap": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/join": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/clusters/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
@@ -261,6 +262,30 @@ def test_quotas_and_allowed_types_of_two_tenants_are_separate(api, acme):
     assert (acmes["allowed"], acmes["version"]) == (None, 0)
 
 
+def test_an_account_sends_the_requests_of_one_tenant_alone(api):
+    platform = {"Authorization": f"Bearer {api.token('acme', 'stockyard-platform')}"}
+
+    def put(tenant, version, *accounts, query=""):
+        headers = {**platform, "X-Stockyard-Tenant": tenant, "If-Match": f'"{version}"'}
+        return api.send("PUT", f"/v1/event-accounts{query}", headers, {"accounts": list(accounts)})
+
+    own, other = "4" * 12, "5" * 12
+    first = put("events-1", 0, own)
+    assert (first.status_code, first.headers["etag"], first.json()["accounts"]) == (200, '"1"', [own]), first.text
+    for query in ("", "?dry_run=true"):
+        taken = put("events-2", 0, other, own, query=query)
+        assert (taken.status_code, [error["pointer"] for error in taken.json()["errors"]]) == (422, ["/accounts/1"])
+        assert "events-1" not in taken.text
+    assert put("events-1", 0, other).status_code == 412
+    assert put("events-1", 1, other).json()["accounts"] == [other], "what is no longer listed is free again"
+    assert put("events-2", 0, own).status_code == 200
+    shown = api.send("GET", "/v1/event-accounts", {"Authorization": f"Bearer {api.token('events-2', *ROLES)}"})
+    assert (shown.json()["accounts"], shown.json()["version"]) == ([own], 1)
+    audit = api.send("GET", "/v1/audit?subject=event-accounts", {**platform, "X-Stockyard-Tenant": "events-2"})
+    done = [record["action"] for record in audit.json()["items"] if record["outcome"] == "done"]
+    assert done == ["SetEventAccounts"]
+
+
 def test_manifests_with_a_foreign_name_create_an_own_resource(api, acme):
     headers = {"Authorization": f"Bearer {api.token('globex', *ROLES)}"}
     manifest = {
@@ -325,8 +350,9 @@ def test_the_checks_fail_when_handlers_read_the_store_of_another_tenant(broken, 
     """Runs the real functions with a store that is always the store of acme."""
     leaking = broken(LEAK)
     for operation in operations_by_choice["listing"]:
-        # Prices are equal for all tenants, quotas are numbers, and acme has no allowed node types.
-        if operation.path not in ("/v1/prices", "/v1/quotas", "/v1/allowed-node-types"):
+        # Prices are equal for all tenants, quotas are numbers, acme has no allowed node types, and whose events an
+        # account sends is a record of the platform.
+        if operation.path not in ("/v1/prices", "/v1/quotas", "/v1/allowed-node-types", "/v1/event-accounts"):
             with pytest.raises(AssertionError):
                 no_trace(leaking.call(operation, leaking.token("initech", *ROLES)), acme)
     with_id = [operation for operation in operations_by_choice["with_id"] if operation.roles]

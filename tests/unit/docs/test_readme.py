@@ -86,7 +86,7 @@ def test_the_defaults_of_the_configuration_table_are_those_of_the_code():
                 assert value == str(default).lower(), key
             elif isinstance(default, int):
                 assert value == str(default), key
-            elif default and key not in ("issuer", "event_tenants"):
+            elif default and key not in ("issuer",):
                 assert value == default, key
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from stockyard import kubernetes_versions
@@ -22,8 +21,6 @@ class Choices:
     kubernetes_version: str = kubernetes_versions.DEFAULT
     """The minor of new clusters that name none."""
     vdeployer_url_template: str = ""
-    event_tenants: Mapping[str, str] = field(default_factory=dict)
-    """AWS account of an event's envelope -> tenant that may send ``stockyard.request`` events to our bus."""
     visibility_seconds: int = 60
     """How long a cloud may hide what it just made."""
     sweep_grace_seconds: int = 3600
@@ -101,7 +98,7 @@ def read(environment: Mapping[str, str]) -> Settings:
     for each in fields(Settings):
         name = f"STOCKYARD_{each.name.upper()}"
         if text := environment.get(name):
-            values[each.name] = _READERS[str(each.type).partition("[")[0]](name, text)
+            values[each.name] = _READERS[str(each.type)](name, text)
     if "table" not in values:
         raise KeyError("STOCKYARD_TABLE is not set")
     settings = Settings(**values)
@@ -120,18 +117,10 @@ def _whole_number(name: str, text: str) -> int:
         raise ValueError(f"{name} is not a whole number: {text!r}") from None
 
 
-def _json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise ValueError(f"{name} is not JSON") from None
-
-
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "str": lambda _, text: text,
     "int": _whole_number,
     "bool": lambda _, text: text == "true",
-    "Mapping": _json,
 }
 """How a field of that type is read from (name, text)."""
 

@@ -1,4 +1,4 @@
-"""Quotas of a tenant, and the node types that it may use."""
+"""Quotas of a tenant, the node types that it may use, and the accounts that it may send events from."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Input, View
 
 AllowedType = Annotated[str, StringConstraints(max_length=130, pattern=patterns.ALLOWED_TYPE)]
+EventAccount = Annotated[str, StringConstraints(pattern=patterns.AWS_ACCOUNT)]
+EventAccounts = Annotated[list[EventAccount], Field(max_length=40), AfterValidator(fields.distinct)]
 AllowedTypes = Annotated[list[AllowedType], Field(max_length=200), AfterValidator(fields.distinct)]
 
 
@@ -41,5 +43,19 @@ class AllowedNodeTypesView(View):
     """What the tenant may use. ``version`` is 0 until it is set for the first time."""
 
     allowed: list[str] | None
+    updated_at: str | None
+    version: int
+
+
+class EventAccountsPut(Input):
+    """AWS accounts, of 12 digits, that no other tenant has."""
+
+    accounts: EventAccounts
+
+
+class EventAccountsView(View):
+    """The AWS accounts whose ``stockyard.request`` events are the tenant's. ``version`` is 0 until it is set."""
+
+    accounts: list[str]
     updated_at: str | None
     version: int
