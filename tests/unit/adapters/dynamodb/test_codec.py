@@ -66,7 +66,7 @@ def test_the_item_has_its_keys_its_kind_and_its_schema() -> None:
         "schema": {"N": "1"},
         "id": {"S": "out_1"},
         "record_kind": {"S": "event"},
-        "payload": {"M": {"n": {"N": "1"}}},
+        "payload": {"S": '{"n":1}'},
         "due_at": {"S": TIME},
         "version": {"N": "1"},
         "due_pk": {"S": keys.due_partition("acme", outbox({}))},
@@ -170,6 +170,23 @@ def test_a_cluster_stored_before_drivers_has_the_driver_of_that_release() -> Non
     del item["driver"]
     assert codec.from_item(Cluster, item).driver == "ec2"
     assert codec.default(Cluster, "driver") == "ec2"
+
+
+def test_documents_are_text_and_are_read_as_earlier_releases_stored_them() -> None:
+    requirements = ({"key": "zone", "operator": "In", "values": ["a", "b"]}, {"key": "gpu", "operator": "Exists"})
+    claim = NodeClaim("ncl_1", "workers-1", TIME, TIME, requirements=requirements, document={"größe": [1, 2.5, None]})
+    item = codec.to_item("acme", claim)
+    assert item["document"] == {"S": '{"größe":[1,2.5,null]}'}
+    assert codec.from_item(NodeClaim, item) == claim
+    item["requirements"], item["document"] = codec.encode(requirements), codec.encode(claim.document)
+    assert set(item["requirements"]) == {"L"}
+    assert codec.from_item(NodeClaim, item) == claim
+
+
+def test_a_document_that_is_no_json_is_an_error_by_name() -> None:
+    item = {**codec.to_item("acme", outbox({})), "payload": {"S": "{"}}
+    with pytest.raises(errors.StoreError, match="Outbox out_1 cannot be read"):
+        codec.from_item(Outbox, item)
 
 
 def test_placement_options_are_read_as_the_release_before_stored_them() -> None:

@@ -2,6 +2,8 @@
 
 * A field that is None is not stored; an attribute that is missing takes the field's default (None where the type
   allows it), an unknown one is ignored, so that neighbouring releases read each other's records.
+* A field that holds a JSON document (``dict[str, Any]`` or a tuple of such) is stored as its text: boto3 takes 7 ms to
+  read a claim with 2,000 values as nested attributes, and well below one as text. Nothing asks the table about them.
 * Floats keep their exact value: the shortest decimal text that reads back as the same float has at most 17 digits,
   DynamoDB keeps 38. Below an untyped (JSON) value a whole float such as 1.0 comes back as the equal integer.
 * Tuples are lists in the table; below an untyped value they come back as lists.
@@ -10,6 +12,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import types
 import typing
@@ -58,10 +61,12 @@ def to_item(tenant: str, record: Record) -> Item:
         "schema": {"N": str(SCHEMA)},
     }
     try:
+        documents = _documents(typing.cast(Any, kind))
         for field in dataclasses.fields(record):
             value = getattr(record, field.name)
             if value is not None:
-                item[keys.attribute(field.name)] = _encode(value, 1)
+                encoded = _encode(value, 1)
+                item[keys.attribute(field.name)] = _as_text(encoded) if field.name in documents else encoded
         for name, text in keys.index_keys(tenant, record).items():
             item[name] = {"S": text}
         expiry = keys.expiry(record)
@@ -144,6 +149,19 @@ def _encode(value: Any, depth: int) -> Attribute:  # noqa: PLR0911 - one line pe
     raise _Unstorable(f"{type(value).__name__} is no type of the table")
 
 
+@cache
+def _documents(kind: Any) -> frozenset[str]:
+    """The fields of a record that hold JSON documents."""
+    return frozenset(name for name, hint in typing.get_type_hints(kind).items() if hint in _DOCUMENTS)
+
+
+_DOCUMENTS = (dict[str, Any], tuple[dict[str, Any], ...])
+
+
+def _as_text(attribute: Attribute) -> Attribute:
+    return {"S": json.dumps(_plain(attribute), ensure_ascii=False, separators=(",", ":"))}
+
+
 def _map_key(key: Any) -> str:
     if not isinstance(key, str):
         raise _Unstorable("a map has a key that is not text")
@@ -222,6 +240,8 @@ def _absence(field: dataclasses.Field[Any], hints: Mapping[str, Any]) -> tuple[b
 
 def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
     """How a value of this type is read from its attribute. Raises ``TypeError`` for a type no record may use."""
+    if hint in _DOCUMENTS:
+        return _document
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         choices = [choice for choice in inner if choice is not type(None)]
@@ -242,6 +262,12 @@ def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
     if hint in _SCALARS:
         return _SCALARS[hint]
     raise TypeError(f"records cannot hold {hint!r}")
+
+
+def _document(attribute: Attribute) -> Any:
+    """A JSON document from its text, or from the attributes in which earlier releases stored it. A list is a tuple."""
+    document = json.loads(attribute["S"]) if "S" in attribute else _plain(attribute)
+    return tuple(document) if isinstance(document, list) else document
 
 
 def _or_none(decode: _Decoder) -> _Decoder:
