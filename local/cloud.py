@@ -342,7 +342,9 @@ class LocalCloud:
             ],
         }
         iam = self.aws.client("iam", self.environment)
-        iam.create_role(RoleName=TENANT_ROLE, AssumeRolePolicyDocument=json.dumps(trust))
+        template = self.call("GET", f"/v1/cloud-accounts/{account['id']}/template")
+        tags = template["Resources"]["Role"]["Properties"]["Tags"]
+        iam.create_role(RoleName=TENANT_ROLE, AssumeRolePolicyDocument=json.dumps(trust), Tags=tags)
         verified = self.call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
         if verified.get("verification", verified.get("status")) not in {"verified", None}:
             raise StartError(f"the tenant's account is not verified: {json.dumps(verified)}")

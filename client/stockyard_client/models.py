@@ -53,6 +53,7 @@ class CloudAccount(Resource):
     description: str = ""
     verification: str | None = None
     verification_message: str | None = None
+    warnings: tuple[str, ...] = ()
     created_at: str | None = None
     updated_at: str | None = None
 
@@ -96,6 +97,8 @@ class OperationError(Model):
     phase: str | None = None
     cause: str = ""
     hint: str | None = None
+    console: str = ""
+    """What the console of the machine showed last that did not come up."""
 
 
 class Operation(Resource):

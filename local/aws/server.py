@@ -22,6 +22,7 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 from local.aws.corrections.buses import Listener, heard_buses
 from local.aws.corrections.capacity import counted_capacity
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
+from local.aws.corrections.console import shown_consoles
 from local.aws.corrections.interfaces import interfaces_go_with_gateways
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
@@ -145,6 +146,7 @@ def running_aws(
             )
         )
         stack.enter_context(gone_have_no_tags())
+        stack.enter_context(shown_consoles())
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))

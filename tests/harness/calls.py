@@ -67,6 +67,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "DeleteVpc": ("vpc",),
     "DetachInternetGateway": ("internet-gateway", "vpc"),
     "DisassociateRouteTable": ("route-table", "subnet"),
+    "GetConsoleOutput": ("instance",),
     "ModifyVpcAttribute": ("vpc",),
     "RebootInstances": ("instance",),
     "ReleaseAddress": ("elastic-ip",),
@@ -233,6 +234,9 @@ class Account:
         profile, role = parameters.get("InstanceProfileName"), parameters.get("RoleName")
         if operation.startswith("List") and not role:
             yield Ask(f"iam:{operation}", "*")
+            return
+        if operation == "ListRoleTags":  # of the tenant's own role, which has no path
+            yield Ask(f"iam:{operation}", f"arn:aws:iam::{self.number}:role/{role}")
             return
         tags = tags_of(parameters.get("Tags", ()))
         kind, name = ("instance-profile", profile) if profile else ("role", role)

@@ -33,8 +33,14 @@ STORIES: dict[str, tuple[Call, ...]] = {
     "clean": (),
     "undone": (Call("provision:network", "ec2.CreateNatGateway", 1),),
     "blocked": (Call("delete:network", "ec2.DeleteVpc", 1),),
+    "kept": (Call("provision:control_plane", "elbv2.RegisterTargets", 1),),
+    "swept": (Call("provision:control_plane", "elbv2.RegisterTargets", 1),),
 }
-"""Name -> calls that are refused until a person repairs the cause."""
+"""Name -> calls that are refused until a person repairs the cause. In ``kept`` and ``swept`` the machine that did not
+come up is kept: until somebody resumes, or until its time is over."""
+KEEPING = {"kept": ("provision:control_plane", "provision:compensate"), "swept": ("sweep_place",)}
+"""Story -> places at which it does what no other story does there."""
+KEPT_MINUTES = 30
 DOORS = ("relay", "resume", "delete", "machine", "reaper", "sweep_place")
 """Places outside the workflows. Only the first call of each name is crashed there; in ``create`` every call is."""
 RESUMED, ASKED_AGAIN = 1, 2
@@ -100,10 +106,13 @@ def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, v
             life.too_late = _too_late(world, life, by.call)
 
     world.tap.on_fault = on_fault
-    life.created = _create(world, again=bool(variant & ASKED_AGAIN))
+    body = {**BODY, "keep_failed": KEPT_MINUTES} if story in KEEPING else BODY
+    life.created = _create(world, body, again=bool(variant & ASKED_AGAIN))
     if life.created:
         _provision(world, life)
         cluster = world.cluster()
+        if life.failed and story == "swept":
+            _sweep_kept(world)
         if life.failed and cluster is not None and variant & RESUMED:
             world.tap.lift()
             _accepted(world, "resume", "POST", f"/v1/clusters/{cluster.id}/resume", {})
@@ -130,12 +139,12 @@ def _accepted(world: CrashWorld, place: str, method: str, path: str, body: Any =
         raise Hanging(f"{method} {path} is refused without any fault: {status} {answer}")
 
 
-def _create(world: CrashWorld, *, again: bool) -> bool:
+def _create(world: CrashWorld, body: Mapping[str, Any], *, again: bool) -> bool:
     """Sends the creation. Returns whether a cluster exists then, even if the client gave up its request."""
     if again:
-        _accepted(world, "create", "POST", "/v1/clusters", BODY)
+        _accepted(world, "create", "POST", "/v1/clusters", body)
     else:
-        world.ask("create", "POST", "/v1/clusters", BODY)
+        world.ask("create", "POST", "/v1/clusters", body)
     cluster = world.cluster()
     if cluster is not None and cluster.status in ("accepting", "undoing"):
         world.tap.lift()
@@ -158,6 +167,18 @@ def _provision(world: CrashWorld, life: Life) -> None:
         world.clock.advance(STUCK_SECONDS)
         world.reap()
     raise Hanging(f"the creation does not end: {world.operation()}")
+
+
+def _sweep_kept(world: CrashWorld) -> None:
+    """The time of the machine that is kept passes, and sweeps remove it."""
+    for _ in range(ROUNDS):
+        cluster = world.cluster()
+        if cluster is None or cluster.kept_until is None:
+            return
+        world.clock.advance(STUCK_SECONDS)
+        world.reap()
+        world.tap.lift()
+    raise Hanging("the machine that is kept stays")
 
 
 def _delete(world: CrashWorld, life: Life) -> None:
@@ -231,7 +252,9 @@ def matrix(recorded: Mapping[str, tuple[int, Life]]) -> list[Cell]:
     covered_places: set[str] = set()
     every: list[Cell] = []
     for story, (seed, life) in recorded.items():
-        every += cells(story, [call for call in life.calls if call.place not in covered_places], seed)
+        own_places = KEEPING.get(story, ())
+        calls = [call for call in life.calls if call.place not in covered_places or call.place in own_places]
+        every += cells(story, calls, seed)
         covered_places |= {call.place for call in life.calls}
     return every
 
@@ -266,11 +289,12 @@ def sample(every: Sequence[Cell], seed: int) -> list[Cell]:
     chance = random.Random(seed)
     modes = list(Mode)
     chance.shuffle(modes)
-    places: dict[str, list[Cell]] = {}
+    places: dict[tuple[str, str], list[Cell]] = {}
     for cell in every:
-        if cell.call.place in DOORS:
+        keeping = cell.call.place in KEEPING.get(cell.story, ())
+        if cell.call.place in DOORS and not keeping:
             continue
-        places.setdefault(cell.call.place, []).append(cell)
+        places.setdefault((cell.story if keeping else "", cell.call.place), []).append(cell)
     selection = []
     for there in places.values():
         mode = next(mode for mode in modes if any(cell.mode is mode for cell in there))

@@ -102,6 +102,7 @@ class CrashWorld:
         """What moto must forget between two lives."""
         ec2_backends[DEFAULT_ACCOUNT_ID][REGION]  # else moto makes it, and draws from our randomness, in the first life
         self._key_pair = ec2_backends[TENANT_ACCOUNT][REGION].create_key_pair("my-key", "rsa", {})
+        self._role = inventory.tenant_role(TENANT_ACCOUNT, "stockyard")
         self.clock = FixedClock()
         self._random = random.Random(0)
         self._place = ""
@@ -151,6 +152,7 @@ class CrashWorld:
         elbv2_backends[TENANT_ACCOUNT][REGION].reset()
         iam = iam_backends[TENANT_ACCOUNT]["aws"]
         iam.roles.clear()
+        iam.roles[self._role.id] = self._role
         iam.instance_profiles.clear()
         sts_backends[TENANT_ACCOUNT]["aws"].assumed_roles.clear()
         table = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE]

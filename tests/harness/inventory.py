@@ -8,6 +8,14 @@ from moto.ec2.models import ec2_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
+from stockyard.providers.clouds.aws import template_versions
+
+
+def tenant_role(account: str, name: str) -> Any:
+    """The role that a tenant's template makes, in moto."""
+    tags = [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}]
+    return iam_backends[account]["aws"].create_role(name, "{}", "/", None, "", tags, "3600")
+
 
 def things(account: str, region: str) -> set[tuple[str, str]]:
     """(kind, id) of all resources of an account, without those that every new account has."""
@@ -31,7 +39,7 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "volume": ec2.volumes,
         "load_balancer": balancing.load_balancers,
         "target_group": balancing.target_groups,
-        "role": iam.roles,
+        "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
     }
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}

@@ -31,6 +31,7 @@ CONTROLLER_MADE = (
 )
 UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeOurs ec2:DeleteVolume": "a volume outlives its instance when the call to end it was cut off",
+    "ChangeOurs ec2:GetConsoleOutput": "a machine did not come up; it is asked before that is ended",
     "ChangeOurs ec2:RevokeSecurityGroupIngress": CONTROLLER_MADE,
     "RemoveLeftoversBalancers ec2:DeleteSecurityGroup": CONTROLLER_MADE,
     "RemoveLeftoversBalancers elasticloadbalancing:DeleteLoadBalancer": CONTROLLER_MADE,

@@ -37,6 +37,8 @@ def test_lives_without_a_fault_end_as_their_story_says(recorded: Recorded) -> No
         "clean": (True, False, False, []),
         "undone": (True, True, False, []),
         "blocked": (True, False, True, []),
+        "kept": (True, True, False, []),
+        "swept": (True, True, False, []),
     }
     assert recorded["clean"][1].things.total() >= 17
 
@@ -78,5 +80,5 @@ def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: R
     cells = sample(every, seed)
     assert cells == sample(every, seed)
     assert cells != sample(every, seed + 1)
-    assert {cell.call.place for cell in cells} == tasks(world) | {"create"}
+    assert {cell.call.place for cell in cells} == tasks(world) | {"create", "sweep_place"}
     assert {cell.mode for cell in cells} == set(Mode)

@@ -88,6 +88,8 @@ def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) ->
     show_one(context, output, ACCOUNTS, verified)
     if verified.verification_message:
         context.say(verified.verification_message)
+    for warning in verified.warnings:
+        context.say(f"Warning: {warning}", "yellow")
     if verified.verification == "failed":
         raise typer.Exit(FAILURE)
 

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans, progress
+from stockyard_client.cli import operations, plans, progress, trees
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.node_sheets import CANDIDATES, CLAIMS
-from stockyard_client.cli.options import DryRun, File, Timeout, Wait
+from stockyard_client.cli.options import DryRun, File, KeepFailed, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_many, show_one, write_document
 from stockyard_client.client import Client
 from stockyard_client.node_models import Explanation, NodeClaim
@@ -37,6 +37,7 @@ def create(
         list[str] | None, typer.Option(help="key=v1,v2, key!=v1, key>5, key<5, or key alone; may be repeated.")
     ] = None,
     label: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
+    keep_failed: KeepFailed = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -45,7 +46,7 @@ def create(
     """Ask for a node, from a file, from options, or both (options win)."""
     context = contexts.of(run)
     body = read_document(file) if file else {}
-    options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type}
+    options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type, "keep_failed": keep_failed}
     options = {key: value for key, value in options.items() if value is not None}
     resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
     if "apiVersion" in body:
@@ -133,6 +134,22 @@ def get(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
     context = contexts.of(run)
     with context.client() as client:
         show_one(context, output, CLAIMS, client.node_claims.get(claim))
+
+
+@app.command()
+def describe(run: typer.Context, claim: Name, output: Output = Form.TABLE) -> None:
+    """Draw a claim with its conditions and the phases of its last operation; json and yaml give both as documents."""
+    context = contexts.of(run)
+    with context.client() as client:
+        record = client.node_claims.get(claim)
+        operation = operations.last(client, record.operation_id)
+    if output in {Form.JSON, Form.YAML}:
+        document = {"claim": record.document(), "operation": operation.document() if operation else None}
+        write_document(output, document)
+    elif output is Form.NAME:
+        typer.echo(record.name)
+    else:
+        context.out.print(trees.draw_claim(context, record, operation), soft_wrap=True)
 
 
 @app.command()

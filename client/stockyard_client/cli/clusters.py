@@ -12,11 +12,8 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli import operations, plans, progress, trees
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.inputs import pairs, read_document
-from stockyard_client.cli.options import DryRun, Timeout, Wait
+from stockyard_client.cli.options import DryRun, KeepFailed, Timeout, Wait
 from stockyard_client.cli.output import CLUSTERS, EVENTS, Form, Output, show_many, show_one, write_document
-from stockyard_client.client import Client
-from stockyard_client.errors import ApiError
-from stockyard_client.models import Cluster, Operation
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
@@ -32,6 +29,7 @@ def create(
     region: Annotated[str | None, typer.Option(help="Wins over settings.region_name.")] = None,
     key_pair: Annotated[str | None, typer.Option(help="Wins over settings.key_pair.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
+    keep_failed: KeepFailed = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -40,7 +38,7 @@ def create(
     """Create a cluster from a document."""
     context = contexts.of(run)
     body = read_document(file)
-    _override(body, {"name": name, "description": description, "cloud_account_id": account})
+    _override(body, {"name": name, "description": description, "cloud_account_id": account, "keep_failed": keep_failed})
     settings = {"region_name": region, "key_pair": key_pair}
     if any(value is not None for value in settings.values()):
         body["settings"] = _override(dict(body.get("settings") or {}), settings)
@@ -83,7 +81,7 @@ def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> 
             write_document(output, client.clusters.tree(cluster))
             return
         record = client.clusters.get(cluster)
-        operation = _last_operation(client, record)
+        operation = operations.last(client, record.operation_id)
     if output is Form.NAME:
         typer.echo(record.name)
     else:
@@ -163,14 +161,3 @@ def kubeconfig(
 def _override(document: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     document.update({key: value for key, value in options.items() if value is not None})
     return document
-
-
-def _last_operation(client: Client, cluster: Cluster) -> Operation | None:
-    if not cluster.operation_id:
-        return None
-    try:
-        return client.operations.get(cluster.operation_id)
-    except ApiError as error:
-        if error.status == 404:  # old operations may be forgotten
-            return None
-        raise

@@ -110,6 +110,8 @@ def _explain_operation(context: Context, operation: Operation) -> None:
     _headline(context, f"{error.error_type}{location}: {error.cause}")
     if error.hint:
         context.say(f"Hint: {error.hint}")
+    if error.console:
+        context.say(f"Console of the machine, its last lines:\n{error.console}", "dim")
     context.say(f"Operation: {operation.id}", "dim")
     if operation.kind == "create_cluster":
         context.say(f"Once mended: stockyard cluster resume {operation.subject} --wait")

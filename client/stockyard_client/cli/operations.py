@@ -11,6 +11,7 @@ from stockyard_client.cli import progress
 from stockyard_client.cli.options import Timeout
 from stockyard_client.cli.output import OPERATIONS, Form, Output, show_one
 from stockyard_client.client import Client
+from stockyard_client.errors import ApiError
 from stockyard_client.models import Operation
 
 app = typer.Typer(no_args_is_help=True, help="Long-running changes.", rich_markup_mode=None)
@@ -36,6 +37,18 @@ def wait(run: typer.Context, operation: Id, timeout: Timeout = None, output: Out
     with context.client() as client:
         record = progress.wait(context, client, operation, timeout)
     show_one(context, output, OPERATIONS, record)
+
+
+def last(client: Client, operation: str | None) -> Operation | None:
+    """The operation of that id, None where there is none any more: old ones may be forgotten."""
+    if not operation:
+        return None
+    try:
+        return client.operations.get(operation)
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise
 
 
 def finish(

@@ -19,6 +19,10 @@ def _duration(text: str) -> float:
 File = Annotated[str | None, typer.Option("--file", "-f", help="JSON or YAML document; - reads standard input.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its price; change nothing.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end and show progress.")]
+KeepFailed = Annotated[
+    int | None,
+    typer.Option("--keep-failed", metavar="MINUTES", help="Keep a machine that does not come up; it is billed."),
+]
 Timeout = Annotated[
     float | None,
     typer.Option("--timeout", parser=_duration, metavar="DURATION", help="Stop waiting after 90s, 15m, 1h30m ..."),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 from rich.tree import Tree
 
 from stockyard_client.cli.context import Context
+from stockyard_client.cli.node_sheets import state
 from stockyard_client.cli.output import style_of
 from stockyard_client.cli.progress import phase_text
-from stockyard_client.models import Cluster, Operation
+from stockyard_client.models import Cluster, Condition, Operation
+from stockyard_client.node_models import NodeClaim
 
 
 def draw(context: Context, cluster: Cluster, operation: Operation | None) -> Tree:
@@ -21,7 +24,7 @@ def draw(context: Context, cluster: Cluster, operation: Operation | None) -> Tre
     root = Tree(title, guide_style="dim")
     for label, value in _facts(cluster):
         root.add(Text.assemble((f"{label} ", "dim"), str(value)))
-    _conditions(root, cluster)
+    _conditions(root, cluster.conditions)
     if operation is not None:
         _operation(context, root, operation)
     _groups(root, cluster)
@@ -38,15 +41,31 @@ def _facts(cluster: Cluster) -> list[tuple[str, Any]]:
         ("client", cluster.client_id),
         ("endpoint", extra.get("endpoint")),
         ("created", cluster.created_at),
+        ("kept until", extra.get("kept_until")),
     ]
     return [(label, value) for label, value in facts if value]
 
 
-def _conditions(root: Tree, cluster: Cluster) -> None:
-    if not cluster.conditions:
+def draw_claim(context: Context, claim: NodeClaim, operation: Operation | None) -> Tree:
+    """The tree of ``claim``; ``operation`` is its last one, when it is known."""
+    title = Text.assemble(("claim ", "dim"), (claim.name, "bold"), "  ", (state(claim), style_of(claim.phase) or ""))
+    root = Tree(title, guide_style="dim")
+    extra = claim.model_extra or {}
+    facts = {"id": claim.id, "cluster": claim.cluster, "type": claim.type, "machine": extra.get("machine_id")}
+    for label, value in {**facts, "node": claim.node_name, "kept until": extra.get("kept_until")}.items():
+        if value:
+            root.add(Text.assemble((f"{label} ", "dim"), str(value)))
+    _conditions(root, claim.conditions)
+    if operation is not None:
+        _operation(context, root, operation)
+    return root
+
+
+def _conditions(root: Tree, conditions: Sequence[Condition]) -> None:
+    if not conditions:
         return
     branch = root.add("conditions")
-    for condition in cluster.conditions:
+    for condition in conditions:
         text = Text.assemble(f"{condition.type} ", (condition.status, style_of(condition.status) or ""))
         text.append(f"  {condition.reason}" + (f": {condition.message}" if condition.message else ""), style="dim")
         branch.add(text)
@@ -63,6 +82,8 @@ def _operation(context: Context, root: Tree, operation: Operation) -> None:
         error = branch.add(Text(f"{operation.error.error_type}: {operation.error.cause}", style="red"))
         if operation.error.hint:
             error.add(Text(f"hint: {operation.error.hint}"))
+        if operation.error.console:
+            error.add(Text(f"console of the machine, its last lines:\n{operation.error.console}", style="dim"))
 
 
 def _groups(root: Tree, cluster: Cluster) -> None:

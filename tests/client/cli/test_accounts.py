@@ -84,3 +84,12 @@ def test_dry_runs_change_nothing(cli, api):
     assert cli("account", "delete", "1", "--dry-run").stdout == "- cloud account 1\n"
     assert cli("account", "create", "--name", "x", "--dry-run").stdout == "Nothing would change.\n"
     assert [request.url.params.get("dry_run") for request in api.requests] == ["true", "true"]
+
+
+def test_verify_shows_warnings(cli, api):
+    account = {"id": 1, "provider": "aws", "name": "main", "verification": "verified", "version": 2}
+    account |= {"verification_message": "It works.", "warnings": ["The template is version 1."]}
+    api.answer("POST", "/v1/cloud-accounts/1/verify", account)
+    result = cli("account", "verify", "1")
+    assert result.exit_code == 0
+    assert "Warning: The template is version 1." in result.stderr

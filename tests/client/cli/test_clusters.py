@@ -192,6 +192,24 @@ def test_describe_draws_the_tree(cli, api, cluster_document, operation_document)
     ]
 
 
+def test_describe_shows_the_console_of_a_machine_that_did_not_come_up(cli, api, cluster_document, operation_document):
+    error = {"error_type": "ClusterCouldNotBeDeployed", "phase": "report", "cause": "late", "hint": "look"}
+    operation = operation_document("failed", "succeeded", "failed")
+    operation["error"] = {**error, "console": "Reached target\nno container runtime"}
+    api.answer("GET", "/v1/clusters/demo", {**cluster_document(), "kept_until": "2026-01-31T13:00:00.000Z"})
+    api.answer("GET", "/v1/operations/op_01", operation)
+    result = cli("cluster", "describe", "demo")
+    assert result.exit_code == 0, result.stderr
+    assert "kept until 2026-01-31T13:00:00.000Z" in result.stdout
+    console = result.stdout.partition("console of the machine, its last lines:")[2].splitlines()
+    assert [line.strip("│└ ") for line in console[1:3]] == ["Reached target", "no container runtime"]
+
+
+def test_create_asks_for_a_failed_machine_to_be_kept(cli, accepted_creation):
+    assert cli("cluster", "create", "-f", str(EXAMPLE), "--keep-failed", "60").exit_code == 0
+    assert accepted_creation.bodies("POST")[0]["keep_failed"] == 60
+
+
 def test_describe_does_without_a_forgotten_operation(cli, api, cluster_document):
     api.answer("GET", "/v1/clusters/demo", cluster_document())
     result = cli("cluster", "describe", "demo")

@@ -300,3 +300,26 @@ def test_somebody_of_the_platform_names_whom_they_act_for(cli, api, way):
     assert api.requests[0].headers["X-Stockyard-Tenant"] == "_platform"
     header, row = result.stdout.splitlines()[:2]
     assert row[header.index("SHARED") :].startswith("yes")
+
+
+def test_describe_draws_a_claim_with_its_operation(cli, api, operation_document):
+    operation = operation_document("failed", "succeeded", "failed")
+    error = {"error_type": "NodeCouldNotBeProvisioned", "phase": "register", "cause": "late", "hint": "look"}
+    operation["error"] = {**error, "console": "kernel panic"}
+    claim = {**CLAIM, "phase": "Failed", "operation_id": "op_01", "kept_until": "2026-01-31T13:00:00.000Z"}
+    api.answer("GET", "/v1/node-claims/one", claim)
+    api.answer("GET", "/v1/operations/op_01", operation)
+    result = cli("claim", "describe", "one")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("claim one  Failed")
+    for text in ("kept until 2026-01-31T13:00:00.000Z", "NodeCouldNotBeProvisioned: late", "kernel panic"):
+        assert text in result.stdout
+    document = json.loads(cli("claim", "describe", "one", "-o", "json").stdout)
+    assert (document["claim"]["name"], document["operation"]["error"]["console"]) == ("one", "kernel panic")
+    assert cli("claim", "describe", "one", "-o", "name").stdout == "one\n"
+
+
+def test_create_asks_for_a_failed_machine_of_a_claim_to_be_kept(cli, api):
+    accepted = api.answer("POST", "/v1/node-claims", CLAIM, status=202)
+    assert cli("claim", "create", "--cluster", "demo", "--keep-failed", "30").exit_code == 0
+    assert accepted.bodies("POST")[0]["keep_failed"] == 30

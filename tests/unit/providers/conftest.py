@@ -23,6 +23,7 @@ from stockyard.domain.ids import client_id
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.domain.times import to_text
 from stockyard.ports import CloudWork, Outcome
+from stockyard.providers.clouds.aws import template_versions
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 from tests.harness.direct_aws import direct_aws
@@ -232,7 +233,7 @@ class Yard:
             *(v["VolumeId"] for v in ec2.describe_volumes()["Volumes"]),
             *(b["LoadBalancerArn"] for b in elb.describe_load_balancers()["LoadBalancers"]),
             *(g["TargetGroupArn"] for g in elb.describe_target_groups()["TargetGroups"]),
-            *(r["RoleName"] for r in iam.list_roles()["Roles"]),
+            *(r["RoleName"] for r in iam.list_roles()["Roles"] if r["RoleName"] != "stockyard"),
             *(p["InstanceProfileName"] for p in iam.list_instance_profiles()["InstanceProfiles"]),
         ]
 
@@ -309,4 +310,6 @@ def _new_yard(ec2_config: Ec2Config) -> Yard:
         MemoryLedger(cluster),
     )
     yard.tenant().client("ec2").create_key_pair(KeyName="my-key")
+    version = [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}]
+    yard.tenant().client("iam").create_role(RoleName="stockyard", AssumeRolePolicyDocument="{}", Tags=version)
     return yard

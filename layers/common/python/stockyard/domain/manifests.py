@@ -129,6 +129,7 @@ def _own(claim: NodeClaim) -> dict[str, Any]:
             "provider": claim.provider_ref,
             "type": claim.type_ref,
             "priority": claim.priority,
+            "keepFailed": claim.keep_failed,
             "displayName": claim.display_name,
             "resources": claim.resources,
             **_common(claim),

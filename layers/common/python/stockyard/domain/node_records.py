@@ -125,6 +125,8 @@ class NodeClaimSpec:
     control_plane: bool = False
     power: str = "On"
     priority: int = 0
+    keep_failed: int = 0
+    """Minutes for which a machine is kept that did not come up."""
     form: str = "stockyard"
     """Which document it came as: ``stockyard``, ``vcluster`` or ``karpenter``."""
     document: dict[str, Any] = field(default_factory=dict)
@@ -177,6 +179,8 @@ class NodeClaim(NodeClaimSpec):
     message: str = ""
     conditions: tuple[Condition, ...] = ()
     deleting: bool = False
+    kept_until: str | None = None
+    """When a machine is removed that did not come up and is kept; None when none is."""
     due_at: str | None = None
     placement: Placement | None = None
     machine_id: str = ""

@@ -30,6 +30,7 @@ _CLAIM = (
     "power_observed",
     *STATE,
     "deleting",
+    "kept_until",
     "machine_id",
     "node_name",
     "node_labels",

@@ -44,6 +44,8 @@ class CloudAccount(VersionedRecord):
     created_at: str
     updated_at: str
     verified_at: str | None = None
+    warnings: tuple[str, ...] = ()
+    """What the last verification warned of."""
     tags: dict[str, str] = field(default_factory=dict)
     sequence: int = 0
 
@@ -89,6 +91,10 @@ class Cluster(VersionedRecord):
     """The name of the cluster driver that makes it; set when it is created, never changed."""
     kubernetes_version: str = kubernetes_versions.DEFAULT
     """The minor, out of ``kubernetes_versions.TESTED``; the stage's setting is only what new clusters begin with."""
+    keep_failed: int = 0
+    """Minutes for which a machine is kept that did not come up."""
+    kept_until: str | None = None
+    """When such a machine is removed; None when none is kept."""
     sequence: int = 0
 
 
@@ -116,6 +122,8 @@ class OperationError:
     cause: str
     hint: str
     cause_type: str = ""
+    console: str = ""
+    """What the console of the machine showed last that did not come up, freed of secrets; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Event, 
 
 CHANGES = ("created_at", "updated_at", "version")
 STATE = ("phase", "reason", "message", "conditions")
-_VERIFICATION = ("verification", "verification_message", "verified_at")
+_VERIFICATION = ("verification", "verification_message", "verified_at", "warnings")
 _ACCOUNT = ("provider", "name", "description", "attributes", "external_id", *_VERIFICATION, "tags", *CHANGES)
 _CLUSTER = (
     "id",
@@ -29,6 +29,8 @@ _CLUSTER = (
     "conditions",
     "settings",
     "certificates_expire_at",
+    "keep_failed",
+    "kept_until",
     "tags",
     *CHANGES,
     "operation_id",

@@ -57,6 +57,8 @@ class Failure:
     error: OperationError
     undone: bool = True
     """Whether nothing is left of what the failed phase made."""
+    kept_until: str | None = None
+    """Until when the machine is kept that did not come up; None when none is."""
 
     @property
     def message(self) -> str:

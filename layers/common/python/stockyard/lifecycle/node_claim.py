@@ -101,6 +101,12 @@ class NodeClaimMoves(Moves[NodeClaim]):
     def leaving(self, subject: NodeClaim, now: str, **fields: object) -> NodeClaim:
         return self.touch(subject, now, deleting=True, due_at=None, **fields)
 
+    def end_kept(self, subject: NodeClaim, operation: Operation, now: str) -> Change[NodeClaim]:
+        """See ``Moves.end_kept``; the place is given back with it."""
+        change = super().end_kept(subject, operation, now)
+        placement = subject.placement and replace(subject.placement, counted=False)
+        return replace(change, subject=replace(change.subject, placement=placement))
+
     def is_leaving(self, subject: NodeClaim) -> bool:
         return subject.deleting
 

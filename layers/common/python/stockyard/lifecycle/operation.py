@@ -224,11 +224,18 @@ class Moves(ABC, Generic[S]):
         operation = with_phase(operation, error.phase, now, state="failed", ended_at=now, message=error.cause)
         operation = replace(operation, status="failed", error=error)
         subject, message = self.failed(subject, failure, now)
+        subject = replace(subject, kept_until=failure.kept_until)
         transitions = (
             self.transition(before, self.shown_status(subject), error.error_type, message),
             Transition("Operation", "running", "failed", error.error_type, message),
         )
         return Change(subject, operation, transitions)
+
+    def end_kept(self, subject: S, operation: Operation, now: str) -> Change[S]:
+        """The machine is gone that did not come up and was kept."""
+        status, text = self.shown_status(subject), "The machine that did not come up is gone."
+        transition = self.transition(status, status, "KeptMachineRemoved", text)
+        return Change(self.touch(subject, now, kept_until=None), _changed(operation, now), (transition,))
 
     def resume(self, subject: S, operation: Operation, procedure: Procedure, now: str) -> Change[S]:
         """A person asks a failed operation to go on, with the next attempt, from the phase that its row names."""

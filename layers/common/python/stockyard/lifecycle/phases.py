@@ -58,6 +58,8 @@ class Phase:
     """More than 0: the workflow waits that long for a task token to be answered, instead of asking again."""
     before_workflow: bool = False
     """Whether it is over before an execution starts, so that no document has a state for it."""
+    machine: bool = False
+    """Whether what it undoes is a machine that was to come up: then its console is read, and it may be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,8 @@ class Procedure:
         return (phase.condition for phase in self.phases if phase.condition)
 
 
-def _ensure_phase(name: str, seconds: int, condition: str) -> Phase:
-    return Phase(name, seconds, ENSURE, condition, undoes=(name,))
+def _ensure_phase(name: str, seconds: int, condition: str, *, machine: bool = False) -> Phase:
+    return Phase(name, seconds, ENSURE, condition, undoes=(name,), machine=machine)
 
 
 _deletion = partial(
@@ -128,7 +130,7 @@ _CREATE = Procedure(
         _ensure_phase("security", 600, "SecurityReady"),
         _ensure_phase("identity", 600, "IdentityReady"),
         _ensure_phase("endpoint", 1200, "EndpointReady"),
-        _ensure_phase("control_plane", 1800, "ControlPlaneRunning"),
+        _ensure_phase("control_plane", 1800, "ControlPlaneRunning", machine=True),
         Phase(
             "report",
             2400,
@@ -138,6 +140,7 @@ _CREATE = Procedure(
             undoes=("control_plane",),
             resumed_at="control_plane",
             token_seconds=1800,
+            machine=True,
         ),
         Phase("deploy", 1800, "deploy", "Deployed"),
         Phase("complete", 600, "complete"),
@@ -178,9 +181,9 @@ _CREATE_NODE = Procedure(
     phases=(
         Phase(SCHEDULE, 0, "schedule", SCHEDULED, undoes=_MACHINE, before_workflow=True),
         Phase(ENVIRONMENT_PHASE, 1800, "environment", PROVISIONED, undoes=_MACHINE),
-        Phase(MACHINE_PHASE, 300, "launch", PROVISIONED, undoes=_MACHINE),
-        Phase("register", 900, "register", JOINED, undoes=_MACHINE),
-        Phase("initialize", 900, "initialize", JOINED, undoes=_MACHINE),
+        Phase(MACHINE_PHASE, 300, "launch", PROVISIONED, undoes=_MACHINE, machine=True),
+        Phase("register", 900, "register", JOINED, undoes=_MACHINE, machine=True),
+        Phase("initialize", 900, "initialize", JOINED, undoes=_MACHINE, machine=True),
     ),
     on_failure=COMPENSATE,
     error="NodeCouldNotBeProvisioned",

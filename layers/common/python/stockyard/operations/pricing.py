@@ -38,6 +38,16 @@ def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) ->
     return {"creates": [], "changes": [], "deletes": [], "price": price(items), "rejected": [], "warnings": [], **parts}
 
 
+def kept_warnings(minutes: int, items: Sequence[PriceItem]) -> list[dict[str, str]]:
+    """What a plan says of a machine that is kept for ``minutes`` if it does not come up; nothing for none."""
+    if not minutes:
+        return []
+    total = price(items)
+    cost = f"at most {total['hour'] * minutes / 60:.2f} USD" if total["complete"] else "at a price that is not known"
+    text = f"If the machine does not come up, it is kept for {minutes} minutes and billed meanwhile: {cost}."
+    return [{"pointer": "/keep_failed", "detail": text}]
+
+
 def list_prices(offers: RegionOffers | None) -> list[dict[str, Any]]:
     """Instance types and rates in order of name; nothing for a region that is not known."""
     if offers is None:

@@ -33,6 +33,8 @@ class Verification:
 
     works: bool
     message: str
+    warnings: tuple[str, ...] = ()
+    """What works less well than it could, one sentence or two each."""
 
 
 class Cloud(Protocol):

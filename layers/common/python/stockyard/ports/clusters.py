@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Resource
@@ -76,6 +76,16 @@ class ClusterPlan:
     creates: tuple[tuple[str, str], ...]
     """Kind and name of each thing."""
     items: tuple[PriceItem, ...]
+
+
+@runtime_checkable
+class ShowsConsole(Protocol):
+    """A driver that can read what the console of a cluster's first machine shows."""
+
+    def console(self, work: CloudWork) -> str | None:
+        """The text as the cloud has it, with whatever secrets the machine has printed; None when there is no machine.
+        It may be empty: clouds show a console minutes late."""
+        ...
 
 
 class ClusterDriver(Protocol):

@@ -124,6 +124,15 @@ class LaunchesSlowly(Protocol):
         """
 
 
+@runtime_checkable
+class ShowsNodeConsole(Protocol):
+    """A source that can read what the console of a claim's machine shows."""
+
+    def console(self, work: NodeWork) -> str | None:
+        """As ``ports.clusters.ShowsConsole.console``."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class NodeWork:
     """What a source is told about one step of one claim. ``ledger`` is the claim's.

@@ -84,6 +84,7 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, monkeypatch:
     monkeypatch.setattr(calls.Calls, "pages", pages)
     list(yard.provider.inspect(yard.work("account")))
     yard.create()
+    yard.provider.console(yard.work("control_plane"))
     session, owned = yard.tenant(), [{"Key": f"kubernetes.io/cluster/{yard.cluster.client_id}", "Value": "owned"}]
     ec2 = session.client("ec2")
     ec2.create_volume(

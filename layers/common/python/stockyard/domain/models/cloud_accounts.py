@@ -86,7 +86,10 @@ class CloudAccountPatch(Input):
 
 
 class CloudAccountView(View):
-    """A cloud account. ``external_id`` belongs into the trust policy of the role; it is no secret."""
+    """A cloud account. ``external_id`` belongs into the trust policy of the role; it is no secret.
+
+    ``warnings`` are the last verification's: of an old template for example.
+    """
 
     id: int
     provider: str
@@ -97,6 +100,7 @@ class CloudAccountView(View):
     verification: Literal["unverified", "verified", "failed"]
     verification_message: str
     verified_at: str | None
+    warnings: list[str]
     tags: dict[str, str]
     created_at: str
     updated_at: str

@@ -10,7 +10,7 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Input, Irremovable, check_fixed
 
-_FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "kubernetes_version", "secret"})
+_FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "kubernetes_version", "keep_failed", "secret"})
 
 
 class SettingsPatch(Input):

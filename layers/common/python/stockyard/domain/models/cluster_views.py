@@ -35,6 +35,8 @@ class ClusterView(View):
     conditions: list[ConditionView]
     settings: dict[str, Any]
     certificates_expire_at: str | None
+    keep_failed: int
+    kept_until: str | None
     tags: dict[str, str]
     created_at: str
     updated_at: str

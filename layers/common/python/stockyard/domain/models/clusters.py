@@ -62,13 +62,17 @@ def _settings(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
 
 
 class ClusterCreate(Input):
-    """A cluster to create. ``secret`` is the Keycloak client's secret; made when it is not given."""
+    """A cluster to create. ``secret`` is the Keycloak client's secret; made when it is not given.
+
+    ``keep_failed`` is for how many minutes a control plane is kept that did not come up, so that somebody can look.
+    """
 
     name: fields.Name
     description: fields.NotEmptyDescription
     cloud_account_id: Annotated[int, Field(ge=1, le=2**53 - 1)]
     cluster_type: Literal["k8s"]
     kubernetes_version: KubernetesVersion | None = None
+    keep_failed: fields.KeepFailed = 0
     secret: fields.ClientSecret | None = None
     settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(cloud_kinds.settings_models)]
     tags: fields.Tags = Field(default_factory=dict)

@@ -145,6 +145,8 @@ Cidr = Annotated[
     str, StringConstraints(max_length=18), AfterValidator(_cidr), Field(json_schema_extra={"pattern": patterns.CIDR})
 ]
 Cidrs = Annotated[list[Cidr], Field(max_length=20, json_schema_extra={"uniqueItems": True}), AfterValidator(distinct)]
+KeepFailed = Annotated[int, Field(ge=0, le=1440)]
+"""Minutes for which a machine is kept that did not come up, at most a day. It is billed meanwhile."""
 Subdomain = Annotated[str, AfterValidator(_subdomain)]
 TypeName = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_subdomain)]
 """Of a node type: a DNS subdomain that is also the value of a label, ``t3.medium`` for example."""

@@ -175,6 +175,7 @@ class OwnClaimSpec(Camel):
     kubelet_args: KubeletArgs = Field(default_factory=dict)
     power: Power = "On"
     priority: Priority = 0
+    keep_failed: fields.KeepFailed = 0
     display_name: DisplayName = ""
 
 

@@ -40,7 +40,10 @@ _CHANGEABLE = ("display_name", "labels", "annotations", "power")
 
 
 class NodeClaimCreate(Input):
-    """One wanted node. Without a ``provider`` it is the cheapest of all that fit; without a ``name`` it gets one."""
+    """One wanted node. Without a ``provider`` it is the cheapest of all that fit; without a ``name`` it gets one.
+
+    ``keep_failed`` is for how many minutes its machine is kept if that does not come up, so that somebody can look.
+    """
 
     name: DnsLabel | None = None
     cluster: Reference
@@ -54,6 +57,7 @@ class NodeClaimCreate(Input):
     kubelet_args: KubeletArgs = Field(default_factory=dict)
     power: Power = "On"
     priority: Priority = 0
+    keep_failed: fields.KeepFailed = 0
     display_name: DisplayName = ""
     labels: fields.Labels = Field(default_factory=dict)
     annotations: Annotations = Field(default_factory=dict)
@@ -164,11 +168,13 @@ class NodeClaimView(View):
     power: str
     power_observed: str
     priority: int
+    keep_failed: int
     form: Literal["stockyard", "vcluster", "karpenter"]
     labels: dict[str, str]
     annotations: dict[str, str]
     phase: Literal["Pending", "Available", "Failed"]
     deleting: bool
+    kept_until: str | None
     reason: str
     message: str
     conditions: list[ConditionView]

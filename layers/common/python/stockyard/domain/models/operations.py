@@ -24,6 +24,7 @@ class OperationErrorView(View):
     """Why an operation failed: the phase, the cause, and what a person can do.
 
     ``cause_type`` names the error behind it, such as VendorQuotaExceeded; empty when there was none.
+    ``console`` is what the console of a machine showed last that did not come up.
     """
 
     error_type: str
@@ -31,6 +32,7 @@ class OperationErrorView(View):
     cause: str
     hint: str
     cause_type: str
+    console: str
 
 
 class OperationView(View):

@@ -100,7 +100,9 @@ def change_account(
         raise InUse(f"The role is used by {', '.join(c.name for c in users)}.")
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
     if changed.attributes != account.attributes:
-        changed = replace(changed, verification="unverified", verification_message="The attributes changed.")
+        changed = replace(
+            changed, verification="unverified", verification_message="The attributes changed.", warnings=()
+        )
     transition = Transition(
         "CloudAccount", account.verification, changed.verification, "Changed", f"Changed: {', '.join(sorted(fields))}."
     )
@@ -140,6 +142,7 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
         account,
         verification=state,
         verification_message=verification.message,
+        warnings=verification.warnings,
         verified_at=now,
         updated_at=now,
         version=account.version + 1,

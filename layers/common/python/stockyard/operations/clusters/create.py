@@ -42,6 +42,7 @@ class NewCluster:
     cluster_type: str
     settings: dict[str, Any]
     kubernetes_version: str | None = None
+    keep_failed: int = 0
     secret: str | None = field(default=None, repr=False)
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -57,6 +58,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         description=new_cluster.description,
         cluster_type=new_cluster.cluster_type,
         kubernetes_version=new_cluster.kubernetes_version or services.settings.kubernetes_version,
+        keep_failed=new_cluster.keep_failed,
         provider=provider,
         driver=services.driver_names[provider, new_cluster.cluster_type],
         cloud_account_id=new_cluster.cloud_account_id,

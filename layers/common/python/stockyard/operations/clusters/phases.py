@@ -12,6 +12,8 @@ from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.engine.advance import Fence
+from stockyard.operations.engine.console import CONSOLE
+from stockyard.operations.engine.keep import end_kept
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.engine.quiesce import quiesce
 from stockyard.operations.engine.run_phase import end_by, end_deletion
@@ -19,9 +21,11 @@ from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.boot import BOOT, last_words
 from stockyard.operations.machines.observe import OBSERVED
 from stockyard.operations.services import Services
-from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, Write
+from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 
-FACTS = ("reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, OBSERVED)
+FACTS = ("reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED)
+MACHINE_PHASE = "control_plane"
+"""The phase whose ledger lines are the first machine."""
 
 _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
 """Phases that also remove what the cluster's own nodes made, which no line names."""
@@ -50,8 +54,19 @@ def cloud_work(
 
 
 def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: str) -> Outcome:
+    if cluster.kept_until is not None:
+        # A person resumes while the machine is kept that did not come up: another one takes its place.
+        outcome = end_kept(RUNNER, services, fence, cluster)
+        return Outcome(False, outcome.message, wait_seconds=1 if outcome.done else outcome.wait_seconds)
     driver, work = cloud_work(services, cluster, phase, fence)
     return driver.ensure(phase, work)
+
+
+def _console(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> str | None:
+    if not lines_of(services, cluster.id, MACHINE_PHASE):
+        return None
+    driver, work = cloud_work(services, cluster, MACHINE_PHASE, fence)
+    return driver.console(work) if isinstance(driver, ShowsConsole) else None
 
 
 def _remove(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: str) -> Outcome:
@@ -114,6 +129,7 @@ RUNNER: Runner[Cluster] = Runner(
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},
     last_words=lambda services, cluster, phase: last_words(services, cluster) if phase == REPORT else "",
+    console=_console,
     driver=lambda cluster: cluster.driver,
 )
 """How operations on clusters are run."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
-from stockyard.operations.pricing import plan_of
+from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
 
@@ -36,5 +36,8 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
     return plan_of(
         [*driver_plan.items, *floors],
         creates=[{"kind": kind, "name": name} for kind, name in creates],
-        warnings=[{"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning],
+        warnings=[
+            *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
+            *kept_warnings(cluster.keep_failed, driver_plan.items),
+        ],
     )

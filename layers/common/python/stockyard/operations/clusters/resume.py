@@ -7,6 +7,7 @@ from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.engine.advance import commit, until_written
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.engine.keep import MARGIN, is_over
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Write
 
@@ -22,6 +23,8 @@ def resume_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
     if operation is None or operation.error is None:
         raise IllegalTransition(f"The cluster is {cluster.status}; only a failed operation can be resumed.")
     deleting = cluster.status == "deleting"
+    if not deleting and is_over(services, cluster, MARGIN):
+        raise IllegalTransition("The machine that did not come up is being removed. Resume in some minutes.")
     procedure = services.procedure(operation.kind, cluster.driver)
     decide = MOVES.retry if deleting else MOVES.resume
     change = decide(cluster, operation, procedure, services.now())

@@ -23,6 +23,8 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
     below: list[dict[str, Any]] = []
     if operation is not None:
         phases = [node("phase", p.name, p.state, message=p.message) for p in operation.phases]
+        if operation.error is not None and operation.error.console:
+            phases.append(node("console", operation.error.phase, "failed", message=operation.error.console))
         below.append(node("operation", operation.kind, operation.status, id=operation.id, children=phases))
     below += [
         node(line.kind, line.key, line.state, id=line.vendor_id or None, message=line.region)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.records import OperationError
@@ -10,6 +10,8 @@ from stockyard.lifecycle.change import Failure, S
 from stockyard.lifecycle.hints import hint
 from stockyard.lifecycle.operation import phase_of
 from stockyard.operations.engine.advance import Fence, advance, load
+from stockyard.operations.engine.console import console_of, keep_console
+from stockyard.operations.engine.keep import is_kept, moment_of_end
 from stockyard.operations.engine.ledger import describe, lines_of
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.engine.step import COMPENSATION_SECONDS, NAMED, Step, read_error
@@ -20,13 +22,18 @@ REMAINING = 50
 
 
 def compensate(runner: Runner[S], services: Services, fence: Fence[S]) -> Step:
-    """Remove what the failed phase made. Earlier phases' work stays for a resume; a deletion removes it.
+    """Remove what the failed phase made. Earlier phases' work stays for a resume; a deletion removes it. Of a machine
+    its console is read first, and it stays for a while where that was asked for.
 
     It ends within ``COMPENSATION_SECONDS`` after the phase's own limit: what cannot be removed by then stays on the
     ledger, so that the reason of the failure is told and a deletion removes the rest.
     """
     subject, operation = load(services, fence)
     _, phase = runner.failed_phase(services, subject, operation)
+    if phase.machine:
+        keep_console(runner, services, subject, fence)
+    if is_kept(subject, phase):
+        return Step(True, 0)
     for name in phase.undoes:
         outcome = runner.remove(services, subject, fence, name)
         if not outcome.done:
@@ -43,12 +50,11 @@ def fail(runner: Runner[S], services: Services, fence: Fence[S], error: Mapping[
     subject, operation = load(services, fence)
     procedure, phase = runner.failed_phase(services, subject, operation)
     leftovers = [describe(line) for part in phase.undoes for line in lines_of(services, subject.id, part)]
-    names = ", ".join(leftovers[:NAMED])
-    leftovers_text = f"Not undone yet: {names}; deleting the {runner.moves.noun} removes it." if leftovers else ""
-    advice = " ".join(part for part in (hint(name, procedure.advice), leftovers_text) if part)
+    kept_until = moment_of_end(services, subject) if leftovers and is_kept(subject, phase) else None
+    advice = " ".join((hint(name, procedure.advice), *_of_leftovers(leftovers, runner.moves.noun, kept_until)))
     cause = "\n".join(part for part in (cause, runner.last_words(services, subject, phase.name)) if part)
-    written = OperationError(procedure.error, phase.name, cause, advice, name)
-    failure = Failure(procedure, written, undone=not leftovers)
+    written = OperationError(procedure.error, phase.name, cause, advice, name, console_of(services, subject))
+    failure = Failure(procedure, written, undone=not leftovers, kept_until=kept_until)
     advance(
         services,
         fence,
@@ -56,6 +62,14 @@ def fail(runner: Runner[S], services: Services, fence: Fence[S], error: Mapping[
         lambda s: () if leftovers or not phase.undoes else runner.failure_writes(services, s),
     )
     return Step(True, 0)
+
+
+def _of_leftovers(leftovers: Sequence[str], noun: str, kept_until: str | None) -> Iterator[str]:
+    names = ", ".join(leftovers[:NAMED])
+    if kept_until is not None:
+        yield f"Kept until {kept_until}, and billed meanwhile: {names}. Deleting the {noun} removes it at once."
+    elif leftovers:
+        yield f"Not undone yet: {names}; deleting the {noun} removes it."
 
 
 def block(runner: Runner[S], services: Services, fence: Fence[S], error: Mapping[str, Any]) -> Step:

@@ -53,6 +53,8 @@ class Runner(Generic[S]):
     """What is written with a failure that left nothing behind."""
     last_words: Callable[[Services, S, str], str] = lambda _services, _subject, _phase: ""
     """What the subject's machine said last, where a phase of that name waits for it; empty for nothing."""
+    console: Callable[[Services, S, Fence[S]], str | None] = lambda _services, _subject, _fence: None
+    """What the console of the subject's machine shows; None where there is no machine, or none with a console."""
     limit: Callable[[Services, S, Phase], int] = lambda _services, _subject, phase: phase.limit_seconds
     """How many seconds a phase of the subject may take."""
 

@@ -6,11 +6,11 @@ It is shown to people when an operation fails, so what looks like a token or a k
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.redaction import redact
 from stockyard.errors import NotFound
 from stockyard.operations.machines.bootstrap import recorded_machine
 from stockyard.operations.machines.join import waiting_claim
@@ -20,11 +20,6 @@ from stockyard.ports import Put
 BOOT = "boot"
 """The fact that keeps what a machine said: of a cluster; of a claim with the number of the attempt behind it."""
 MOST_LINES = 20
-_SECRETS = re.compile(
-    r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\beyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN[^-]+-----[\s\S]*|(?<=[:=\s])[\w+/-]{40,}={0,2}"
-)
-"""Tokens of kubeadm, JWTs, keys, and long random texts."""
-_UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 
 
 def report_of_control_plane(
@@ -68,7 +63,6 @@ def _keep(services: Services, name: str, report: Mapping[str, Any]) -> None:
     last = services.store.get(Fact, name)
     failure = json.loads(last.value)["failure"] if last is not None else None
     if report["exit"] is not None:
-        text = _SECRETS.sub("(hidden)", _UNPRINTABLE.sub("", str(report["lines"])))
-        lines = "\n".join(text.splitlines()[-MOST_LINES:])
+        lines = "\n".join(redact(str(report["lines"])).splitlines()[-MOST_LINES:])
         failure = {"step": report["step"], "exit": report["exit"], "lines": lines}
     services.store.commit(Put(Fact(name, json.dumps({"step": report["step"], "failure": failure}), services.now())))

@@ -40,6 +40,7 @@ _FIXED_EVERYWHERE: Mapping[str, str] = {
     "startup_taints": "startupTaints",
     "kubelet_args": "kubeletArgs",
     "priority": "priority",
+    "keep_failed": "keepFailed",
 }
 
 

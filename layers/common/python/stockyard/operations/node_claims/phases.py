@@ -13,6 +13,7 @@ from stockyard.lifecycle.node_commands import waits_for
 from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE
 from stockyard.lifecycle.phases import Phase
 from stockyard.operations.engine.advance import Fence, Loaded, advance
+from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.quiesce import quiesce
 from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Learned, Runner
@@ -29,7 +30,7 @@ from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, li
 from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
-from stockyard.ports.nodes import TOKEN, Attests
+from stockyard.ports.nodes import TOKEN, Attests, ShowsNodeConsole
 
 LOOK_AGAIN = 15
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready."""
@@ -190,6 +191,13 @@ def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
     return max(rules.get(phase.name, phase.limit_seconds), limits_of(services, claim).get(phase.name, 0))
 
 
+def _console(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> str | None:
+    if claim.placement is None or not lines_of(services, claim.id, MACHINE_PHASE):
+        return None
+    source, work = node_work(services, claim, MACHINE_PHASE, fence)
+    return source.console(work) if isinstance(source, ShowsNodeConsole) else None
+
+
 def _power_in(outcome: Outcome) -> str:
     return outcome.facts.get("power", "")
 
@@ -220,6 +228,7 @@ RUNNER: Runner[NodeClaim] = Runner(
     timed_out=NodeCouldNotBeProvisioned,
     failure_writes=place_of,
     last_words=lambda services, claim, phase: last_words(services, claim) if phase == "register" else "",
+    console=_console,
     limit=_limit,
 )
 """How operations on claims are run."""

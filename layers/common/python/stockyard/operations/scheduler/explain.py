@@ -15,7 +15,7 @@ from stockyard.operations.engine.find import find_claim
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
-from stockyard.operations.pricing import plan_of
+from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
 from stockyard.operations.services import Services
 from stockyard.scheduling.explain import PROVIDER, Evaluation, explain, reasons
@@ -77,6 +77,5 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     against = (v for v in evaluations if v.rule not in (None, PROVIDER))
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in against]
     waits = [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
-    return plan_of(
-        items, creates=creates, rejected=rejected[:MAX_CANDIDATES], warnings=[] if best is not None else waits
-    )
+    warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
+    return plan_of(items, creates=creates, rejected=rejected[:MAX_CANDIDATES], warnings=warnings)

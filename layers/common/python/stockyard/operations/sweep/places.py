@@ -20,6 +20,7 @@ from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep.orphans import Suspect
+from stockyard.operations.sweep.records import sweep_kept_claim, sweep_kept_cluster
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Tagged
 
@@ -80,6 +81,8 @@ class PlaceSweep:
         if view.whole or view.things:
             alive = sweep_orphans.living(self.services, claims)
             self.tally.attempt(scope, sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
+        if self.trusted:
+            self._kept_machines(account, claims, here)
         if view.whole and self.trusted:
             self._lost_machines(view, claims, here)
 
@@ -128,6 +131,17 @@ class PlaceSweep:
         view.things += things
         view.suspects += sweep_orphans.tagged_suspects(things, partial(cloud.discard, account, tenant=tenant))
         return not silent
+
+    def _kept_machines(
+        self, account: CloudAccount | None, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]
+    ) -> None:
+        """Remove machines that did not come up and were kept for long enough."""
+        for cluster in clusters_of(self.services, account.id) if account is not None else ():
+            if cluster.kept_until is not None:
+                self.tally.attempt(cluster.id, sweep_kept_cluster, self.services, cluster.id)
+        for claim in claims:
+            if claim.kept_until is not None and claim.placement and claim.placement.provider_id in here:
+                self.tally.attempt(claim.id, sweep_kept_claim, self.services, claim.id)
 
     def _lost_machines(self, view: _View, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
         machine_ids = {thing.vendor_id for thing in view.things}

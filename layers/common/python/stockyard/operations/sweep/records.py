@@ -9,6 +9,7 @@ from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
 from stockyard.lifecycle.node_claim import PENDING
 from stockyard.operations.clusters.phases import RUNNER as CLUSTER_RUNNER
 from stockyard.operations.clusters.undo_acceptance import undo
+from stockyard.operations.engine.keep import sweep_kept
 from stockyard.operations.engine.sweep import sweep_operation
 from stockyard.operations.node_claims.drift import compare
 from stockyard.operations.node_claims.phases import RUNNER as CLAIM_RUNNER
@@ -27,6 +28,18 @@ def sweep_cluster(services: Services, cluster_id: str) -> str:
     """Bring a cluster that nobody works on back to work."""
     cluster = services.store.get(Cluster, cluster_id)
     return sweep_operation(CLUSTER_RUNNER, services, cluster) if cluster is not None else ""
+
+
+def sweep_kept_cluster(services: Services, cluster_id: str) -> str:
+    """Remove a cluster's first machine that did not come up and was kept for long enough."""
+    cluster = services.store.get(Cluster, cluster_id)
+    return sweep_kept(CLUSTER_RUNNER, services, cluster) if cluster is not None else ""
+
+
+def sweep_kept_claim(services: Services, claim_id: str) -> str:
+    """Remove a claim's machine that did not come up and was kept for long enough."""
+    claim = services.store.get(NodeClaim, claim_id)
+    return sweep_kept(CLAIM_RUNNER, services, claim) if claim is not None else ""
 
 
 def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, NodeProvider]) -> str:

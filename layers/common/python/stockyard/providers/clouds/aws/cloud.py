@@ -9,7 +9,7 @@ from typing import Any
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import CredentialsRevoked, InvalidInput, PermissionDenied
 from stockyard.ports import Skipped, Tagged, Verification
-from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, sweep, tenant_template
+from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, sweep, template_versions, tenant_template
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number, role_arn
 
@@ -52,12 +52,19 @@ class AwsCloud:
         try:
             self._sessions.assume(arn, VERIFY_SESSION, None)
         except PermissionDenied:
-            return Verification(True, "The role can be assumed, and only with the external id.")
+            text = "The role can be assumed, and only with the external id."
+            return Verification(True, text, self._warnings(account))
         return Verification(
             False,
             f"{arn} can be assumed without the external id, so others could use it through us. "
             "Deploy the account's current template again.",
         )
+
+    def _warnings(self, account: CloudAccount) -> tuple[str, ...]:
+        (region,) = self.regions(account)
+        calls = Calls(self._sessions.of(account, VERIFY_SESSION), region)
+        shortage = template_versions.shortage(template_versions.deployed(calls, account))
+        return (shortage.text,) if shortage is not None else ()
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the role."""

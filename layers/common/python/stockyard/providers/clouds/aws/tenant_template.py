@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import Internal
-from stockyard.providers.clouds.aws import iam_kinds
+from stockyard.providers.clouds.aws import iam_kinds, template_versions
 from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_name
 from stockyard.providers.clouds.aws.node_statements import nodes
 from stockyard.providers.clouds.aws.sessions import account_number, role_arn
@@ -88,6 +88,7 @@ CHANGE_EC2 = {
     "ec2:DeleteVpc": ("vpc",),
     "ec2:DetachInternetGateway": ("internet-gateway", "vpc"),
     "ec2:DisassociateRouteTable": ("route-table", "subnet"),
+    "ec2:GetConsoleOutput": ("instance",),
     "ec2:ModifyVpcAttribute": ("vpc",),
     "ec2:ReleaseAddress": ("elastic-ip",),
     "ec2:RevokeSecurityGroupIngress": ("security-group",),
@@ -157,6 +158,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         raise Internal("This stage has no principal pattern, so no role can trust it.")
     own_account = stage.principal_pattern.split(":")[4]
     here = Place(account_number(account))
+    own_role = here.arn("iam", role_arn(account).split(":", 5)[5])
     own_trust = {
         "Effect": "Allow",
         "Principal": {"AWS": {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{own_account}:root"}},
@@ -183,13 +185,15 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
                         *_balancing(here, *tagged),
                         *_identities(here, *tagged, prefix, boundary_name(account, prefix)),
                         *_controllers(here, tagged[1]),
+                        allow("ReadOwnVersion", ["iam:ListRoleTags"], [own_role]),
                     ]
                 )
             ),
             "Role": {
                 "Type": "AWS::IAM::Role",
                 "Properties": {
-                    "RoleName": role_arn(account).rsplit("/", 1)[-1],
+                    "RoleName": template_versions.role_name(account),
+                    "Tags": [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}],
                     "AssumeRolePolicyDocument": policy([own_trust]),
                     "ManagedPolicyArns": [
                         {"Ref": name} for name in ("MachinePermissions", "NodePermissions", "Permissions")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import DEFAULT_REGION, regions
+from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, template_versions
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import quotas, tenant_network
 from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, control_plane_type, types_of_groups
@@ -24,6 +24,9 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
         # there is nobody to ask, and each answer would be a time-out
         yield Finding("/settings/region_name", f"AWS has no region {calls.region}.")
         return
+    shortage = template_versions.shortage(template_versions.deployed(calls, account))
+    if shortage is not None:
+        yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
     yield from quotas.findings(calls, control_plane_type(cluster), own_network=not is_given(cluster.settings))

@@ -10,6 +10,7 @@ from stockyard.domain.records import Resource
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.machines import control_plane
 from stockyard.ports import Outcome
+from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, images, tags
 from stockyard.providers.clusters.ec2 import identity, network, security
 from stockyard.providers.clusters.ec2.building import Builder, Wish
@@ -17,14 +18,16 @@ from stockyard.providers.clusters.ec2.configuration import control_plane_type
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.security import API_PORT
 
+KEY = "control-plane"
+
 
 def ensure(builder: Builder) -> Outcome:
     """The machine, running and registered. Facts: ``instance_id``."""
-    line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, "control-plane")
+    line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     detail = dict(line.detail) if line else _choice(builder)
     wish = Wish(
         ec2_kinds.INSTANCE,
-        "control-plane",
+        KEY,
         builder.name("control-plane"),
         lambda line, marks: _run(builder, line, marks),
         detail=detail,
@@ -48,6 +51,12 @@ def ensure(builder: Builder) -> Outcome:
         Targets=[{"Id": instance.vendor_id, "Port": API_PORT}],
     )
     return Outcome(True, f"{instance.vendor_id} runs", facts=facts)
+
+
+def console(builder: Builder) -> str | None:
+    """What its console shows; None when there is no machine."""
+    line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    return ec2_console.read(builder.calls, line.vendor_id) if line is not None and line.vendor_id else None
 
 
 def _choice(builder: Builder) -> dict[str, Any]:

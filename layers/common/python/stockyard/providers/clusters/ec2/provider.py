@@ -78,6 +78,10 @@ class Ec2ClusterDriver:
             return leftovers.remove_rest(builder)
         return outcome
 
+    def console(self, work: CloudWork) -> str | None:
+        """See ``ports.ShowsConsole.console``."""
+        return machine.console(self._builder(work))
+
     def _builder(self, work: CloudWork) -> Builder:
         clients = self._sessions.of(work.account, work.session)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)

@@ -16,6 +16,7 @@ from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, Permissio
 from stockyard.machines import node
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import Machine, NodeWork
+from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker, Wish
@@ -180,6 +181,12 @@ def look(maker: Maker) -> Machine:
         return Machine("starting" if maker.recent(line.made_at) else "gone", line.vendor_id)
     zone = str(item.get("Placement", {}).get("AvailabilityZone", ""))
     return Machine(_STATES.get(item["State"]["Name"], "starting"), line.vendor_id, zone=zone)
+
+
+def console(maker: Maker) -> str | None:
+    """What its console shows; None when there is no machine."""
+    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    return ec2_console.read(maker.calls, line.vendor_id) if line is not None and line.vendor_id else None
 
 
 def power(maker: Maker, state: str, operation: str) -> Outcome:

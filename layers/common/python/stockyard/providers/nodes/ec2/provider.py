@@ -104,6 +104,10 @@ class Ec2Nodes:
         """See ``ports.nodes.NodeSource.look``."""
         return machine.look(claim_maker(work, self._sessions, self._config))
 
+    def console(self, work: NodeWork) -> str | None:
+        """See ``ports.nodes.ShowsNodeConsole``."""
+        return machine.console(claim_maker(work, self._sessions, self._config))
+
     def power(self, work: NodeWork, state: str) -> Outcome:
         """See ``ports.nodes.NodeSource.power``."""
         return machine.power(claim_maker(work, self._sessions, self._config), state, work.session)

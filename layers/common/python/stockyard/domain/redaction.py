@@ -1,0 +1,38 @@
+"""What a machine says of itself, freed of what nobody may read: people see it when an operation fails."""
+
+from __future__ import annotations
+
+import re
+
+_SECRETS = (
+    # A key that is cut at its beginning or at its end is one too.
+    re.compile(r"\A(?:(?!-----BEGIN)[\s\S])*?-----END[A-Z0-9 ]* KEY-----"),
+    re.compile(r"-----BEGIN[A-Z0-9 ]* (?:KEY|CERTIFICATE)-----[\s\S]*?(?:-----END[^-]+-----|\Z)"),
+    # Tokens of kubeadm, JWTs, and long random texts.
+    re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<![\w+/-])[\w+/-]{40,}={0,2}"),
+    # Whatever is named as a secret.
+    re.compile(
+        r"(?P<name>(?:secret|password|passwd|token|credential|(?:api|access|private)[_-]?key)\w*[\"']?\s*[:=]\s*"
+        r"(?:bearer\s+)?)[^\s,;}]+",
+        re.IGNORECASE,
+    ),
+)
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""Colours, cursor movements and titles of a terminal."""
+_UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
+
+
+def redact(text: str) -> str:
+    """``text`` in printable ASCII and lines, without what looks like a token, a key or a password."""
+    text = _UNPRINTABLE.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")))
+    for pattern in _SECRETS:
+        text = pattern.sub(lambda match: f"{match.groupdict().get('name') or ''}(hidden)", text)
+    return text
+
+
+def last_part(text: str, most: int) -> str:
+    """The last lines of an ASCII text with at most ``most`` characters; of one line that is longer, its end."""
+    if len(text) <= most:
+        return text
+    cut = text[-most:]
+    return cut.partition("\n")[2] or cut

@@ -1,0 +1,47 @@
+"""What the console of a machine showed that did not come up: read once, before anything is removed."""
+
+from __future__ import annotations
+
+import json
+
+from stockyard.domain.records import Fact
+from stockyard.domain.redaction import last_part, redact
+from stockyard.errors import Fenced, StockyardError
+from stockyard.lifecycle.change import S
+from stockyard.operations.engine.advance import Fence
+from stockyard.operations.engine.runner import Runner
+from stockyard.operations.services import Services
+from stockyard.ports import Put
+
+CONSOLE = "console"
+"""The fact that keeps the text with the attempt whose machine it is of."""
+MOST_CHARACTERS = 4096
+
+
+def keep_console(runner: Runner[S], services: Services, subject: S, fence: Fence[S]) -> None:
+    """Read the console and keep its last part, unless that was done in this attempt. Nothing where there is no machine.
+
+    A console that cannot be read holds nothing up: why is kept in its place.
+    """
+    if _console_of_attempt(services, subject) is not None:
+        return
+    try:
+        text = runner.console(services, subject, fence)
+    except Fenced:
+        raise
+    except StockyardError as error:
+        text = f"The console could not be read ({error.error_type})."
+    if text is not None:
+        record = {"attempt": subject.attempt, "text": last_part(redact(text).strip("\n"), MOST_CHARACTERS)}
+        services.store.commit(Put(Fact(f"{subject.id}/{CONSOLE}", json.dumps(record), services.now())))
+
+
+def console_of(services: Services, subject: S) -> str:
+    """What was kept of the console in this attempt; empty for nothing."""
+    return _console_of_attempt(services, subject) or ""
+
+
+def _console_of_attempt(services: Services, subject: S) -> str | None:
+    fact = services.store.get(Fact, f"{subject.id}/{CONSOLE}")
+    record = json.loads(fact.value) if fact is not None else {}
+    return str(record["text"]) if record.get("attempt") == subject.attempt else None

@@ -1,0 +1,73 @@
+"""The versions of the tenant's template: what came with each, and which one an account has.
+
+Who adds an action to the template adds it here too, under a version above the last released one; a test holds the two
+together. The first version had no tag, so an account without the tag has that one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stockyard.domain.records import CloudAccount
+from stockyard.errors import PermissionDenied, VendorNotFound
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.sessions import role_arn
+
+TAG = "stockyard:template"
+"""The tag on the tenant's role that says the version."""
+FIRST = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Actions that came with a version. ``purpose`` ends the sentence "without them Stockyard cannot"."""
+
+    version: int
+    purpose: str
+    actions: tuple[str, ...]
+    needed: bool = False
+    """Whether no cluster can be made without them."""
+
+
+ADDITIONS = (
+    Addition(2, "read which version of the template an account has", ("iam:ListRoleTags",)),
+    Addition(2, "show the console of a machine that did not come up", ("ec2:GetConsoleOutput",)),
+)
+CURRENT = max(addition.version for addition in ADDITIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What an account's template lacks, in words, and whether clusters can be made without it."""
+
+    text: str
+    refuses: bool
+
+
+def role_name(account: CloudAccount) -> str:
+    """The name of the tenant's role, without its path."""
+    return role_arn(account).rsplit("/", 1)[-1]
+
+
+def deployed(calls: Calls, account: CloudAccount) -> int:
+    """The version that the account's role is tagged with; ``FIRST`` where it has no tag or may not be read."""
+    try:
+        pairs = calls.call("iam", "list_role_tags", RoleName=role_name(account))["Tags"]
+    except (PermissionDenied, VendorNotFound):
+        return FIRST
+    version = tags.mapping(pairs).get(TAG, "")
+    return int(version) if version.isdecimal() else FIRST
+
+
+def shortage(version: int) -> Shortage | None:
+    """What a template of that version lacks; None when it is the current one, or a later release's."""
+    lacking = [addition for addition in ADDITIONS if addition.version > version]
+    if not lacking:
+        return None
+    parts = "; ".join(f"{', '.join(addition.actions)} (to {addition.purpose})" for addition in lacking)
+    text = (
+        f"The template of the cloud account is version {version}, the current one is {CURRENT}. It lacks {parts}."
+        " Deploy the account's current template again."
+    )
+    return Shortage(text, any(addition.needed for addition in lacking))

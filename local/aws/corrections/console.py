@@ -1,0 +1,50 @@
+"""EC2 shows the console of each instance, the newest output only of types that run on Nitro."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from moto.core.exceptions import ServiceException
+from moto.core.responses import ActionResult
+from moto.core.utils import utcnow
+from moto.ec2.responses import EC2Response
+from moto.ec2.utils import Base64EncodedString
+
+OLD_FAMILIES = ("t2", "m4", "c4", "r4")
+"""Families of types that run on Xen, as far as a control plane or a node may be of them."""
+
+
+class UnsupportedOperation(ServiceException):  # type: ignore[misc]
+    """The type of the instance has no newest output."""
+
+    code = "UnsupportedOperation"
+    message = "This instance type does not support retrieving the latest console logs."
+
+
+def boot_text(instance: str) -> str:
+    """What the console of an instance shows after its first boot, shortly: with colours and a token, as it is."""
+    return (
+        "\x1b[0;32m  OK  \x1b[0m] Reached target cloud-init.target\r\n"
+        f"cloud-init[812]: instance-id: {instance}\r\n"
+        "kubeadm join api:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:00\r\n"
+        "error execution phase preflight: [ERROR CRI]: container runtime is not running\r\n"
+    )
+
+
+@contextmanager
+def shown_consoles(text: Callable[[str], str] = boot_text) -> Iterator[None]:
+    """GetConsoleOutput answers ``text`` of an instance's id; nothing where that is empty."""
+
+    def get_console_output(response: Any) -> ActionResult:
+        instance = response.ec2_backend.get_instance(response._get_param("InstanceId"))
+        if response._get_param("Latest") and instance.instance_type.partition(".")[0] in OLD_FAMILIES:
+            raise UnsupportedOperation
+        output = text(instance.id)
+        answer = {"InstanceId": instance.id, "Timestamp": utcnow()}
+        return ActionResult({**answer, "Output": Base64EncodedString.from_raw_string(output)} if output else answer)
+
+    with patch.object(EC2Response, "get_console_output", get_console_output):
+        yield

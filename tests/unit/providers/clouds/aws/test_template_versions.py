@@ -1,0 +1,100 @@
+"""Each action of the tenant's template came with a version, and an account is told what its version lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from local.aws.corrections.refusals import planned_refusals
+from stockyard.providers.clouds.aws import template_versions, tenant_template
+from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clouds.aws.template_versions import ADDITIONS, CURRENT, FIRST, TAG, shortage
+from tests.harness.stage import Stage
+
+ACTIONS_OF_THE_FIRST = 88
+"""How many actions the template had before it told its version."""
+
+
+def actions(template: dict[str, Any]) -> set[str]:
+    policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
+    return {action for policy in policies for s in policy["PolicyDocument"]["Statement"] for action in s["Action"]}
+
+
+def tag(yard: Any, *pairs: tuple[str, str]) -> None:
+    iam = yard.tenant().client("iam")
+    iam.untag_role(RoleName="stockyard", TagKeys=[TAG])
+    iam.tag_role(RoleName="stockyard", Tags=[{"Key": key, "Value": value} for key, value in pairs])
+
+
+class Strict(boto3.Session):
+    """Whose STS gives keys of the role only with the external id; moto gives them to everybody."""
+
+    def client(self, *args: Any, **kwargs: Any) -> Any:
+        sts: Any = super().client(*args, **kwargs)
+        assume = sts.assume_role
+
+        def assume_role(**parameters: Any) -> Any:
+            if "ExternalId" not in parameters:
+                raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "AssumeRole")
+            return assume(**parameters)
+
+        sts.assume_role = assume_role
+        return sts
+
+
+def warnings(yard: Any) -> tuple[str, ...]:
+    verification = AwsCloud(Stage(), Strict).verify(yard.account, "acme")
+    assert verification.works, verification.message
+    return verification.warnings
+
+
+def test_every_new_action_is_in_the_table_of_versions(yard: Any) -> None:
+    granted = actions(tenant_template.render(yard.account, "inst-1", Stage()))
+    added = {action for addition in ADDITIONS for action in addition.actions}
+    assert added <= granted
+    # Whoever adds an action to the template adds it to ADDITIONS: accounts with an older one are told by that alone.
+    assert len(granted - added) == ACTIONS_OF_THE_FIRST
+
+
+def test_role_is_tagged_with_the_version(yard: Any) -> None:
+    role = tenant_template.render(yard.account, "inst-1", Stage())["Resources"]["Role"]["Properties"]
+    assert role["Tags"] == [{"Key": "stockyard:template", "Value": str(CURRENT)}]
+
+
+def test_current_template_lacks_nothing(yard: Any) -> None:
+    assert warnings(yard) == ()
+    assert list(yard.provider.inspect(yard.work("account"))) == []
+    assert shortage(CURRENT) is None
+    assert shortage(CURRENT + 1) is None
+
+
+@pytest.mark.parametrize("pairs", [[], [(TAG, "one")], [(TAG, "1")]])
+def test_older_template_is_told_what_it_lacks(yard: Any, pairs: list[tuple[str, str]]) -> None:
+    tag(yard, *pairs)
+    (warning,) = warnings(yard)
+    assert f"is version 1, the current one is {CURRENT}" in warning
+    assert "ec2:GetConsoleOutput (to show the console of a machine that did not come up)" in warning
+    (finding,) = yard.provider.inspect(yard.work("account"))
+    assert (finding.pointer, finding.detail) == ("/cloud_account_id", warning)
+    assert finding.warning is not any(addition.needed for addition in ADDITIONS)
+
+
+def test_template_before_versions_may_not_be_read_and_is_the_first(yard: Any) -> None:
+    with planned_refusals({}, {"iam:ListRoleTags": 1}, lambda _: True):
+        (warning,) = warnings(yard)
+    assert "is version 1" in warning
+
+
+def test_only_what_is_needed_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = shortage(FIRST)
+    assert lacking is not None
+    needed = template_versions.Addition(CURRENT + 1, "keep the data of a cluster", ("ec2:AttachVolume",), needed=True)
+    monkeypatch.setattr(template_versions, "ADDITIONS", (*ADDITIONS, needed))
+    refusal = shortage(CURRENT)
+    assert refusal is not None
+    assert refusal.refuses
+    assert "ec2:AttachVolume (to keep the data of a cluster)" in refusal.text
+    assert "GetConsoleOutput" not in refusal.text
