@@ -1,9 +1,10 @@
-"""The agent's rights in a cluster: roles with the verbs that it needs, and an admission policy for Secrets."""
+"""The agent's rights in a cluster, roles with the verbs that it needs and admission policies for what roles cannot say,
+and the rights of machines that join by its tokens."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 NAMESPACE = "stockyard-system"
@@ -12,9 +13,17 @@ TOKENS = "kube-system"
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 LABEL = "app.kubernetes.io/managed-by"
 PREFIX, TYPE = "bootstrap-token-", "bootstrap.kubernetes.io/token"
-GROUP = "system:bootstrappers:kubeadm:default-node-token"
+JOINERS, NODE_GROUP = "system:bootstrappers:stockyard:join", "system:bootstrappers:stockyard:node:"
+CERTIFICATES, REQUESTS = "certificates.k8s.io", "certificatesigningrequests"
+CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
+JOIN = "stockyard-join"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 Document = dict[str, Any]
+
+# A policy sees values in base64 and cannot decode them. These are 72 bytes, so they end where four characters do, and
+# behind them a comma is one of three pairs.
+_GROUPS = base64.b64encode(f"{JOINERS},{NODE_GROUP}".encode()).decode()
+_THIRD_GROUP = f"^.{{{len(_GROUPS)}}}(....)*(L[A-P]|.[CSiy][wxyz]|..[AEIMQUYcgkosw048]s)"
 
 
 def document(version: str, kind: str, name: str, namespace: str, **more: Any) -> Document:
@@ -25,15 +34,31 @@ def document(version: str, kind: str, name: str, namespace: str, **more: Any) ->
 
 
 def documents() -> list[Document]:
-    """Roles, their bindings, and the policy."""
+    """Roles, their bindings, and the policies."""
     return [
         *_bound("", _rule("", "nodes", "get", "list", "patch", "delete"), _rule("", "pods", "list", "delete"),
-                _rule("", "pods/eviction", "create")),
+                _rule("", "pods/eviction", "create"), _rule(CERTIFICATES, REQUESTS, "list"),
+                _rule(CERTIFICATES, f"{REQUESTS}/approval", "update"),
+                _rule(CERTIFICATES, "signers", "approve", names=(CLIENT, SERVING))),
         # The agent cannot read Secrets. The policy below allows changes of bootstrap tokens only.
         *_bound(TOKENS, _rule("", "secrets", "create", "update", "delete")),
         *_bound(NAMESPACE, _rule("", "configmaps", "create", "patch"),
                 _rule("apps", "deployments", "patch", names=(NAME,))),
         *_tokens_only(),
+        *_own_requests_only(),
+        *_joining(),
+    ]  # fmt: skip
+
+
+def _joining() -> list[Document]:
+    """What a machine needs until its kubelet has its certificate: what kubeadm gives to those with its own tokens, but
+    not the approval of every request."""
+    group = {"kind": "Group", "apiGroup": RBAC, "name": JOINERS}
+    configuration = ("kubeadm-config", "kubelet-config", "kube-proxy")
+    return [
+        *_bound("", _rule(CERTIFICATES, REQUESTS, "create", "get", "list", "watch"), _rule("", "nodes", "get"),
+                name=JOIN, subject=group),
+        *_bound(TOKENS, _rule("", "configmaps", "get", names=configuration), name=JOIN, subject=group),
     ]  # fmt: skip
 
 
@@ -42,14 +67,16 @@ def _rule(group: str, resource: str, *verbs: str, names: Sequence[str] = ()) -> 
     return {**rule, "resourceNames": list(names)} if names else rule
 
 
-def _bound(namespace: str, *rules: Document) -> list[Document]:
+_AGENT = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+
+
+def _bound(namespace: str, *rules: Document, name: str = NAME, subject: Document = _AGENT) -> list[Document]:
     """A role and its binding; without a namespace for the whole cluster."""
     prefix = "" if namespace else "Cluster"
-    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
-    reference = {"apiGroup": RBAC, "kind": f"{prefix}Role", "name": NAME}
+    reference = {"apiGroup": RBAC, "kind": f"{prefix}Role", "name": name}
     return [
-        document(f"{RBAC}/v1", f"{prefix}Role", NAME, namespace, rules=list(rules)),
-        document(f"{RBAC}/v1", f"{prefix}RoleBinding", NAME, namespace, roleRef=reference, subjects=[subject]),
+        document(f"{RBAC}/v1", f"{prefix}Role", name, namespace, rules=list(rules)),
+        document(f"{RBAC}/v1", f"{prefix}RoleBinding", name, namespace, roleRef=reference, subjects=[subject]),
     ]
 
 
@@ -60,11 +87,12 @@ def _tokens_only() -> list[Document]:
     data = "has(object.data) && '{0}' in object.data".format
     rules = {
         "the agent writes bootstrap tokens only": f"object.type == '{TYPE}'",
-        # The policy sees values in base64 and cannot decode them. Kubernetes takes no token whose id is not its name's.
+        # Kubernetes takes no token whose id is not its name's.
         "a bootstrap token is named after its id": f"object.metadata.name.matches('^{PREFIX}[a-z0-9]{{6}}$')"
         f" && {data('token-id')} && size(object.data['token-id']) == 8",
-        "a bootstrap token of the agent joins nodes and nothing else": data("auth-extra-groups")
-        + f" && object.data['auth-extra-groups'] == '{base64.b64encode(GROUP.encode()).decode()}'",
+        "a bootstrap token of the agent joins one node and nothing else": f"{data('auth-extra-groups')}"
+        f" && object.data['auth-extra-groups'].startsWith('{_GROUPS}')"
+        f" && !object.data['auth-extra-groups'].matches('{_THIRD_GROUP}')",
         "a bootstrap token of the agent ends": data("expiration"),
         "a bootstrap token of the agent carries its label": own("object", LABEL, NAME),
     }
@@ -72,20 +100,42 @@ def _tokens_only() -> list[Document]:
     checks["the agent changes and deletes its own bootstrap tokens only"] = (
         f"request.operation == 'CREATE' || (oldObject.type == '{TYPE}' && {own('oldObject', LABEL, NAME)})"
     )
-    operations = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE", "UPDATE", "DELETE"],
-        "resources": ["secrets"],
+    return _policy(NAME, "", "secrets", ("CREATE", "UPDATE", "DELETE"), checks)
+
+
+def _own_requests_only() -> list[Document]:
+    """A policy: of the requests for certificates that its role lets it approve, those that no machine of ours has sent
+    stay refused even to the agent. It reads what the policy cannot: the request itself."""
+    spec = "object.spec"
+    approves = "has(object.status.conditions) && object.status.conditions.exists(c, c.type == 'Approved')"
+    usages = "['digital signature', 'key encipherment', 'client auth', 'server auth']"
+    rules = {
+        "the agent approves first certificates for its own tokens only": f"{spec}.signerName != '{CLIENT}'"
+        f" || ({spec}.username.startsWith('system:bootstrap:') && 'client auth' in {spec}.usages"
+        f" && {spec}.groups.exists(g, g.startsWith('{NODE_GROUP}')))",
+        "the agent approves serving certificates for nodes only": f"{spec}.signerName != '{SERVING}'"
+        f" || ({spec}.username.startsWith('system:node:') && 'server auth' in {spec}.usages"
+        f" && {spec}.groups.exists(g, g == 'system:nodes'))",
+        "the agent approves the usages of kubelets only": f"{spec}.usages.all(u, u in {usages})"
+        f" && !('client auth' in {spec}.usages && 'server auth' in {spec}.usages)",
     }
+    checks = {message: f"!({approves}) || ({rule})" for message, rule in rules.items()}
+    return _policy(f"{NAME}-requests", CERTIFICATES, f"{REQUESTS}/approval", ("UPDATE",), checks)
+
+
+def _policy(
+    name: str, group: str, resource: str, operations: Sequence[str], checks: Mapping[str, str]
+) -> list[Document]:
+    """What holds for the agent's writes of a resource, expressions by what they demand, and its binding."""
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": list(operations), "resources": [resource]}
     spec = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [operations]},
+        "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [{"name": "by-the-agent", "expression": f"request.userInfo.username == '{USER}'"}],
         "validations": [{"expression": expression, "message": message} for message, expression in checks.items()],
     }
-    binding = {"policyName": NAME, "validationActions": ["Deny"]}
+    binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        document(f"{ADMISSION}/v1", "ValidatingAdmissionPolicy", NAME, "", spec=spec),
-        document(f"{ADMISSION}/v1", "ValidatingAdmissionPolicyBinding", NAME, "", spec=binding),
+        document(f"{ADMISSION}/v1", "ValidatingAdmissionPolicy", name, "", spec=spec),
+        document(f"{ADMISSION}/v1", "ValidatingAdmissionPolicyBinding", name, "", spec=binding),
     ]

@@ -12,6 +12,7 @@ import time
 from datetime import datetime, timezone
 
 from .authority import pin
+from .certificates import Approvals
 from .inbox import CommandInbox
 from .kubernetes import Kubernetes
 from .loop import Agent
@@ -50,8 +51,17 @@ def assembled(settings: Settings) -> Agent:
         monotonic=time.monotonic,
     )
     inbox = CommandInbox(kube, now=now, monotonic=time.monotonic, log=log, own_pod=settings.own_pod)
+    approvals = Approvals(kube, now=now, log=log, own_hosts=frozenset({settings.kubernetes_host}))
     return Agent(
-        kube, stockyard_api, inbox, authority=settings.authority, pin=pin, now=now, jitter=random.random, log=log
+        kube,
+        stockyard_api,
+        inbox,
+        approvals,
+        authority=settings.authority,
+        pin=pin,
+        now=now,
+        jitter=random.random,
+        log=log,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from .certificates import Approvals
 from .inbox import CommandInbox
 from .kubernetes import Kubernetes, Refused
 from .observation import TooLarge, encoded, observe
@@ -14,6 +15,8 @@ from .transport import Unreachable
 _SHORTEST, _LONGEST = 1.0, 3600.0
 BACK_OFF, BACK_OFF_MOST = 2.0, 300.0
 """Seconds to wait after the first failed round, and the longest wait."""
+LOOK_SECONDS = 1.0
+"""How often the requests of certificates are looked at: a machine that joins waits for its own."""
 
 
 class Agent:
@@ -24,6 +27,7 @@ class Agent:
         kube: Kubernetes,
         stockyard_api: StockyardApi,
         inbox: CommandInbox,
+        approvals: Approvals,
         *,
         authority: Callable[[], str],
         pin: Callable[[str], str],
@@ -31,15 +35,37 @@ class Agent:
         jitter: Callable[[], float],
         log: Callable[[str], None],
     ) -> None:
-        self._kube, self._stockyard, self._inbox = kube, stockyard_api, inbox
+        self._kube, self._stockyard, self._inbox, self._approvals = kube, stockyard_api, inbox, approvals
         self._authority, self._pin, self._now, self._jitter, self._log = authority, pin, now, jitter, log
         self._sequence = 0
         self._failures = 0
+        self._blind = ""
 
     def run(self, pause: Callable[[float], bool]) -> None:
-        """Run rounds until ``pause(seconds)`` returns True."""
-        while not pause(self.round()):
-            pass
+        """Run rounds until ``pause(seconds)`` returns True. Requests of certificates are decided between them."""
+        while True:
+            self.look()
+            seconds = self.round()
+            while seconds > 0:
+                if pause(min(seconds, LOOK_SECONDS)):
+                    return
+                seconds -= LOOK_SECONDS
+                # What failed is for the next round: an API that is silent is not asked each second.
+                if seconds > 0 and not self._blind:
+                    self.look()
+
+    def look(self) -> None:
+        """Decide what certificates kubelets get. Whatever goes wrong is tried again soon, and logged when it is new."""
+        trouble = ""
+        try:
+            self._approvals.look()
+        except (Refused, Unreachable, OSError) as error:
+            trouble = str(error)
+        except Exception as error:  # an object of an unexpected shape must not end the agent
+            trouble = type(error).__name__
+        if trouble and trouble != self._blind:
+            self._log(f"Requests of certificates wait: {trouble}")
+        self._blind = trouble
 
     def round(self) -> float:
         """Run one round. Returns the seconds to wait before the next one."""

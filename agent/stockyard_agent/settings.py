@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from .transport import checked
 
@@ -48,6 +49,11 @@ class Settings:
     def account_token(self) -> str:
         """The service account's current token. Raises ``OSError``."""
         return _text(self.account / "token")
+
+    @property
+    def kubernetes_host(self) -> str:
+        """The name or address at which the Kubernetes API answers inside the cluster."""
+        return urlsplit(self.kubernetes_url).hostname or ""
 
     def authority(self) -> str:
         """The cluster's certificate authority in PEM. Raises ``OSError``."""

@@ -2,12 +2,12 @@
 
 It judges every request by the roles and bindings stored in it, so that what a manifest does not grant is a 403. Faults
 can be planned (``faults``), and every call is recorded with what became of it (``calls``). Its kubelets are asked to
-work by ``reap`` of :mod:`local.kubernetes.pods`; ``join`` is what kubeadm does with a bootstrap token.
+work by ``reap`` of :mod:`local.kubernetes.pods`; ``request_certificate`` and ``register`` are what a kubelet
+does with a bootstrap token.
 """
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import ssl
@@ -21,12 +21,14 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from local.kubernetes import apply as kube_apply
+from local.kubernetes import certificates as kube_certificates
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.rules import Action, Grant, grants, refusal
-from local.kubernetes.store import RESOURCES, Key, KubeStore, Object, Resource, StatusError
+from local.kubernetes.store import CERTIFICATES, RESOURCES, Key, KubeStore, Object, Resource, StatusError
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 _NOWHERE = "the server could not find the requested resource"
+_SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval"}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -118,20 +120,23 @@ class KubeApi:
         with self._lock:
             yield self.store
 
-    def join(self, token: str, node: Mapping[str, Any]) -> Object:
-        """Register a node with a bootstrap token, as kubeadm does. Raises ``StatusError`` 401 for an invalid token."""
+    def request_certificate(self, token: str, wish: kube_certificates.Wish) -> str:
+        """Ask for a kubelet's first certificate with a bootstrap token, as ``kubeadm join`` does; the request's name.
+
+        Raises ``StatusError``: 401 for an invalid token, 403 when its groups may not ask.
+        """
         with self._lock:
-            identity, _, token_secret = token.partition(".")
-            secret = self.store.objects.get(Key("", "secrets", "kube-system", f"bootstrap-token-{identity}"), {})
-            data = {name: base64.b64decode(value).decode() for name, value in (secret.get("data") or {}).items()}
-            usable = data.get("usage-bootstrap-authentication") == data.get("usage-bootstrap-signing") == "true"
-            groups = data.get("auth-extra-groups", "").split(",")
-            fresh = not data.get("expiration") or self.now() < datetime.fromisoformat(data["expiration"])
-            if (data.get("token-id"), data.get("token-secret")) != (identity, token_secret) or not (usable and fresh):
-                raise StatusError(401, "Unauthorized")
-            if "system:bootstrappers:kubeadm:default-node-token" not in groups:
-                raise StatusError(403, "the token's groups may not join nodes")
-            return self.store.create(key_of(node), node)
+            return kube_certificates.request_first(self.store, token, wish)
+
+    def register(self, request: str, document: Mapping[str, Any]) -> Object | None:
+        """Register a node with the certificate that the request was answered with; None while nobody has decided.
+
+        Raises ``StatusError`` 403 when it was denied, or is for another node.
+        """
+        with self._lock:
+            if not kube_certificates.issued(self.store, request, document["metadata"]["name"]):
+                return None
+            return self.store.create(key_of(document), document)
 
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
         """Status and body of one request: an object, or text. Header names are in lower case. A fault may raise
@@ -177,6 +182,8 @@ class KubeApi:
             return 200, store.get(key) if single else store.listed(request.resource, key.namespace, request.query)
         if verb == "create":
             return 201, self._create(request)
+        if request.subresource == "approval":
+            return 200, self._approve(request, account)
         if verb == "update":
             return 200, store.replace(key, request.body)
         if verb == "patch":
@@ -192,6 +199,11 @@ class KubeApi:
         if request.subresource == "eviction":
             return kube_pods.evict(self.store, key, request.body)
         return self.store.create(key_of(request.body, key.namespace), request.body)
+
+    def _approve(self, request: _Request, account: tuple[str, str]) -> Object:
+        signer = self.store.get(request.key)["spec"]["signerName"]
+        self._authorize(Action("approve", CERTIFICATES, "signers", "", signer), account)
+        return kube_certificates.decide(self.store, request.key, request.body)
 
     def _patch(self, request: _Request, account: tuple[str, str]) -> tuple[int, Object]:
         store, key = self.store, request.key
@@ -269,7 +281,8 @@ def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) ->
     verb = "deletecollection" if verb == "delete" and not name else verb
     refusal = None if resource else StatusError(404, _NOWHERE)
     if resource and (
-        (verb in ("update", "patch", "deletecollection") and not name) or subresource not in ("", "eviction")
+        (verb in ("update", "patch", "deletecollection") and not name)
+        or subresource not in ("", _SUBRESOURCES.get(resource.name))
     ):
         resource, refusal = None, StatusError(405, "the server does not allow this method on the requested resource")
     full_name = names_left[0] + (f"/{subresource}" if subresource else "")

@@ -7,19 +7,23 @@ a process from what the control plane has applied.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from local.kubernetes.api import KubeApi, node
 from local.kubernetes.authority import Authority
+from local.kubernetes.certificates import Wish
 from local.kubernetes.containers import Containers
 from local.kubernetes.pods import reap
 from local.kubernetes.store import Key, Object, StatusError
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 TICK_SECONDS = 0.2
+CERTIFICATE_SECONDS, _LOOK_SECONDS = 60.0, 0.05
+"""How long a kubelet waits for its first certificate, and how often it looks."""
 
 
 class JoinFailed(Exception):
@@ -93,8 +97,10 @@ class Cluster:
         taint = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
         self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, [taint], "110")])
 
-    def join(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> str:
-        """Join a node as ``kubeadm join`` does. Returns the node's name. Raises ``JoinFailed``."""
+    def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
+        """Join a node as ``kubeadm join`` does, as soon as its certificate is approved; wait no longer than the machine
+        is ``alive``. Returns the node's name. Raises ``JoinFailed``.
+        """
         bootstrap = configuration["discovery"]["bootstrapToken"]
         if self.authority.pin not in bootstrap["caCertHashes"]:
             raise JoinFailed(f"the authority of {self.endpoint} has none of the hashes {bootstrap['caCertHashes']}")
@@ -105,7 +111,12 @@ class Cluster:
             registration["name"], labels, registration.get("taints", ()), flags.get("max-pods", "110")
         )
         try:
-            self.api.join(bootstrap["token"], document)
+            request = self.api.request_certificate(bootstrap["token"], Wish(registration["name"]))
+            end = time.monotonic() + CERTIFICATE_SECONDS
+            while self.api.register(request, document) is None:
+                if not alive() or time.monotonic() > end:
+                    raise JoinFailed(f"{self.endpoint}: nobody has approved the request {request}")
+                time.sleep(_LOOK_SECONDS)
         except StatusError as error:
             raise JoinFailed(f"{self.endpoint}: {error.status} {error.message}") from None
         return str(registration["name"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,23 @@ class Grant:
         )
 
 
+Subject = Mapping[str, Any]
+
+
 def grants(store: KubeStore, account: tuple[str, str]) -> list[Grant]:
     """All grants of a service account (namespace, name)."""
+    return _grants(store, lambda subject: _is(subject, account))
+
+
+def group_grants(store: KubeStore, groups: frozenset[str]) -> list[Grant]:
+    """All grants of who is in these groups."""
+    return _grants(store, lambda subject: subject["kind"] == "Group" and subject["name"] in groups)
+
+
+def _grants(store: KubeStore, matches: Callable[[Subject], bool]) -> list[Grant]:
     return [
         Grant(verb, group, resource, namespace, name)
-        for namespace, role in _roles(store, account)
+        for namespace, role in _roles(store, matches)
         for rule in role.get("rules") or ()
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
@@ -62,11 +74,11 @@ def refusal(user: str, action: Action) -> str:
     return f"{action.resource.partition('/')[0]} {name}is forbidden: {wish}"
 
 
-def _roles(store: KubeStore, account: tuple[str, str]) -> Iterator[tuple[str, Object]]:
+def _roles(store: KubeStore, matches: Callable[[Subject], bool]) -> Iterator[tuple[str, Object]]:
     for key, binding in store.objects.items():
         if key.group != RBAC or not key.resource.endswith("bindings"):
             continue
-        if not any(_is(subject, account) for subject in binding.get("subjects") or ()):
+        if not any(matches(subject) for subject in binding.get("subjects") or ()):
             continue
         reference = binding["roleRef"]
         for role_key, role in store.objects.items():
@@ -76,5 +88,5 @@ def _roles(store: KubeStore, account: tuple[str, str]) -> Iterator[tuple[str, Ob
                 yield key.namespace, role
 
 
-def _is(subject: Mapping[str, Any], account: tuple[str, str]) -> bool:
+def _is(subject: Subject, account: tuple[str, str]) -> bool:
     return subject["kind"] == "ServiceAccount" and (subject.get("namespace"), subject["name"]) == account

@@ -30,6 +30,7 @@ class Resource:
 
 
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+CERTIFICATES = "certificates.k8s.io"
 RESOURCES = (
     Resource("", "v1", "namespaces", "Namespace", False),
     Resource("", "v1", "nodes", "Node", False),
@@ -40,6 +41,7 @@ RESOURCES = (
     Resource("apps", "v1", "deployments", "Deployment", True),
     Resource("apps", "v1", "daemonsets", "DaemonSet", True),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
+    Resource(CERTIFICATES, "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
     Resource(RBAC, "v1", "clusterroles", "ClusterRole", False),
     Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False),
     Resource(RBAC, "v1", "roles", "Role", True),
@@ -233,6 +235,7 @@ class KubeStore:
 _FIELDS = {
     "metadata.name": ("metadata", "name"),
     "spec.nodeName": ("spec", "nodeName"),
+    "spec.signerName": ("spec", "signerName"),
     "status.phase": ("status", "phase"),
 }
 

@@ -177,7 +177,7 @@ class Worker:
         endpoint = configuration["discovery"]["bootstrapToken"]["apiServerEndpoint"]
         try:
             cluster = self._clusters.at(endpoint)
-            self._joined = cluster, cluster.join(configuration, place.kubelet())
+            self._joined = cluster, cluster.join(configuration, place.kubelet(), lambda: place.power.on)
         except JoinFailed as reason:
             place.say(str(reason))
             return False

@@ -1,4 +1,4 @@
-"""The agent on a real API server: its commands do what they do on the stand-in, and a machine joins by its token."""
+"""The agent on a real API server: its commands do what they do on the stand-in, with its rights and no others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from agent import manifest
+from agent import manifest, roles
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent import tokens
 from agent.stockyard_agent.transport import HttpRequest, HttpResponse
@@ -25,7 +21,7 @@ from local.kubernetes.api import node
 from local.kubernetes.real.control_plane import PORT, ControlPlane
 from local.kubernetes.store import stamp
 from tests.kubernetes.conftest import Cluster
-from tests.unit.agent.rig import API, CLUSTER, TOKEN, TOKEN_URL, Clock, Rig
+from tests.unit.agent.rig import API, CLUSTER, TOKEN_URL, Clock, Rig
 
 
 class RealRig(Rig):
@@ -166,83 +162,6 @@ def test_a_drain_waits_for_a_budget_and_ends_at_its_deadline(rig: RealRig) -> No
     assert rig.plane.kubectl("get", "node", "drained", check=False).returncode != 0
 
 
-def _request(name: str) -> tuple[ec.EllipticCurvePrivateKey, bytes]:
-    """A kubelet's request for its first certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
-            x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{name}"),
-        ]
-    )
-    signed = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    return key, signed.public_bytes(serialization.Encoding.PEM)
-
-
-def _certificate_of(rig: RealRig, name: str, token: str) -> tuple[ec.EllipticCurvePrivateKey, bytes]:
-    """What kubeadm and the kubelet do with a bootstrap token: ask, be approved, take the certificate."""
-    import base64
-
-    key, pem = _request(name)
-    document = {
-        "apiVersion": "certificates.k8s.io/v1",
-        "kind": "CertificateSigningRequest",
-        "metadata": {"name": f"csr-{name}"},
-        "spec": {
-            "request": base64.b64encode(pem).decode(),
-            "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
-            "usages": ["digital signature", "client auth"],
-        },
-    }
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-    answer = rig.send("POST", path, headers, json.dumps(document).encode())
-    assert answer.status == 201, answer.body
-
-    def issued() -> str:
-        done = rig.plane.kubectl("get", "csr", f"csr-{name}", "-o", "jsonpath={.status.certificate}")
-        return done.stdout
-
-    return key, base64.b64decode(until(issued))
-
-
-def test_a_machine_joins_by_its_token_under_its_own_name_alone(rig: RealRig) -> None:
-    expires = stamp(datetime.now(UTC) + timedelta(minutes=15))
-    rig.platform.order("t", "bootstrap_token", token=TOKEN, expires_at=expires, claim="ncl_1")
-    rig.until_ended(rig.agent())
-    assert rig.platform.results_by_id["cmd_t"]["status"] == "done"
-    # The token signer has put the token on the public document by which a machine knows the cluster.
-    get_info = ("get", "configmap", "cluster-info", "-n", "kube-public", "-o", "json")
-    until(lambda: "jws-kubeconfig-abcdef" in json.loads(rig.plane.kubectl(*get_info).stdout)["data"])
-    key, certificate = _certificate_of(rig, "worker-1", TOKEN)
-    subject = x509.load_pem_x509_certificate(certificate).subject.rfc4514_string()
-    assert "CN=system:node:worker-1" in subject
-    folder = rig.plane.folder
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "worker.pem").write_bytes(certificate + private)
-    kubelet = ["--server", rig.plane.url, "--certificate-authority", str(folder / "pki/ca.crt")]
-    kubelet += ["--client-certificate", str(folder / "worker.pem"), "--client-key", str(folder / "worker.pem")]
-
-    def register(name: str) -> Any:
-        path = folder / "node.json"
-        labels = {"stockyard.dev/claim": "ncl_1", "kubernetes.io/hostname": name}
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}))
-        return rig.plane.kubectl("create", "-f", str(path), "--kubeconfig=", *kubelet, check=False)
-
-    refused = register("worker-2")
-    assert refused.returncode != 0
-    assert "is not allowed to modify node" in refused.stderr, refused.stderr
-    assert register("worker-1").returncode == 0
-    rig.rounds(rig.agent(), 1)
-    assert "worker-1" in [item["name"] for item in rig.platform.posts[-1]["nodes"]]
-    rig.platform.order("r", "remove_token", token_id="abcdef")
-    rig.until_ended(rig.agent())
-    # The API server remembers for some seconds that a token was good.
-    until(lambda: rig.send("GET", "/api/v1/nodes", {"Authorization": f"Bearer {TOKEN}"}).status == 401)
-
-
 def test_the_agent_may_do_what_it_needs_and_nothing_else(rig: RealRig) -> None:
     def may(verb: str, resource: str, *options: str) -> bool:
         account = f"system:serviceaccount:{NAMESPACE}:{NAME}"
@@ -274,7 +193,7 @@ def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: R
         return rig.send(method, path, headers, json.dumps(document).encode() if document else None)
 
     def token(identity: str) -> dict[str, Any]:
-        return tokens.secret_of(identity, "0123456789abcdef", "ncl_1", "2099-01-01T00:00:00Z")
+        return tokens.secret_of(identity, "0123456789abcdef", "ncl_1", "worker-1", "2099-01-01T00:00:00Z")
 
     def refused(method: str, path: str, document: Any = None) -> str:
         answer = call(method, path, document)
@@ -285,14 +204,18 @@ def test_the_admission_policy_lets_the_agent_write_bootstrap_tokens_alone(rig: R
 
     of_another_type = {**token("zzzzzz"), "type": "Opaque"}
     assert "writes bootstrap tokens only" in refused("POST", path, of_another_type)
-    renamed, stray, unlabelled = token("zzzzzz"), token("zzzzzz"), token("zzzzzz")
+    renamed, unlabelled = token("zzzzzz"), token("zzzzzz")
     renamed["metadata"]["name"] = "stolen"
     assert "named after its id" in refused("POST", path, renamed)
     renamed["metadata"].pop("name")
     renamed["metadata"]["generateName"] = "bootstrap-token-"
     assert "named after its id" in refused("POST", path, renamed)
-    stray["stringData"]["auth-extra-groups"] = "system:bootstrappers:admins"
-    assert "joins nodes and nothing else" in refused("POST", path, stray)
+    groups = token("zzzzzz")["stringData"]["auth-extra-groups"]
+    admins = "system:bootstrappers:admins"
+    for stray in (admins, roles.JOINERS, f"{groups},{admins}", f"{groups}1,{admins}", f"{groups}12,{admins}"):
+        changed = token("zzzzzz")
+        changed["stringData"]["auth-extra-groups"] = stray
+        assert "joins one node and nothing else" in refused("POST", path, changed), stray
     unlabelled["metadata"].pop("labels")
     assert "carries its label" in refused("POST", path, unlabelled)
     endless, empty = token("zzzzzz"), token("zzzzzz")

@@ -14,9 +14,13 @@ from typing import Any
 
 import pytest
 
-from agent import manifest
+from agent import manifest, roles
 from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent import tokens
 from agent.stockyard_agent.authority import pin
+from agent.stockyard_agent.certificates import Approvals
+from agent.stockyard_agent.kubernetes import Kubernetes
+from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.clusters import CONTROL_PLANE, Cluster, Clusters, JoinFailed, Kubelet
 from local.kubernetes.store import Key, Object
@@ -46,22 +50,34 @@ def clusters(tmp_path: Path) -> Iterator[Clusters]:
 def cluster(clusters: Clusters, tmp_path: Path) -> Cluster:
     cluster = clusters.make(ENDPOINT, "v1.34.0", tmp_path / "cluster")
     expires = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    token = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
-        "type": "bootstrap.kubernetes.io/token",
-        "stringData": {
-            "token-id": "abcdef",
-            "token-secret": "0123456789abcdef",
-            "expiration": expires,
-            "usage-bootstrap-authentication": "true",
-            "usage-bootstrap-signing": "true",
-            "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
-        },
-    }
-    cluster.api.install([token])
+    token = tokens.secret_of(*TOKEN.split("."), "ncl_1", "worker", expires)
+    cluster.api.install([*roles.documents(), token])
     return cluster
+
+
+@pytest.fixture
+def approving(cluster: Cluster) -> Iterator[None]:
+    """The agent's own approvals, without the agent's process."""
+    account, over = cluster.api.issue(NAMESPACE, NAME), threading.Event()
+
+    def exchange(request: HttpRequest) -> HttpResponse:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        target = request.url.removeprefix("https://kube.test")
+        status, answer = cluster.api.request(request.method, target, headers, request.body or b"")
+        return HttpResponse(status, {}, json.dumps(answer).encode())
+
+    kube = Kubernetes("https://kube.test", exchange, lambda: account)
+    approvals = Approvals(kube, lambda: datetime.now(UTC), lambda _: None)
+
+    def look() -> None:
+        while not over.wait(0.01):
+            approvals.look()
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    yield
+    over.set()
+    thread.join(5)
 
 
 def configuration(cluster: Cluster, **changes: Any) -> dict[str, Any]:
@@ -83,6 +99,7 @@ def ready(cluster: Cluster, name: str = "worker") -> str:
     return str(condition["status"])
 
 
+@pytest.mark.usefixtures("approving")
 def test_machine_joins_with_its_configuration(cluster: Cluster) -> None:
     assert cluster.join(configuration(cluster), KUBELET) == "worker"
     document = node_of(cluster)
@@ -109,6 +126,20 @@ def test_join_requires_valid_token_and_ca_hash(cluster: Cluster, changes: Any, w
     assert [key for key in cluster.api.store.objects if key.resource == "nodes"] == []
 
 
+@pytest.mark.usefixtures("approving")
+def test_a_token_joins_no_node_of_another_name(cluster: Cluster) -> None:
+    other = configuration(cluster)
+    other["nodeRegistration"]["name"] = "ip-10-0-0-5"
+    with pytest.raises(JoinFailed, match="denied: the token is for the node worker, not for 'system:node:ip-10-0-0-5'"):
+        cluster.join(other, KUBELET)
+    assert [key for key in cluster.api.store.objects if key.resource == "nodes"] == []
+
+
+def test_a_machine_that_is_switched_off_waits_no_longer(cluster: Cluster) -> None:
+    with pytest.raises(JoinFailed, match="nobody has approved the request"):
+        cluster.join(configuration(cluster), KUBELET, lambda: False)
+
+
 def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, cluster: Cluster) -> None:
     assert clusters.at(ENDPOINT) is cluster
     with pytest.raises(JoinFailed, match=r"nothing answers at other\.test:6443"):
@@ -118,6 +149,7 @@ def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, 
         clusters.at(ENDPOINT)
 
 
+@pytest.mark.usefixtures("approving")
 def test_silent_node_stays_and_its_pods_do_not_end(cluster: Cluster) -> None:
     cluster.join(configuration(cluster), KUBELET)
     cluster.start()
@@ -134,6 +166,7 @@ def test_silent_node_stays_and_its_pods_do_not_end(cluster: Cluster) -> None:
     assert key not in cluster.api.store.objects
 
 
+@pytest.mark.usefixtures("approving")
 def test_deleted_node_is_not_registered_again(cluster: Cluster) -> None:
     cluster.join(configuration(cluster), KUBELET)
     cluster.api.store.remove(Key("", "nodes", "", "worker"), {})

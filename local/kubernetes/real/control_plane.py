@@ -25,6 +25,7 @@ import yaml
 
 from local.children import start
 from local.kubernetes.real.build import BINARIES, release
+from stockyard.machines import on_machine
 
 READY_SECONDS = 120.0
 PORT = 6443
@@ -162,6 +163,7 @@ class ControlPlane:
             config = ["--config", str(self.configuration), "--kubeconfig", str(self.kubeconfig)]
             self.kubeadm("init", "phase", "upload-config", "kubeadm", *config)
             self.kubeadm("init", "phase", "bootstrap-token", *config, "--skip-token-print")
+            self.kubectl(*_without_approval())
             record.touch()
 
     def _flags(self, name: str) -> list[str]:
@@ -261,6 +263,13 @@ def _run(command: list[str], environment: Mapping[str, str], check: bool) -> sub
 
 
 _OF_ETCD = ("--etcd-cafile", "--etcd-certfile", "--etcd-keyfile")
+
+
+def _without_approval() -> list[str]:
+    """The arguments with which a machine's own script takes kubeadm's approval of first certificates away."""
+    script = (Path(on_machine.__file__).parent / "control_plane.sh").read_text()
+    (line,) = (line for line in script.splitlines() if "node-autoapprove-bootstrap" in line)
+    return line.partition("kubectl ")[2].split()
 
 
 def program(name: str) -> Path:

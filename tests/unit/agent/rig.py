@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from agent import manifest
 from agent.roles import NAME, NAMESPACE
+from agent.stockyard_agent.certificates import Approvals
 from agent.stockyard_agent.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.loop import Agent
@@ -21,6 +22,7 @@ from agent.stockyard_agent.stockyard_api import StockyardApi
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import ConnectionReset, KubeApi, node
+from local.kubernetes.certificates import Wish
 from local.kubernetes.store import Key, Object, stamp
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
@@ -29,6 +31,8 @@ KUBE, API, TOKEN_URL = "https://kube.test", "https://api.test", "https://id.test
 SECRET = "client-s3cret-value"
 PIN = "sha256:" + "ab" * 32
 TOKEN = "abcdef.0123456789abcdef"
+SERVICE = "10.96.0.1"
+"""Where the API server answers inside the cluster."""
 
 
 @dataclass
@@ -136,8 +140,9 @@ class Rig:
         log, now = self.logs.append, self.clock.wall
         inbox = CommandInbox(kube, now=now, monotonic=self.clock.monotonic, log=log, own_pod=self.own_pod)
         return Agent(
-            kube, stockyard_api, inbox, authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log
-        )
+            kube, stockyard_api, inbox, Approvals(kube, now, log, frozenset({SERVICE})),
+            authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log,
+        )  # fmt: skip
 
     def exchange(self, request: HttpRequest) -> HttpResponse:
         return self.around(request, self.deliver) if self.around else self.deliver(request)
@@ -163,6 +168,14 @@ class Rig:
             self.clock.later(agent.round())
             if kubelets:
                 kube_pods.reap(self.kube.store, all_marked=True)
+
+    def join(self, agent: Agent, token: str, document: Object) -> Object:
+        """A machine joins by its token: it asks for a certificate, the agent looks, the node registers."""
+        request = self.kube.request_certificate(token, Wish(document["metadata"]["name"]))
+        agent.look()
+        registered = self.kube.register(request, document)
+        assert registered is not None, "nobody has decided about its certificate"
+        return registered
 
     def until_ended(self, agent: Agent, most: int = 40) -> None:
         """Rounds until no command is open."""
@@ -199,7 +212,7 @@ class Rig:
 
     def order_token(self, name: str = "t", token: str = TOKEN, seconds: int = 900) -> None:
         expires = stamp(self.clock.now + timedelta(seconds=seconds))
-        self.platform.order(name, "bootstrap_token", token=token, expires_at=expires, claim="ncl_1")
+        self.platform.order(name, "bootstrap_token", token=token, expires_at=expires, claim="ncl_1", node="worker-1")
 
 
 class HttpPlatform:

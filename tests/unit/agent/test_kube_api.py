@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from local.kubernetes import apply as kube_apply
+from local.kubernetes import certificates
 from local.kubernetes import pods as kube_pods
-from local.kubernetes.api import APPLY, MERGE, ConnectionReset, Fault, KubeApi, StatusError, key_of, node
+from local.kubernetes.api import APPLY, MERGE, ConnectionReset, Fault, StatusError, key_of, node
+from local.kubernetes.certificates import Wish
 from local.kubernetes.store import Key
 from tests.unit.agent.rig import TOKEN, Rig
 
@@ -227,8 +229,7 @@ def test_kube_api_injected_fault_happens_once_and_is_recorded(rig: Rig) -> None:
     assert [call.status for call in rig.kube.calls] == [0, 503, 200]
 
 
-def test_kube_api_join_requires_complete_token(rig: Rig) -> None:
-    api = KubeApi(now=rig.clock.wall)
+def test_kube_api_takes_certificate_requests_of_complete_tokens(rig: Rig) -> None:
     data = {"token-id": "abcdef", "token-secret": "0123456789abcdef", "auth-extra-groups": "system:bootstrappers:other"}
     usages = {"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true"}
     secret = {
@@ -237,7 +238,40 @@ def test_kube_api_join_requires_complete_token(rig: Rig) -> None:
         "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system"},
     }
     for content, status in ((data, 401), (data | usages, 403)):
-        api.install([{**secret, "stringData": content}])
+        rig.kube.install([{**secret, "stringData": content}])
         with pytest.raises(StatusError) as caught:
-            api.join(TOKEN, node("a"))
+            rig.kube.request_certificate(TOKEN, Wish("a"))
         assert caught.value.status == status
+    assert "cannot create resource" in caught.value.message
+
+
+def test_kube_api_decides_a_certificate_request_once(rig: Rig) -> None:
+    name = certificates.request(rig.kube.store, "system:node:a", frozenset(), Wish("a", signer=certificates.SERVING))
+    path = f"/apis/certificates.k8s.io/v1/certificatesigningrequests/{name}"
+    _, listed = ask(rig, "GET", path.rpartition("/")[0] + f"?fieldSelector=spec.signerName={certificates.SERVING}")
+    (document,) = listed["items"]
+
+    def decided(*types: str) -> int:
+        document["status"] = {"conditions": [{"type": kind, "status": "True"} for kind in types]}
+        status, answer = ask(rig, "PUT", f"{path}/approval", document)
+        if status == 200:
+            document.update(answer)
+        return status
+
+    assert decided("Approved", "Denied") == 422
+    assert decided("Approved") == 200
+    assert decided("Denied") == 422, "a decision stays"
+    assert decided("Approved") == 200
+    document["metadata"]["resourceVersion"] = "1"
+    assert decided("Approved") == 409
+    # The role names two signers.
+    other = certificates.request(rig.kube.store, "system:node:a", frozenset(), Wish("a", signer="example.test/other"))
+    status, answer = ask(rig, "PUT", f"{path.rpartition('/')[0]}/{other}/approval", {"status": {}})
+    assert (status, "cannot approve resource" in answer["message"]) == (403, True)
+
+
+def test_kube_api_registers_a_node_under_the_name_of_its_certificate(rig: Rig) -> None:
+    name = certificates.request(rig.kube.store, "system:bootstrap:abcdef", frozenset(), Wish("a"))
+    assert rig.kube.register(name, node("a")) is None, "nobody has decided"
+    with pytest.raises(StatusError, match='"b" is not allowed'):
+        rig.kube.register(name, node("b"))

@@ -186,8 +186,26 @@ def test_loop_ends_when_pause_returns_true(rig: Rig) -> None:
 
     def pause(seconds: float) -> bool:
         waits.append(seconds)
-        return len(waits) == 3
+        return len(waits) == 32
 
     rig.agent().run(pause)
-    assert waits == [15, 15, 15]
-    assert len(rig.platform.posts) == 3
+    assert waits == [1] * 32
+    assert len(rig.platform.posts) == 3, "a round each 15 seconds"
+
+
+def test_requests_of_certificates_are_looked_at_each_second_unless_the_api_is_silent(rig: Rig) -> None:
+    def looks() -> int:
+        return sum(call.action.resource == "certificatesigningrequests" for call in rig.kube.calls)
+
+    waits: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) == 16:
+            rig.kube.faults.append(Fault("list", "certificatesigningrequests", 503, times=1))
+        return len(waits) == 30
+
+    rig.agent().run(pause)
+    assert looks() == 2 * 16 + 1, "two signers; the first look after the second round fails, and the next are left out"
+    assert [line for line in rig.logs if "Requests of certificates wait: 503" in line]
+    assert len(rig.platform.posts) == 2

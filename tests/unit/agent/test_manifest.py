@@ -20,9 +20,9 @@ SETTINGS = manifest.Settings("https://api.example.test/", "clu_1", "https://id.e
 
 @pytest.fixture(scope="module")
 def documents() -> dict[tuple[str, str], dict[str, Any]]:
-    """As a YAML reader sees them, by kind and namespace."""
+    """As a YAML reader sees them, by kind and namespace; the first of each."""
     objects = list(yaml.safe_load_all(manifest.render(SETTINGS)))
-    return {(item["kind"], item["metadata"].get("namespace", "")): item for item in objects}
+    return {(item["kind"], item["metadata"].get("namespace", "")): item for item in reversed(objects)}
 
 
 def test_manifest_is_small_and_deterministic() -> None:
@@ -36,13 +36,17 @@ def test_manifest_above_size_limit_is_refused() -> None:
         manifest.render(manifest.Settings("https://" + "a" * 200_000, "", ""))
 
 
-def test_manifest_has_every_object_once_in_creation_order(documents: dict[tuple[str, str], dict[str, Any]]) -> None:
-    assert [kind for kind, _ in documents] == [
+def test_manifest_has_every_object_once_in_creation_order() -> None:
+    objects = manifest.documents(SETTINGS)
+    policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+    assert [item["kind"] for item in objects] == [
         "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Role",
-        "RoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap", "Deployment",
+        "RoleBinding", *policy, *policy, "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap",
+        "Deployment",
     ]  # fmt: skip
-    assert len(documents) == len(manifest.documents(SETTINGS))
-    assert {namespace for _, namespace in documents} == {"", "kube-system", NAMESPACE}
+    places = [(item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in objects]
+    assert len(set(places)) == len(objects)
+    assert {namespace for _, namespace, _ in places} == {"", "kube-system", NAMESPACE}
 
 
 def test_manifest_contains_no_secret(documents: dict[tuple[str, str], dict[str, Any]]) -> None:

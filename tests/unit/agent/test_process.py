@@ -89,7 +89,8 @@ def test_process_executes_commands_over_network(container: Container, tmp_path: 
     rig.add_node("a")
     rig.add_pod("db", "a", labels={"app": "db"})
     budget = rig.add_budget("db", {"app": "db"}, 1)
-    rig.platform.order("t", "bootstrap_token", token=TOKEN, expires_at="2100-01-01T00:00:00Z", claim="ncl_1")
+    order = {"token": TOKEN, "expires_at": "2100-01-01T00:00:00Z", "claim": "ncl_1", "node": "worker-1"}
+    rig.platform.order("t", "bootstrap_token", **order)
     rig.platform.order("d", "drain", node="a", grace_seconds=0)
     container.start()
     container.until(lambda: rig.platform.posts and "d" in rig.platform.results)

@@ -10,7 +10,10 @@ import pytest
 from agent import roles
 from agent.roles import NAME, NAMESPACE
 from agent.stockyard_agent import tokens
+from agent.stockyard_agent.certificates import CLIENT, SERVING
 from agent.stockyard_agent.kubernetes import APPLY, MERGE, Kubernetes, Refused
+from local.kubernetes import certificates
+from local.kubernetes.certificates import Wish
 from local.kubernetes.rules import grants
 from local.kubernetes.store import RESOURCES
 from tests.unit.agent.rig import KUBE, Rig
@@ -19,6 +22,16 @@ from tests.unit.agent.story import Story
 
 def test_roles_grant_exactly_the_calls_that_are_made(record_property: Callable[[str, object], None]) -> None:
     story = Story().run()
+    # Beside the rounds: the certificates of kubelets.
+    kube = story.rig.kube
+    story.rig.around = None
+    for user, group, wish in (
+        ("system:bootstrap:abcdef", "system:bootstrappers:stockyard:node:w", Wish("w")),
+        ("system:node:b", "system:nodes", Wish("b", usages=("digital signature", "server auth"), signer=SERVING)),
+    ):
+        certificates.request(kube.store, user, frozenset({group}), wish)
+    story.rig.agent().look()
+    assert sum("certificate request" in line for line in story.rig.logs) == 2
     granted = set(grants(story.rig.kube.store, (NAMESPACE, NAME)))
     assert story.rig.kube.used - granted == set()
     assert granted - story.rig.kube.used == set()
@@ -39,6 +52,7 @@ def every_call() -> list[tuple[str, str, str]]:
 
 ALLOWED = {
     ("GET", "/api/v1/nodes"),
+    ("GET", "/apis/certificates.k8s.io/v1/certificatesigningrequests"),
     ("GET", "/api/v1/nodes/x"),
     ("PATCH", "/api/v1/nodes/x"),
     ("DELETE", "/api/v1/nodes/x"),
@@ -75,7 +89,7 @@ def test_roles_allow_patching_own_deployment_only(rig: Rig) -> None:
 
 
 def test_admission_policy_matches_agent_account_and_secrets() -> None:
-    policy = next(item for item in roles.documents() if item["kind"] == "ValidatingAdmissionPolicy")["spec"]
+    policy, requests = (item["spec"] for item in roles.documents() if item["kind"] == "ValidatingAdmissionPolicy")
     assert policy["failurePolicy"] == "Fail"
     assert policy["matchConditions"] == [
         {"name": "by-the-agent", "expression": f"request.userInfo.username == '{roles.USER}'"}
@@ -83,5 +97,7 @@ def test_admission_policy_matches_agent_account_and_secrets() -> None:
     assert f"system:serviceaccount:{NAMESPACE}:{NAME}" == roles.USER
     assert policy["matchConstraints"]["resourceRules"][0]["resources"] == ["secrets"]
     # What each rule does is tried on a real API server, in tests/kubernetes; the agent's own constants are repeated.
-    assert (roles.GROUP, roles.TYPE, roles.PREFIX) == (tokens.GROUP, tokens.TYPE, tokens.PREFIX)
-    assert len(policy["validations"]) == 6
+    own = (roles.JOINERS, roles.NODE_GROUP, roles.TYPE, roles.PREFIX, roles.CLIENT, roles.SERVING)
+    assert own == (tokens.JOINERS, tokens.NODE_GROUP, tokens.TYPE, tokens.PREFIX, CLIENT, SERVING)
+    assert requests["matchConditions"] == policy["matchConditions"]
+    assert (len(policy["validations"]), len(requests["validations"])) == (6, 3)

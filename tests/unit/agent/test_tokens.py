@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import timedelta
 
 import pytest
 
 from agent.stockyard_agent.observation import timestamp
 from local.kubernetes.api import Fault, StatusError, node
-from tests.unit.agent.rig import SECRET, TOKEN, Rig
+from tests.unit.agent.rig import SECRET, START, TOKEN, Rig
 
 
 def data_of(rig: Rig) -> dict[str, str]:
@@ -34,24 +35,25 @@ def test_node_joins_with_bootstrap_token_until_expiry(rig: Rig) -> None:
         "expiration": "2026-01-02T03:19:05Z",
         "usage-bootstrap-authentication": "true",
         "usage-bootstrap-signing": "true",
-        "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
-        "description": "Stockyard: node claim ncl_1",
+        "auth-extra-groups": "system:bootstrappers:stockyard:join,system:bootstrappers:stockyard:node:worker-1",
+        "description": "Stockyard: node worker-1 of node claim ncl_1",
     }
-    rig.kube.join(TOKEN, node("worker-1", claim="ncl_1"))
-    rig.rounds(rig.agent(), 1)
+    agent = rig.agent()
+    rig.join(agent, TOKEN, node("worker-1", claim="ncl_1"))
+    rig.rounds(agent, 1)
     assert [(item["name"], item["claim"]) for item in rig.platform.posts[-1]["nodes"]] == [("worker-1", "ncl_1")]
-    with pytest.raises(StatusError):
-        rig.kube.join("abcdef.ffffffffffffffff", node("worker-2"))
+    with pytest.raises(StatusError, match="Unauthorized"):
+        rig.join(agent, "abcdef.ffffffffffffffff", node("worker-1"))
     rig.clock.later(900)
-    with pytest.raises(StatusError):
-        rig.kube.join(TOKEN, node("worker-3"))
+    with pytest.raises(StatusError, match="Unauthorized"):
+        rig.join(agent, TOKEN, node("worker-1"))
 
 
 def test_bootstrap_token_is_idempotent(rig: Rig) -> None:
     rig.order_token()
     rig.until_ended(rig.agent())
     before = json.dumps(rig.token_secret())
-    rig.platform.order("again", "bootstrap_token", token=TOKEN, expires_at="2026-01-02T03:19:05Z", claim="ncl_1")
+    rig.order_token("again", seconds=int((START + timedelta(seconds=900) - rig.clock.now).total_seconds()))
     rig.until_ended(rig.agent())
     assert rig.platform.results_by_id["cmd_again"]["status"] == "done"
     assert json.dumps(rig.token_secret()) == before
@@ -73,6 +75,23 @@ def test_bootstrap_token_does_not_replace_secret_of_other_type(rig: Rig) -> None
     assert rig.platform.results_by_id["cmd_t"]["status"] == "failed"
     assert "422" in rig.platform.results_by_id["cmd_t"]["message"]
     assert "data" not in (rig.token_secret() or {})
+
+
+def test_no_token_is_made_for_a_node_that_is_somebody_elses(rig: Rig) -> None:
+    """Who may name a claim must not become the node that runs the control plane."""
+    rig.add_node("worker-1")
+    rig.order_token()
+    rig.until_ended(rig.agent())
+    result = rig.platform.results_by_id["cmd_t"]
+    assert (result["status"], rig.token_secret()) == ("failed", None)
+    assert "not the claim's" in result["message"]
+
+
+def test_a_token_is_made_again_for_a_node_that_has_come(rig: Rig) -> None:
+    rig.add_node("worker-1", claim="ncl_1")
+    rig.order_token()
+    rig.until_ended(rig.agent())
+    assert rig.platform.results_by_id["cmd_t"]["status"] == "done"
 
 
 def test_bootstrap_token_deleted_meanwhile_is_created_in_next_round(rig: Rig) -> None:
@@ -106,6 +125,9 @@ def test_remove_token_is_idempotent(rig: Rig) -> None:
         ({"token": None}, "/token"),
         ({"token": TOKEN + "\n"}, "/token"),
         ({"claim": "a b"}, "/claim"),
+        ({"node": None}, "/node"),
+        ({"node": "worker:1"}, "/node"),
+        ({"node": "w" * 242}, "up to 241 characters"),
         ({"expires_at": None}, "/expires_at"),
         ({"expires_at": "tomorrow"}, "/expires_at"),
         ({"expires_at": "2026-01-02T03:19:05"}, "/expires_at"),

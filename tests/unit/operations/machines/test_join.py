@@ -105,7 +105,7 @@ class Yard:
         except RequestInProgress:
             return None
         if Key("", "nodes", "", configuration.node_name) not in self.rig.kube.store.objects:
-            self.rig.kube.join(configuration.token, self.node(configuration))
+            self.rig.join(self.agent, configuration.token, self.node(configuration))
         return configuration
 
     def node(self, configuration: JoinConfiguration) -> dict[str, Any]:
@@ -234,7 +234,9 @@ def test_join_requires_recorded_and_attested_machine(yard: Yard) -> None:
     assert first.endpoint == yard.cluster.endpoint != ""
     assert join_machine(nodes.services, KEY, claim.id, PROOF) == first, "an answer may be lost"
     with pytest.raises(StatusError):
-        yard.rig.kube.join(first.token[:-1] + "0", node("stranger"))
+        yard.rig.join(yard.agent, first.token[:-1] + "0", node("worker"))
+    with pytest.raises(StatusError, match="the token is for the node worker"):
+        yard.rig.join(yard.agent, first.token, node("stranger"))
     assert join_machine(nodes.services, b"another key", claim.id, PROOF).token != first.token
 
 

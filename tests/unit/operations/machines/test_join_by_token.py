@@ -112,7 +112,7 @@ def test_the_token_is_taken_again_until_the_node_has_joined(booting: Booting) ->
     first = booting.invited(claim)
     assert (first.node_name, first.endpoint) == ("worker", booting.yard.cluster.endpoint)
     assert booting.join(claim) == first, "an answer may be lost"
-    booting.yard.rig.kube.join(first.token, booting.yard.node(first))
+    booting.yard.rig.join(booting.yard.agent, first.token, booting.yard.node(first))
     nodes = booting.yard.nodes
     nodes.meanwhile = booting.yard.meanwhile
     assert nodes.relay() == ["available"]

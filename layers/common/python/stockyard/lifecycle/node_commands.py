@@ -69,7 +69,9 @@ def commands_of(
     token_made_at = facts.get(done_fact(claim, TOKEN))
     if token_made_at is not None and now < times.from_text(token_made_at) + TOKEN_LIFE / 2:
         return []
-    arguments = {"token": token, "expires_at": times.to_text(now + TOKEN_LIFE), "claim": claim.id}
+    arguments = {"token": token, "expires_at": times.to_text(now + TOKEN_LIFE)}
+    # The token admits a node of this name and no other.
+    arguments |= {"claim": claim.id, "node": claim.name}
     return [Command(command_id(claim, TOKEN), TOKEN, None, arguments)]
 
 

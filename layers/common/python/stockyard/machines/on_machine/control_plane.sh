@@ -27,6 +27,9 @@ if ! { test -s /etc/kubernetes/admin.conf && again kubectl get --raw /readyz >/d
     kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print
 fi
 again kubectl get --raw /readyz
+# With it any token of kubeadm's would get the certificate of any node's name. The agent approves, for the name of the
+# token alone.
+again kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ignore-not-found
 begin network
 again fetch_cni
 again kubectl apply -f /etc/stockyard/cni.yaml
