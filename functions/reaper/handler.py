@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger
 
@@ -10,11 +11,17 @@ from stockyard import wiring
 from stockyard.edge.logs import logged
 from stockyard.metrics import SWEEP_STOPPED
 
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
 logger = Logger()
+
+LAST_TURN = timedelta(minutes=1)
+"""What the last turn of a run may take."""
 
 
 @logged(logger)
-def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """One sweep over all tenants, or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``.
 
     The answer and the log name what was found, removed and refused.
@@ -26,7 +33,10 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     if "place" in event:
         report = {"place": event["place"], **reaper.sweep_place(event["tenant"], event["place"])}
     else:
-        report = reaper.run(reconciled=event.get("reconciled") is True)
+        remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
+        report = reaper.run(
+            reconciled=event.get("reconciled") is True, until=wiring.clock().now() + remaining - LAST_TURN
+        )
     if report["stopped"] or report["distrusted"]:
         logger.error("sweep stopped", extra=report)
         wiring.telemetry().measure("sweep stopped", SWEEP_STOPPED, 1)

@@ -94,8 +94,8 @@ def test_the_bus_admits_an_organization_or_accounts_for_requests_alone() -> None
     statement = admission(organization, "aws", "BUS")
     assert statement is not None
     assert (statement["Principal"], statement["Action"], statement["Resource"]) == ("*", "events:PutEvents", "BUS")
-    asked = {"events:source": "stockyard.request", "aws:PrincipalOrgID": "o-0123456789"}
-    assert statement["Condition"] == {"StringEquals": asked}
+    conditions = {"events:source": "stockyard.request", "aws:PrincipalOrgID": "o-0123456789"}
+    assert statement["Condition"] == {"StringEquals": conditions}
     most = load("dev", {"dev": {"issuer": ISSUER, "event_accounts": [f"{number:012}" for number in range(100)]}})
     listed = admission(most, "aws", f"arn:aws:events:ap-southeast-2:{'1' * 12}:event-bus/stockyard-abcdefghijkl")
     assert listed is not None

@@ -273,14 +273,14 @@ def test_an_account_sends_the_requests_of_one_tenant_alone(api):
     first = put("events-1", 0, own)
     assert (first.status_code, first.headers["etag"], first.json()["accounts"]) == (200, '"1"', [own]), first.text
     for query in ("", "?dry_run=true"):
-        taken = put("events-2", 0, other, own, query=query)
-        assert (taken.status_code, [error["pointer"] for error in taken.json()["errors"]]) == (422, ["/accounts/1"])
-        assert "events-1" not in taken.text
+        refusal = put("events-2", 0, other, own, query=query)
+        assert (refusal.status_code, [error["pointer"] for error in refusal.json()["errors"]]) == (422, ["/accounts/1"])
+        assert "events-1" not in refusal.text
     assert put("events-1", 0, other).status_code == 412
     assert put("events-1", 1, other).json()["accounts"] == [other], "what is no longer listed is free again"
     assert put("events-2", 0, own).status_code == 200
-    shown = api.send("GET", "/v1/event-accounts", {"Authorization": f"Bearer {api.token('events-2', *ROLES)}"})
-    assert (shown.json()["accounts"], shown.json()["version"]) == ([own], 1)
+    answer = api.send("GET", "/v1/event-accounts", {"Authorization": f"Bearer {api.token('events-2', *ROLES)}"})
+    assert (answer.json()["accounts"], answer.json()["version"]) == ([own], 1)
     audit = api.send("GET", "/v1/audit?subject=event-accounts", {**platform, "X-Stockyard-Tenant": "events-2"})
     done = [record["action"] for record in audit.json()["items"] if record["outcome"] == "done"]
     assert done == ["SetEventAccounts"]

@@ -75,9 +75,9 @@ def test_an_event_is_a_request_of_the_tenant_that_its_account_is_listed_for(worl
 def test_an_account_is_one_tenants_also_when_two_are_set_at_once(world: World) -> None:
     services = platform(world)
     set_event_accounts(services, "acme", [ACCOUNT], 0)
-    with pytest.raises(InvalidInput) as taken:
+    with pytest.raises(InvalidInput) as refusal:
         set_event_accounts(services, "globex", [OTHER, ACCOUNT], 0)
-    assert [problem.pointer for problem in taken.value.errors] == ["/accounts/1"]
+    assert [problem.pointer for problem in refusal.value.errors] == ["/accounts/1"]
     assert event_accounts_view(services, "globex")["version"] == 0, "nothing of a refused list is stored"
     with pytest.raises(PreconditionFailed):
         set_event_accounts(services, "acme", [], 0)

@@ -164,9 +164,9 @@ def test_blocked_deletion_lists_remaining_resources_and_finishes_later(world):
     assert blocked.status == "deleting"
     assert [r for r in blocked.remaining if r.startswith("network ")]
     assert operation_of(world, cluster).error.cause == "ec2:DeleteVpc is not allowed"
-    assert sweep_cluster(world.services, cluster.id) == ""
+    assert sweep_cluster(world.services, world.cluster(cluster)) == ""
     world.clock.advance(world.services.settings.retry_deletion_seconds + 1)
-    assert sweep_cluster(world.services, cluster.id) == "retried"
+    assert sweep_cluster(world.services, world.cluster(cluster)) == "retried"
     assert world.drive(world.cluster(cluster), "delete_cluster") == "gone"
     assert nothing_left(world)
 
@@ -278,7 +278,7 @@ def test_resume_requires_failed_cluster(world):
 def test_sweep_closes_operation_of_lost_workflow(world):
     cluster = world.create()
     world.clock.advance(world.services.settings.stuck_seconds + 1)
-    assert sweep_cluster(world.services, cluster.id) == "closed"
+    assert sweep_cluster(world.services, world.cluster(cluster)) == "closed"
     assert world.cluster(cluster).status == "failed"
 
 

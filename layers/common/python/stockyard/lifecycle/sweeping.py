@@ -20,14 +20,19 @@ def trusted(mark: tuple[str, str] | None, table_id: str, now: datetime) -> bool:
     return mark is None or (mark[0] == table_id and now - times.from_text(mark[1]) <= TRUST)
 
 
+APART = timedelta(minutes=2)
+"""How long after the first sighting a second one counts: two sweeps at once see what is there at one moment."""
+
+
 def too_many(orphans: int, tagged: int) -> bool:
     """Whether removing ``orphans`` of ``tagged`` things would be suspicious: more than max(5, 5 %)."""
     return orphans > max(5, tagged * 5 // 100)
 
 
 def old_enough(created_at: str | None, first_seen: str | None, now: datetime, grace: timedelta) -> bool:
-    """Older than the grace period and seen before. Without a creation time the first sighting counts."""
-    if first_seen is None:
+    """Older than the grace period and seen before, by an earlier sweep. Without a creation time the first sighting
+    counts."""
+    if first_seen is None or now - times.from_text(first_seen) < APART:
         return False
     born = times.from_text(created_at) if created_at else times.from_text(first_seen)
     return now - born > grace

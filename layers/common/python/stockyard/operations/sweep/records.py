@@ -24,10 +24,9 @@ def sweep_lease(services: Services, cluster: Cluster) -> str:
     return "undone" if undo(services, cluster) else ""
 
 
-def sweep_cluster(services: Services, cluster_id: str) -> str:
+def sweep_cluster(services: Services, cluster: Cluster) -> str:
     """Bring a cluster that nobody works on back to work."""
-    cluster = services.store.get(Cluster, cluster_id)
-    return sweep_operation(CLUSTER_RUNNER, services, cluster) if cluster is not None else ""
+    return sweep_operation(CLUSTER_RUNNER, services, cluster)
 
 
 def sweep_kept_cluster(services: Services, cluster_id: str) -> str:

@@ -4,23 +4,23 @@ vendors is handed out, one place to a worker; see ``places``."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections import deque
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM, USES
-from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeProvider
 from stockyard.lifecycle import sweeping
-from stockyard.metrics import CERTIFICATE_DAYS
 from stockyard.operations.listing import every
-from stockyard.operations.node_providers import limited_types
-from stockyard.operations.node_providers.visible import all_providers
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.operations.sweep.places import PlaceSweep, places_of, remove_environment
+from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
+from stockyard.operations.sweep.turns import Turn
 from stockyard.ports import Clock, Put, Registry
 
 TURN = "swept-last"
@@ -39,10 +39,11 @@ class Reaper:
     services_of: Callable[[str], Services]
     hand_out: Callable[[str, str], None]
 
-    def run(self, *, reconciled: bool = False) -> dict[str, Any]:
+    def run(self, *, reconciled: bool = False, until: datetime | None = None) -> dict[str, Any]:
         """Bring records back to work, sweep realm and secrets, and hand out every place of every tenant.
 
-        Answers names of what was found, done, removed, refused (``stopped``) and what failed.
+        Answers names of what was found, done, removed, refused (``stopped``) and what failed. After ``until`` no other
+        turn begins; the next run goes on behind the last one.
 
         ``distrusted``: the table is not the one of the last sweep, so nothing is undone or removed until an operator
         has looked and runs a sweep with ``reconciled``.
@@ -52,18 +53,30 @@ class Reaper:
         if trusted:
             for tenant, cluster in self.registry.due(Cluster, self.clock.now()):
                 tally.attempt(cluster.id, self._lease, tenant, cluster)
-        tenants = self._clusters(trusted, tally)
         accounts: dict[str, list[CloudAccount]] = {}
         for tenant, account in self.registry.all(CloudAccount):
             accounts.setdefault(tenant, []).append(account)
-        tenants |= accounts.keys()
+        tenants = accounts.keys() | {tenant for tenant, _ in self.registry.all(Cluster)}
         tenants |= {tenant for tenant, _ in self.registry.all(NodeProvider)}
         tenants |= {mark.value for mark in every(self.registry.platform(), Fact, USES)}
-        for tenant in self._in_turn(tenants):
-            if tenant == PLATFORM:
+
+        def over() -> bool:
+            return until is not None and self.clock.now() >= until
+
+        waiting = deque(self._order(tenants))
+        while waiting:
+            name = waiting.popleft()
+            self.registry.platform().commit(Put(Fact(TURN, name, times.to_text(self.clock.now()))))
+            if name == PLATFORM:
                 tally.attempt("realm", self._realm, trusted, tally)
             else:
-                tally.attempt(tenant, self._tenant, tenant, trusted, accounts.get(tenant, ()), tally)
+                services = self._services(name, trusted)
+                turn = Turn(services, trusted, accounts.get(name, ()), self.hand_out, over, tally)
+                tally.attempt(name, turn.run)
+                if not turn.whole:
+                    waiting.append(name)
+            if over():
+                break
         return tally.report(trusted)
 
     def sweep_place(self, tenant: str, place: str) -> dict[str, Any]:
@@ -76,32 +89,14 @@ class Reaper:
         tally.attempt(f"{tenant} {place}", PlaceSweep(self._services(tenant, trusted), place, trusted, tally).run)
         return tally.report(trusted)
 
-    def _clusters(self, trusted: bool, tally: Tally) -> set[str]:
-        """Go through all clusters, and name the tenants they belong to."""
-        tenants = set()
-        for tenant, cluster in self.registry.all(Cluster):
-            tenants.add(tenant)
-            if trusted:
-                tally.attempt(cluster.id, self._cluster, tenant, cluster.id)
-            if cluster.certificates_expire_at is not None and cluster.status == "ready":
-                remaining = times.from_text(cluster.certificates_expire_at) - self.clock.now()
-                self.services_of(tenant).telemetry.measure("certificates", CERTIFICATE_DAYS, remaining.days)
-        return tenants
-
-    def _in_turn(self, tenants: Set[str]) -> Iterator[str]:
-        """The tenants, and the platform for the realm they share, from behind the one whose turn was the last.
-
-        A sweep may run out of time on the way; the next one then goes on where it stopped.
-        """
+    def _order(self, tenants: Set[str]) -> Sequence[str]:
+        """The tenants, and the platform for the realm they share, from behind the one whose turn was the last."""
         if not tenants:
-            return
-        store = self.registry.platform()
+            return ()
         order = sorted({*tenants, PLATFORM})
-        last = store.get(Fact, TURN)
+        last = self.registry.platform().get(Fact, TURN)
         start = bisect_right(order, last.value) if last else 0
-        for name in (*order[start:], *order[:start]):
-            store.commit(Put(Fact(TURN, name, times.to_text(self.clock.now()))))
-            yield name
+        return (*order[start:], *order[:start])
 
     def _trusted(self, reconciled: bool) -> bool:
         """Whether this is the table of the last sweep. Only then the mark moves on."""
@@ -122,51 +117,12 @@ class Reaper:
     def _lease(self, tenant: str, cluster: Cluster) -> str:
         return sweep_records.sweep_lease(self.services_of(tenant), cluster)
 
-    def _cluster(self, tenant: str, cluster_id: str) -> str:
-        return sweep_records.sweep_cluster(self.services_of(tenant), cluster_id)
-
-    def _tenant(self, tenant: str, trusted: bool, accounts: Sequence[CloudAccount], tally: Tally) -> None:
-        services = self._services(tenant, trusted)
-        providers = {provider.id: provider for provider in all_providers(services)}
-        for place in places_of(services, accounts, providers.values()):
-            tally.attempt(f"{tenant} {place}", self.hand_out, tenant, place)
-        if trusted:
-            _claims(services, providers, tally)
-            for environment in every(services.store, NodeEnvironment):
-                # One whose provider is gone, so that it stands at no place any more.
-                if environment.provider_id not in providers:
-                    tally.attempt(environment.id, remove_environment, services, environment)
-        suspects = sweep_orphans.secret_suspects(services)
-        alive = sweep_orphans.living(services, every(services.store, NodeClaim))
-        sweep_orphans.sweep(services, "secrets", suspects, alive, tally)
-
-    def _living(self, tenant: str) -> frozenset[str]:
-        services = self.services_of(tenant)
-        return sweep_orphans.living(services, every(services.store, NodeClaim))
-
     def _realm(self, trusted: bool, tally: Tally) -> None:
         platform = self._services(PLATFORM, trusted)
         suspects = sweep_orphans.client_suspects(platform)
         # Tenants too are read after what is there: a tenant's first cluster may be made in between.
         tenants = {tenant for tenant, _ in self.registry.all(CloudAccount)}
         tenants |= {tenant for tenant, _ in self.registry.all(Cluster)}
-        alive = frozenset(owner for tenant in tenants for owner in self._living(tenant))
+        stores = (self.services_of(tenant).store for tenant in tenants)
+        alive = frozenset(cluster.id for store in stores for cluster in every(store, Cluster))
         sweep_orphans.sweep(platform, "realm", suspects, alive, tally)
-
-
-def _claims(services: Services, providers: Mapping[str, NodeProvider], tally: Tally) -> None:
-    counters = limited_types.counters_of(providers.values())
-    uncounted: list[NodeClaim] = []
-    for claim in every(services.store, NodeClaim):
-        tally.attempt(claim.id, sweep_records.sweep_claim, services, claim, providers)
-        if limited_types.lacking(counters, claim) is not None:
-            uncounted.append(claim)
-    tally.attempt(f"{services.tenant} limited types", _limited, services, counters, uncounted, tally)
-
-
-def _limited(
-    services: Services, counters: limited_types.Counters, uncounted: Sequence[NodeClaim], tally: Tally
-) -> None:
-    """Count the nodes that came past their type's limit; see ``limited_types``."""
-    if count := limited_types.take_over(services, counters, uncounted):
-        tally.done.append(f"counted {count} nodes of {services.tenant}")

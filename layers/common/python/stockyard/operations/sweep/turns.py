@@ -1,0 +1,117 @@
+"""One tenant's turn in the sweep: its places are handed out, its clusters and claims are gone through.
+
+A turn ends after so many records, or when the run's time is over, and the tenant's next turn goes on behind them. So a
+tenant with a hundred thousand of them delays no other, and is gone through all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from stockyard.domain import times
+from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.metrics import CERTIFICATE_DAYS
+from stockyard.operations.listing import every
+from stockyard.operations.node_providers import limited_types
+from stockyard.operations.node_providers.visible import all_providers
+from stockyard.operations.services import Services
+from stockyard.operations.sweep import orphans as sweep_orphans
+from stockyard.operations.sweep import records as sweep_records
+from stockyard.operations.sweep.places import places_of, remove_environment
+from stockyard.operations.sweep.tally import Tally
+from stockyard.ports import Put, Remove
+
+R = TypeVar("R", Cluster, NodeClaim)
+
+POSITION = "swept-until"
+"""The tenant's fact of the record that its last turn ended at; none when that turn went through all."""
+PAGE = 50
+"""Records that are read together. The fact is written before they are worked on: what ends a run among them is not met
+again before the next round."""
+PAGES = 20
+"""Of clusters, and of claims, in one turn."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """``over`` says whether the time of the run is up; ``hand_out`` has a place swept by a worker of its own.
+
+    When the table is not ``trusted``, nothing is brought back to work. ``whole``: the tenant was gone through.
+    """
+
+    services: Services
+    trusted: bool
+    accounts: Sequence[CloudAccount]
+    hand_out: Callable[[str, str], None]
+    over: Callable[[], bool]
+    tally: Tally
+    whole: bool = True
+
+    def run(self) -> None:
+        """Go through the tenant's records, from behind the one that the last turn ended at."""
+        fact = self.services.store.get(Fact, POSITION)
+        kind, _, after = (fact.value if fact else "").partition("/")
+        providers = {provider.id: provider for provider in all_providers(self.services)}
+        if not kind:
+            # Places first: others work on them, and they take longest.
+            self._places(providers)
+        if kind != NodeClaim.__name__:
+            self.whole = self._through(Cluster, after, self._clusters)
+            after = ""
+        if self.whole:
+            self.whole = self._through(NodeClaim, after, lambda claims: self._claims(claims, providers))
+        if self.whole and self.services.store.get(Fact, POSITION):
+            self.services.store.commit(Remove(Fact, POSITION))
+
+    def _through(self, kind: type[R], after: str, work: Callable[[Sequence[R]], None]) -> bool:
+        """Whether ``work`` was given all records of the kind behind ``after``."""
+        for _ in range(PAGES):
+            page = self.services.store.list(kind, after=after or None, limit=PAGE)
+            if page.next_id is not None:
+                after = page.next_id
+                self.services.store.commit(Put(Fact(POSITION, f"{kind.__name__}/{after}", self.services.now())))
+            work(page.items)
+            if page.next_id is None:
+                return True
+            if self.over():
+                break
+        return False
+
+    def _places(self, providers: Mapping[str, NodeProvider]) -> None:
+        services, tally = self.services, self.tally
+        for place in places_of(services, self.accounts, providers.values()):
+            tally.attempt(f"{services.tenant} {place}", self.hand_out, services.tenant, place)
+        if self.trusted:
+            for environment in every(services.store, NodeEnvironment):
+                # One whose provider is gone, so that it stands at no place any more.
+                if environment.provider_id not in providers:
+                    tally.attempt(environment.id, remove_environment, services, environment)
+        suspects = sweep_orphans.secret_suspects(services)
+        alive = sweep_orphans.living(services, every(services.store, NodeClaim))
+        sweep_orphans.sweep(services, "secrets", suspects, alive, tally)
+
+    def _clusters(self, clusters: Sequence[Cluster]) -> None:
+        for cluster in clusters:
+            if self.trusted:
+                self.tally.attempt(cluster.id, sweep_records.sweep_cluster, self.services, cluster)
+            if cluster.certificates_expire_at is not None and cluster.status == "ready":
+                remaining = times.from_text(cluster.certificates_expire_at) - self.services.clock.now()
+                self.services.telemetry.measure("certificates", CERTIFICATE_DAYS, remaining.days)
+
+    def _claims(self, claims: Sequence[NodeClaim], providers: Mapping[str, NodeProvider]) -> None:
+        if not self.trusted:
+            return
+        counters = limited_types.counters_of(providers.values())
+        uncounted: list[NodeClaim] = []
+        for claim in claims:
+            self.tally.attempt(claim.id, sweep_records.sweep_claim, self.services, claim, providers)
+            if limited_types.lacking(counters, claim) is not None:
+                uncounted.append(claim)
+        self.tally.attempt(f"{self.services.tenant} limited types", self._limited, counters, uncounted)
+
+    def _limited(self, counters: limited_types.Counters, uncounted: Sequence[NodeClaim]) -> None:
+        """Count the nodes that came past their type's limit; see ``limited_types``."""
+        if count := limited_types.take_over(self.services, counters, uncounted):
+            self.tally.done.append(f"counted {count} nodes of {self.services.tenant}")
