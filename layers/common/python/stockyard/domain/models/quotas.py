@@ -10,7 +10,7 @@ from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Input, View
 
 AllowedType = Annotated[str, StringConstraints(max_length=130, pattern=patterns.ALLOWED_TYPE)]
-EventAccount = Annotated[str, StringConstraints(pattern=patterns.AWS_ACCOUNT)]
+EventAccount = Annotated[str, StringConstraints(pattern=patterns.EVENT_ACCOUNT)]
 EventAccounts = Annotated[list[EventAccount], Field(max_length=40), AfterValidator(fields.distinct)]
 AllowedTypes = Annotated[list[AllowedType], Field(max_length=200), AfterValidator(fields.distinct)]
 
@@ -48,13 +48,13 @@ class AllowedNodeTypesView(View):
 
 
 class EventAccountsPut(Input):
-    """AWS accounts, of 12 digits, that no other tenant has."""
+    """Accounts of the event bus, of 12 digits, that no other tenant has."""
 
     accounts: EventAccounts
 
 
 class EventAccountsView(View):
-    """The AWS accounts whose ``stockyard.request`` events are the tenant's. ``version`` is 0 until it is set."""
+    """Accounts of the event bus whose request events are the tenant's. ``version`` is 0 until it is set."""
 
     accounts: list[str]
     updated_at: str | None
