@@ -24,6 +24,7 @@ from local.aws.corrections.capacity import counted_capacity
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.console import shown_consoles
 from local.aws.corrections.interfaces import interfaces_go_with_gateways
+from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_clients import quick_clients
@@ -152,6 +153,7 @@ def running_aws(
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
         stack.enter_context(listed_prices())
+        stack.enter_context(lifecycle_policies())
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()
         stack.callback(server.stop)

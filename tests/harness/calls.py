@@ -30,6 +30,7 @@ PREFIXES: Mapping[str, str] = {
     "rtbassoc": "association",
     "lt": "launch-template",
     "fleet": "fleet",
+    "snap": "snapshot",
 }
 """Prefix of an id in EC2 -> the resource type in an ARN."""
 CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
@@ -40,6 +41,7 @@ CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
     "CreateRouteTable": ("route-table",),
     "CreateSecurityGroup": ("security-group",),
     "CreateSubnet": ("subnet",),
+    "CreateVolume": ("volume",),
     "CreateVpc": ("vpc",),
     "RunInstances": ("instance", "volume", "network-interface"),
 }
@@ -48,6 +50,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "AllocateAddress": (),
     "AssociateRouteTable": ("route-table", "subnet"),
     "AttachInternetGateway": ("internet-gateway", "vpc"),
+    "AttachVolume": ("instance", "volume"),
     "AuthorizeSecurityGroupIngress": ("security-group",),
     "CreateInternetGateway": (),
     "CreateLaunchTemplate": (),
@@ -56,12 +59,14 @@ USED: Mapping[str, tuple[str, ...]] = {
     "CreateRouteTable": ("vpc",),
     "CreateSecurityGroup": ("vpc",),
     "CreateSubnet": ("vpc",),
+    "CreateVolume": (),
     "CreateVpc": (),
     "DeleteInternetGateway": ("internet-gateway",),
     "DeleteLaunchTemplate": ("launch-template",),
     "DeleteNatGateway": ("natgateway",),
     "DeleteRouteTable": ("route-table",),
     "DeleteSecurityGroup": ("security-group",),
+    "DeleteSnapshot": ("snapshot",),
     "DeleteSubnet": ("subnet",),
     "DeleteVolume": ("volume",),
     "DeleteVpc": ("vpc",),
@@ -81,6 +86,7 @@ USED: Mapping[str, tuple[str, ...]] = {
 OF_A_FLEET = ("image", "subnet", "security-group")
 """Types of resources that an instant fleet uses besides its template."""
 MACHINE = "ec2.amazonaws.com"
+SNAPSHOTS = "dlm.amazonaws.com"
 BALANCING = "elasticloadbalancing.amazonaws.com"
 ASKED_FOR_THE_FIRST_BALANCER = (
     "ec2:DescribeAccountAttributes",
@@ -96,6 +102,7 @@ SPOT_ROLE = f"role/aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 """EC2 creates this role as its caller, with an account's first request for spot capacity."""
 WITHOUT_RESOURCE = frozenset(
     {
+        "dlm:GetLifecyclePolicies",
         *(f"iam:List{things}" for things in ("InstanceProfiles", "Roles")),
         *(f"logs:{command}LogDelivery" for command in ("Create", "Delete", "Get", "Update")),
         "logs:DescribeLogGroups",
@@ -122,6 +129,8 @@ class Account:
     associations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     """Instance profile -> the role in it."""
+    snapshot_tags: Tags = field(default_factory=dict)
+    """What the latest snapshot policy gives its snapshots."""
     templates: dict[str, tuple[str, Call]] = field(default_factory=dict)
     """Name of a launch template -> its id and its data."""
 
@@ -132,6 +141,7 @@ class Account:
             "EC2": self._ec2,
             "Elastic Load Balancing v2": self._balancing,
             "Elastic Load Balancing": self._balancing,
+            "DLM": self._dlm,
             "IAM": self._iam,
             "SSM": self._ssm,
             "Service Quotas": lambda call: iter([Ask(f"servicequotas:{call['operation']}", "*")]),
@@ -155,7 +165,8 @@ class Account:
         named = self._named(parameters)
         for kind in USED[operation]:
             for thing in named.get(kind, ()):
-                yield Ask(action, self._arn(call, kind, thing), resource_tags(self.tags.get(thing, {})))
+                of_policy = self.snapshot_tags if kind == "snapshot" else {}
+                yield Ask(action, self._arn(call, kind, thing), resource_tags(self.tags.get(thing, of_policy)))
         request_tags_by_type = {
             specification["ResourceType"]: tags_of(specification["Tags"])
             for specification in parameters.get("TagSpecifications", ())
@@ -254,6 +265,21 @@ class Account:
             self.roles[str(profile)] = str(role)
             yield self._pass(str(role))
 
+    def _dlm(self, call: Call) -> Iterator[Ask]:
+        operation, parameters = call["operation"], call["parameters"]
+        if operation == "GetLifecyclePolicies":
+            yield Ask(f"dlm:{operation}", "*")
+            return
+        tags = dict(parameters.get("Tags", {}))
+        policy_id = parameters.get("PolicyId") or (call.get("answer") or {}).get("PolicyId", "new")
+        arn = f"arn:aws:dlm:{call['region']}:{self.number}:policy/{policy_id}"
+        if operation == "CreateLifecyclePolicy":
+            self.tags[arn] = tags
+            self.snapshot_tags.update(tags_of(parameters["PolicyDetails"]["Schedules"][0]["TagsToAdd"]))
+            yield Ask("dlm:TagResource", arn, request_tags(tags))
+            yield Ask("iam:PassRole", parameters["ExecutionRoleArn"], {"iam:PassedToService": SNAPSHOTS})
+        yield Ask(f"dlm:{operation}", arn, {**request_tags(tags), **resource_tags(self.tags.get(arn, {}))})
+
     def _ssm(self, call: Call) -> Iterator[Ask]:
         # Public parameters belong to no account.
         name = call["parameters"]["Name"]
@@ -275,7 +301,7 @@ class Account:
         return f"arn:aws:iam::{self.number}:{kind}{self.path}{name}"
 
     def _arn(self, call: Call, kind: str, id: str) -> str:
-        owner = "" if kind == "image" else self.number
+        owner = "" if kind in ("image", "snapshot") else self.number
         return f"arn:aws:ec2:{call['region']}:{owner}:{kind}/{id}"
 
     def _named(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:

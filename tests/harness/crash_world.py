@@ -35,6 +35,7 @@ from functions.machines import handler as machines
 from functions.reaper.handler import lambda_handler as reaper_handler
 from functions.relay import handler as relay
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls
+from local.aws.corrections.lifecycle_policies import dlm_backends
 from local.aws.corrections.refusals import gone_have_no_tags
 from local.aws.corrections.tables import atomic_tables
 from local.functions.invocation import Invocation, failure
@@ -150,6 +151,7 @@ class CrashWorld:
             ec2.reset()
         ec2.amis, ec2.key_pairs["my-key"] = images, self._key_pair
         elbv2_backends[TENANT_ACCOUNT][REGION].reset()
+        dlm_backends[TENANT_ACCOUNT][REGION].reset()
         iam = iam_backends[TENANT_ACCOUNT]["aws"]
         iam.roles.clear()
         iam.roles[self._role.id] = self._role
@@ -351,8 +353,7 @@ def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
     """The world, ready for ``reset``. With ``wire`` calls to AWS are serialized and parsed."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
-        if not wire:
-            stack.enter_context(direct_aws())
+        stack.enter_context(direct_aws(wire=wire))
         world = CrashWorld()
         stack.enter_context(atomic_tables())
         stack.enter_context(direct_table.lean())

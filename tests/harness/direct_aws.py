@@ -31,6 +31,7 @@ from moto.iam.responses import IamResponse
 from moto.sts.responses import TokenResponse
 from moto.utilities.utils import get_partition
 
+from local.aws.corrections import lifecycle_policies
 from local.aws.corrections.quick_offerings import quick_offerings
 
 RESPONSES: Mapping[str, Any] = {"ec2": EC2Response, "elbv2": ELBV2Response, "iam": IamResponse, "sts": TokenResponse}
@@ -39,13 +40,19 @@ ABSENT = object()
 
 
 @contextmanager
-def direct_aws() -> Iterator[None]:
-    """Inside this context every boto3 client of these services calls moto directly. It needs ``mock_aws``."""
+def direct_aws(*, wire: bool = False) -> Iterator[None]:
+    """Inside this context every boto3 client of these services calls moto directly. It needs ``mock_aws``.
+
+    With ``wire`` only the Data Lifecycle Manager is called so, which moto does not have.
+    """
     original: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
 
     def call(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
-        if client.meta.service_model.service_name in RESPONSES:
+        service = client.meta.service_model.service_name
+        if service in RESPONSES and not wire:
             return answer(client, operation, parameters)
+        if service == "dlm":
+            return _lifecycle(client, operation, parameters)
         return original(client, operation, parameters)
 
     with patch.object(BaseClient, "_make_api_call", call), quick_offerings():
@@ -75,6 +82,20 @@ def answer(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
         context=context,
     )
     return parsed
+
+
+def _lifecycle(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
+    """What our imitation of the Data Lifecycle Manager answers, which moto does not have."""
+    model = client.meta.service_model.operation_model(operation)
+    if (faults := ParamValidator().validate(parameters, model.input_shape)).has_errors():
+        raise ParamValidationError(report=faults.generate_report())
+    key = client._request_signer._credentials.access_key
+    try:
+        body = lifecycle_policies.answer(key, client.meta.region_name, operation, parameters)
+    except lifecycle_policies.NoSuchPolicy as error:
+        response = {"Error": {"Code": error.code, "Message": str(error)}, "ResponseMetadata": _meta(error.status)}
+        raise client.exceptions.from_code(error.code)(response, operation) from error
+    return {**body, "ResponseMetadata": _meta(200)}
 
 
 def _meta(status: Any) -> dict[str, Any]:
@@ -136,7 +157,8 @@ class DirectSerializer(ResponseSerializer):  # type: ignore[misc]
                 warnings.simplefilter("ignore")  # The service's model does not have every code.
                 shape = get_error_model(result, self.service_model)
             status = shape.metadata.get("error", {}).get("httpStatusCode", 400)
-            return {"status_code": status, "headers": {}, "body": (shape.error_code, getattr(result, "message", ""))}
+            message = getattr(result, "message", "") or None  # as botocore reads an empty element
+            return {"status_code": status, "headers": {}, "body": (shape.error_code, message)}
         body: Any = {}
         if self.operation_model.output_shape is not None and result is not None:
             transformers = self._value_picker.response_transformers

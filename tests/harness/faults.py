@@ -30,6 +30,7 @@ _CODES: Mapping[str, tuple[str, str]] = {
     "elbv2": ("Throttling", "AccessDenied"),
     "iam": ("Throttling", "AccessDenied"),
     "sts": ("Throttling", "AccessDenied"),
+    "dlm": ("ThrottlingException", "AccessDeniedException"),
 }
 _BURST = 2
 """How many calls in a row a throttled vendor refuses."""

@@ -8,6 +8,7 @@ from moto.ec2.models import ec2_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
+from local.aws.corrections.lifecycle_policies import dlm_backends
 from stockyard.providers.clouds.aws import template_versions
 
 
@@ -37,6 +38,8 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "nat_gateway": [n.id for n in gateways],
         "address": [a.allocation_id for a in ec2.addresses],
         "volume": ec2.volumes,
+        "snapshot": [s.id for s in ec2.snapshots.values() if s.owner_id == account and s.description == "by a policy"],
+        "snapshot_policy": dlm_backends[account][region].policies,
         "load_balancer": balancing.load_balancers,
         "target_group": balancing.target_groups,
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own

@@ -118,6 +118,18 @@ def machine_program(state: Path) -> Any:
     return module
 
 
+def machine_values(realm: Realm) -> dict[str, str]:
+    """What ``machine.json`` says on a control plane."""
+    return {
+        "audience": AUDIENCE,
+        "client_id": "acme-demo-0123456789ab",
+        "issuer": realm.issuer,
+        "kubernetes_version": TESTED[DEFAULT].release,
+        "pod_cidr": control_plane.POD_CIDR,
+        "tenant": TENANT,
+    }
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A control plane that runs, and the realm that its people log in at."""
@@ -132,14 +144,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, realm: Realm) -> Iterator[
         pytest.skip(reason)
     state = tmp_path_factory.mktemp("state")
     program = machine_program(state)
-    machine = {
-        "audience": AUDIENCE,
-        "client_id": "acme-demo-0123456789ab",
-        "issuer": realm.issuer,
-        "kubernetes_version": TESTED[DEFAULT].release,
-        "pod_cidr": control_plane.POD_CIDR,
-        "tenant": TENANT,
-    }
+    machine = machine_values(realm)
     program.api_server(machine)
     documents = program.kubeadm(machine, "https://nlb.example.test:6443", "aws:///us-east-1a/i-0123")
     environment = {"SSL_CERT_FILE": str(realm.authority)}

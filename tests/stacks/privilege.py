@@ -30,7 +30,6 @@ CONTROLLER_MADE = (
     "removes what the cluster's own controllers made; here no cluster really runs, the provider's tests do it"
 )
 UNUSED_BY_TENANT: Mapping[str, str] = {
-    "ChangeOurs ec2:DeleteVolume": "a volume outlives its instance when the call to end it was cut off",
     "ChangeOurs ec2:GetConsoleOutput": "a machine did not come up; it is asked before that is ended",
     "ChangeOurs ec2:RevokeSecurityGroupIngress": CONTROLLER_MADE,
     "RemoveLeftoversBalancers ec2:DeleteSecurityGroup": CONTROLLER_MADE,

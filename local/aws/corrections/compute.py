@@ -32,7 +32,7 @@ class IdempotentParameterMismatch(ServiceException):  # type: ignore[misc]
 def idempotent_calls() -> Iterator[None]:
     """A repeated client token (EC2) or name (load balancers, target groups) gives the same resource, or a refusal."""
     with ExitStack() as stack:
-        for action in ("run_instances", "create_nat_gateway"):
+        for action in ("run_instances", "create_nat_gateway", "create_volume"):
             stack.enter_context(patch.object(EC2Response, action, _by_token(action, getattr(EC2Response, action))))
         for action, plural, refusal in (
             ("create_load_balancer", "load_balancers", DuplicateLoadBalancerName),
@@ -97,6 +97,7 @@ CREATES = (
     "allocate_address",
     "run_instances",
     "create_launch_template",
+    "create_volume",
 )
 DESCRIBES = {
     "describe_vpcs": "vpc_ids",
@@ -107,6 +108,7 @@ DESCRIBES = {
     "describe_addresses": "allocation_ids",
     "describe_instances": "",
     "describe_launch_templates": "template_names",
+    "describe_volumes": "volume_ids",
 }
 """Method of moto's backend -> its parameter with ids. Internet gateways are left out: moto finds them by describing."""
 

@@ -39,6 +39,7 @@ RATES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "public_ipv4": ("AmazonVPC", {"group": "VPCPublicIPv4Address", "usagetype": "PublicIPv4:InUseAddress"}),
     "gp3": ("AmazonEC2", {"productFamily": "Storage", "volumeApiName": "gp3", "usagetype": "EBS:VolumeUsage.gp3"}),
+    "ebs_snapshot": ("AmazonEC2", {"productFamily": "Storage Snapshot", "usagetype": "EBS:SnapshotUsage"}),
 }
 """The catalogue's name of a rate besides instances -> its service and attributes."""
 INSTANCE = {

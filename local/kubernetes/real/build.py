@@ -18,8 +18,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BINARIES = HERE.parents[2] / ".cache" / "kubernetes"
 KUBERNETES = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
-PACKAGES = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
-"""Program -> its package. Each has a module of its own, so that none decides for another what it is built with."""
+PACKAGES = {
+    "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
+    "etcdctl": ("etcd", "go.etcd.io/etcd/etcdctl/v3"),
+    "etcdutl": ("etcd", "go.etcd.io/etcd/etcdutl/v3"),
+    "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+}
+"""Program -> folder of its module, and package. Projects have modules of their own, so that none decides for another
+what it is built with."""
 _VERSION = "k8s.io/component-base/version"
 
 
@@ -62,9 +68,9 @@ def main() -> int:
     for name in KUBERNETES:
         if not (folder / name).exists():
             _build("kubernetes", f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
-    for name, package in PACKAGES.items():
+    for name, (module, package) in PACKAGES.items():
         if not (folder / name).exists():
-            _build(name, package, folder / name)
+            _build(module, package, folder / name)
     sys.stdout.write(f"{folder}\n")
     return 0
 

@@ -210,7 +210,8 @@ def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> Non
         product("0.5", "EU-NatGateway-Prvd-Bytes"),
     ]
     balancer = [product("0.02646", "EU-LoadBalancerUsage"), product("0.006", "EU-LCUUsage")]
-    answers = [nat, nat, balancer, [product("0.005", "EU-PublicIPv4:InUseAddress")], []]
+    snapshots = [product("0.05", "EU-EBS:SnapshotUsage"), product("0.0125", "EU-EBS:SnapshotArchiveStorage")]
+    answers = [nat, nat, balancer, [product("0.005", "EU-PublicIPv4:InUseAddress")], [], snapshots]
     with Stubber(pricing) as stub:
         for answer in answers:
             stub.add_response("get_products", {"PriceList": answer})
@@ -221,6 +222,7 @@ def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> Non
         "nat_gateway_gb": 0.047,
         "network_load_balancer": 0.02646,
         "public_ipv4": 0.005,
+        "ebs_snapshot": 0.05,
     }
 
 

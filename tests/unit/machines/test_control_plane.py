@@ -125,7 +125,7 @@ def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[s
     assert ["systemctl", "start", "--no-block", "stockyard-start.service"] in commands
 
 
-@pytest.mark.parametrize("path", [control_plane.START_PATH, control_plane.RENEW_PATH])
+@pytest.mark.parametrize("path", [control_plane.START_PATH, control_plane.RENEW_PATH, control_plane.SNAPSHOT_PATH])
 def test_shellcheck_accepts_the_scripts(files: dict[str, Any], tmp_path: Path, path: str) -> None:
     first_boot.check_script(files[path]["content"], tmp_path)
 
@@ -138,7 +138,32 @@ def test_a_timer_renews_certificates_once_the_machine_has_reported(files: dict[s
     assert "OnCalendar=weekly" in timer
     assert "Persistent=true" in timer
     last_line = files[control_plane.START_PATH]["content"].splitlines()[-1]
-    assert last_line == "systemctl enable --now stockyard-renew.timer"
+    assert last_line == "systemctl enable --now stockyard-renew.timer stockyard-snapshot.timer"
+
+
+def test_nothing_begins_an_empty_etcd_beside_the_volume(machine: Any, files: dict[str, Any]) -> None:
+    """The kubelet and the snapshots need the mount; etcd's data are below it."""
+    for unit in ("kubelet.service.d/20-volume.conf", "stockyard-snapshot.service"):
+        assert "RequiresMountsFor=/var/lib/control-plane\n" in files[f"/etc/systemd/system/{unit}"]["content"]
+    assert machine.DATA.startswith("/var/lib/control-plane/")
+
+
+def test_a_machine_with_the_keys_of_another_asks_for_none(
+    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The volume brings the client's credentials and the key of Secrets, which stays what it is."""
+    config = json.loads(files[control_plane.CONFIG_PATH]["content"])
+    state = tmp_path / "state"
+    (state / "api").mkdir()
+    (state / "api" / "encryption.yaml").write_text("the key")
+    (state / "client.json").write_text(json.dumps({"endpoint": "https://nlb.example.test:6443"}))
+    monkeypatch.setattr(machine, "provider_id", lambda: "aws:///us-east-1a/i-0456")
+    machine.bootstrap(config)
+    assert (state / "api" / "encryption.yaml").read_text() == "the key"
+    documents = [json.loads(text) for text in (state / "kubeadm.yaml").read_text().split("\n---\n")]
+    registration = documents[0]["nodeRegistration"]
+    assert {"name": "provider-id", "value": "aws:///us-east-1a/i-0456"} in registration["kubeletExtraArgs"]
+    assert documents[1]["etcd"] == {"local": {"dataDir": "/var/lib/control-plane/etcd"}}
 
 
 def test_a_step_is_told_and_a_failed_one_with_its_last_lines(

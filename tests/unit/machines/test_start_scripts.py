@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ import pytest
 from stockyard.machines import cloud_config
 
 PLAYED = (
-    "apt-get", "apt-mark", "containerd", "crictl", "curl", "dpkg", "dpkg-query", "kubeadm", "kubectl", "modprobe",
-    "openssl", "python3", "sha256sum", "sleep", "swapoff", "sysctl", "systemctl", "timeout",
+    "apt-get", "apt-mark", "blkid", "containerd", "crictl", "curl", "dpkg", "dpkg-query", "findmnt", "kubeadm",
+    "kubectl", "lsblk", "mkfs.ext4", "modprobe", "mount", "mountpoint", "openssl", "python3", "sha256sum", "sleep",
+    "swapoff", "sysctl", "systemctl", "timeout", "wipefs",
 )  # fmt: skip
 STUB = """#!/bin/bash
 name="${0##*/}"
@@ -30,8 +32,20 @@ case " $name $* " in
     *" $HANGS "*) [ -n "$HANGS" ] && exec /bin/sleep 60 ;;
 esac
 [ "$name" = sleep ] || echo "$name $*" >>"$ROOT/ran"
-[ "$name $1" = "python3 bootstrap" ] && echo nlb.example.test >"$ROOT/etc/stockyard/endpoint"
-[ "$name $1" = "kubeadm init" ] && echo admin >"$ROOT/etc/kubernetes/admin.conf"
+if [ "$name $1" = "python3 bootstrap" ]; then
+    cd "$ROOT/etc/stockyard" && mkdir -p api && touch client.json api/encryption.yaml
+    echo nlb.example.test >endpoint
+fi
+if [ "$name $1" = "kubeadm init" ]; then
+    mkdir -p "$ROOT/etc/kubernetes/pki/etcd" && cd "$ROOT/etc/kubernetes" && echo admin >admin.conf
+    touch pki/{ca,front-proxy-ca,etcd/ca}.{crt,key} pki/sa.{key,pub}
+fi
+[ "$name" = mountpoint ] && [ ! -e "$ROOT/mounted" ] && exit 1
+[ "$name" = mount ] && touch "$ROOT/mounted"
+[ "$name" = lsblk ] && case "$*" in *PKNAME*) echo nvme0n1 ;; *TYPE*) echo disk ;; *) echo nvme1n1 ;; esac
+[ "$name" = blkid ] && echo 0fc63daf-8483-4772-8e79-3d69d8477de4
+[ "$name" = wipefs ] && [ -e "$ROOT/var/lib/control-plane/keys" ] && echo ext4
+[ "$name" = crictl ] && case "$*" in *"snapshot save"*) mkdir -p "$(dirname "${!#}")" && echo db >"${!#}" ;; esac
 [ "$name $1" = "kubeadm join" ] && echo kubelet >"$ROOT/etc/kubernetes/kubelet.conf"
 [ "$name" = openssl ] && [ -e "$ROOT/ending" ] && exit 1
 [ "$name $1" = "kubeadm certs" ] && rm -f "$ROOT/ending"
@@ -44,8 +58,16 @@ exit 0
 CONTROL_PLANE = {
     "apt-get update": "packages",
     "apt-get install": "packages",
+    "lsblk --noheadings": "volume",
+    "wipefs --noheadings": "volume",
+    "mkfs.ext4 -q": "volume",
+    "blkid --probe": "volume",
+    "systemctl daemon-reload": "volume",
+    "mount": "volume",
     "python3 bootstrap": "bootstrap",
     "kubeadm init": "init",
+    "ps --quiet": "snapshot",
+    "snapshot save": "snapshot",
     "sha256sum --check": "network",
     "kubectl apply -f": "network",
     "kubectl wait": "network",
@@ -90,15 +112,26 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
     part = str(request.param)
-    for folder in ("bin", "etc/stockyard", "etc/kubernetes", "etc/apt/sources.list.d", "var/log"):
+    for folder in (
+        "bin",
+        "etc/stockyard",
+        "etc/kubernetes",
+        "etc/apt/sources.list.d",
+        "var/log",
+        "var/lib/cloud/instance",
+    ):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "etc/hosts").touch()
+    for name in ("etc/hosts", "var/lib/cloud/instance/user-data.txt"):
+        (tmp_path / name).touch()
     for name in PLAYED:
         (tmp_path / "bin" / name).write_text(STUB)
         (tmp_path / "bin" / name).chmod(0o755)
-    scripts = {"start.sh": cloud_config.start_script(part), "renew.sh": cloud_config.program("renew.sh")}
+    scripts = {"start.sh": cloud_config.start_script(part)}
+    scripts |= {name: cloud_config.program(name) for name in ("renew.sh", "snapshot.sh")}
     for name, script in scripts.items():
-        (tmp_path / name).write_text(re.sub(r"(?<=[\s=\"(>])/(?=etc/|var/)", f"{tmp_path}/", script.text))
+        text = script.text.replace(cloud_config.FOLDER, str(tmp_path))
+        (tmp_path / name).write_text(re.sub(r"(?<=[\s=\"(>])/(?=etc/|var/)", f"{tmp_path}/", text))
+        (tmp_path / name).chmod(0o755)
     return Machine(tmp_path, part)
 
 
@@ -141,6 +174,60 @@ if [ "$*" = "get --raw /readyz" ] && [ "$count" -lt 3 ]; then echo $((count + 1)
     (machine.root / "bin" / "kubectl").write_text(STUB.replace("case ", slow + "case ", 1))
     assert machine.boot() == 0
     assert [line for line in machine.lines("ran")[len(before) :] if line.startswith("kubeadm reset")] == []
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_etcds_volume_is_formatted_once_and_mounted_before_the_kubelet(machine: Machine) -> None:
+    assert machine.boot() == 0
+    first = machine.lines("ran")
+    assert len([line for line in first if line.startswith("mkfs.ext4")]) == 1
+    assert machine.lines("etc/fstab") == [
+        f"UUID=0fc63daf-8483-4772-8e79-3d69d8477de4 {machine.root}/var/lib/control-plane"
+        " ext4 nofail,x-systemd.device-timeout=300 0 2"
+    ]
+    places = [next(i for i, line in enumerate(first) if line.startswith(c)) for c in ("mount ", "kubeadm init")]
+    assert places == sorted(places)
+    assert machine.boot() == 0
+    assert len(machine.lines("etc/fstab")) == 1
+    assert [line for line in machine.lines("ran")[len(first) :] if line.startswith(("mkfs", "mount "))] == []
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+@pytest.mark.parametrize("fails", ["", "kubeadm init"])
+def test_another_machine_goes_on_with_the_volume_and_resets_nothing(machine: Machine, fails: str) -> None:
+    """The keys come from the volume, and what kubeadm has against data that are there is not heard."""
+    assert machine.boot() == 0
+    (machine.root / "ran").unlink()
+    for folder in ("etc/kubernetes", "etc/stockyard"):
+        shutil.rmtree(machine.root / folder)
+        (machine.root / folder).mkdir()
+    (machine.root / "mounted").unlink()
+    assert (machine.boot(fails=fails) == 0) is (fails == "")
+    if fails:
+        # A try that was cut off leaves a kubeconfig, and the API server does not answer.
+        (machine.root / "etc/kubernetes/admin.conf").write_text("admin")
+        assert machine.boot(fails="kubectl get --raw") != 0
+    ran = machine.lines("ran")
+    assert [line for line in ran if line.startswith(("mkfs", "kubeadm reset"))] == []
+    inits = [line for line in ran if line.startswith("kubeadm init")]
+    assert inits
+    assert all("--ignore-preflight-errors=all" in line for line in inits)
+    for name in ("kubernetes/pki/ca.key", "kubernetes/pki/etcd/ca.key", "stockyard/api/encryption.yaml"):
+        assert (machine.root / "etc" / name).exists()
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_the_last_four_snapshots_stay(machine: Machine) -> None:
+    assert machine.boot() == 0
+    folder = machine.root / "var/lib/control-plane/snapshots"
+    for hour in range(6):
+        (folder / f"20250101T0{hour}0000Z.db").touch()
+    assert machine.run("snapshot.sh") == 0
+    names = sorted(path.name for path in folder.iterdir())
+    assert len(names) == 4
+    assert "20250101T010000Z.db" < names[0] <= "20250101T050000Z.db"
+    assert machine.run("snapshot.sh", fails="snapshot save") not in (0, None)
+    assert sorted(path.name for path in folder.iterdir()) == names
 
 
 RENEWED = ["kubeadm certs", *("crictl ps", "crictl stop") * 4, "python3 ready"]

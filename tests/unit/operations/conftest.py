@@ -148,7 +148,13 @@ class MemoryPrices:
         return name != "x9.none"
 
     def rate(self, region: str, item: str) -> float | None:
-        return {"nat_gateway": 0.045, "network_load_balancer": 0.0225, "public_ipv4": 0.005, "gp3": 0.08}[item]
+        return {
+            "nat_gateway": 0.045,
+            "network_load_balancer": 0.0225,
+            "public_ipv4": 0.005,
+            "gp3": 0.08,
+            "ebs_snapshot": 0.05,
+        }[item]
 
 
 @dataclass

@@ -231,6 +231,8 @@ class Yard:
             *(g["GroupId"] for g in ec2.describe_security_groups()["SecurityGroups"] if g["GroupName"] != "default"),
             *(i["InstanceId"] for r in reservations for i in r["Instances"] if i["State"]["Name"] != "terminated"),
             *(v["VolumeId"] for v in ec2.describe_volumes()["Volumes"]),
+            *(s["SnapshotId"] for s in ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"] if s.get("Tags")),
+            *(p["PolicyId"] for p in session.client("dlm").get_lifecycle_policies()["Policies"]),
             *(b["LoadBalancerArn"] for b in elb.describe_load_balancers()["LoadBalancers"]),
             *(g["TargetGroupArn"] for g in elb.describe_target_groups()["TargetGroups"]),
             *(r["RoleName"] for r in iam.list_roles()["Roles"] if r["RoleName"] != "stockyard"),

@@ -2,4 +2,8 @@
 
 package etcd
 
-import _ "go.etcd.io/etcd/server/v3"
+import (
+	_ "go.etcd.io/etcd/etcdctl/v3"
+	_ "go.etcd.io/etcd/etcdutl/v3"
+	_ "go.etcd.io/etcd/server/v3"
+)

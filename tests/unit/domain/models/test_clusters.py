@@ -71,6 +71,8 @@ def test_the_minimal_request_is_filled_up():
         "ssh_cidrs": [],
         "api_cidrs": ["0.0.0.0/0"],
         "public_control_plane": False,
+        "etcd_volume_gib": 20,
+        "etcd_snapshots": 7,
     }
 
 

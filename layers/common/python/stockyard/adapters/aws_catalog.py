@@ -30,6 +30,7 @@ _RATES: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ),
     ("public_ipv4", "AmazonVPC", {"group": "VPCPublicIPv4Address"}, "PublicIPv4:InUseAddress"),
     ("gp3", "AmazonEC2", {"productFamily": "Storage", "volumeApiName": "gp3"}, "EBS:VolumeUsage.gp3"),
+    ("ebs_snapshot", "AmazonEC2", {"productFamily": "Storage Snapshot"}, "EBS:SnapshotUsage"),
 )
 """Name of the rate, service, attributes, and the usage type behind its region prefix (``EUC1-``; none in us-east-1)."""
 

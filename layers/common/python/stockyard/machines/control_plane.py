@@ -30,8 +30,9 @@ CNI = f"https://raw.githubusercontent.com/flannel-io/flannel/{_FLANNEL}/Document
 """Of flannel 0.28.9; its default pod range is ``POD_CIDR``."""
 CNI_SHA256 = "e875824be2f552b45711dbda91af81b17eb961d00025d914d9fef18fad8f09c0"
 """What the machine checks the manifest by before it applies it."""
-RENEW_PATH = f"{FOLDER}/renew.sh"
-_RENEW = {
+RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
+_NEEDS_VOLUME = "RequiresMountsFor=/var/lib/control-plane\n"
+_UNITS = {
     "/etc/systemd/system/stockyard-renew.service": f"""[Unit]
 Description=Renew the certificates of the control plane
 ConditionPathExists=/var/lib/stockyard/reported
@@ -50,6 +51,24 @@ Persistent=true
 [Install]
 WantedBy=timers.target
 """,
+    "/etc/systemd/system/stockyard-snapshot.service": f"""[Unit]
+Description=Take a snapshot of etcd
+{_NEEDS_VOLUME}
+[Service]
+Type=oneshot
+ExecStart={SNAPSHOT_PATH}
+Restart=on-failure
+RestartSec=5min
+""",
+    "/etc/systemd/system/stockyard-snapshot.timer": """[Timer]
+OnCalendar=0/6:00
+RandomizedDelaySec=1h
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+""",
+    "/etc/systemd/system/kubelet.service.d/20-volume.conf": f"[Unit]\n{_NEEDS_VOLUME}",
 }
 """A machine that was off when its turn came catches up; kubeadm's certificates live for a year."""
 CONFIG_PATH = "/etc/stockyard/machine.json"
@@ -94,7 +113,8 @@ def render(
         SCRIPT_PATH: machine_program(control_plane=True),
         START_PATH: start_script("control_plane.sh"),
         RENEW_PATH: program("renew.sh"),
-        **{path: File(text) for path, text in _RENEW.items()},
+        SNAPSHOT_PATH: program("snapshot.sh"),
+        **{path: File(text) for path, text in _UNITS.items()},
     }
     arguments = f"{versions(kubernetes_version)} {CNI} {CNI_SHA256}"
     return cloud_config(files, "Make this machine a Kubernetes control plane", arguments)

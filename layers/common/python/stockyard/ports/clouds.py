@@ -87,4 +87,5 @@ class PriceList(Protocol):
         """Whether the region offers the type; None when the catalogue has no data of the region."""
 
     def rate(self, region: str, item: str) -> float | None:
-        """USD an hour of ``nat_gateway``, ``network_load_balancer``, ``public_ipv4``, or a month and GB of ``gp3``."""
+        """USD an hour of ``nat_gateway``, ``network_load_balancer``, ``public_ipv4``, or a month and GB of ``gp3`` and
+        ``ebs_snapshot``."""

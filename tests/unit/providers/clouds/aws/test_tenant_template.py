@@ -28,6 +28,7 @@ IMPLIED = {
         "ec2:GetSecurityGroupsForVpc",
         *ASKED_FOR_THE_FIRST_BALANCER,
     },
+    "dlm:CreateLifecyclePolicy": {"dlm:TagResource"},
     "iam:CreateRole": {"iam:TagRole"},
     "iam:CreateInstanceProfile": {"iam:TagInstanceProfile"},
 }
@@ -58,7 +59,7 @@ def _resolved(value: Any) -> Any:
 def test_policies_are_within_size_limit_of_iam(yard: Any) -> None:
     template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
     policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    assert len(policies) == 4
+    assert len(policies) == 5
     for policy in policies:
         size = len(json.dumps(_resolved(policy["PolicyDocument"]), separators=(",", ":")))
         assert size <= 6144, f"a policy has {size} characters"
@@ -123,7 +124,15 @@ def test_statements_have_no_wildcard_except_resources_of_reads(yard: Any) -> Non
 def test_creations_and_changes_require_our_tag(yard: Any) -> None:
     statements = {s["Sid"]: s for s in _statements(tenant_template.render(yard.account, "inst-1", Stage()))}
     creating = ("Create", "CreateBalancers", "CreateProfiles", "CreateBoundedRoles", "TagWhatIsCreated")
-    for sid in (*creating, "CreateFleets", "CreateSpotRequests", "CreateTemplates", "TagNewNodes", "TagSpotRequests"):
+    for sid in (
+        *creating,
+        "CreateSnapshotPolicies",
+        "CreateFleets",
+        "CreateSpotRequests",
+        "CreateTemplates",
+        "TagNewNodes",
+        "TagSpotRequests",
+    ):
         assert statements[sid]["Condition"]["StringEquals"]["aws:RequestTag/stockyard:installation"] == "inst-1", sid
     for sid in ("ChangeOurs", "ChangeOurBalancers", "FillBoundedRoles", "ChangeOurNodes", "UseOurTemplates"):
         assert statements[sid]["Condition"]["StringEquals"]["aws:ResourceTag/stockyard:installation"] == "inst-1", sid
@@ -155,7 +164,7 @@ def test_reads_of_absent_identities_are_granted_without_path(yard: Any) -> None:
         "instance-profile/vantage-*-instance-profile",
     ]
     pathless = [s["Sid"] for s in statements.values() if any("role/vantage-" in str(r) for r in s["Resource"])]
-    assert pathless == ["ReadIdentities"], "only reading reaches beyond our path"
+    assert pathless == ["ReadIdentities", "PassSnapshotRole"], "only reading and handing on reach beyond our path"
 
 
 def test_role_trusts_our_functions_with_external_id_only(yard: Any) -> None:

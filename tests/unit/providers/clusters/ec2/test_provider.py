@@ -85,6 +85,8 @@ CALLS = [
     ("endpoint", "target_group/api"),
     ("endpoint", "load_balancer/api"),
     ("control_plane", "instance/control-plane"),
+    ("control_plane", "volume/etcd"),
+    ("control_plane", "snapshot_policy/etcd"),
 ]
 
 
@@ -109,8 +111,14 @@ def test_resource_is_adopted_after_crash_before_record(yard: Any) -> None:
         yard.ensure(phase)
     lines = yard.ledger.lines()
     assert {entry.state for entry in lines} == {"made"}
-    # A root disk belongs to its machine and has no line; a second of anything would make the numbers differ.
-    assert len([x for x in yard.living() if not x.startswith("vol-")]) == len(lines)
+    # A root disk belongs to its machine, a snapshot to its policy: they have no line. A second of anything would make
+    # the numbers differ.
+    living = yard.living()
+    assert (len([x for x in living if x.startswith("vol-")]), len([x for x in living if x.startswith("snap-")])) == (
+        2,
+        1,
+    )
+    assert len(living) - 2 == len(lines)
 
 
 @pytest.mark.parametrize(("phase", "line"), CALLS)

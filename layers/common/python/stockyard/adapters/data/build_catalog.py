@@ -23,8 +23,10 @@ RATES = {
     "network_load_balancer": 0.0225,
     "public_ipv4": 0.005,
     "gp3": 0.08,
+    "ebs_snapshot": 0.05,
 }
-"""USD in us-east-1, AWS's public price pages: hours, a GB through the NAT gateway, a GB and month of gp3."""
+"""USD in us-east-1, AWS's public price pages: hours, a GB through the NAT gateway, a GB and month of gp3 and of
+snapshots."""
 
 
 def trimmed(types: Sequence[Mapping[str, Any]], as_of: str) -> dict[str, Any]:

@@ -2,6 +2,56 @@
 program=/usr/local/lib/stockyard/stockyard_machine.py
 cni="$4" cni_sha256="$5"
 export KUBECONFIG=/etc/kubernetes/admin.conf
+volume=/var/lib/control-plane
+
+# The disk that Stockyard attaches while this machine boots: not the one that the machine has started from.
+find_disk() {
+    local disk root
+    root="$(lsblk --noheadings --output PKNAME "$(findmnt --noheadings --output SOURCE /)")" || return 1
+    for disk in /dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol* /dev/xvdf; do
+        if test "$(lsblk --noheadings --nodeps --output TYPE "$disk" 2>/dev/null)" = disk &&
+            test "$(lsblk --noheadings --nodeps --output NAME "$disk")" != "$root"; then
+            echo "$disk"
+            return 0
+        fi
+    done
+    echo "the volume of etcd is not attached yet" >&2
+    return 1
+}
+
+# A volume with anything on it is never formatted: it may be that of a machine before this one.
+mount_volume() {
+    local disk content uuid
+    if mountpoint --quiet "$volume"; then return 0; fi
+    disk="$(find_disk)" || return 1
+    content="$(wipefs --noheadings "$disk")" || return 1
+    if test -z "$content"; then mkfs.ext4 -q "$disk" || return 1; fi
+    uuid="$(blkid --probe --match-tag UUID --output value "$disk")" || return 1
+    install -d -m 0700 "$volume"
+    # Without it the machine boots and can be looked at; the kubelet, which would begin an empty etcd, does not start.
+    grep -qF "$uuid" /etc/fstab || echo "UUID=${uuid} ${volume} ext4 nofail,x-systemd.device-timeout=300 0 2" >>/etc/fstab
+    systemctl daemon-reload || return 1
+    mount "$volume"
+}
+
+# The keys of the machine before: its data cannot be read without them, and nodes trust no other authority.
+take_keys() {
+    if test -d "${volume}/keys" && ! test -s /etc/kubernetes/admin.conf; then
+        install -d /etc/kubernetes/pki
+        cp -a "${volume}/keys/pki/." /etc/kubernetes/pki
+        cp -a "${volume}/keys/stockyard/." /etc/stockyard
+    fi
+}
+
+# What a try before has left is removed, but never the data of a control plane that was ready once.
+init_control_plane() {
+    if test -d "${volume}/keys"; then
+        kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print --ignore-preflight-errors=all
+        return
+    fi
+    test -s /etc/kubernetes/admin.conf && kubeadm reset --force
+    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print
+}
 
 # A load balancer does not send a machine's own connections back to it, so its name means this machine here.
 name_endpoint() {
@@ -17,19 +67,23 @@ fetch_cni() {
 
 begin packages
 command -v kubeadm >/dev/null && test -s /etc/containerd/config.toml || install_packages kubeadm kubelet kubectl
+begin volume
+again mount_volume
+take_keys
 begin bootstrap
 python3 "$program" bootstrap
 name_endpoint
 begin init
 # A control plane that was there before needs a while after a restart, and holds what nothing brings back.
 if ! { test -s /etc/kubernetes/admin.conf && again kubectl get --raw /readyz >/dev/null; }; then
-    test -s /etc/kubernetes/admin.conf && kubeadm reset --force
-    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print
+    init_control_plane
 fi
 again kubectl get --raw /readyz
 # With it any token of kubeadm's would get the certificate of any node's name. The agent approves, for the name of the
 # token alone.
 again kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ignore-not-found
+begin snapshot
+again /usr/local/lib/stockyard/snapshot.sh
 begin network
 again fetch_cni
 again kubectl apply -f /etc/stockyard/cni.yaml
@@ -43,4 +97,4 @@ again kubectl apply --server-side --force-conflicts --field-manager=stockyard-ag
 rm -f /etc/stockyard/agent.json
 begin report
 python3 "$program" ready
-systemctl enable --now stockyard-renew.timer
+systemctl enable --now stockyard-renew.timer stockyard-snapshot.timer

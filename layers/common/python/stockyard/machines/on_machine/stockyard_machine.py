@@ -28,6 +28,7 @@ ATTEMPTS = 40
 HOST_HEADER = "x-stockyard-host"
 USER_PREFIX = "oidc:"
 API_FOLDER = "api"
+DATA = "/var/lib/control-plane/etcd"
 
 
 def fetch(method: str, url: str, headers: dict[str, str] | None = None, body: bytes | None = None) -> str:
@@ -217,6 +218,8 @@ def kubeadm(machine: dict[str, str], endpoint: str, provider: str) -> list[dict[
             "kubernetesVersion": "v" + machine["kubernetes_version"],
             "controlPlaneEndpoint": f"{host}:{port}",
             "networking": {"podSubnet": machine["pod_cidr"]},
+            # On the volume that outlives the machine.
+            "etcd": {"local": {"dataDir": DATA}},
             # Of /16, 512 nodes with room for the 110 pods of each; the default is 256 of twice the size.
             "controllerManager": {"extraArgs": [{"name": "node-cidr-mask-size", "value": "25"}]},
             "apiServer": {
@@ -260,11 +263,17 @@ def post(machine: dict[str, str], action: str, body: dict[str, Any], headers: di
 
 
 def bootstrap(machine: dict[str, str]) -> None:
-    """Prove who we are, keep the client's credentials, and write kubeadm's configuration."""
+    """Prove who we are, keep the client's credentials, and write kubeadm's configuration.
+
+    A machine that goes on with the volume of another has the credentials of that one.
+    """
     if os.path.exists(os.path.join(STATE, "kubeadm.yaml")):
         return
-    client = patiently(lambda: json.loads(post(machine, "bootstrap", prove(machine))))
-    save("client.json", json.dumps(client))
+    if os.path.exists(os.path.join(STATE, "client.json")):
+        client = credentials()
+    else:
+        client = patiently(lambda: json.loads(post(machine, "bootstrap", prove(machine))))
+        save("client.json", json.dumps(client))
     save("endpoint", address(client["endpoint"])[0] + "\n")
     if machine["creator"]:
         save("administrator.json", json.dumps(administrator(machine["creator"])))

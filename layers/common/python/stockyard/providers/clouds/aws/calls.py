@@ -11,7 +11,14 @@ from stockyard.providers.clouds.aws.errors import translated
 from stockyard.providers.clouds.aws.sessions import Clients
 
 UNTOKENED = frozenset(
-    {"create_vpc", "create_internet_gateway", "create_subnet", "create_security_group", "allocate_address"}
+    {
+        "allocate_address",
+        "create_internet_gateway",
+        "create_lifecycle_policy",
+        "create_security_group",
+        "create_subnet",
+        "create_vpc",
+    }
 )
 """Calls that make one more thing each time. botocore must not repeat them: the phase does, after it has looked."""
 

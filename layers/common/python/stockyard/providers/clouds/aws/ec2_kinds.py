@@ -13,6 +13,7 @@ from stockyard.providers.clouds.aws.kinds import Kind, State, TaggedThing
 _STATES = {
     "pending": State.PENDING,
     "failed": State.FAILED,
+    "error": State.FAILED,
     "deleting": State.LEAVING,
     "shutting-down": State.LEAVING,
     "deleted": State.ABSENT,
@@ -34,7 +35,12 @@ def state_of(item: Mapping[str, Any]) -> State:
 
 
 def _kind(
-    name: str, plural: str, describe: str, remove: Callable[[Calls, str], None], repeatable: bool = False
+    name: str,
+    plural: str,
+    describe: str,
+    remove: Callable[[Calls, str], None],
+    repeatable: bool = False,
+    **narrow: Any,
 ) -> Kind:
     identity = {"Addresses": "AllocationId", "SecurityGroups": "GroupId"}.get(plural, plural[:-1] + "Id")
     ids = {"SecurityGroups": "GroupIds"}.get(plural, identity + "s")
@@ -46,7 +52,7 @@ def _kind(
         page = (
             calls.call("ec2", describe, Filters=tags.filters(required_tags))[key]
             if plural == "Addresses"
-            else list(calls.pages("ec2", describe, key, Filters=tags.filters(required_tags)))
+            else list(calls.pages("ec2", describe, key, Filters=tags.filters(required_tags), **narrow))
         )
         living = (item for item in _items({key: page}, plural) if state_of(item) is not State.ABSENT)
         things = (TaggedThing(item[identity], tags.mapping(item.get("Tags"))) for item in living)
@@ -104,6 +110,7 @@ SECURITY_GROUP = _kind(
 )
 INSTANCE = _kind("instance", "Instances", "describe_instances", _terminate)
 VOLUME = _kind("volume", "Volumes", "describe_volumes", _by("delete_volume", "VolumeId"))
+SNAPSHOT = _kind("snapshot", "Snapshots", "describe_snapshots", _by("delete_snapshot", "SnapshotId"), OwnerIds=["self"])
 _TEMPLATE = _kind(
     "launch_template",
     "LaunchTemplates",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from stockyard.providers.clouds.aws import ec2_kinds, elb_kinds, iam_kinds
+from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, elb_kinds, iam_kinds
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK, Kind
 
 DELETION_ORDER: tuple[Kind, ...] = (
+    dlm_kinds.SNAPSHOT_POLICY,
     ec2_kinds.INSTANCE,
     ec2_kinds.LAUNCH_TEMPLATE,
     elb_kinds.LOAD_BALANCER,

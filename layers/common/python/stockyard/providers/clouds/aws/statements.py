@@ -20,7 +20,8 @@ class Place:
     def arn(self, service: str, resource: str) -> str:
         """An ARN as CloudFormation resolves it."""
         region = "" if service == "iam" else "*"
-        account = "" if resource.startswith("image/") else self.account  # an image's ARN names no account
+        # ARNs of images and snapshots name no account.
+        account = "" if resource.startswith(("image/", "snapshot/")) else self.account
         return f"arn:${{AWS::Partition}}:{service}:{region}:{account}:{resource}"
 
 

@@ -33,6 +33,20 @@ class Addition:
 ADDITIONS = (
     Addition(2, "read which version of the template an account has", ("iam:ListRoleTags",)),
     Addition(2, "show the console of a machine that did not come up", ("ec2:GetConsoleOutput",)),
+    Addition(2, "keep the data of etcd on a volume of its own", ("ec2:AttachVolume", "ec2:CreateVolume"), needed=True),
+    Addition(
+        2,
+        "take daily snapshots of that volume",
+        (
+            "dlm:CreateLifecyclePolicy",
+            "dlm:DeleteLifecyclePolicy",
+            "dlm:GetLifecyclePolicies",
+            "dlm:TagResource",
+            "ec2:DeleteSnapshot",
+            "ec2:DescribeSnapshots",
+        ),
+        needed=True,
+    ),
 )
 CURRENT = max(addition.version for addition in ADDITIONS)
 

@@ -15,6 +15,7 @@ from stockyard.providers.clouds.aws import iam_kinds, template_versions
 from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_name
 from stockyard.providers.clouds.aws.node_statements import nodes
 from stockyard.providers.clouds.aws.sessions import account_number, role_arn
+from stockyard.providers.clouds.aws.snapshot_statements import snapshot_role, snapshots
 from stockyard.providers.clouds.aws.statements import (
     Place,
     Statement,
@@ -28,6 +29,7 @@ from stockyard.providers.clouds.aws.statements import (
 )
 
 READ = (
+    "dlm:GetLifecyclePolicies",
     "ec2:DescribeAccountAttributes",
     "ec2:DescribeAddresses",
     "ec2:DescribeAvailabilityZones",
@@ -41,6 +43,7 @@ READ = (
     "ec2:DescribeNatGateways",
     "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSnapshots",
     "ec2:DescribeSubnets",
     "ec2:DescribeVolumes",
     "ec2:DescribeVpcs",
@@ -60,6 +63,7 @@ CREATE_EC2 = {
     "ec2:CreateRouteTable": ("route-table",),
     "ec2:CreateSecurityGroup": ("security-group",),
     "ec2:CreateSubnet": ("subnet",),
+    "ec2:CreateVolume": ("volume",),
     "ec2:CreateVpc": ("vpc",),
     "ec2:RunInstances": ("instance", "volume", "network-interface"),
 }
@@ -77,6 +81,7 @@ the actions makes one of the things: that would be allowed without our tag."""
 CHANGE_EC2 = {
     "ec2:AssociateRouteTable": ("route-table", "subnet"),
     "ec2:AttachInternetGateway": ("internet-gateway", "vpc"),
+    "ec2:AttachVolume": ("instance", "volume"),
     "ec2:AuthorizeSecurityGroupIngress": ("security-group",),
     "ec2:CreateRoute": ("route-table",),
     "ec2:DeleteInternetGateway": ("internet-gateway",),
@@ -176,7 +181,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
         "Resources": {
             "Boundary": managed(policy([boundary]), boundary_name(account, prefix)),
-            # IAM takes 6,144 characters a managed policy, so there are three.
+            # IAM takes 6,144 characters a managed policy, so there are four.
             "MachinePermissions": managed(policy(_machines(here, *tagged))),
             "NodePermissions": managed(policy(nodes(here, installation))),
             "Permissions": managed(
@@ -189,6 +194,8 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
                     ]
                 )
             ),
+            "SnapshotPermissions": managed(policy(snapshots(here, installation, account, prefix))),
+            "SnapshotRole": snapshot_role(here, installation, account, prefix),
             "Role": {
                 "Type": "AWS::IAM::Role",
                 "Properties": {
@@ -196,7 +203,8 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
                     "Tags": [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}],
                     "AssumeRolePolicyDocument": policy([own_trust]),
                     "ManagedPolicyArns": [
-                        {"Ref": name} for name in ("MachinePermissions", "NodePermissions", "Permissions")
+                        {"Ref": name}
+                        for name in ("MachinePermissions", "NodePermissions", "Permissions", "SnapshotPermissions")
                     ],
                 },
             },

@@ -12,6 +12,10 @@ from stockyard.providers.clouds.aws import DEFAULT_REGION
 DEFAULT_TYPE = "t3.xlarge"
 """The control plane's instance type when nothing names one."""
 EVERYWHERE = "0.0.0.0/0"
+ETCD_VOLUME_GIB, LEAST_ETCD_GIB, MOST_ETCD_GIB = 20, 10, 1024
+"""Of the volume with etcd's data and snapshots: etcd takes 2 GiB at most, and so does each of its four snapshots."""
+ETCD_SNAPSHOTS, MOST_SNAPSHOTS = 7, 365
+"""Daily snapshots of that volume. 0 is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,16 @@ def control_plane_type(cluster: Cluster) -> str:
         if group.get("role") == "control" and group.get("instance_types"):
             return str(group["instance_types"][0])
     return str(cluster.settings.get("control_plane_instance_type") or DEFAULT_TYPE)
+
+
+def etcd_volume_gib(cluster: Cluster) -> int:
+    """The size of the volume with etcd's data, in GiB."""
+    return int(cluster.settings.get("etcd_volume_gib", ETCD_VOLUME_GIB))
+
+
+def etcd_snapshots(cluster: Cluster) -> int:
+    """How many daily snapshots of that volume there are; 0 for none."""
+    return int(cluster.settings.get("etcd_snapshots", ETCD_SNAPSHOTS))
 
 
 def types_of_groups(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from stockyard.machines import control_plane
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, images, tags
-from stockyard.providers.clusters.ec2 import identity, network, security
+from stockyard.providers.clusters.ec2 import etcd_volume, identity, network, security
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import control_plane_type
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
@@ -22,7 +22,7 @@ KEY = "control-plane"
 
 
 def ensure(builder: Builder) -> Outcome:
-    """The machine, running and registered. Facts: ``instance_id``."""
+    """The machine, running and registered, with the volume of etcd. Facts: ``instance_id``."""
     line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     detail = dict(line.detail) if line else _choice(builder)
     wish = Wish(
@@ -44,6 +44,9 @@ def ensure(builder: Builder) -> Outcome:
         raise VendorRefused(
             f"{instance.vendor_id} is {state}: {reason}", hint="See the reason, then delete the cluster or resume."
         )
+    waiting = etcd_volume.ensure(builder, item)
+    if waiting:
+        return Outcome(False, waiting, wait_seconds=5, facts=facts)
     builder.calls.call(
         "elbv2",
         "register_targets",

@@ -9,7 +9,13 @@ from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCP
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
-from stockyard.providers.clusters.ec2.configuration import control_plane_type, region, types_of_groups
+from stockyard.providers.clusters.ec2.configuration import (
+    control_plane_type,
+    etcd_snapshots,
+    etcd_volume_gib,
+    region,
+    types_of_groups,
+)
 from stockyard.providers.clusters.ec2.network import CIDR, is_given
 
 ROLE_NAME_LIMIT = 64
@@ -30,17 +36,29 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     own_network = not is_given(cluster.settings)
     nat_addresses = 1 if own_network else 0
     addresses = BALANCER_ADDRESSES + nat_addresses + (1 if cluster.settings.get("public_control_plane") else 0)
-    disk = None if gigabyte_month is None else gigabyte_month * DISK_GIB / HOURS_A_MONTH
     items = [
         PriceItem(f"control plane instance {machine}", 1, offer["usd_hour"] if offer else None),
-        PriceItem(f"control plane disk gp3 {DISK_GIB} GiB", 1, disk),
+        PriceItem(f"control plane disk gp3 {DISK_GIB} GiB", 1, _an_hour(gigabyte_month, DISK_GIB)),
         PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer")),
+        *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
     ]
     if own_network:
         items.append(PriceItem("NAT gateway", 1, prices.rate(place, "nat_gateway")))
     address = prices.rate(place, "public_ipv4")
     items.append(PriceItem("public IPv4 address", addresses, None if address is None else address * addresses))
     return items
+
+
+def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: float | None) -> Iterator[PriceItem]:
+    """The volume, and its snapshots as if it were full: the first holds what is used, each later one what changed."""
+    gib, count = etcd_volume_gib(cluster), etcd_snapshots(cluster)
+    yield PriceItem(f"etcd volume gp3 {gib} GiB", 1, _an_hour(gigabyte_month, gib))
+    if count:
+        yield PriceItem(f"etcd snapshots, {count} daily, at most {gib} GiB", 1, _an_hour(snapshot_month, gib))
+
+
+def _an_hour(gigabyte_month: float | None, gib: int) -> float | None:
+    return None if gigabyte_month is None else gigabyte_month * gib / HOURS_A_MONTH
 
 
 def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
@@ -57,6 +75,9 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     yield "instance profile", f"{stem}-instance-profile"
     yield "network load balancer", f"{stem} API endpoint"
     yield "instance", f"{stem}-control-plane ({control_plane_type(cluster)})"
+    yield "volume", f"{stem}-etcd ({etcd_volume_gib(cluster)} GiB)"
+    if etcd_snapshots(cluster):
+        yield "snapshot policy", f"{stem}-etcd-snapshots (daily, {etcd_snapshots(cluster)} at a time)"
 
 
 def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding]:

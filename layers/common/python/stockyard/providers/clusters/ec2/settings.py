@@ -12,7 +12,15 @@ from stockyard.domain.models.base import Fault, Input, check, refuse, repeated
 from stockyard.domain.models.clusters import ClusterSettings
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
-from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, EVERYWHERE
+from stockyard.providers.clusters.ec2.configuration import (
+    DEFAULT_TYPE,
+    ETCD_SNAPSHOTS,
+    ETCD_VOLUME_GIB,
+    EVERYWHERE,
+    LEAST_ETCD_GIB,
+    MOST_ETCD_GIB,
+    MOST_SNAPSHOTS,
+)
 
 MAX_GROUPS = 200
 MAX_NODES = 10_000
@@ -84,7 +92,11 @@ Integrations = Annotated[
 
 
 class AwsSettings(ClusterSettings):
-    """Settings of a cluster on AWS EC2. ``api_cidrs`` may reach the API endpoint, ``ssh_cidrs`` port 22."""
+    """Settings of a cluster on AWS EC2. ``api_cidrs`` may reach the API endpoint, ``ssh_cidrs`` port 22.
+
+    ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
+    daily snapshots of it there are.
+    """
 
     key_pair: aws_fields.KeyPair
     region_name: aws_fields.Region | None = None
@@ -96,6 +108,8 @@ class AwsSettings(ClusterSettings):
     ssh_cidrs: fields.Cidrs = Field(default_factory=list)
     api_cidrs: fields.Cidrs = Field(default_factory=lambda: [EVERYWHERE], min_length=1)
     public_control_plane: bool = False
+    etcd_volume_gib: Annotated[int, Field(ge=LEAST_ETCD_GIB, le=MOST_ETCD_GIB)] = ETCD_VOLUME_GIB
+    etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
 
     def name_fault(self, name: str) -> str | None:
         """Slurm takes the cluster's name for its own, which has narrower rules."""

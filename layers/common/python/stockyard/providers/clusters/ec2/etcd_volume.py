@@ -1,0 +1,113 @@
+"""The volume that outlives the control plane's machine, and the policy by which AWS takes a snapshot of it each day.
+
+etcd's data are on it, its own snapshots, and the keys without which they cannot be read. It is made once the machine
+runs, in its zone, and goes with the cluster, not with the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.errors import NotYetVisible, VendorConflict, VendorNotFound, VendorRefused
+from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, tags
+from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.configuration import etcd_snapshots, etcd_volume_gib
+
+KEY = "etcd"
+DEVICE = "/dev/sdf"
+"""What the attachment is called; machines with NVMe disks find it by the service's name of its disks instead."""
+MOST_TAGS = 45
+"""That a policy may give its snapshots."""
+TARGET = "stockyard:snapshots"
+"""The tag that the policy takes snapshots by. Its value is the cluster's id, so that no other volume has it."""
+
+
+def ensure(builder: Builder, instance: Mapping[str, Any]) -> str:
+    """The volume, attached to the running ``instance``, and its snapshots. What is waited for; empty when all is."""
+    zone = str(instance["Placement"]["AvailabilityZone"])
+    volume = _volume(builder, zone)
+    waiting = _attached(builder, volume, str(instance["InstanceId"]), zone)
+    if not waiting and etcd_snapshots(builder.work.cluster):
+        _policy(builder)
+    return waiting
+
+
+def _volume(builder: Builder, zone: str) -> str:
+    def create(line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "ec2",
+            "create_volume",
+            AvailabilityZone=line.detail["zone"],
+            Size=line.detail["gib"],
+            VolumeType="gp3",
+            Encrypted=True,
+            ClientToken=line.token,
+            TagSpecifications=tags.specification(["volume"], marks),
+        )
+        return str(answer["VolumeId"])
+
+    detail = {"zone": zone, "gib": etcd_volume_gib(builder.work.cluster)}
+    target = {TARGET: builder.work.cluster.id}
+    return builder.want(
+        Wish(ec2_kinds.VOLUME, KEY, builder.name(KEY), create, detail=detail, extra_tags=target)
+    ).vendor_id
+
+
+def _attached(builder: Builder, volume: str, instance: str, zone: str) -> str:
+    try:
+        item = ec2_kinds.VOLUME.describe(builder.calls, volume)
+    except VendorNotFound as error:
+        raise NotYetVisible(f"{volume} is not shown yet", code=error.code) from error
+    if item is None:
+        raise NotYetVisible(f"{volume} is not shown yet")
+    if item["AvailabilityZone"] != zone:
+        raise VendorRefused(
+            f"{volume} with the data of etcd is in {item['AvailabilityZone']}, and {instance} is in {zone}",
+            hint="Make a volume in the machine's zone of a snapshot; docs/restore.md says how.",
+        )
+    places = {str(a["InstanceId"]) for a in item.get("Attachments", ()) if a.get("State") != "detached"}
+    if instance in places:
+        return ""
+    if places:
+        return f"{volume} is still attached to {', '.join(sorted(places))}"
+    try:
+        builder.calls.call("ec2", "attach_volume", VolumeId=volume, InstanceId=instance, Device=DEVICE)
+    except VendorConflict as error:
+        return f"{volume} cannot be attached yet: {error.detail}"
+    return ""
+
+
+def _policy(builder: Builder) -> None:
+    name = builder.name("etcd-snapshots")
+    builder.want(Wish(dlm_kinds.SNAPSHOT_POLICY, KEY, name, partial(_create_policy, builder)))
+
+
+def _create_policy(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
+    # Ours come first: by them a deletion and the sweep find the snapshots.
+    carried = {name: marks[name] for name in sorted(marks, key=builder.owner.own_tags.__contains__)}
+    schedule = {
+        "Name": "daily",
+        "CopyTags": False,
+        "TagsToAdd": tags.pairs(carried)[:MOST_TAGS],
+        # AWS begins within an hour of it; a fixed time would be every cluster's.
+        "CreateRule": {"Interval": 24, "IntervalUnit": "HOURS", "Times": [f"{int(line.token[:8], 16) % 24:02d}:00"]},
+        "RetainRule": {"Count": etcd_snapshots(builder.work.cluster)},
+    }
+    answer = builder.calls.call(
+        "dlm",
+        "create_lifecycle_policy",
+        ExecutionRoleArn=dlm_kinds.role_arn(builder.work.account, builder.config.name_prefix),
+        Description=f"Daily snapshots of etcd of {builder.work.cluster.client_id}",
+        State="ENABLED",
+        PolicyDetails={
+            "PolicyType": "EBS_SNAPSHOT_MANAGEMENT",
+            "ResourceTypes": ["VOLUME"],
+            "TargetTags": tags.pairs({TARGET: builder.work.cluster.id}),
+            "Schedules": [schedule],
+        },
+        Tags=marks,
+    )
+    return str(answer["PolicyId"])
