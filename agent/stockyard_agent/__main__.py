@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 
 from .authority import pin
 from .certificates import Approvals
+from .connection import KeptConnection
 from .inbox import CommandInbox
 from .kubernetes import Kubernetes
 from .loop import Agent
@@ -41,7 +42,7 @@ def log(text: str) -> None:
 def assembled(settings: Settings) -> Agent:
     """The agent with real connections. Raises ``OSError`` when the service account's files are missing."""
     inside = ssl.create_default_context(cafile=str(settings.account / "ca.crt"))
-    kube = Kubernetes(settings.kubernetes_url, https(inside, timeout=_TIMEOUT, proxies={}), settings.account_token)
+    kube = Kubernetes(settings.kubernetes_url, KeptConnection(inside, timeout=_TIMEOUT), settings.account_token)
     stockyard_api = StockyardApi(
         api_url=settings.api_url,
         cluster_id=settings.cluster_id,

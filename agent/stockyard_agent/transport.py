@@ -103,10 +103,10 @@ def https(
         try:
             with _opened(opener, native, timeout) as answer:
                 headers = {name.lower(): value for name, value in answer.headers.items()}
-                return HttpResponse(answer.status, headers, _read(answer, end, monotonic))
+                return HttpResponse(answer.status, headers, read_whole(answer, end, monotonic))
         except (OSError, http.client.HTTPException, ValueError) as error:
             parts = urlsplit(request.url)
-            raise Unreachable(f"{request.method} {parts.netloc}{parts.path}: {_description(error)}") from None
+            raise Unreachable(f"{request.method} {parts.netloc}{parts.path}: {described(error)}") from None
 
     return exchange
 
@@ -118,7 +118,8 @@ def _opened(opener: urllib.request.OpenerDirector, request: urllib.request.Reque
         return error
 
 
-def _read(answer: Any, end: float, monotonic: Callable[[], float]) -> bytes:
+def read_whole(answer: Any, end: float, monotonic: Callable[[], float]) -> bytes:
+    """The body of a response. Raises ``OSError`` when it is too large, too late after ``end``, or cut off."""
     parts: list[bytes] = []
     size = 0
     while part := answer.read1(_CHUNK):
@@ -134,8 +135,11 @@ def _read(answer: Any, end: float, monotonic: Callable[[], float]) -> bytes:
     return b"".join(parts)
 
 
-def _description(error: Exception) -> str:
-    if isinstance(error, ValueError):  # its text repeats the header that could not be sent, which may be a token
+def described(error: Exception) -> str:
+    """What went wrong, without anything that was sent."""
+    if isinstance(error, ValueError) and not isinstance(
+        error, OSError
+    ):  # its text repeats the header that could not be sent, which may be a token
         return "the request is malformed"
     reason = getattr(error, "reason", None)
     return f"{type(reason or error).__name__}: {reason or error}"

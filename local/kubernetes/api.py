@@ -320,6 +320,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a body waits until its headers are acknowledged
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
