@@ -13,7 +13,9 @@ import pytest
 import yaml
 from cryptography import x509
 
+from stockyard.domain.offers import InstanceOffer
 from stockyard.machines import on_machine
+from stockyard.providers.nodes.ec2.reserved import kubelet_args
 from tests.kubernetes.conftest import TENANT, Cluster
 
 
@@ -33,6 +35,7 @@ def test_kubeadm_accepts_the_configuration_of_a_node(
     assert specification.loader is not None
     node: Any = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(node)
+    offer = InstanceOffer("m6i.large", 2, 8192, "x86_64", interfaces=3, addresses=10)
     answer = {
         "endpoint": "https://nlb.example.test:6443",
         "token": "abcdef.0123456789abcdef",
@@ -40,7 +43,7 @@ def test_kubeadm_accepts_the_configuration_of_a_node(
         "node_name": "workers-1",
         "labels": {"team": "blue", "kubernetes.io/arch": "amd64"},
         "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
-        "kubelet_args": {"max-pods": "50"},
+        "kubelet_args": kubelet_args(offer),
     }
     path = tmp_path / "join.yaml"
     path.write_text(json.dumps(node.kubeadm(answer, "aws:///us-east-1a/i-0123")))

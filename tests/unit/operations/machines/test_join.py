@@ -14,7 +14,7 @@ from local.kubernetes.api import StatusError, node
 from local.kubernetes.store import Key
 from stockyard.domain.models.base import read
 from stockyard.domain.models.observations import Observation
-from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider, Placement
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.listing import every
@@ -238,6 +238,27 @@ def test_join_requires_recorded_and_attested_machine(yard: Yard) -> None:
     with pytest.raises(StatusError, match="the token is for the node worker"):
         yard.rig.join(yard.agent, first.token, node("stranger"))
     assert join_machine(nodes.services, b"another key", claim.id, PROOF).token != first.token
+
+
+class Reserving(Silent):
+    """Machines of a vendor that knows what its types keep from pods."""
+
+    def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
+        return {"kube-reserved": f"cpu={provider.name}", "max-pods": placement.type}
+
+
+def test_a_kubelet_is_told_what_its_type_reserves_unless_the_claim_says_otherwise(yard: Yard, world: World) -> None:
+    yard.boots = False
+    nodes = yard.nodes
+    nodes.services = with_ports(nodes.services, node_sources={"simulated": Reserving(world.registry.store)})
+    claim = nodes.claim("worker", cluster_ref="demo", kubelet_args={"max-pods": "30", "v": "2"})
+    nodes.schedule()
+    _until_registering(yard, claim)
+    yard.meanwhile()
+    yard.meanwhile()
+    configuration = yard.boot(nodes.now(claim))
+    assert configuration is not None
+    assert configuration.kubelet_args == {"kube-reserved": "cpu=lab", "max-pods": "30", "v": "2"}
 
 
 def test_join_is_refused_after_node_has_joined(yard: Yard) -> None:

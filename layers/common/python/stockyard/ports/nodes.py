@@ -125,6 +125,16 @@ class LaunchesSlowly(Protocol):
 
 
 @runtime_checkable
+class Reserves(Protocol):
+    """A source that knows what its node types keep from pods, so that a kubelet can be told the same."""
+
+    def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
+        """Flags of the kubelet by name: how many pods the type takes, and what it keeps from them. None of a
+        type that is no longer known. Makes no call."""
+        ...
+
+
+@runtime_checkable
 class ShowsNodeConsole(Protocol):
     """A source that can read what the console of a claim's machine shows."""
 

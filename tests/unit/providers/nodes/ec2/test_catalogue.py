@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,10 @@ import boto3
 import pytest
 
 from stockyard.adapters.catalog import Ec2PriceList
+from stockyard.domain.models.node_claims import NodeClaimCreate
 from stockyard.domain.node_types import NodeType
 from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.records import Placement
 from stockyard.domain.requirements import Requirements
 from stockyard.providers.nodes.ec2 import catalogue, reserved
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
@@ -79,6 +82,37 @@ def test_node_type_has_values_of_catalogue(build: Any) -> None:
 def test_reserved_cpu_by_cores(cores: int, thousandths: int) -> None:
     offer = InstanceOffer("x1.large", cores, 8192, "x86_64", 3, 10)
     assert reserved.overhead(offer)["cpu"] == f"{thousandths}m"
+
+
+def test_a_kubelet_reserves_what_the_catalogue_subtracts(everything: RegionOffers) -> None:
+    """Of every type: what it is told to keep, and what a machine does not see, is the overhead of its node type."""
+    for offer in everything.instances.values():
+        flags = reserved.kubelet_args(offer)
+        kube = dict(part.split("=") for part in flags["kube-reserved"].split(","))
+        evictions = dict(part.split("<") for part in flags["eviction-hard"].split(","))
+        unseen = math.ceil(offer.memory_mib * 0.075)
+        free = reserved.DISK_GIB * float(evictions["nodefs.available"].removesuffix("%")) / 100
+        overhead = reserved.overhead(offer)
+        assert kube["cpu"] == overhead["cpu"]
+        assert f"{mib(kube['memory']) + mib(evictions['memory.available']) + unseen}Mi" == overhead["memory"]
+        assert f"{int(kube['ephemeral-storage'].removesuffix('Gi')) + free:.0f}Gi" == overhead["ephemeral-storage"]
+        assert flags["max-pods"] == str(reserved.capacity(offer)["pods"])
+        assert set(evictions) == {"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available"}
+        # They are flags that a claim may set too, in its own words.
+        assert NodeClaimCreate(cluster="demo", kubelet_args=flags).kubelet_args == flags
+
+
+def mib(quantity: str) -> int:
+    return int(quantity.removesuffix("Mi"))
+
+
+def test_the_flags_of_a_placement_are_those_of_its_type(build: Any) -> None:
+    offers, provider = build.offers(), build.provider()
+    ec2 = source(lambda _: offers)
+    placement = Placement(provider.id, "aws.m6i.large", "on-demand", ("us-east-1a",), 1.0, "2026-01-01T00:00:00Z")
+    assert ec2.kubelet_args(provider, placement) == reserved.kubelet_args(offers.instances["m6i.large"])
+    assert ec2.kubelet_args(provider, replace(placement, type="aws.gone.large")) == {}
+    assert source(lambda _: None).kubelet_args(provider, placement) == {}
 
 
 def test_pods_are_limited_by_addresses_and_kubelet(build: Any) -> None:

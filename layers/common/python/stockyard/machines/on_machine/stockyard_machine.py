@@ -228,7 +228,13 @@ def kubeadm(machine: dict[str, str], endpoint: str, provider: str) -> list[dict[
                 "extraVolumes": volumes,
             },
         },
-        {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd"},
+        # Of all nodes. What a kubelet serves with is signed by the cluster's authority; the agent approves it.
+        {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "cgroupDriver": "systemd",
+            "serverTLSBootstrap": True,
+        },
     ]
 
 

@@ -14,7 +14,7 @@ from stockyard.lifecycle.node_claim import PENDING
 from stockyard.lifecycle.node_commands import TOKEN, done_fact
 from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
 from stockyard.operations.machines.observe import ca_hash, facts_of
-from stockyard.operations.node_providers.catalog import account_of
+from stockyard.operations.node_providers.catalog import account_of, kubelet_args_of
 from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity
 
@@ -55,7 +55,7 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         node_name=claim.name,
         labels={**claim.node_labels, CLAIM_LABEL: claim.id},
         taints=[*claim.taints, *claim.startup_taints],
-        kubelet_args=claim.kubelet_args,
+        kubelet_args=kubelet_args_of(services, claim),
     )
 
 

@@ -13,7 +13,7 @@ from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvi
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import LaunchesSlowly
+from stockyard.ports.nodes import LaunchesSlowly, Reserves
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability
 
@@ -127,10 +127,23 @@ def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tu
 
 def limits_of(services: Services, claim: NodeClaim) -> Mapping[str, int]:
     """Seconds by phase that the claim's source asks for; see ``ports.nodes.LaunchesSlowly``. Empty for most."""
+    provider, source = _source_of(services, claim)
+    return source.limits(provider) if provider is not None and isinstance(source, LaunchesSlowly) else {}
+
+
+def kubelet_args_of(services: Services, claim: NodeClaim) -> dict[str, str]:
+    """The flags of the claim's kubelet: what its source says of the type, see ``ports.nodes.Reserves``, and what the
+    claim says itself, which wins."""
+    provider, source = _source_of(services, claim)
+    if provider is None or claim.placement is None or not isinstance(source, Reserves):
+        return dict(claim.kubelet_args)
+    return {**source.kubelet_args(provider, claim.placement), **claim.kubelet_args}
+
+
+def _source_of(services: Services, claim: NodeClaim) -> tuple[NodeProvider | None, object]:
     placed = claim.placement
     provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
-    source: object = services.node_sources.get(provider.kind) if provider is not None else None
-    return source.limits(provider) if provider is not None and isinstance(source, LaunchesSlowly) else {}
+    return provider, services.node_sources.get(provider.kind) if provider is not None else None
 
 
 def drain_seconds(services: Services, claim: NodeClaim) -> int:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from stockyard.domain.node_types import ON_DEMAND, NodeType
 from stockyard.domain.offers import RegionOffers
-from stockyard.domain.records import CloudAccount, NodeProvider
+from stockyard.domain.records import CloudAccount, NodeProvider, Placement
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
-from stockyard.providers.nodes.ec2 import catalogue, environment, machine, together, topology
+from stockyard.providers.nodes.ec2 import catalogue, environment, machine, reserved, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
 from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner, group_owner
@@ -99,6 +99,12 @@ class Ec2Nodes:
     def sheet(self, provider: NodeProvider) -> str:
         """See ``ports.nodes.Discovers``: offers are by region."""
         return region(provider)
+
+    def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
+        """See ``ports.nodes.Reserves``."""
+        offers = self._offers(region(provider))
+        offer = offers.instances.get(placement.type.removeprefix(f"{provider.name}.")) if offers is not None else None
+        return reserved.kubelet_args(offer) if offer is not None else {}
 
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""

@@ -53,6 +53,23 @@ def overhead(offer: InstanceOffer) -> Mapping[str, str | float]:
     return {"cpu": f"{_reserved_cpu(offer.vcpu)}m", "memory": f"{memory}Mi", "ephemeral-storage": f"{storage}Gi"}
 
 
+def kubelet_args(offer: InstanceOffer) -> dict[str, str]:
+    """The kubelet's flags that keep from pods what ``overhead`` subtracts; what a machine does not see at all is no
+    part of them. A flag of evictions replaces all defaults, so those of the disk stand here again."""
+    reserved = {
+        "cpu": f"{_reserved_cpu(offer.vcpu)}m",
+        "memory": f"{_KUBELET_MIB + _POD_MIB * pods(offer)}Mi",
+        "ephemeral-storage": f"{_DISK_KUBELET_GIB}Gi",
+    }
+    free = f"{_DISK_FREE:.0%}"
+    evictions = f"memory.available<{_EVICTION_MIB}Mi,nodefs.available<{free},nodefs.inodesFree<5%,imagefs.available<15%"
+    return {
+        "eviction-hard": evictions,
+        "kube-reserved": ",".join(f"{name}={quantity}" for name, quantity in reserved.items()),
+        "max-pods": str(pods(offer)),
+    }
+
+
 def _reserved_cpu(cores: int) -> int:
     thousandths, remaining = 0.0, cores
     for count, share in _CORES:
