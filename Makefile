@@ -27,10 +27,10 @@ $(STAMP): requirements/dev.txt client/pyproject.toml
 setup: $(STAMP)  ## Make the virtual environment
 
 run: $(STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (ONCE=1: stop when ready)
-	@$(BIN)/python -m local run --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONCE),--once)
+	@$(BIN)/python -m local run --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONCE),--once)
 
-serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1: with a real Keycloak)
-	@$(BIN)/python -m local serve --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(FAULTS),--faults $(FAULTS))
+serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1, KUBERNETES=1: with real ones)
+	@$(BIN)/python -m local serve --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
 
 test: $(STAMP)  ## Run all tests
 	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 2 --dist loadfile
@@ -64,7 +64,7 @@ bench: $(STAMP)  ## Benchmarks: one JSON line each
 	@$(BIN)/python -m benchmarks.claims
 	@$(BIN)/python -m benchmarks.node_claims
 
-kubernetes: $(STAMP)  ## Build a real control plane with Go, for the tests that want one
+kubernetes: $(STAMP)  ## Build a real control plane with Go, for KUBERNETES=1 and the tests that want one
 	@$(BIN)/python -m local.kubernetes.real.build
 
 cost: $(STAMP)  ## What a stage costs idle and per cluster

@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--port", type=_port, default=0, help="port of the API; 0 takes a free one")
         command.add_argument("--home", type=Path, default=ROOT / ".local", help="folder of logs, caches and env")
         command.add_argument("--keycloak", action="store_true", help="a real Keycloak (needs Java and Maven)")
+        command.add_argument("--kubernetes", action="store_true", help="a real control plane for each cluster")
         command.add_argument("--no-limits", action="store_true", help="take any rate of requests")
         command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
@@ -61,7 +62,8 @@ def _work(options: argparse.Namespace, console: Console, stop_requested: threadi
         plan = read(options.faults) if options.faults else None
         place = {"port": options.port, "home": options.home, "limits": not options.no_limits}
         say = functools.partial(console.print, style="dim")
-        with LocalCloud(**place, keycloak=options.keycloak, plan=plan, say=say) as cloud:
+        reals = {"keycloak": options.keycloak, "kubernetes": options.kubernetes}
+        with LocalCloud(**place, **reals, plan=plan, say=say) as cloud:
             reset = "Ctrl-C stops everything, a new start begins anew"
             console.print(f"API {cloud.url}   environment {cloud.home.name}/env   {reset}")
             if options.command == "run":

@@ -13,9 +13,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from local.authority import Authority, trusted
+from local.aws.corrections.balancers import addressed_balancers
 from local.aws.corrections.roles import service_session
 from local.aws.server import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION, Aws, running_aws
 from local.children import WARDEN
@@ -28,8 +31,12 @@ from local.functions.processes import Definition, Functions
 from local.identity.keycloak import KeycloakServer, Unavailable
 from local.identity.server import IdentityServer
 from local.kubernetes.clusters import Clusters
+from local.kubernetes.real.build import missing
+from local.kubernetes.real.cluster import RealCluster
+from local.kubernetes.real.control_plane import own_address
 from local.machines.instances import Machines
 from local.machines.vdeployer import VDeployer
+from local.seeds import seed_tenant
 from local.template import synthesized
 from local.warden import clear
 
@@ -38,8 +45,6 @@ SCALE = 0.02
 """A minute of waiting takes 1.2 seconds."""
 WORKERS = {"scheduler": 16}
 """Processes that a function may have, where four are too few: only many schedulers get in each other's way."""
-TENANT_ROLE = "stockyard-tenant"
-KEY_PAIR = "my-key"
 SERVICE_CLIENT = "stockyard-service"
 """The one whose token vdeployers accept; it has no audience, so the authorizer looks at ``client_id``."""
 ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
@@ -53,8 +58,8 @@ class LocalCloud:
     """``start`` brings everything up, ``close`` takes everything down; usable as a context manager.
 
     ``home`` keeps logs and ``env``, ``cache`` the template. ``schedules`` may be switched off for tests that
-    drive them themselves. ``keycloak`` runs a real Keycloak in place of the stand-in;
-    ``plan`` says what is to go wrong. Without ``limits`` the gateway takes any rate, which tests need.
+    drive them themselves. ``keycloak`` runs a real Keycloak in place of the stand-in, ``kubernetes`` a real control
+    plane for each cluster; ``plan`` says what is to go wrong. Without ``limits`` the gateway takes any rate.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class LocalCloud:
         scale: float = SCALE,
         schedules: bool = True,
         keycloak: bool = False,
+        kubernetes: bool = False,
         plan: FaultPlan | None = None,
         limits: bool = True,
         say: Callable[[str], None] = lambda _text: None,
@@ -77,6 +83,8 @@ class LocalCloud:
         self._schedules = schedules
         self._plan = plan or FaultPlan()
         self._limits = limits
+        self._trust: dict[str, str] = {}
+        self._kubernetes = kubernetes
         self._holds_home = False
         self._say = say
         self._stack = ExitStack()
@@ -110,6 +118,8 @@ class LocalCloud:
     def start(self) -> None:
         """Start all parts and write ``env`` when requests are answered. Raises ``StartError``."""
         began = time.monotonic()
+        if self._kubernetes and (reason := missing()):
+            raise StartError(f"Kubernetes: {reason}")
         self._take_home()
         self._say("reading the template")
         assembly = synthesized(ROOT, self._cache)
@@ -175,7 +185,8 @@ class LocalCloud:
     def _clear(self) -> None:
         """End and remove what a local cloud has left here that was killed; list what this one starts."""
         clear(self.home / "processes")
-        shutil.rmtree(self.home / "machines", ignore_errors=True)
+        for name in ("machines", "pki"):
+            shutil.rmtree(self.home / name, ignore_errors=True)
         WARDEN.record(self.home / "processes")
 
     def _running_aws(self) -> AbstractContextManager[Aws]:
@@ -186,13 +197,22 @@ class LocalCloud:
     def _start_identity(self) -> None:
         self._stack.callback(self.identity.stop)
         self._say("starting the identity server")
+        authority = None
+        if self._kubernetes:
+            # A real API server asks the issuer by TLS alone.
+            authority = Authority(self.home / "pki", "stockyard-local")
+            self._trust = self._stack.enter_context(trusted(authority))
         try:
-            self.identity.start()
+            self.identity.start(authority=authority)
         except Unavailable as reason:
             raise StartError(f"Keycloak: {reason}") from None
 
     def _start_machines(self, logs: Path) -> None:
         self.clusters = Clusters(logs / "agents.log")
+        if self._kubernetes:
+            self._stack.enter_context(addressed_balancers(own_address))
+            initialize = partial(RealCluster.initialized, environment=self._trust)
+            self.clusters = Clusters(logs / "agents.log", initialize)
         self._stack.callback(self.clusters.close)
         self.clusters.start()
         accounts = (ACME_ACCOUNT, GLOBEX_ACCOUNT)
@@ -245,6 +265,7 @@ class LocalCloud:
             recording = {"STOCKYARD_CALLS": str(self.home / "calls.jsonl")}
         here = {
             **recording,
+            **self._trust,
             "PYTHONPATH": os.pathsep.join(map(str, path)),
             "PYTHONDONTWRITEBYTECODE": "",
             "AWS_ENDPOINT_URL": self.aws.url,
@@ -319,33 +340,7 @@ class LocalCloud:
         }
 
     def _seed_tenant(self) -> None:
-        """The tenant's key pair; its account, registered and verified by the API; the role that the API asks for."""
-        ec2 = self.aws.client("ec2", self.environment)
-        ec2.create_key_pair(KeyName=KEY_PAIR)
-        role = f"arn:aws:iam::{ACME_ACCOUNT}:role/{TENANT_ROLE}"
-        body = {
-            "provider": "aws",
-            "name": "acme",
-            "description": "The tenant's account in the local cloud",
-            "attributes": {"role_arn": role},
-        }
-        account = self.call("POST", "/v1/cloud-accounts", body)
-        trust = {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Action": "sts:AssumeRole",
-                    "Principal": {"AWS": f"arn:aws:iam::{OWN_ACCOUNT}:root"},
-                    "Condition": {"StringEquals": {"sts:ExternalId": account["external_id"]}},
-                }
-            ],
-        }
-        iam = self.aws.client("iam", self.environment)
-        template = self.call("GET", f"/v1/cloud-accounts/{account['id']}/template")
-        tags = template["Resources"]["Role"]["Properties"]["Tags"]
-        iam.create_role(RoleName=TENANT_ROLE, AssumeRolePolicyDocument=json.dumps(trust), Tags=tags)
-        verified = self.call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
+        verified = seed_tenant(self.call, lambda service: self.aws.client(service, self.environment))
         if verified.get("verification", verified.get("status")) not in {"verified", None}:
             raise StartError(f"the tenant's account is not verified: {json.dumps(verified)}")
 

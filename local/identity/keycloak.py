@@ -21,6 +21,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from local.authority import Authority
 from local.children import start
 from local.identity.keycloak_realm import add_person, realm, set_up
 from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, REALM
@@ -54,14 +55,17 @@ class KeycloakServer:
         self._log: Path | None = None
         self._master = "", -_MASTER_SECONDS
 
-    def start(self, port: int = 0) -> str:
-        """Start and return the base URL. ``Unavailable`` when Java, Maven or the download is missing."""
+    def start(self, port: int = 0, authority: Authority | None = None) -> str:
+        """Start and return the base URL; with an ``authority`` it speaks TLS.
+
+        ``Unavailable`` when Java, Maven or the download is missing. Who calls it by TLS must trust the authority.
+        """
         home = installed()
         port = port or _free_port()
-        self.base_url = f"http://127.0.0.1:{port}"
+        self.base_url = f"http{'s' if authority else ''}://127.0.0.1:{port}"
         self.issuer = f"{self.base_url}/realms/{REALM}"
         self._log = CACHE / f"keycloak-{port}.log"
-        options = ["start-dev", "--db=dev-mem", "--cache=local", "--http-host=127.0.0.1", f"--http-port={port}"]
+        options = ["start-dev", "--db=dev-mem", "--cache=local", "--http-host=127.0.0.1", *_listener(port, authority)]
         environment = {
             **os.environ,
             "KC_BOOTSTRAP_ADMIN_USERNAME": "bootstrap",
@@ -187,6 +191,15 @@ def _download(archive: Path) -> None:
         raise Unavailable("the download of Keycloak took too long") from None
     if done.returncode or not archive.exists():
         raise Unavailable(f"Maven could not fetch Keycloak {VERSION}")
+
+
+def _listener(port: int, authority: Authority | None) -> list[str]:
+    """The options of the one port that it listens on."""
+    if authority is None:
+        return [f"--http-port={port}"]
+    certificate, key = authority.issue("keycloak")
+    files = [f"--https-certificate-file={certificate}", f"--https-certificate-key-file={key}"]
+    return ["--http-enabled=false", f"--https-port={port}", *files]
 
 
 def _free_port() -> int:

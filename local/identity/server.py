@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from local.authority import Authority
 from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, DEVICE_GRANT, REALM, Person, Realm, Refused, service_user
 
 _OIDC = f"/realms/{REALM}/protocol/openid-connect"
@@ -47,11 +48,17 @@ class IdentityServer:
         """The issuer of the realm's tokens; empty before :meth:`start`."""
         return self.realm.issuer
 
-    def start(self, port: int = 0) -> str:
-        """Listen on 127.0.0.1 (a free port for 0) and return the base URL."""
+    def start(self, port: int = 0, authority: Authority | None = None) -> str:
+        """Listen on 127.0.0.1 (a free port for 0) and return the base URL; with an ``authority`` by TLS."""
         handler = type("BoundHandler", (_Handler,), {"realm": self.realm})
         self._server = _Server(("127.0.0.1", port), handler)
-        base = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if authority is not None:
+            # The handshake belongs to each connection's own thread: nobody else is to wait for it.
+            context = authority.serving("identity")
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        base = f"http{'s' if authority else ''}://127.0.0.1:{self._server.server_address[1]}"
         self.realm.issuer = f"{base}/realms/{REALM}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="identity")
         self._thread.start()
@@ -98,6 +105,9 @@ class _Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         self._open.discard(request)
         super().shutdown_request(request)
+
+    def handle_error(self, *_: Any) -> None:
+        """A caller that went away, or does not trust our authority, is no news."""
 
     def server_close(self) -> None:
         super().server_close()

@@ -105,9 +105,14 @@ class Machines:
         keys = partial(_profile_keys, account, instance, self._region)
         data = InstanceData(self._region, keys, instance.id, str(instance.placement.zone), tags)
         self._metadata.add(instance.id, data)
-        machine = Machine(instance.id, self._plan.boot_seconds, lambda: self._metadata.remove(instance.id))
         files = cloud_init_files(instance.user_data)
         folder, url = self._folder / instance.id, f"{self._metadata.url}/{instance.id}"
+
+        def clear() -> None:
+            self._metadata.remove(instance.id)
+            shutil.rmtree(folder, ignore_errors=True)
+
+        machine = Machine(instance.id, self._plan.boot_seconds, clear)
         machine.program = program_of(Place(machine, instance, folder, url, self._log, files), self._clusters)
         if machine.program is not None:
             self._machines[instance.id] = machine

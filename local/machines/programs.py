@@ -1,6 +1,7 @@
 """What an instance does once it is up: the programs that its user data carries, and around them what is only played.
 
-The programs run as processes of their own. Installing packages and ``kubeadm`` are played, on a simulated Kubernetes.
+The programs run as processes of their own. Installing packages is played; what kubeadm and kubelets do is the
+cluster's part, which is simulated or real.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Any, Protocol
 import yaml
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
+from local.authority import TRUST
 from local.children import start
-from local.kubernetes.clusters import Cluster, Clusters, JoinFailed, Kubelet
+from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed, Kubelet
+from local.kubernetes.clusters import Clusters
 
 MACHINE_CONFIG, NODE_CONFIG = "/etc/stockyard/machine.json", "/etc/stockyard/node.json"
 MACHINE, NODE = "stockyard_machine.py", "stockyard_node.py"
@@ -69,6 +72,7 @@ class Place:
         """Whether a program succeeded; it is ended early when the machine is, or the local cloud is."""
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
+            **{name: os.environ[name] for name in TRUST if name in os.environ},
             "STOCKYARD_CONFIG": str(self.folder / Path(config).name),
             "STOCKYARD_STATE": str(self.folder),
             "STOCKYARD_METADATA": self.metadata,
@@ -98,6 +102,7 @@ class Place:
             kind.get("VCpuInfo", {}).get("DefaultVCpus", 2),
             kind.get("MemoryInfo", {}).get("SizeInMiB", 4096),
             "arm64" if architecture == "arm64" else "amd64",
+            str(self.instance.private_ip or ""),
         )
 
 
@@ -115,22 +120,30 @@ class ControlPlane:
         place.unpack(MACHINE_CONFIG, MACHINE)
         if not self._run("bootstrap"):
             return False
-        if self._cluster is None:
-            self._cluster = self._initialized()
-            self._cluster.register(self._name, place.kubelet())
-        self._cluster.start()
-        if not self._run("agent"):
+        try:
+            cluster = self._started()
+            if not self._run("agent"):
+                return False
+            manifest = place.folder / "agent.json"
+            cluster.apply(json.loads(manifest.read_text(encoding="utf-8"))["items"])
+            manifest.unlink()
+        except InitFailed as reason:
+            place.say(str(reason))
+            self._tell("init")
             return False
-        manifest = place.folder / "agent.json"
-        self._cluster.api.install(json.loads(manifest.read_text(encoding="utf-8"))["items"])
-        manifest.unlink()
         return self._run("ready")
 
     def switched(self, *, on: bool) -> None:
         """See ``Program``."""
-        if self._cluster is not None:
-            self._cluster.power(self._name, on=on)
-            (self._cluster.start if on else self._cluster.stop)()
+        if self._cluster is not None and on:
+            try:
+                self._cluster.start()
+            except InitFailed as reason:
+                self._place.say(str(reason))
+            self._cluster.power(self._name, on=True)
+        elif self._cluster is not None:
+            self._cluster.power(self._name, on=False)
+            self._cluster.stop()
 
     def end(self) -> None:
         """See ``Program``."""
@@ -140,21 +153,26 @@ class ControlPlane:
     def _run(self, step: str) -> bool:
         place = self._place
         done = place.run(MACHINE_CONFIG, MACHINE, step)
-        if not done and place.power.on:
-            place.run(MACHINE_CONFIG, MACHINE, "say", step, "1", str(place.log))
+        if not done:
+            self._tell(step)
         return done
 
-    def _initialized(self) -> Cluster:
-        """What ``kubeadm init`` leaves behind: a cluster, its certificate authority and an admin's kubeconfig."""
-        folder = self._place.folder
-        documents = list(yaml.safe_load_all((folder / "kubeadm.yaml").read_text(encoding="utf-8")))
-        configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
-        endpoint = str(configuration["controlPlaneEndpoint"])
-        version = str(configuration["kubernetesVersion"])
-        cluster = self._clusters.make(endpoint, version, folder / "kubernetes")
-        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem))
-        (folder / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
-        return cluster
+    def _tell(self, step: str) -> None:
+        """Report that a step of the start script has failed."""
+        if self._place.power.on:
+            self._place.run(MACHINE_CONFIG, MACHINE, "say", step, "1", str(self._place.log))
+
+    def _started(self) -> Cluster:
+        """The cluster, initialized once, that runs and has its first node and administrator. ``InitFailed``."""
+        place = self._place
+        if self._cluster is None:
+            self._cluster = self._clusters.initialized(place.folder, self._name)
+        self._cluster.start()
+        self._cluster.register(self._name, place.kubelet())
+        administrator = place.folder / "administrator.json"
+        if administrator.exists():
+            self._cluster.apply([json.loads(administrator.read_text(encoding="utf-8"))])
+        return self._cluster
 
 
 class Worker:
@@ -221,20 +239,3 @@ def cloud_init_files(user_data: str | bytes) -> dict[str, str]:
     """Path -> text of the files that a cloud-config document writes; user data may be in base 64 and compressed."""
     document = yaml.safe_load(cloud_config(user_data))
     return {item["path"]: item.get("content", "") for item in document.get("write_files", ())}
-
-
-def _kubeconfig(endpoint: str, authority: str) -> dict[str, Any]:
-    cluster = {
-        "server": f"https://{endpoint}",
-        "certificate-authority-data": base64.b64encode(authority.encode()).decode(),
-    }
-    admin = "kubernetes-admin"
-    context = {"cluster": "kubernetes", "user": admin}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": f"{admin}@kubernetes",
-        "clusters": [{"name": "kubernetes", "cluster": cluster}],
-        "contexts": [{"name": f"{admin}@kubernetes", "context": context}],
-        "users": [{"name": admin, "user": {"token": base64.b64encode(os.urandom(24)).decode()}}],
-    }

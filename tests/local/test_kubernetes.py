@@ -22,7 +22,9 @@ from agent.stockyard_agent.certificates import Approvals
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes import pods as kube_pods
-from local.kubernetes.clusters import CONTROL_PLANE, Cluster, Clusters, JoinFailed, Kubelet
+from local.kubernetes.cluster import CONTROL_PLANE, JoinFailed, Kubelet
+from local.kubernetes.clusters import Clusters
+from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object
 from tests.unit.agent.rig import CLUSTER, SECRET, HttpPlatform, Platform
 
@@ -47,8 +49,12 @@ def clusters(tmp_path: Path) -> Iterator[Clusters]:
 
 
 @pytest.fixture
-def cluster(clusters: Clusters, tmp_path: Path) -> Cluster:
-    cluster = clusters.make(ENDPOINT, "v1.34.0", tmp_path / "cluster")
+def cluster(clusters: Clusters, tmp_path: Path) -> SimulatedCluster:
+    (tmp_path / "kubeadm.yaml").write_text(
+        f"kind: ClusterConfiguration\ncontrolPlaneEndpoint: {ENDPOINT}\nkubernetesVersion: v1.34.0\n"
+    )
+    cluster = clusters.initialized(tmp_path, "ip-10-0-0-5")
+    assert isinstance(cluster, SimulatedCluster)
     expires = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
     token = tokens.secret_of(*TOKEN.split("."), "ncl_1", "worker", expires)
     cluster.api.install([*roles.documents(), token])
@@ -56,7 +62,7 @@ def cluster(clusters: Clusters, tmp_path: Path) -> Cluster:
 
 
 @pytest.fixture
-def approving(cluster: Cluster) -> Iterator[None]:
+def approving(cluster: SimulatedCluster) -> Iterator[None]:
     """The agent's own approvals, without the agent's process."""
     account, over = cluster.api.issue(NAMESPACE, NAME), threading.Event()
 
@@ -80,7 +86,7 @@ def approving(cluster: Cluster) -> Iterator[None]:
     thread.join(5)
 
 
-def configuration(cluster: Cluster, **changes: Any) -> dict[str, Any]:
+def configuration(cluster: SimulatedCluster, **changes: Any) -> dict[str, Any]:
     discovery = {"token": TOKEN, "apiServerEndpoint": ENDPOINT, "caCertHashes": [cluster.authority.pin], **changes}
     flags = [{"name": "node-labels", "value": "stockyard.dev/claim=ncl_1,team=blue"}]
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
@@ -90,17 +96,17 @@ def configuration(cluster: Cluster, **changes: Any) -> dict[str, Any]:
     }
 
 
-def node_of(cluster: Cluster, name: str = "worker") -> Object:
+def node_of(cluster: SimulatedCluster, name: str = "worker") -> Object:
     return cluster.api.store.get(Key("", "nodes", "", name))
 
 
-def ready(cluster: Cluster, name: str = "worker") -> str:
+def ready(cluster: SimulatedCluster, name: str = "worker") -> str:
     (condition,) = node_of(cluster, name)["status"]["conditions"]
     return str(condition["status"])
 
 
 @pytest.mark.usefixtures("approving")
-def test_machine_joins_with_its_configuration(cluster: Cluster) -> None:
+def test_machine_joins_with_its_configuration(cluster: SimulatedCluster) -> None:
     assert cluster.join(configuration(cluster), KUBELET) == "worker"
     document = node_of(cluster)
     assert document["spec"]["providerID"] == "aws:///us-east-1a/i-1"
@@ -120,14 +126,14 @@ def test_machine_joins_with_its_configuration(cluster: Cluster) -> None:
         ({"token": "zzzzzz.0123456789abcdef"}, "401"),
     ],
 )
-def test_join_requires_valid_token_and_ca_hash(cluster: Cluster, changes: Any, why: str) -> None:
+def test_join_requires_valid_token_and_ca_hash(cluster: SimulatedCluster, changes: Any, why: str) -> None:
     with pytest.raises(JoinFailed, match=why):
         cluster.join(configuration(cluster, **changes), KUBELET)
     assert [key for key in cluster.api.store.objects if key.resource == "nodes"] == []
 
 
 @pytest.mark.usefixtures("approving")
-def test_a_token_joins_no_node_of_another_name(cluster: Cluster) -> None:
+def test_a_token_joins_no_node_of_another_name(cluster: SimulatedCluster) -> None:
     other = configuration(cluster)
     other["nodeRegistration"]["name"] = "ip-10-0-0-5"
     with pytest.raises(JoinFailed, match="denied: the token is for the node worker, not for 'system:node:ip-10-0-0-5'"):
@@ -135,12 +141,12 @@ def test_a_token_joins_no_node_of_another_name(cluster: Cluster) -> None:
     assert [key for key in cluster.api.store.objects if key.resource == "nodes"] == []
 
 
-def test_a_machine_that_is_switched_off_waits_no_longer(cluster: Cluster) -> None:
+def test_a_machine_that_is_switched_off_waits_no_longer(cluster: SimulatedCluster) -> None:
     with pytest.raises(JoinFailed, match="nobody has approved the request"):
         cluster.join(configuration(cluster), KUBELET, lambda: False)
 
 
-def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, cluster: Cluster) -> None:
+def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, cluster: SimulatedCluster) -> None:
     assert clusters.at(ENDPOINT) is cluster
     with pytest.raises(JoinFailed, match=r"nothing answers at other\.test:6443"):
         clusters.at("other.test:6443")
@@ -150,7 +156,7 @@ def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, 
 
 
 @pytest.mark.usefixtures("approving")
-def test_silent_node_stays_and_its_pods_do_not_end(cluster: Cluster) -> None:
+def test_silent_node_stays_and_its_pods_do_not_end(cluster: SimulatedCluster) -> None:
     cluster.join(configuration(cluster), KUBELET)
     cluster.start()
     cluster.api.install([{**kube_pods.pod("web", "worker"), "apiVersion": "v1", "kind": "Pod"}])
@@ -167,7 +173,7 @@ def test_silent_node_stays_and_its_pods_do_not_end(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("approving")
-def test_deleted_node_is_not_registered_again(cluster: Cluster) -> None:
+def test_deleted_node_is_not_registered_again(cluster: SimulatedCluster) -> None:
     cluster.join(configuration(cluster), KUBELET)
     cluster.api.store.remove(Key("", "nodes", "", "worker"), {})
     cluster.power("worker", on=False)
@@ -175,7 +181,7 @@ def test_deleted_node_is_not_registered_again(cluster: Cluster) -> None:
     assert Key("", "nodes", "", "worker") not in cluster.api.store.objects
 
 
-def test_control_plane_node_is_ready_and_tainted(cluster: Cluster) -> None:
+def test_control_plane_node_is_ready_and_tainted(cluster: SimulatedCluster) -> None:
     cluster.register("ip-10-0-0-5", KUBELET)
     document = node_of(cluster, "ip-10-0-0-5")
     assert CONTROL_PLANE in document["metadata"]["labels"]
@@ -198,7 +204,7 @@ def platform(heard: Platform) -> Iterator[HttpPlatform]:
     server.close()
 
 
-def applied(cluster: Cluster, url: str) -> None:
+def applied(cluster: SimulatedCluster, url: str) -> None:
     documents = manifest.documents(manifest.Settings(url, CLUSTER, f"{url}/realms/s/token"))
     secret = {
         "apiVersion": "v1",
@@ -221,7 +227,7 @@ def is_gone(process: int) -> bool:
 
 
 def test_agent_runs_from_applied_manifest_until_cluster_stops(
-    clusters: Clusters, cluster: Cluster, platform: HttpPlatform, heard: Platform, tmp_path: Path
+    clusters: Clusters, cluster: SimulatedCluster, platform: HttpPlatform, heard: Platform, tmp_path: Path
 ) -> None:
     clusters.start()
     cluster.register("ip-10-0-0-5", KUBELET)
@@ -247,7 +253,9 @@ def test_agent_runs_from_applied_manifest_until_cluster_stops(
     assert SECRET not in (tmp_path / "agents.log").read_text()
 
 
-def test_changed_deployment_restarts_its_pod(clusters: Clusters, cluster: Cluster, platform: HttpPlatform) -> None:
+def test_changed_deployment_restarts_its_pod(
+    clusters: Clusters, cluster: SimulatedCluster, platform: HttpPlatform
+) -> None:
     clusters.start()
     cluster.start()
     applied(cluster, platform.url)
@@ -264,7 +272,7 @@ def test_changed_deployment_restarts_its_pod(clusters: Clusters, cluster: Cluste
     until(lambda: not clusters.processes)
 
 
-def test_pod_waits_for_missing_secret(clusters: Clusters, cluster: Cluster, platform: HttpPlatform) -> None:
+def test_pod_waits_for_missing_secret(clusters: Clusters, cluster: SimulatedCluster, platform: HttpPlatform) -> None:
     cluster.start()
     applied(cluster, platform.url)
     secret = Key("", "secrets", NAMESPACE, manifest.SECRET)

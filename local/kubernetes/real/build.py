@@ -26,6 +26,15 @@ PACKAGES = {
 }
 """Program -> folder of its module, and package. Projects have modules of their own, so that none decides for another
 what it is built with."""
+STAGES = "kwok.yaml"
+"""How kwok plays nodes and pods: its own documents, which its module holds."""
+_PLAYED = (
+    "node/fast/node-initialize",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease",
+    "pod/fast/pod-ready",
+    "pod/fast/pod-complete",
+    "pod/fast/pod-delete",
+)
 _VERSION = "k8s.io/component-base/version"
 
 
@@ -42,7 +51,7 @@ def missing() -> str:
     """Why the programs cannot be run; empty when they are there."""
     if sys.platform != "linux":
         return "each control plane needs a loopback address of its own, as Linux has them"
-    absent = [name for name in (*KUBERNETES, *PACKAGES) if not (BINARIES / release() / name).exists()]
+    absent = [name for name in (*KUBERNETES, *PACKAGES, STAGES) if not (BINARIES / release() / name).exists()]
     return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
 
 
@@ -53,6 +62,13 @@ def _build(module: str, package: str, out: Path, flags: str = "-s -w") -> None:
     part.rename(out)
     sys.stdout.write(f"built {out.name}\n")
     sys.stdout.flush()
+
+
+def _stages(out: Path) -> None:
+    command = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
+    done = subprocess.run(command, cwd=HERE / "kwok", check=True, capture_output=True, text=True)
+    folder = Path(done.stdout.strip()) / "kustomize" / "stage"
+    out.write_text("\n---\n".join((folder / f"{name}.yaml").read_text(encoding="utf-8") for name in _PLAYED))
 
 
 def main() -> int:
@@ -71,6 +87,7 @@ def main() -> int:
     for name, (module, package) in PACKAGES.items():
         if not (folder / name).exists():
             _build(module, package, folder / name)
+    _stages(folder / STAGES)
     sys.stdout.write(f"{folder}\n")
     return 0
 

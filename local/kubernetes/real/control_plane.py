@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from local.children import start
-from local.kubernetes.real.build import BINARIES, release
+from local.kubernetes.real.build import BINARIES, STAGES, release
 from stockyard.machines import on_machine
 
 READY_SECONDS = 120.0
@@ -191,6 +191,7 @@ class ControlPlane:
     def _kwok_flags(self) -> list[str]:
         return [
             f"--kubeconfig={self.kubeconfig}",
+            f"--config={program(STAGES)}",
             f"--manage-nodes-with-label-selector={KWOK}=on",
             f"--node-lease-duration-seconds={LEASE_SECONDS}",
         ]
@@ -273,5 +274,5 @@ def _without_approval() -> list[str]:
 
 
 def program(name: str) -> Path:
-    """One of the programs that ``make kubernetes`` has built."""
+    """One of the programs and files that ``make kubernetes`` has built."""
     return BINARIES / release() / name

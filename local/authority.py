@@ -1,12 +1,17 @@
-"""A cluster's certificate authority, as ``kubeadm init`` creates it, and the serving certificate of its API."""
+"""A certificate authority, as ``kubeadm init`` creates it, and certificates for servers on loopback."""
 
 from __future__ import annotations
 
 import hashlib
 import ipaddress
+import os
+import shutil
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -14,18 +19,23 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+TRUST = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+"""Variables that name the file of the authorities that a program trusts."""
 _LIFE = timedelta(days=3650)
 _LOOPBACK = ipaddress.ip_address("127.0.0.1")
 
 
 class Authority:
-    """``pem`` is the authority's certificate; its files go into ``folder``, where kubeadm would put them."""
+    """``pem`` is the authority's certificate; its files go into ``folder``, where kubeadm would put them.
 
-    def __init__(self, folder: Path) -> None:
+    ``name`` is its own.
+    """
+
+    def __init__(self, folder: Path, name: str = "kubernetes") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("kubernetes")
+        self._name = _name(name)
         self.pem = self._certificate().decode()
         (folder / "ca.crt").write_text(self.pem, encoding="utf-8")
 
@@ -35,20 +45,29 @@ class Authority:
         public = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         return f"sha256:{hashlib.sha256(public).hexdigest()}"
 
-    def serving(self) -> ssl.SSLContext:
-        """For an API on loopback, with a certificate of this authority."""
+    @property
+    def path(self) -> Path:
+        """The file with the authority's certificate."""
+        return self._folder / "ca.crt"
+
+    def issue(self, name: str) -> tuple[Path, Path]:
+        """The files of a serving certificate for 127.0.0.1, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name("kube-apiserver"), self._name, key)
+        builder = _builder(_name(name), self._name, key)
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.IPAddress(_LOOPBACK)]), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = builder.add_extension(issuer, critical=False).sign(self._key, SHA256())
-        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        path = self._folder / "apiserver.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
+        paths = self._folder / f"{name}.crt", self._folder / f"{name}.key"
+        paths[1].touch(mode=0o600)
+        paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+        return paths
+
+    def serving(self, name: str) -> ssl.SSLContext:
+        """For a server on 127.0.0.1, with a certificate of this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
+        context.load_cert_chain(*self.issue(name))
         return context
 
     def _certificate(self) -> bytes:
@@ -57,6 +76,18 @@ class Authority:
         builder = builder.add_extension(_signs_certificates(), critical=True)
         subject = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         return builder.add_extension(subject, critical=False).sign(self._key, SHA256()).public_bytes(Encoding.PEM)
+
+
+@contextmanager
+def trusted(authority: Authority) -> Iterator[dict[str, str]]:
+    """This process trusts the authority, and no other. So do programs that get these variables. Its files go with the
+    context."""
+    variables = {name: str(authority.path) for name in TRUST}
+    try:
+        with patch.dict(os.environ, variables):
+            yield variables
+    finally:
+        shutil.rmtree(authority.path.parent, ignore_errors=True)
 
 
 def _name(common: str) -> x509.Name:

@@ -1,0 +1,97 @@
+"""A cluster as the machines of the local cloud see it: what ``kubeadm``, ``kubectl`` and kubelets do there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from local.kubernetes.api import node
+from local.kubernetes.store import Object
+
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+CERTIFICATE_SECONDS = 60.0
+"""How long a kubelet waits for its first certificate."""
+
+
+class InitFailed(Exception):
+    """``kubeadm init`` did not make a cluster, or it does not start; the text says why."""
+
+
+class JoinFailed(Exception):
+    """A machine could not join; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """The properties that a machine registers with. ``memory`` is in MiB, ``address`` its private one."""
+
+    provider_id: str
+    cpu: int
+    memory: int
+    architecture: str = "amd64"
+    address: str = ""
+
+    def node(self, name: str, labels: Mapping[str, str], taints: Sequence[Mapping[str, Any]], pods: str) -> Object:
+        """The ready Node."""
+        document = node(name)
+        document["spec"] = {"providerID": self.provider_id, **({"taints": list(taints)} if taints else {})}
+        document["metadata"]["labels"].update({"kubernetes.io/arch": self.architecture, **labels})
+        room = {"cpu": str(self.cpu), "memory": f"{self.memory}Mi", "pods": pods}
+        document["status"] |= {"capacity": room, "allocatable": dict(room)}
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """The fields of kubeadm's ``JoinConfiguration`` that a kubelet registers its node by."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: Sequence[Mapping[str, Any]]
+    pods: str
+
+    @classmethod
+    def read(cls, configuration: Mapping[str, Any]) -> Registration:
+        """Of a ``JoinConfiguration``."""
+        registration = configuration["nodeRegistration"]
+        flags = {argument["name"]: argument["value"] for argument in registration.get("kubeletExtraArgs", ())}
+        labels = dict(part.partition("=")[::2] for part in flags.get("node-labels", "").split(",") if part)
+        return cls(registration["name"], labels, registration.get("taints", ()), flags.get("max-pods", "110"))
+
+
+class Cluster(Protocol):
+    """One cluster. It runs while its control plane machine is on, and keeps its objects while it is off."""
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port of its API."""
+
+    @property
+    def processes(self) -> list[int]:
+        """The process ids of its programs and pods."""
+
+    def start(self) -> None:
+        """Start the cluster when its control plane machine is on. A second call does nothing. ``InitFailed``."""
+
+    def stop(self) -> None:
+        """Stop the cluster when its control plane machine is off. A second call does nothing."""
+
+    def remove(self) -> None:
+        """Stop the cluster and forget its objects: its control plane machine is gone."""
+
+    def work(self) -> None:
+        """Do the periodic work of the kubelets."""
+
+    def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """Apply objects as the administrator. Raises ``InitFailed``."""
+
+    def register(self, name: str, kubelet: Kubelet) -> None:
+        """Register the control plane's own node. A second call does nothing. Raises ``InitFailed``."""
+
+    def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool]) -> str:
+        """Join a node as ``kubeadm join`` does, as soon as its certificate is approved; wait no longer than the machine
+        is ``alive``. Returns the node's name. Raises ``JoinFailed``."""
+
+    def power(self, name: str, *, on: bool) -> None:
+        """Set a node's kubelet to reporting or silent. A deleted node stays deleted."""

@@ -1,0 +1,147 @@
+"""A cluster with a real control plane: what its machines do is done by kubeadm, or as a kubelet does it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import yaml
+
+from local.kubernetes.cluster import CONTROL_PLANE, InitFailed, Kubelet, Registration
+from local.kubernetes.real import kubelet as real_kubelet
+from local.kubernetes.real.build import missing, release
+from local.kubernetes.real.client import MERGE, Client, Refused
+from local.kubernetes.real.control_plane import KWOK, ControlPlane, StartFailed
+from local.kubernetes.real.pods import Pods
+
+LOOK_SECONDS = 1.0
+_MANAGER = "--field-manager=stockyard-agent"
+
+
+class RealCluster:
+    """See :class:`local.kubernetes.cluster.Cluster`. ``environment`` is added to that of its programs and pods."""
+
+    def __init__(self, endpoint: str, plane: ControlPlane, log: Path, environment: Mapping[str, str]) -> None:
+        self.endpoint, self.plane = endpoint, plane
+        self._log, self._environment = log, environment
+        self._pods: Pods | None = None
+        self._down: set[str] = set()
+        self._looked_at = 0.0
+        self._lock = threading.Lock()
+
+    @classmethod
+    def initialized(cls, state: Path, node: str, log: Path, environment: Mapping[str, str]) -> RealCluster:
+        """What ``kubeadm init`` makes of the ``kubeadm.yaml`` in ``state``. Raises ``InitFailed``."""
+        if reason := missing():
+            raise InitFailed(reason)
+        documents = list(yaml.safe_load_all((state / "kubeadm.yaml").read_text(encoding="utf-8")))
+        configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
+        wish = str(configuration["kubernetesVersion"])
+        if wish != f"v{release()}":
+            raise InitFailed(f"Kubernetes {wish} is not built, only v{release()}; the cluster must be of that version")
+        endpoint, folder = str(configuration["controlPlaneEndpoint"]), state / "kubernetes"
+        # An earlier try that failed leaves nothing.
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        address = endpoint.rpartition(":")[0]
+        plane = ControlPlane(folder, documents, state / "api", environment, address=address, node=node)
+        try:
+            plane.initialize()
+        except StartFailed as error:
+            raise InitFailed(str(error)) from None
+        return cls(endpoint, plane, log, environment)
+
+    @property
+    def processes(self) -> list[int]:
+        """See ``Cluster``."""
+        return [*self.plane.processes, *(self._pods.processes if self._pods is not None else ())]
+
+    def start(self) -> None:
+        """See ``Cluster``."""
+        with self._lock:
+            if self._pods is not None:
+                return
+            try:
+                self.plane.start()
+            except StartFailed as error:
+                raise InitFailed(str(error)) from None
+            administrator = Client.of_kubeconfig(self.plane.kubeconfig)
+            self._pods = Pods(administrator, self.plane.url, self.plane.folder, self._log, self._environment)
+
+    def stop(self) -> None:
+        """See ``Cluster``."""
+        self.plane.stop()
+        with self._lock:
+            if self._pods is not None:
+                self._pods.close()
+                self._pods = None
+            self.plane.stop()
+
+    def remove(self) -> None:
+        """See ``Cluster``."""
+        self.stop()
+        shutil.rmtree(self.plane.folder, ignore_errors=True)
+
+    def work(self) -> None:
+        """Start and end the pods that are processes. What the API refuses now is tried again later."""
+        if time.monotonic() - self._looked_at < LOOK_SECONDS or not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._pods is not None:
+                self._pods.reconcile(frozenset(self._down))
+        except (OSError, Refused) as error:
+            self._say(str(error))
+        finally:
+            self._looked_at = time.monotonic()
+            self._lock.release()
+
+    def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """See ``Cluster``."""
+        path = self.plane.folder / "applied.json"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}), encoding="utf-8")
+        try:
+            self.plane.kubectl("apply", "--server-side", "--force-conflicts", _MANAGER, "-f", str(path))
+        except StartFailed as error:
+            raise InitFailed(str(error)) from None
+        finally:
+            path.unlink()
+
+    def register(self, name: str, kubelet: Kubelet) -> None:
+        """See ``Cluster``. The administrator gives the node its role, which a kubelet may not give itself."""
+        try:
+            own = Client.of_kubeconfig(self.plane.folder / "kubelet.conf")
+            taint = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
+            real_kubelet.register(own, Registration(name, {}, [taint], "110"), kubelet)
+            self._label(name, CONTROL_PLANE, "")
+        except (OSError, Refused) as error:
+            raise InitFailed(str(error)) from None
+
+    def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool]) -> str:
+        """See ``Cluster``."""
+        return real_kubelet.join(configuration, kubelet, self.plane.url, self.plane.folder / "nodes", alive)
+
+    def power(self, name: str, *, on: bool) -> None:
+        """See ``Cluster``. Without its label kwok no longer plays the kubelet, and the node's lease ends."""
+        (self._down.discard if on else self._down.add)(name)
+        try:
+            if self._pods is not None:
+                self._label(name, KWOK, "on" if on else None)
+        except (OSError, Refused) as error:
+            if getattr(error, "status", 0) != 404:
+                self._say(f"node {name}: {error}")
+
+    def _label(self, name: str, key: str, value: str | None) -> None:
+        administrator = Client.of_kubeconfig(self.plane.kubeconfig)
+        patch = {"metadata": {"labels": {key: value}}}
+        administrator.call("PATCH", f"/api/v1/nodes/{quote(name, safe='')}", patch, MERGE)
+
+    def _say(self, text: str) -> None:
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{self.endpoint}: {text}\n")

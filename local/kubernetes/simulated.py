@@ -1,0 +1,140 @@
+"""A simulated cluster: its API is :mod:`local.kubernetes.api`, its nodes register by themselves.
+
+Its API listens on loopback only, so its nodes, its agent and nobody else talk to it. Its agent is the real one: a
+process from what the control plane has applied.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local.authority import Authority
+from local.kubernetes.api import KubeApi
+from local.kubernetes.certificates import Wish
+from local.kubernetes.cluster import CERTIFICATE_SECONDS, CONTROL_PLANE, JoinFailed, Kubelet, Registration
+from local.kubernetes.containers import Containers
+from local.kubernetes.pods import reap
+from local.kubernetes.store import Key, StatusError
+
+_LOOK_SECONDS = 0.05
+
+
+class SimulatedCluster:
+    """See :class:`local.kubernetes.cluster.Cluster`. ``version`` is such as v1.35.4; its files go into ``folder``."""
+
+    def __init__(self, endpoint: str, version: str, folder: Path, log: Path) -> None:
+        self.endpoint = endpoint
+        self.authority = Authority(folder / "pki")
+        self.api = KubeApi(version=version)
+        self._folder, self._log = folder, log
+        self._containers: Containers | None = None
+        self._down: set[str] = set()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def initialized(cls, state: Path, _node: str, log: Path) -> SimulatedCluster:
+        """What ``kubeadm init`` leaves in ``state``: a cluster, its authority, an administrator's kubeconfig."""
+        documents = yaml.safe_load_all((state / "kubeadm.yaml").read_text(encoding="utf-8"))
+        configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
+        endpoint, version = (str(configuration[name]) for name in ("controlPlaneEndpoint", "kubernetesVersion"))
+        cluster = cls(endpoint, version, state / "kubernetes", log)
+        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem))
+        (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
+        return cluster
+
+    def start(self) -> None:
+        """See ``Cluster``."""
+        with self._lock:
+            if self._containers is not None:
+                return
+            url = self.api.serve(self.authority.serving("apiserver"))
+            self._containers = Containers(self.api, url, self.authority.pem, self._folder, self._log)
+
+    def stop(self) -> None:
+        """See ``Cluster``."""
+        with self._lock:
+            if self._containers is not None:
+                self._containers.close()
+                self._containers = None
+            self.api.close()
+
+    def remove(self) -> None:
+        """See ``Cluster``."""
+        self.stop()
+
+    def work(self) -> None:
+        """Start and end pods."""
+        with self._lock:
+            if self._containers is not None:
+                self._containers.reconcile()
+                with self.api.locked_store() as store:
+                    # Programs end when they are told to, see ``reap``.
+                    reap(store, all_marked=True, nodes_down=frozenset(self._down))
+
+    @property
+    def processes(self) -> list[int]:
+        """The process ids of its pods."""
+        with self._lock:
+            return self._containers.processes if self._containers is not None else []
+
+    def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """See ``Cluster``."""
+        self.api.install(documents)
+
+    def register(self, name: str, kubelet: Kubelet) -> None:
+        """See ``Cluster``."""
+        taint = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
+        self.api.install([kubelet.node(name, {CONTROL_PLANE: ""}, [taint], "110")])
+
+    def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
+        """See ``Cluster``."""
+        bootstrap = configuration["discovery"]["bootstrapToken"]
+        if self.authority.pin not in bootstrap["caCertHashes"]:
+            raise JoinFailed(f"the authority of {self.endpoint} has none of the hashes {bootstrap['caCertHashes']}")
+        wish = Registration.read(configuration)
+        document = kubelet.node(wish.name, wish.labels, wish.taints, wish.pods)
+        try:
+            request = self.api.request_certificate(bootstrap["token"], Wish(wish.name))
+            end = time.monotonic() + CERTIFICATE_SECONDS
+            while self.api.register(request, document) is None:
+                if not alive() or time.monotonic() > end:
+                    raise JoinFailed(f"{self.endpoint}: nobody has approved the request {request}")
+                time.sleep(_LOOK_SECONDS)
+        except StatusError as error:
+            raise JoinFailed(f"{self.endpoint}: {error.status} {error.message}") from None
+        return wish.name
+
+    def power(self, name: str, *, on: bool) -> None:
+        """See ``Cluster``."""
+        with self.api.locked_store() as store:
+            (self._down.discard if on else self._down.add)(name)
+            key = Key("", "nodes", "", name)
+            document = store.objects.get(key)
+            if document is not None:
+                condition = {"type": "Ready", "status": "True" if on else "Unknown"}
+                store.replace(key, {**document, "status": {**document["status"], "conditions": [condition]}})
+
+
+def _kubeconfig(endpoint: str, authority: str) -> dict[str, Any]:
+    cluster = {
+        "server": f"https://{endpoint}",
+        "certificate-authority-data": base64.b64encode(authority.encode()).decode(),
+    }
+    admin = "kubernetes-admin"
+    context = {"cluster": "kubernetes", "user": admin}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": f"{admin}@kubernetes",
+        "clusters": [{"name": "kubernetes", "cluster": cluster}],
+        "contexts": [{"name": f"{admin}@kubernetes", "context": context}],
+        "users": [{"name": admin, "user": {"token": base64.b64encode(os.urandom(24)).decode()}}],
+    }

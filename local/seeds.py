@@ -1,0 +1,45 @@
+"""What the tenant of a new local cloud has: a key pair, a role, and an account that is registered and verified."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT
+
+TENANT_ROLE = "stockyard-tenant"
+KEY_PAIR = "my-key"
+
+
+def seed_tenant(call: Callable[..., Any], client: Callable[[str], Any]) -> dict[str, Any]:
+    """The tenant's key pair; its account, registered and verified by the API; the role that the API asks for.
+
+    ``call`` is ``LocalCloud.call``, ``client`` makes a boto3 client with the tenant's keys. Returns what the
+    verification answers.
+    """
+    client("ec2").create_key_pair(KeyName=KEY_PAIR)
+    role = f"arn:aws:iam::{ACME_ACCOUNT}:role/{TENANT_ROLE}"
+    body = {
+        "provider": "aws",
+        "name": "acme",
+        "description": "The tenant's account in the local cloud",
+        "attributes": {"role_arn": role},
+    }
+    account = call("POST", "/v1/cloud-accounts", body)
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Action": "sts:AssumeRole",
+                "Principal": {"AWS": f"arn:aws:iam::{OWN_ACCOUNT}:root"},
+                "Condition": {"StringEquals": {"sts:ExternalId": account["external_id"]}},
+            }
+        ],
+    }
+    template = call("GET", f"/v1/cloud-accounts/{account['id']}/template")
+    tags = template["Resources"]["Role"]["Properties"]["Tags"]
+    client("iam").create_role(RoleName=TENANT_ROLE, AssumeRolePolicyDocument=json.dumps(trust), Tags=tags)
+    verified: dict[str, Any] = call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
+    return verified

@@ -1,0 +1,136 @@
+"""``KUBERNETES=1 make serve`` as its user sees it: real ``kubectl``, a drain that waits for a budget, nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local.aws.server import REGION
+from local.kubernetes.real.build import missing
+from local.kubernetes.real.control_plane import program
+
+if TYPE_CHECKING:
+    from tests.harness.serving import Served
+
+pytestmark = pytest.mark.timeout(600)
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    if reason := missing():
+        pytest.skip(reason)
+    from tests.harness.serving import serve
+
+    served = serve(tmp_path_factory.mktemp("real") / "home", "--kubernetes", "--no-limits")
+    yield served
+    assert served.stop() == 0
+    assert not (served.home / "pki").exists()
+
+
+def good(cloud: Served, method: str, path: str, body: Any = None) -> Any:
+    answer = cloud.call(method, f"/v1/{path}", body)
+    assert answer.status in (200, 201, 202), answer.text
+    return answer.body
+
+
+def succeeded(cloud: Served, operation: str) -> None:
+    ended_operation = cloud.operation(operation)
+    assert ended_operation["status"] == "succeeded", ended_operation["error"]
+
+
+def programs_of(home: Path) -> list[str]:
+    """The command lines of all processes that name the folder, but for the local cloud's own."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if f"{home}/" in line:
+            lines.append(line)
+    return lines
+
+
+@pytest.fixture(scope="module")
+def cluster(cloud: Served) -> dict[str, Any]:
+    created: dict[str, Any] = good(cloud, "POST", "clusters", json.loads(EXAMPLE.read_text()))
+    succeeded(cloud, created["operation_id"])
+    return created
+
+
+@pytest.fixture(scope="module")
+def kubectl(cloud: Served, cluster: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Real ``kubectl`` with the kubeconfig that the command line writes, which asks the command line for tokens."""
+    folder = tmp_path_factory.mktemp("person")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{program('kubectl').parent}{os.pathsep}{os.defpath}"
+    environment = {**cloud.environment, "PATH": path, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("stockyard", "cluster", "kubeconfig", cluster["name"])
+    return lambda *arguments: run("kubectl", *arguments)
+
+
+@pytest.fixture(scope="module")
+def claim(cloud: Served, cluster: dict[str, Any]) -> dict[str, Any]:
+    block = {"cloudAccount": 1, "region": REGION, "instanceTypes": ["t3.xlarge"]}
+    good(cloud, "POST", "node-providers", {"name": "amazon", "kind": "ec2", "spec": block})
+    created: dict[str, Any] = good(cloud, "POST", "node-claims", {"name": "worker", "cluster": cluster["id"]})
+    succeeded(cloud, created["operation_id"])
+    return created
+
+
+def test_its_creator_is_an_administrator_and_its_agent_runs(kubectl: Callable[..., str]) -> None:
+    assert "oidc:local-user" in kubectl("auth", "whoami")
+    (own,) = kubectl("get", "nodes", "-l", "node-role.kubernetes.io/control-plane", "-o", "name").split()
+    kubectl("wait", "--for=condition=Ready", own, "--timeout=30s")
+    kubectl("rollout", "status", "-n", "stockyard-system", "deployment/stockyard-agent", "--timeout=30s")
+
+
+def test_a_claims_machine_joins_with_a_certificate_of_its_own(
+    kubectl: Callable[..., str], claim: dict[str, Any]
+) -> None:
+    node = json.loads(kubectl("get", "node", "worker", "-o", "json"))
+    assert node["spec"]["providerID"].startswith(f"aws:///{REGION}")
+    assert node["metadata"]["labels"]["stockyard.dev/claim"] == claim["id"]
+    assert node["status"]["capacity"]["cpu"] == "4"
+    kubectl("wait", "--for=condition=Ready", "node/worker", "--timeout=30s")
+    requests = json.loads(kubectl("get", "csr", "-o", "json"))["items"]
+    assert [item["spec"]["username"].split(":")[1] for item in requests] == ["bootstrap"], "nobody else has asked"
+
+
+def test_giving_a_claim_back_waits_for_a_budget(
+    cloud: Served, kubectl: Callable[..., str], claim: dict[str, Any]
+) -> None:
+    kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
+    kubectl("create", "pdb", "web", "--selector=app=web", "--min-available=2")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    deletion = good(cloud, "DELETE", f"node-claims/{claim['id']}")
+    log = cloud.home / "logs" / "agents.log"
+    cloud.wait("the budget", lambda: "The disruption budget web needs 2 healthy pods" in log.read_text(), 60)
+    pods = json.loads(kubectl("get", "pods", "-l", "app=web", "-o", "json"))["items"]
+    assert [pod["spec"].get("nodeName") for pod in pods] == ["worker", "worker"]
+    assert "deletionTimestamp" not in json.dumps(pods)
+    kubectl("delete", "pdb", "web")
+    succeeded(cloud, deletion["id"])
+    assert "worker" not in kubectl("get", "nodes", "-o", "name")
+
+
+def test_a_deleted_cluster_leaves_no_process_and_no_file(cloud: Served, cluster: dict[str, Any]) -> None:
+    machines = cloud.home / "machines"
+    assert len(programs_of(machines)) >= 5
+    deletion = good(cloud, "DELETE", f"clusters/{cluster['id']}")
+    succeeded(cloud, deletion["id"])
+    cloud.wait("the end of the cluster's programs", lambda: not programs_of(machines), 30)
+    cloud.wait("the end of the cluster's files", lambda: not list(machines.iterdir()), 30)

@@ -1,0 +1,73 @@
+"""Where no real control plane can be had, it is said why; load balancers and servers get what real programs need."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from moto.elbv2.models import ELBv2Backend
+
+from local.authority import Authority, trusted
+from local.aws.corrections.balancers import addressed_balancers
+from local.cloud import LocalCloud, StartError
+from local.identity.server import IdentityServer
+from local.kubernetes.cluster import InitFailed
+from local.kubernetes.real import build
+from local.kubernetes.real.cluster import RealCluster
+from local.kubernetes.real.control_plane import PORT, own_address
+
+
+@pytest.fixture
+def nothing_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "BINARIES", tmp_path / "kubernetes")
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_without_the_programs_the_local_cloud_says_what_to_do(tmp_path: Path) -> None:
+    cloud = LocalCloud(home=tmp_path / "home", kubernetes=True)
+    with pytest.raises(StartError, match=r"kube-apiserver.* not built: run make kubernetes"):
+        cloud.start()
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_machine_says_that_its_version_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.kubernetes.real.cluster.missing", lambda: "")
+    (tmp_path / "kubeadm.yaml").write_text("kind: ClusterConfiguration\nkubernetesVersion: v1.30.0\n")
+    with pytest.raises(InitFailed, match=rf"v1\.30\.0 is not built, only v{build.release()}"):
+        RealCluster.initialized(tmp_path, "ip-10-0-0-5", tmp_path / "log", {})
+
+
+def test_each_control_plane_gets_a_loopback_address_where_nobody_listens() -> None:
+    address = own_address()
+    assert address.startswith("127.")
+    with socket.socket() as listener:
+        listener.bind((address, PORT))
+        listener.listen()
+        with socket.create_connection((address, PORT), timeout=5):
+            pass
+
+
+def test_a_load_balancer_is_named_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    balancer = SimpleNamespace(dns_name="name.elb.amazonaws.com")
+    monkeypatch.setattr(ELBv2Backend, "create_load_balancer", lambda _backend, **_named: balancer)
+    with addressed_balancers(lambda: "127.1.2.3"):
+        ELBv2Backend.create_load_balancer(None, name="api")  # type: ignore[arg-type, call-arg]
+    assert balancer.dns_name == "127.1.2.3"
+
+
+def test_the_identity_server_is_trusted_for_as_long_as_its_authority(tmp_path: Path) -> None:
+    authority, server = Authority(tmp_path / "pki", "test"), IdentityServer()
+    server.start(authority=authority)
+    try:
+        url = f"{server.issuer}/.well-known/openid-configuration"
+        assert url.startswith("https://")
+        with trusted(authority), urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 (loopback)
+            assert answer.status == 200
+        with pytest.raises(OSError, match="certificate verify failed"):
+            urllib.request.urlopen(url, timeout=5)  # noqa: S310 (loopback)
+    finally:
+        server.stop()
+    assert not (tmp_path / "pki").exists()
