@@ -3,7 +3,7 @@
 A plan is a JSON object; every part may be left out::
 
     {"throttled": {"ec2:CreateVpc": 2}, "refused": {"ec2:CreateNatGateway": 1},
-     "capacity": {"t3.xlarge": 1}, "machines": {"silent": 1, "boot_seconds": [0.2, 0.6]}}
+     "capacity": {"t3.xlarge": 1}, "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]}}
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 Action = Annotated[str, StringConstraints(pattern=re.compile(r"^[a-z0-9-]+:[A-Z][A-Za-z0-9]+$"))]
 """A call as IAM writes it: ``ec2:CreateVpc``."""
 Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
 
 
 class PlanError(Exception):
@@ -26,12 +27,17 @@ class PlanError(Exception):
 
 
 class MachinePlan(BaseModel):
-    """``silent``: how many of the next machines boot and never report. ``boot_seconds``: shortest and longest boot."""
+    """``silent``: how many of the next machines boot and never report. ``boot_seconds``: shortest and longest boot.
+    ``interrupted``: how many of the next spot machines are taken back; ``interrupted_after`` seconds of their boot they
+    are told so, and ``warning_seconds`` later they end."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     silent: Count = 0
-    boot_seconds: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] = (0.2, 0.6)
+    boot_seconds: tuple[Seconds, Seconds] = (0.2, 0.6)
+    interrupted: Count = 0
+    interrupted_after: Seconds = 20
+    warning_seconds: Seconds = 120
 
     @model_validator(mode="after")
     def _ordered(self) -> MachinePlan:

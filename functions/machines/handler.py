@@ -175,3 +175,28 @@ def report_boot_of_node(request: Request) -> Answer:
         raise NotFound("There is no claim of that id that waits for its machine.")
     boot.report_of_node(wiring.services(tenant), claim_id, body.proof(), body.model_dump())
     return Answer(202, {"status": "accepted"}, subject=claim_id)
+
+
+@http.route(
+    "POST /v1/node-claims/{id}/interruptions",
+    open_because=BOOTING,
+    body="observations:Interruption",
+    answers={202: "machines:Accepted"},
+    description="With the proof of join by a signed request. An interruption gives the node back at once: its drain "
+    "ends before the machine does. Repeatable.",
+)
+def report_interruption(request: Request) -> Answer:
+    """A claim's machine tells that its cloud takes it back."""
+    from stockyard.operations.node_claims import interruption
+
+    claim_id, body = request.params["id"], request.body
+    tenant = wiring.registry().tenant_of(Cluster, body.cluster_id)
+    if tenant is None or not ids.is_id(claim_id):
+        raise NotFound("There is no claim of that id that has a machine.")
+    services = wiring.services(tenant)
+    proof = body.model_dump(include={"method", "url", "headers"})
+    claim, news = interruption.report_interruption(services, claim_id, proof, body.kind, body.time)
+    if news:
+        actor, action = f"node:{claim.name}", "ReportInterruption"
+        wiring.audit(tenant, services.audit_record(actor, action, claim.id, request.request_id, body.kind))
+    return Answer(202, {"status": "accepted"}, subject=claim.id, audited=True)

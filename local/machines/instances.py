@@ -5,11 +5,13 @@ So bootstrap, token, report and join are what a real machine would send; see :mo
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,7 @@ class Machines:
         self._accounts, self._region, self._log, self._clusters = accounts, region, log, clusters
         self._folder = folder
         self._plan = plan or MachinePlan()
-        self._silent = self._plan.silent
+        self._silent, self._interrupted = self._plan.silent, self._plan.interrupted
         self._stop = threading.Event()
         self._seen: set[str] = set()
         self._machines: dict[str, Machine] = {}
@@ -72,6 +74,29 @@ class Machines:
             machine.join(5)
         self._metadata.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def interrupt(self, instance_id: str, seconds: float) -> None:
+        """The cloud takes a machine back: the machine can read so from now on, and ends after ``seconds``.
+
+        Raises ``KeyError`` for an instance that is not one of ours.
+        """
+        end = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        action = json.dumps({"action": "terminate", "time": end})
+        self._metadata.data(instance_id).notices["spot/instance-action"] = action
+        self._later(seconds, lambda: self._take_back(instance_id))
+
+    def _take_back(self, instance_id: str) -> None:
+        for account in self._accounts:
+            backend = ec2_backends[account][self._region]
+            if any(instance.id == instance_id for instance in backend.all_running_instances()):
+                backend.terminate_instances([instance_id])
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        def wait() -> None:
+            if not self._stop.wait(seconds):
+                action()
+
+        threading.Thread(target=wait, daemon=True, name="interruption").start()
 
     def _watch(self) -> None:
         while not self._stop.wait(WATCH_SECONDS):
@@ -103,8 +128,13 @@ class Machines:
             return _tags(instance) if instance.metadata_options.instance_metadata_tags == "enabled" else None
 
         keys = partial(_profile_keys, account, instance, self._region)
-        data = InstanceData(self._region, keys, instance.id, str(instance.placement.zone), tags)
+        life_cycle = instance.lifecycle or "on-demand"
+        data = InstanceData(self._region, keys, instance.id, str(instance.placement.zone), tags, life_cycle)
         self._metadata.add(instance.id, data)
+        if life_cycle == "spot" and self._interrupted:
+            self._interrupted -= 1
+            after, warning = self._plan.interrupted_after, self._plan.warning_seconds
+            self._later(after, lambda: self.interrupt(instance.id, warning))
         files = cloud_init_files(instance.user_data)
         folder, url = self._folder / instance.id, f"{self._metadata.url}/{instance.id}"
 

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
@@ -27,6 +27,9 @@ class InstanceData:
     id: str = ""
     zone: str = ""
     tags: Callable[[], Mapping[str, str] | None] = lambda: None
+    life_cycle: str = "on-demand"
+    notices: dict[str, str] = field(default_factory=dict)
+    """What the cloud announces to it, by path."""
 
 
 class Metadata:
@@ -41,6 +44,10 @@ class Metadata:
     def add(self, instance: str, data: InstanceData) -> None:
         """Serve an instance."""
         self._server.instances[instance] = data
+
+    def data(self, instance: str) -> InstanceData:
+        """What an instance is served. Raises ``KeyError``."""
+        return self._server.instances[instance]
 
     def remove(self, instance: str) -> None:
         """Removes an instance."""
@@ -90,7 +97,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _value_of(data: InstanceData, path: str) -> str | None:
-    facts = {"placement/region": data.region, "placement/availability-zone": data.zone, "instance-id": data.id}
+    facts = {
+        "placement/region": data.region,
+        "placement/availability-zone": data.zone,
+        "instance-id": data.id,
+        "instance-life-cycle": data.life_cycle,
+        **data.notices,
+    }
     if path in facts:
         return facts[path]
     kind, _, name = path.partition("/instance/")

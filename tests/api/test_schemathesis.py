@@ -32,6 +32,7 @@ NEVER = {
     "POST /v1/clusters/{id}/bootstrap": "no generated proof is a machine's",
     "POST /v1/clusters/{id}/boot-reports": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/boot-reports": "no generated proof is a machine's",
+    "POST /v1/node-claims/{id}/interruptions": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/join": "no generated proof is a machine's",
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
     "POST /v1/node-claims/{id}/power": "the claim waits, and only a node that is there can be switched",

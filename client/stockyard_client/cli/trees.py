@@ -52,7 +52,8 @@ def draw_claim(context: Context, claim: NodeClaim, operation: Operation | None) 
     root = Tree(title, guide_style="dim")
     extra = claim.model_extra or {}
     facts = {"id": claim.id, "cluster": claim.cluster, "type": claim.type, "machine": extra.get("machine_id")}
-    for label, value in {**facts, "node": claim.node_name, "kept until": extra.get("kept_until")}.items():
+    ends = {"kept until": extra.get("kept_until"), "taken back at": extra.get("ends_at")}
+    for label, value in {**facts, "node": claim.node_name, **ends}.items():
         if value:
             root.add(Text.assemble((f"{label} ", "dim"), str(value)))
     _conditions(root, claim.conditions)

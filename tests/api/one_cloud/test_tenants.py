@@ -117,6 +117,7 @@ ELSEWHERE = {
     "POST /v1/node-claims/{id}/join": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/clusters/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
+    "POST /v1/node-claims/{id}/interruptions": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "PUT /v1/quotas/{name}": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
 }
 """Operations whose path has no foreign id and that return no list, each with the test that covers it."""
@@ -179,6 +180,10 @@ def test_bootstrap_and_join_give_nothing_without_a_machines_attestation(api, all
         report = api.send("POST", f"/v1/node-claims/{acme['claim']}/boot-reports", {}, {**proof, "step": "join"})
         assert report.status_code in (401, 404)
         no_trace(report, acme, acme["claim"], acme["cluster"])
+    end = {**body, "kind": "interruption", "time": "2026-01-01T00:00:00Z"}
+    announced = api.send("POST", f"/v1/node-claims/{acme['claim']}/interruptions", {}, end)
+    assert announced.status_code in (401, 404)
+    no_trace(announced, acme, acme["claim"], acme["cluster"])
     proof = {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}, "step": "init"}
     answer = api.send("POST", f"/v1/clusters/{acme['cluster']}/boot-reports", {}, proof)
     assert answer.status_code in (401, 404)

@@ -18,7 +18,7 @@ import yaml
 
 from stockyard.domain.join_tokens import machine_token
 from stockyard.domain.models.base import read
-from stockyard.domain.models.observations import JoinProof
+from stockyard.domain.models.observations import Interruption, JoinProof
 from stockyard.machines import node as node_boot
 from tests.unit.machines import first_boot
 
@@ -245,3 +245,78 @@ def test_an_answer_may_leave_out_what_is_empty(node: Any) -> None:
     more = {**least, "labels": {"a": "b"}, "kubelet_args": {"node-labels": "c=d"}}
     flags = node.kubeadm(more, "")["nodeRegistration"]["kubeletExtraArgs"]
     assert flags == [{"name": "node-labels", "value": "a=b,c=d"}]
+
+
+def watched(node: Any, monkeypatch: pytest.MonkeyPatch, script: list[dict[str, str] | int]) -> list[dict[str, Any]]:
+    """What the machine posts while its metadata is what ``script`` says, look by look; a number is the status of the
+    next post."""
+    posts: list[dict[str, Any]] = []
+    current: dict[str, str] = {}
+    statuses: list[int] = []
+
+    def pause(seconds: float) -> None:
+        assert seconds == 5.0
+        step = script.pop(0) if script else None
+        if step is None:
+            raise TimeoutError
+        if isinstance(step, int):
+            statuses.append(step)
+        else:
+            current.update(step)
+
+    def fetch(method: str, url: str, headers: Any = None, body: bytes | None = None) -> str:
+        path = urlsplit(url).path
+        if path == "/latest/api/token":
+            return "imds-token"
+        if method == "POST":
+            if statuses:
+                raise refusal(statuses.pop(0), {})
+            posts.append({"path": path, **json.loads(body or b"")})
+            return "{}"
+        name = path.removeprefix("/latest/meta-data/")
+        if name not in {**FACTS, **current}:
+            raise refusal(404, {})
+        return {**FACTS, **current}[name]
+
+    monkeypatch.setattr(node.machine, "fetch", fetch)
+    config = {"api_url": "https://api.example.test", "cluster_id": VALUES["cluster_id"]}
+    node.watch(config, pause)
+    return posts
+
+
+FACTS = {
+    "instance-life-cycle": "spot",
+    "tags/instance/stockyard:resource": CLAIM,
+    "placement/region": "us-east-1",
+    "iam/security-credentials/": "node-role",
+    "iam/security-credentials/node-role": json.dumps(KEYS),
+}
+ACTION = {"spot/instance-action": '{"action": "terminate", "time": "2026-11-23T12:00:00Z"}'}
+REBALANCE = {"events/recommendations/rebalance": '{"noticeTime": "2026-11-23T11:50:00Z"}'}
+
+
+def test_a_machine_tells_what_its_cloud_announces_until_it_was_heard(
+    node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posts = watched(node, monkeypatch, [{}, REBALANCE, {}, 503, ACTION, {}, {}])
+    assert [(post["kind"], post["time"]) for post in posts] == [
+        ("rebalance", "2026-11-23T11:50:00Z"),
+        ("interruption", "2026-11-23T12:00:00Z"),
+    ]
+    assert {post["path"] for post in posts} == {f"/v1/node-claims/{CLAIM}/interruptions"}
+    for post in posts:
+        body = read(Interruption, {name: value for name, value in post.items() if name != "path"})
+        assert body.time in ("2026-11-23T11:50:00.000Z", "2026-11-23T12:00:00.000Z")
+
+
+def test_a_machine_that_no_cloud_takes_back_does_not_watch(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FACTS, "instance-life-cycle", "on-demand")
+    assert watched(node, monkeypatch, []) == []
+    node.watch({"token": "t", "claim_id": CLAIM})
+
+
+def test_the_watch_begins_with_the_first_boot(files: dict[str, Any]) -> None:
+    unit = files[f"/etc/systemd/system/{node_boot.WATCH_UNIT}"]["content"]
+    assert f"ExecStart=/usr/bin/python3 {node_boot.SCRIPT_PATH} watch\n" in unit
+    start = files[node_boot.START_PATH]["content"]
+    assert start.index(f"enable --now --no-block {node_boot.WATCH_UNIT}") < start.index("begin packages")

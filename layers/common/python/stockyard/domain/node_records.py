@@ -190,6 +190,8 @@ class NodeClaim(NodeClaimSpec):
     """What the joined node is labelled with: the resolved properties."""
     drift_hash: str = ""
     """Of type, template and properties at launch; another one now means drift."""
+    ends_at: str | None = None
+    """When the claim's cloud takes the machine back, as the machine was told; None: it was told nothing."""
     operation_id: str | None = None
     execution: str | None = None
     generation: int = 1

@@ -31,6 +31,7 @@ _CLAIM = (
     *STATE,
     "deleting",
     "kept_until",
+    "ends_at",
     "machine_id",
     "node_name",
     "node_labels",

@@ -25,6 +25,20 @@ __all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "render"]
 
 CONFIG_PATH = "/etc/stockyard/node.json"
 SCRIPT_PATH = f"{FOLDER}/stockyard_node.py"
+WATCH_UNIT = "stockyard-watch.service"
+_WATCH = f"""[Unit]
+Description=Tell Stockyard when this machine is taken back by its cloud
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=/usr/bin/python3 {SCRIPT_PATH} watch
+Restart=on-failure
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 def render(*, api_url: str, cluster_id: str, kubernetes_version: str, claim_id: str = "", token: str = "") -> bytes:
@@ -40,5 +54,6 @@ def render(*, api_url: str, cluster_id: str, kubernetes_version: str, claim_id: 
         MACHINE_PATH: machine_program(control_plane=False),
         SCRIPT_PATH: program("stockyard_node.py"),
         START_PATH: start_script("node.sh"),
+        f"/etc/systemd/system/{WATCH_UNIT}": File(_WATCH),
     }
     return cloud_config(files, "Make this machine a Kubernetes node", versions(kubernetes_version))

@@ -175,6 +175,7 @@ class NodeClaimView(View):
     phase: Literal["Pending", "Available", "Failed"]
     deleting: bool
     kept_until: str | None
+    ends_at: str | None
     reason: str
     message: str
     conditions: list[ConditionView]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
 
+from stockyard.domain import times
 from stockyard.domain.models.base import Input, View, not_null
-from stockyard.domain.models.machines import BootStep, Headers, Method, Url
+from stockyard.domain.models.machines import BootStep, BootstrapProof, Headers, Method, Url
 
 MOST_NODES = 5_000
 MOST_RESULTS = 5_000
@@ -128,6 +130,21 @@ class JoinProof(Input):
 
 class NodeBootReport(JoinProof, BootStep):
     """What a node's machine says of its first boot, with the proof of ``/join``."""
+
+
+def _real(moment: str) -> str:
+    return times.to_text(datetime.fromisoformat(moment))
+
+
+class Interruption(BootstrapProof):
+    """A cloud's announcement to a node's machine, with the proof of ``/join`` by a signed request.
+
+    ``interruption``: the machine ends at ``time``. ``rebalance``: it was recommended at ``time`` to move elsewhere.
+    """
+
+    cluster_id: ClusterId
+    kind: Literal["interruption", "rebalance"]
+    time: Annotated[Moment, AfterValidator(_real)]
 
 
 class JoinAnswer(View):

@@ -1,5 +1,7 @@
 # A node.
 program=/usr/local/lib/stockyard/stockyard_node.py
+# A machine may be taken back before it has joined.
+systemctl enable --now --no-block stockyard-watch.service
 begin packages
 command -v kubeadm >/dev/null && test -s /etc/containerd/config.toml || install_packages kubeadm kubelet
 if ! systemctl is-active --quiet kubelet || ! test -s /etc/kubernetes/kubelet.conf; then

@@ -23,6 +23,11 @@ CONFIG = os.environ.get("STOCKYARD_CONFIG", "/etc/stockyard/node.json")
 CLAIM_TAG = "stockyard:resource"
 ATTEMPTS = 60
 LONGEST_PAUSE = 60
+WATCH_SECONDS = float(os.environ.get("STOCKYARD_WATCH_SECONDS", "5"))
+NOTICES = {
+    "interruption": ("spot/instance-action", "time"),
+    "rebalance": ("events/recommendations/rebalance", "noticeTime"),
+}
 SOCKET = "unix:///run/containerd/containerd.sock"
 ALLOWED_LABELS = (
     "kubernetes.io/arch",
@@ -34,11 +39,16 @@ ALLOWED_LABELS = (
 ALLOWED_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
-def claim() -> str:
-    """The id of the claim that this machine was made for, or of the group of claims, from its own tag."""
+def metadata(path: str) -> str:
+    """What the cloud tells this machine of itself. Raises ``HTTPError`` 404 for what there is not."""
     ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
     token = {"X-aws-ec2-metadata-token": machine.fetch("PUT", machine.METADATA + "/latest/api/token", ttl)}
-    return str(machine.fetch("GET", machine.METADATA + "/latest/meta-data/tags/instance/" + CLAIM_TAG, token)).strip()
+    return str(machine.fetch("GET", machine.METADATA + "/latest/meta-data/" + path, token)).strip()
+
+
+def claim() -> str:
+    """The id of the claim that this machine was made for, or of the group of claims, from its own tag."""
+    return metadata("tags/instance/" + CLAIM_TAG)
 
 
 def prove(node: dict[str, str]) -> tuple[str, dict[str, Any]]:
@@ -123,10 +133,44 @@ def kubeadm(answer: dict[str, Any], provider: str) -> dict[str, Any]:
     }
 
 
+def notice() -> dict[str, str]:
+    """What the cloud announces to this machine, the most urgent; empty for nothing."""
+    for kind, (path, moment) in NOTICES.items():
+        try:
+            return {"kind": kind, "time": json.loads(metadata(path))[moment]}
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+    return {}
+
+
+def watch(node: dict[str, str], pause: Callable[[float], None] = time.sleep) -> None:
+    """Tell Stockyard of each kind of announcement once, until it has heard that the machine ends.
+
+    Returns at once on a machine that no cloud takes back.
+    """
+    if "token" in node or machine.patiently(lambda: metadata("instance-life-cycle")) != "spot":
+        return
+    posted: set[str] = set()
+    while "interruption" not in posted:
+        try:
+            announced = notice()
+            if announced and announced["kind"] not in posted:
+                post(node, "interruptions", **announced)
+                posted.add(announced["kind"])
+        except (OSError, ValueError, KeyError) as error:
+            sys.stderr.write(f"{type(error).__name__} {getattr(error, 'code', '')}\n")
+        pause(WATCH_SECONDS)
+
+
 def main(arguments: list[str]) -> None:
-    """Write ``join.yaml``, which only root can read; or ``say`` and the arguments of ``machine.boot_step``."""
+    """Write ``join.yaml``, which only root can read; or ``watch``; or ``say`` and the arguments of
+    ``machine.boot_step``."""
     with open(CONFIG) as file:
         node = json.load(file)
+    if arguments == ["watch"]:
+        watch(node)
+        return
     if arguments:
         post(node, "boot-reports", **machine.boot_step(arguments[1:]))
         return

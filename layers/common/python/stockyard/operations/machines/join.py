@@ -65,11 +65,18 @@ def waiting_claim(services: Services, claim_id: str, proof: Mapping[str, Any]) -
     return _by_signature(services, claim_id, proof) if token is None else _by_token(services, claim_id, token)
 
 
-def _by_signature(services: Services, id: str, proof: Mapping[str, Any]) -> tuple[NodeClaim, Cluster]:
+def proven_claim(services: Services, claim_id: str, proof: Mapping[str, Any]) -> NodeClaim:
+    """The claim of the machine that proves itself by a signed request, also when it is on its way out."""
+    return _by_signature(services, claim_id, proof, leaving=True)[0]
+
+
+def _by_signature(
+    services: Services, id: str, proof: Mapping[str, Any], *, leaving: bool = False
+) -> tuple[NodeClaim, Cluster]:
     """The claim whose machine signed, and its cluster: account, role and the recorded machine's id are compared."""
     caller = services.attestor.caller(proof)
     claim = _claim(services, id, caller)
-    cluster = _cluster(services, claim)
+    cluster = _cluster(services, claim, leaving=leaving)
     if claim is None or cluster is None:
         raise NotFound("There is no claim of that id that waits for its machine.")
     _check(services, claim, cluster, caller)
@@ -88,9 +95,9 @@ def _by_token(services: Services, id: str, token: str) -> tuple[NodeClaim, Clust
     return claim, cluster
 
 
-def _cluster(services: Services, claim: NodeClaim | None) -> Cluster | None:
-    """The cluster that the claim's machine may join; None when it may join none."""
-    joins = claim is not None and claim.cluster_id and not claim.deleting
+def _cluster(services: Services, claim: NodeClaim | None, *, leaving: bool = False) -> Cluster | None:
+    """The cluster that the claim's machine may join; None when it may join none. ``leaving``: or has joined."""
+    joins = claim is not None and claim.cluster_id and (leaving or not claim.deleting)
     return services.store.get(Cluster, claim.cluster_id) if claim is not None and joins else None
 
 

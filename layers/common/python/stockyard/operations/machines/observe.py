@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.join_tokens import join_token
+from stockyard.domain.node_types import SPOT
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.requirements import CAPACITY_TYPE
 from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact, seen_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import drain_seconds
@@ -20,6 +22,9 @@ OBSERVED = "observed"
 
 AHEAD_SECONDS = 60
 """How far the clock of an agent may be ahead of ours."""
+
+INTERRUPTIBLE_SECONDS = 20
+"""How soon the agent of a cluster with spot nodes comes again: the warning is two minutes, and it has to hear of it."""
 
 InHand = Callable[[str], Sequence[tuple[str, NodeClaim]]]
 
@@ -61,7 +66,10 @@ def observe(
     rules = services.settings
     # A cluster that is being made asks often too: its first claims come as soon as it is ready.
     busy = claims or cluster.status != "ready"
-    return AgentReply(tuple(commands), rules.agent_busy_seconds if busy else rules.agent_quiet_seconds)
+    quiet = rules.agent_quiet_seconds
+    if any(node["labels"].get(CAPACITY_TYPE) == SPOT for node in observation["nodes"]):
+        quiet = min(quiet, INTERRUPTIBLE_SECONDS)
+    return AgentReply(tuple(commands), rules.agent_busy_seconds if busy else quiet)
 
 
 def facts_of(services: Services, claim: NodeClaim) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Name, NodeClaim, Operation
+from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import DELETE_NODE
 from stockyard.lifecycle.operation import new_operation
@@ -26,8 +28,12 @@ def delete_claim(services: Services, id_or_name: str, actor: str) -> NodeClaim:
     One that was never placed is gone when this returns: nothing was made for it.
     """
     claim = find_claim(services, id_or_name)
-    if claim.deleting:
-        return claim
+    return claim if claim.deleting else give_back(services, claim, actor)
+
+
+def give_back(services: Services, claim: NodeClaim, actor: str, first: Transition | None = None) -> NodeClaim:
+    """The claim on its way out, which it was not yet; ``first`` is told before it. Raises ``Conflict`` when it was
+    changed since it was read."""
     now = services.now()
     current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
     procedure = services.procedure(DELETE_NODE)
@@ -36,6 +42,8 @@ def delete_claim(services: Services, id_or_name: str, actor: str) -> NodeClaim:
     # No execution was ever asked for: the version that this was read at proves it.
     move = MOVES.delete_at_once if claim.execution is None else MOVES.start_deletion
     change = move(claim, overtaken, operation, procedure, now)
+    if first is not None:
+        change = replace(change, transitions=(first, *change.transitions))
     changed, operation, writes = change_writes(services, actor, change)
     if claim.execution is None:
         forgotten = forgetting(services, claim)

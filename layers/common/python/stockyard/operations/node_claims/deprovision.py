@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stockyard.domain.declared_types import capacity_counter
 from stockyard.domain.launch_groups import share
 from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider
+from stockyard.lifecycle.interruption import LAST_SECONDS
 from stockyard.lifecycle.loss import is_lost
 from stockyard.lifecycle.node_commands import DELETE, DRAIN, done_fact
 from stockyard.operations.engine.advance import Fence
@@ -29,19 +30,22 @@ def drain(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     out too, or whose machine is gone, is not drained; one that takes too long is ended all the same."""
     if is_lost(claim):
         return Outcome(True, "The machine is gone.")
-    return _await_agent(services, claim, DRAIN, drain_seconds(services, claim), "The drain took too long.", "drained")
+    # Of a machine that its cloud takes back nothing is left to move afterwards.
+    silence = AGENT_SECONDS if claim.ends_at is None else LAST_SECONDS
+    most = drain_seconds(services, claim) + silence
+    return _await_agent(services, claim, DRAIN, most, "The drain took too long.", "drained")
 
 
 def leave(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     """Wait until the agent has deleted the node of the machine that is gone; its silence holds nothing up for long."""
-    return _await_agent(services, claim, DELETE, 0, "The cluster's agent is silent.", "deleted")
+    return _await_agent(services, claim, DELETE, AGENT_SECONDS, "The cluster's agent is silent.", "deleted")
 
 
-def _await_agent(services: Services, claim: NodeClaim, kind: str, seconds: int, over: str, state: str) -> Outcome:
+def _await_agent(services: Services, claim: NodeClaim, kind: str, most: int, over: str, state: str) -> Outcome:
     facts = facts_of(services, claim)
     if node_of(facts) is None or done_fact(claim, kind) in facts or not _cluster_lives(services, claim):
         return Outcome(True)
-    if services.seconds_since(claim.updated_at) > seconds + AGENT_SECONDS:
+    if services.seconds_since(claim.updated_at) > most:
         # as if it were done: the agent, if there is one, goes on with the next command
         services.store.commit(Put(Fact(f"{claim.id}/{done_fact(claim, kind)}", services.now(), services.now())))
         return Outcome(True, over)

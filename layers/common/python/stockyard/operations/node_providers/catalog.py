@@ -10,6 +10,7 @@ from stockyard.domain.declared_types import block_of, capacity_counter, declared
 from stockyard.domain.node_types import NodeType, canonical
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
 from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvider
+from stockyard.lifecycle import interruption
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
@@ -148,4 +149,5 @@ def _source_of(services: Services, claim: NodeClaim) -> tuple[NodeProvider | Non
 
 def drain_seconds(services: Services, claim: NodeClaim) -> int:
     """How long the claim's node may take to be drained before its pods are deleted past their budgets."""
-    return max(services.settings.drain_seconds, limits_of(services, claim).get(DRAIN, 0))
+    longest = max(services.settings.drain_seconds, limits_of(services, claim).get(DRAIN, 0))
+    return interruption.drain_seconds(claim, longest)

@@ -1,0 +1,49 @@
+"""A cloud announces that it takes a machine back: what is said of its claim. Pure, as ``lifecycle.node_claim``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from stockyard.domain import times
+from stockyard.domain.records import NodeClaim
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.node_claim import FAILED, MOVES, shown_phase
+
+INTERRUPTED = "Interrupted"
+"""The condition of a claim whose machine its cloud announced to take back, or may soon."""
+INTERRUPTION, REBALANCE = "SpotInterruption", "RebalanceRecommendation"
+"""Its reasons: the cloud ends the machine at a moment that it named; or it may do so sooner than of others."""
+LAST_SECONDS = 15
+"""Before the machine ends: what a drain has not moved by then is deleted past its budgets, to end in order."""
+
+
+def interrupt(claim: NodeClaim, ends_at: str, now: str) -> tuple[NodeClaim, Transition] | None:
+    """The cloud ends the machine at ``ends_at``. None when nothing is to be done: the claim is on its way out, or has
+    failed. The version stays: it is part of the change that gives the node back."""
+    if claim.deleting or claim.phase == FAILED:
+        return None
+    text = f"Machine {claim.machine_id} is taken back by its cloud at {ends_at}."
+    marked = replace(claim, ends_at=ends_at, reason=INTERRUPTION, message=text)
+    phase = shown_phase(claim)
+    changed = MOVES.condition(marked, INTERRUPTED, "True", INTERRUPTION, text, now)
+    return changed, MOVES.transition(phase, phase, INTERRUPTION, text)
+
+
+def recommend(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition] | None:
+    """The machine may be taken back sooner than others. None when that is known, or no matter any more."""
+    if claim.deleting or claim.phase == FAILED or any(part.type == INTERRUPTED for part in claim.conditions):
+        return None
+    text = f"The cloud of machine {claim.machine_id} may take it back soon."
+    phase = shown_phase(claim)
+    changed = MOVES.condition(MOVES.touch(claim, now), INTERRUPTED, "Unknown", REBALANCE, text, now)
+    return changed, MOVES.transition(phase, phase, REBALANCE, text)
+
+
+def drain_seconds(claim: NodeClaim, seconds: int) -> int:
+    """How long the node's drain may take, of ``seconds`` from the claim's last change: until shortly before its
+    machine ends."""
+    if claim.ends_at is None:
+        return seconds
+    end = times.from_text(claim.ends_at) - timedelta(seconds=LAST_SECONDS)
+    return min(seconds, max(0, int((end - times.from_text(claim.updated_at)).total_seconds())))

@@ -1,0 +1,46 @@
+"""A claim's machine tells that its cloud takes it back: the node is given back at once, while it still runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from stockyard.domain import times
+from stockyard.domain.records import NodeClaim
+from stockyard.lifecycle import interruption as lifecycle
+from stockyard.operations.engine.advance import until_written
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.machines.join import proven_claim
+from stockyard.operations.node_claims.delete import give_back
+from stockyard.operations.services import Services
+from stockyard.ports import Replace
+
+INTERRUPTION = "interruption"
+MOST_NOTICE = timedelta(minutes=15)
+"""Clouds tell minutes ahead. A later moment is taken for this one: the clock of a machine may be wrong."""
+
+
+@until_written("claim changes too often to be interrupted")
+def report_interruption(
+    services: Services, claim_id: str, proof: Mapping[str, Any], kind: str, moment: str
+) -> tuple[NodeClaim, bool]:
+    """The claim, and whether the report was news: it may come several times, also when the node is given back.
+
+    ``kind``: ``interruption``, and the machine ends at ``moment``; or ``rebalance``. Raises as ``join_machine`` does
+    for a proof.
+    """
+    claim = proven_claim(services, claim_id, proof)
+    now = services.now()
+    actor = f"node:{claim.name}"
+    if kind == INTERRUPTION:
+        latest = services.clock.now() + MOST_NOTICE
+        news = lifecycle.interrupt(claim, times.to_text(min(times.from_text(moment), latest)), now)
+        return (give_back(services, news[0], actor, news[1]), True) if news else (claim, False)
+    news = lifecycle.recommend(claim, now)
+    if news is None:
+        return claim, False
+    changed = replace(news[0], sequence=news[0].sequence + 1)
+    services.store.commit(Replace(changed), *tell(services, actor, changed, news[1]))
+    return changed, True
