@@ -22,6 +22,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome
 from stockyard.providers import registry
 from stockyard.settings import Settings
+from tests.harness import inventory
 from tests.harness.direct_aws import direct_aws
 from tests.harness.memory import FixedClock
 from tests.harness.memory_store import MemoryStore, MemoryTable
@@ -51,7 +52,8 @@ def described(name: str, **settings: Any) -> Case:
 
 
 def ec2() -> Case:
-    """As ``described``, with a key pair in the tenant's account."""
+    """As ``described``, with the template's role and a key pair in the tenant's account."""
+    inventory.tenant_role("222222222222", "stockyard")
     case = described("ec2", key_pair="my-key")
     arn = case.account.attributes["role_arn"]
     keys = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName="me")["Credentials"]

@@ -35,13 +35,20 @@ STORIES: dict[str, tuple[Call, ...]] = {
     "blocked": (Call("delete:network", "ec2.DeleteVpc", 1),),
     "kept": (Call("provision:control_plane", "elbv2.RegisterTargets", 1),),
     "swept": (Call("provision:control_plane", "elbv2.RegisterTargets", 1),),
+    "scarce": (),
 }
 """Name -> calls that are refused until a person repairs the cause. In ``kept`` and ``swept`` the machine that did not
-come up is kept: until somebody resumes, or until its time is over."""
-KEEPING = {"kept": ("provision:control_plane", "provision:compensate"), "swept": ("sweep_place",)}
+come up is kept: until somebody resumes, or until its time is over. In ``scarce`` EC2 has none of the first type in the
+first zone."""
+OWN_PLACES = {
+    "kept": ("provision:control_plane", "provision:compensate"),
+    "swept": ("sweep_place",),
+    "scarce": ("provision:control_plane",),
+}
 """Story -> places at which it does what no other story does there."""
 KEPT_MINUTES = 30
-DOORS = ("relay", "resume", "delete", "machine", "reaper", "sweep_place")
+RESUMES = ("resume", "resume_again")
+DOORS = (*RESUMES, "relay", "delete", "machine", "reaper", "sweep_place")
 """Places outside the workflows. Only the first call of each name is crashed there; in ``create`` every call is."""
 RESUMED, ASKED_AGAIN = 1, 2
 """Bits of a variant: a person resumes a failed creation; a client repeats its failed request after the fault."""
@@ -96,6 +103,7 @@ class Hanging(Exception):
 
 def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, variant: int = RESUMED) -> Life:
     """Creates a cluster, resumes it or not when that failed, deletes it. Raises ``Hanging`` when this does not end."""
+    world.capacity = {"t3.xlarge/us-east-1a": 0} if story == "scarce" else {}
     world.reset(seed)
     world.tap.faults = [*([fault] if fault else []), *(Fault(call, Mode.REFUSED) for call in STORIES[story])]
     life = Life()
@@ -106,18 +114,19 @@ def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, v
             life.too_late = _too_late(world, life, by.call)
 
     world.tap.on_fault = on_fault
-    body = {**BODY, "keep_failed": KEPT_MINUTES} if story in KEEPING else BODY
+    body = {**BODY, "keep_failed": KEPT_MINUTES} if story in ("kept", "swept") else BODY
     life.created = _create(world, body, again=bool(variant & ASKED_AGAIN))
     if life.created:
         _provision(world, life)
         cluster = world.cluster()
         if life.failed and story == "swept":
             _sweep_kept(world)
-        if life.failed and cluster is not None and variant & RESUMED:
-            world.tap.lift()
-            _accepted(world, "resume", "POST", f"/v1/clusters/{cluster.id}/resume", {})
-            life.resumed = True
-            _provision(world, life)
+        for place in RESUMES:  # The fault of the cell and the refusal of the story may each end an attempt.
+            if life.failed and not life.ready and cluster is not None and variant & RESUMED:
+                world.tap.lift()
+                _accepted(world, place, "POST", f"/v1/clusters/{cluster.id}/resume", {})
+                life.resumed = True
+                _provision(world, life)
         _delete(world, life)
     world.tap.lift()
     world.clock.advance(61)
@@ -252,7 +261,7 @@ def matrix(recorded: Mapping[str, tuple[int, Life]]) -> list[Cell]:
     covered_places: set[str] = set()
     every: list[Cell] = []
     for story, (seed, life) in recorded.items():
-        own_places = KEEPING.get(story, ())
+        own_places = OWN_PLACES.get(story, ())
         calls = [call for call in life.calls if call.place not in covered_places or call.place in own_places]
         every += cells(story, calls, seed)
         covered_places |= {call.place for call in life.calls}
@@ -267,7 +276,7 @@ def cells(story: str, calls: Sequence[Call], seed: int) -> list[Cell]:
     """
     possible: list[Cell] = []
     names_at_places: set[tuple[str, str]] = set()
-    done = 0
+    done = RESUMED if story in ("kept", "swept") else 0
     busy = {call.place for call in calls if call.mutating and not call.record}
     for call in calls:
         first = (call.place, call.name) not in names_at_places
@@ -291,7 +300,7 @@ def sample(every: Sequence[Cell], seed: int) -> list[Cell]:
     chance.shuffle(modes)
     places: dict[tuple[str, str], list[Cell]] = {}
     for cell in every:
-        keeping = cell.call.place in KEEPING.get(cell.story, ())
+        keeping = cell.call.place in OWN_PLACES.get(cell.story, ())
         if cell.call.place in DOORS and not keeping:
             continue
         places.setdefault((cell.story if keeping else "", cell.call.place), []).append(cell)

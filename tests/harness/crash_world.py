@@ -36,7 +36,7 @@ from functions.reaper.handler import lambda_handler as reaper_handler
 from functions.relay import handler as relay
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls
 from local.aws.corrections.lifecycle_policies import dlm_backends
-from local.aws.corrections.refusals import gone_have_no_tags
+from local.aws.corrections.refusals import gone_have_no_tags, scarce_capacity
 from local.aws.corrections.tables import atomic_tables
 from local.functions.invocation import Invocation, failure
 from stacks import workflows
@@ -108,6 +108,7 @@ class CrashWorld:
         self._random = random.Random(0)
         self._place = ""
         self.tap = Tap(self._current_place)
+        self.capacity: dict[str, int] = {}  # how many instances of a type, or of type/zone, there may be
         self.identity = MemoryIdentity()
         self.deployer = MemoryDeployer()
         self.places: list[dict[str, Any]] = []
@@ -144,6 +145,7 @@ class CrashWorld:
         self.close()
         self._life.enter_context(idempotent_calls())
         self._life.enter_context(gone_have_no_tags())
+        self._life.enter_context(scarce_capacity(self.capacity))
         self._life.enter_context(hidden_at_first(self.hidden, self.seconds))
         ec2 = ec2_backends[TENANT_ACCOUNT][REGION]
         images = ec2.amis

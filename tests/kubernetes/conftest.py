@@ -23,8 +23,9 @@ from cryptography.x509.oid import NameOID
 from local.identity.keys import SigningKey
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import ControlPlane
+from stockyard.domain.control_plane import POD_CIDR
 from stockyard.kubernetes_versions import DEFAULT, TESTED
-from stockyard.machines import control_plane, on_machine
+from stockyard.machines import on_machine
 
 AUDIENCE, TENANT = "stockyard-cli", "acme"
 
@@ -125,7 +126,7 @@ def machine_values(realm: Realm) -> dict[str, str]:
         "client_id": "acme-demo-0123456789ab",
         "issuer": realm.issuer,
         "kubernetes_version": TESTED[DEFAULT].release,
-        "pod_cidr": control_plane.POD_CIDR,
+        "pod_cidr": POD_CIDR,
         "tenant": TENANT,
     }
 

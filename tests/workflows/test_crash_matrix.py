@@ -39,6 +39,7 @@ def test_lives_without_a_fault_end_as_their_story_says(recorded: Recorded) -> No
         "blocked": (True, False, True, []),
         "kept": (True, True, False, []),
         "swept": (True, True, False, []),
+        "scarce": (True, False, False, []),
     }
     assert recorded["clean"][1].things.total() >= 17
 

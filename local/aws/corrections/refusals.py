@@ -48,6 +48,17 @@ class InsufficientInstanceCapacity(ServiceException):  # type: ignore[misc]
     message = "We currently do not have sufficient capacity in the Availability Zone you requested."
 
 
+class Unsupported(ServiceException):  # type: ignore[misc]
+    """The zone does not offer the type."""
+
+    code = "Unsupported"
+
+    def __init__(self, kind: str, zone: str) -> None:
+        super().__init__(
+            f"Your requested instance type ({kind}) is not supported in your requested Availability Zone ({zone})."
+        )
+
+
 class InvalidInstanceProfile(ServiceException):  # type: ignore[misc]
     """EC2 does not know the profile yet."""
 
@@ -60,24 +71,36 @@ class InvalidInstanceProfile(ServiceException):  # type: ignore[misc]
 
 @contextmanager
 def scarce_capacity(limits: Mapping[str, int]) -> Iterator[None]:
-    """``limits`` says how many instances of a type an account's region may have."""
+    """``limits`` says how many instances of a type, or of ``type/zone``, an account's region may have. Below zero: the
+    zone does not offer the type at all."""
     original = EC2Response.run_instances
 
     def run_instances(response: Any) -> Any:
         kind = response._get_param("InstanceType")
         minimum = int(response._get_param("MinCount") or 1)
-        if kind in limits:
-            there = sum(
-                instance.instance_type == kind and instance.state in ALIVE
-                for reservation in response.ec2_backend.reservations.values()
-                for instance in reservation.instances
-            )
-            if there + minimum > limits[kind]:
+        zone = _zone(response)
+        zones = [
+            instance.placement.zone
+            for reservation in response.ec2_backend.reservations.values()
+            for instance in reservation.instances
+            if instance.instance_type == kind and instance.state in ALIVE
+        ]
+        for name, count in ((kind, len(zones)), (f"{kind}/{zone}", zones.count(zone))):
+            if limits.get(name, 0) < 0:
+                raise Unsupported(kind, zone)
+            if name in limits and count + minimum > limits[name]:
                 raise InsufficientInstanceCapacity
         return original(response)
 
     with patch.object(EC2Response, "run_instances", run_instances):
         yield
+
+
+def _zone(response: Any) -> str:
+    """The zone of the subnet that a request to run instances names; empty where it names none."""
+    interfaces = response._get_param("NetworkInterfaces", []) or [{}]
+    subnet = response._get_param("SubnetId") or interfaces[0].get("SubnetId")
+    return str(response.ec2_backend.get_subnet(subnet).availability_zone) if subnet else ""
 
 
 @contextmanager

@@ -64,6 +64,8 @@ def test_the_minimal_request_is_filled_up():
         "key_pair": "my-key",
         "region_name": "us-east-1",
         "control_plane_instance_type": "t3.xlarge",
+        "control_plane_instance_types": ["t3.xlarge", "t3a.xlarge", "m5.xlarge"],
+        "vpc_cidr": "10.0.0.0/16",
         "vpc_id": None,
         "subnet_id": None,
         "autoscaler_node_groups": [],
@@ -98,8 +100,7 @@ def test_the_full_request_of_the_reference():
     assert cluster.secret.get_secret_value() == "a" * 24
     assert "aaaa" not in repr(cluster)
     settings = normal(cluster)
-    assert settings["control_plane_instance_type"] == "m5.large"
-    assert settings["region_name"] == "eu-west-1"
+    assert (settings["control_plane_instance_type"], settings["region_name"]) == ("m5.large", "eu-west-1")
     worker = settings["autoscaler_node_groups"][1]
     assert worker["taints"] == [{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}]
     assert (worker["allocation_strategy"], worker["capacity_type"]) == ("capacity-optimized", "on-demand")

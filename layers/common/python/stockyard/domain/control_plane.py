@@ -1,7 +1,11 @@
-"""Requirements of control plane machines, for the code that launches them and for the code that prices them."""
+"""What holds for every control plane: for the code that launches and configures them, and for the code that checks and
+prices them."""
 
 from __future__ import annotations
 
+POD_CIDR = "10.244.0.0/16"
+SERVICE_CIDR = "10.96.0.0/12"
+"""Where kubeadm puts services unless it is told otherwise."""
 DISK_GIB = 50
 """Size of the root disk."""
 LEAST_VCPU = 2

@@ -9,6 +9,7 @@ import json
 import re
 
 from stockyard import kubernetes_versions
+from stockyard.domain.control_plane import POD_CIDR
 from stockyard.machines.cloud_config import (
     FOLDER,
     LIMIT,
@@ -24,7 +25,6 @@ from stockyard.machines.cloud_config import render as cloud_config
 
 __all__ = ["LIMIT", "START_PATH", "person", "render"]
 
-POD_CIDR = "10.244.0.0/16"
 _FLANNEL = "5cd0d52648e891d73a6dcb9bb2c67d7c365cf7aa"
 CNI = f"https://raw.githubusercontent.com/flannel-io/flannel/{_FLANNEL}/Documentation/kube-flannel.yml"
 """Of flannel 0.28.9; its default pod range is ``POD_CIDR``."""

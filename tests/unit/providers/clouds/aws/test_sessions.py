@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import MagicMock
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from stockyard.errors import CredentialsRevoked, InvalidInput, VendorThrottled
+from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cloud import AwsCloud
-from stockyard.providers.clouds.aws.sessions import ONCE, RETRYING, Sessions
+from stockyard.providers.clouds.aws.sessions import ONCE, RETRYING, SLOW, Sessions
 from tests.harness.stage import Stage
 
 
@@ -104,3 +106,17 @@ def test_regions_are_those_of_aws(yard: Any) -> None:
 def test_verification_names_missing_role(yard: Any) -> None:
     yard.account.attributes.clear()
     assert "no role_arn" in AwsCloud(Stage(), boto3.Session).verify(yard.account, "acme").message
+
+
+def test_calls_for_machines_wait_longer_than_others(yard: Any) -> None:
+    chosen_configs: list[object] = []
+
+    class Recorder:
+        def get(self, _service: str, _region: str, config: object = RETRYING) -> Any:
+            chosen_configs.append(config)
+            return MagicMock()
+
+    calls = Calls(Recorder(), "us-east-1")  # type: ignore[arg-type]
+    for operation in ("create_fleet", "run_instances", "create_vpc", "describe_vpcs"):
+        calls.call("ec2", operation)
+    assert chosen_configs == [SLOW, SLOW, ONCE, RETRYING]

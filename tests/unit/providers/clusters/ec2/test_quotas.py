@@ -16,9 +16,9 @@ VPCS, ADDRESSES, PROCESSORS = "L-F678F1CE", "L-0263D0A3", "L-1216C47A"
 NEW_ACCOUNT = {VPCS: 5, ADDRESSES: 5, PROCESSORS: 5}
 
 
-def findings(yard: Any, *, own_network: bool = True) -> list[Finding]:
+def findings(yard: Any, *types: str, own_network: bool = True) -> list[Finding]:
     calls = Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1")
-    return list(quotas.findings(calls, "t3.xlarge", own_network=own_network))
+    return list(quotas.findings(calls, types or ("t3.xlarge",), own_network=own_network))
 
 
 def test_a_new_account_has_room_for_a_first_cluster(yard: Any) -> None:
@@ -48,6 +48,19 @@ def test_vcpus_that_run_count(yard: Any) -> None:
         (finding,) = findings(yard, own_network=False)
     assert finding.pointer == "/settings/control_plane_instance_type"
     assert "2 of 5 vCPUs" in finding.detail
+    assert "needs 4 for t3.xlarge" in finding.detail
+
+
+def test_quota_that_has_room_for_some_types_is_a_warning(yard: Any) -> None:
+    ec2 = yard.tenant().client("ec2")
+    image = ec2.describe_images()["Images"][0]["ImageId"]
+    ec2.run_instances(ImageId=image, InstanceType="t3.medium", MinCount=1, MaxCount=1)
+    with account_quotas(NEW_ACCOUNT):
+        (partial,) = findings(yard, "m5.xlarge", "t3.large", "x9.unknown", own_network=False)
+        (complete,) = findings(yard, "m5.xlarge", "t3.xlarge", own_network=False)
+    assert (partial.warning, complete.warning) == (True, False)
+    assert "needs 4 for m5.xlarge." in partial.detail
+    assert "needs 4 for m5.xlarge, 4 for t3.xlarge." in complete.detail
 
 
 def test_a_role_that_may_not_look_is_a_warning(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,8 @@ def test_private_subnet_is_in_zone_of_load_balancer(vpc: Vpc) -> None:
     covered = vpc.subnet("private", "f")
     public = vpc.subnet("public", "f")
     choice = vpc.choose(vpc_id=vpc.id)
-    assert choice == TenantNetwork(vpc.id, ("172.20.0.0/16",), covered, (public,), public=True)
+    places = ((covered, "us-east-1f"),)
+    assert choice == TenantNetwork(vpc.id, ("172.20.0.0/16",), covered, (public,), public=True, places=places)
     assert vpc.choose(vpc_id=vpc.id) == choice
 
 
@@ -103,7 +104,8 @@ def test_full_public_subnet_is_not_used_for_load_balancer(vpc: Vpc) -> None:
 def test_vpc_without_public_subnet_has_internal_endpoint(vpc: Vpc, yard: Any) -> None:
     private = vpc.subnet("private", "b")
     choice = vpc.choose(subnet_id=private)
-    assert choice == TenantNetwork(vpc.id, ("172.20.0.0/16",), private, (private,), public=False)
+    places = ((private, "us-east-1b"),)
+    assert choice == TenantNetwork(vpc.id, ("172.20.0.0/16",), private, (private,), public=False, places=places)
     yard.with_settings(subnet_id=private)
     warned = [(f.pointer, f.warning) for f in yard.provider.inspect(yard.work("account"))]
     assert warned == [("/settings/subnet_id", True)]

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from botocore.config import Config
+
 from stockyard.errors import VendorNotFound
 from stockyard.providers.clouds.aws.errors import translated
-from stockyard.providers.clouds.aws.sessions import Clients
+from stockyard.providers.clouds.aws.sessions import ONCE, RETRYING, SLOW, Clients
 
 UNTOKENED = frozenset(
     {
@@ -21,6 +23,9 @@ UNTOKENED = frozenset(
     }
 )
 """Calls that make one more thing each time. botocore must not repeat them: the phase does, after it has looked."""
+SLOW_CALLS = frozenset({"create_fleet", "run_instances"})
+"""Calls for machines: where there are few, EC2 tries many ways before it answers. They have a client token, so the
+workflow repeats them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Calls:
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """One call. Raises a ``VendorError`` leaf."""
-        client = self.clients.get(service, self.region, once=operation in UNTOKENED)
+        client = self.clients.get(service, self.region, _config_of(operation))
         with translated(f"{service} {operation}"):
             answer: dict[str, Any] = getattr(client, operation)(**parameters)
         return answer
@@ -50,3 +55,9 @@ class Calls:
         with translated(f"{service} {operation}"):
             for page in client.get_paginator(operation).paginate(**parameters):
                 yield from page.get(key, ())
+
+
+def _config_of(operation: str) -> Config:
+    if operation in SLOW_CALLS:
+        return SLOW
+    return ONCE if operation in UNTOKENED else RETRYING

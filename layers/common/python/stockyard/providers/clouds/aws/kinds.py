@@ -71,5 +71,7 @@ def borrowed(name: str) -> Kind:
     return Kind(name, lambda *_: (), lambda *_: {"borrowed": True}, lambda *_: None, repeatable=True, borrowed=True)
 
 
+REFUSED_CAPACITY = borrowed("refused_capacity")
+"""A type in a zone that EC2 had none of for the control plane, so that the next one is tried."""
 GIVEN_NETWORK = borrowed("given_network")
 """The VPC and subnets that the tenant gave us, as chosen once; never deleted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, elb_kinds, iam_kinds
-from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK, Kind
+from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK, REFUSED_CAPACITY, Kind
 
 DELETION_ORDER: tuple[Kind, ...] = (
     dlm_kinds.SNAPSHOT_POLICY,
@@ -24,4 +24,4 @@ DELETION_ORDER: tuple[Kind, ...] = (
 )
 GLOBAL = frozenset({"role", "instance_profile"})
 """Kinds that belong to no region."""
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (*DELETION_ORDER, GIVEN_NETWORK)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*DELETION_ORDER, REFUSED_CAPACITY, GIVEN_NETWORK)}

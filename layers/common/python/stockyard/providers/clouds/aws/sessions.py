@@ -28,16 +28,22 @@ _SESSIONS = 32
 SessionFactory = Callable[[], boto3.Session]
 
 
-def config(attempts: int) -> Config:
-    """botocore is the one layer that retries an AWS call; ``attempts`` 1 is for calls that must not be repeated."""
+CONNECT_SECONDS, READ_SECONDS, SLOW_READ_SECONDS = 5, 20, 60
+"""Time-outs of a call. Slow is what tries many types and zones before it answers. All attempts of a call have to end
+within the time-out of a function, or else nobody hears of the last one's answer; a test compares them."""
+
+
+def config(attempts: int, read_seconds: int = READ_SECONDS) -> Config:
+    """botocore is the one layer that retries an AWS call; ``attempts`` 1 is for calls that must not be repeated, and
+    for slow ones, which the workflow repeats with the same client token."""
     return Config(
         retries={"mode": "standard", "total_max_attempts": attempts},
-        connect_timeout=5,
-        read_timeout=20,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=read_seconds,
     )
 
 
-RETRYING, ONCE = config(3), config(1)
+RETRYING, ONCE, SLOW = config(3), config(1), config(1, SLOW_READ_SECONDS)
 
 
 @dataclass
@@ -46,14 +52,14 @@ class Clients:
 
     session: Session
     expires: float
-    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict)
+    _clients: dict[tuple[str, str, int], Any] = field(default_factory=dict)
 
-    def get(self, service: str, region: str, *, once: bool = False) -> Any:
-        """A client. With ``once`` it never repeats a call by itself."""
-        key = (service, region, once)
+    def get(self, service: str, region: str, config: Config = RETRYING) -> Any:
+        """A client that repeats calls and waits for answers as ``config`` says."""
+        key = (service, region, id(config))
         if key not in self._clients:
             make: Callable[..., Any] = self.session.create_client
-            self._clients[key] = make(service, region_name=region, config=ONCE if once else RETRYING)
+            self._clients[key] = make(service, region_name=region, config=config)
         return self._clients[key]
 
 

@@ -9,7 +9,11 @@ from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, template_versions
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import quotas, tenant_network
-from stockyard.providers.clusters.ec2.configuration import DEFAULT_TYPE, control_plane_type, types_of_groups
+from stockyard.providers.clusters.ec2.configuration import (
+    control_plane_types,
+    named_control_plane_types,
+    types_of_groups,
+)
 from stockyard.providers.clusters.ec2.network import is_given
 
 
@@ -29,7 +33,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
         yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
-    yield from quotas.findings(calls, control_plane_type(cluster), own_network=not is_given(cluster.settings))
+    yield from quotas.findings(calls, control_plane_types(cluster), own_network=not is_given(cluster.settings))
     if is_given(cluster.settings):
         network = tenant_network.choose(calls, cluster.settings)
         if isinstance(network, Finding):
@@ -48,17 +52,15 @@ def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
 
 
 def _types(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
-    named_types: list[tuple[str, str]] = [
-        (
-            "/settings/control_plane_instance_type",
-            str(cluster.settings.get("control_plane_instance_type") or DEFAULT_TYPE),
-        ),
-        *types_of_groups(cluster.settings),
-    ]
-    offered = _offered(calls, sorted({name for _, name in named_types}))
+    named_types = [*named_control_plane_types(cluster.settings), *types_of_groups(cluster.settings)]
+    types = control_plane_types(cluster)
+    offered = _offered(calls, sorted({*types, *(name for _, name in named_types)}))
     for pointer, name in named_types:
         if name not in offered:
             yield Finding(pointer, f"{name} is not offered in {calls.region}.")
+    if not named_control_plane_types(cluster.settings) and not offered.intersection(types):
+        text = f"{calls.region} offers none of {', '.join(types)}. Name a type that it has."
+        yield Finding("/settings/control_plane_instance_type", text)
 
 
 def _offered(calls: Calls, names: Sequence[str]) -> set[str]:

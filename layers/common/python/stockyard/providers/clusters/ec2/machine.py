@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from stockyard.domain.control_plane import DISK_GIB
 from stockyard.domain.records import Resource
-from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
+from stockyard.domain.times import to_text
+from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorNotFound, VendorRefused
 from stockyard.machines import control_plane
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, images, tags
-from stockyard.providers.clusters.ec2 import etcd_volume, identity, network, security
+from stockyard.providers.clusters.ec2 import etcd_volume, identity, network, security, ways
 from stockyard.providers.clusters.ec2.building import Builder, Wish
-from stockyard.providers.clusters.ec2.configuration import control_plane_type
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.security import API_PORT
 
 KEY = "control-plane"
+_ENDED_FOR_CAPACITY = "Server.InsufficientInstanceCapacity"
+"""Why EC2 has ended a machine that it had begun to start."""
 
 
 def ensure(builder: Builder) -> Outcome:
-    """The machine, running and registered, with the volume of etcd. Facts: ``instance_id``."""
+    """The machine, running and registered, with the volume of etcd. Facts: ``instance_id``.
+
+    Where EC2 has none of a type in a zone, the ledger remembers that and the next way is tried. When all were refused,
+    the last refusal is raised, and a later try begins anew.
+    """
     line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     detail = dict(line.detail) if line else _choice(builder)
     wish = Wish(
@@ -33,17 +41,24 @@ def ensure(builder: Builder) -> Outcome:
         detail=detail,
         extra_tags={tags.kubernetes(builder.work.cluster.client_id): "owned"},
     )
-    instance = builder.want(wish)
+    try:
+        instance = builder.want(wish)
+    except VendorError as error:
+        return _next_way(builder, detail, error)
     item = _described(builder, instance.vendor_id)
     state = item["State"]["Name"]
     facts = {"instance_id": instance.vendor_id}
     if state == "pending":
         return Outcome(False, f"{instance.vendor_id} is starting", wait_seconds=10, facts=facts)
     if state != "running":
-        reason = item.get("StateReason", {}).get("Message", "") or "no reason given"
-        raise VendorRefused(
-            f"{instance.vendor_id} is {state}: {reason}", hint="See the reason, then delete the cluster or resume."
-        )
+        reason = item.get("StateReason", {})
+        text = f"{instance.vendor_id} is {state}: {reason.get('Message') or 'no reason given'}"
+        refusal = VendorRefused(text, hint="See the reason, then delete the cluster or resume.")
+        made_line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+        if state != "terminated" or reason.get("Code") != _ENDED_FOR_CAPACITY or made_line is None:
+            raise refusal
+        builder.work.ledger.gone(made_line)
+        return _next_way(builder, detail, InsufficientCapacity(text, code=_ENDED_FOR_CAPACITY))
     waiting = etcd_volume.ensure(builder, item)
     if waiting:
         return Outcome(False, waiting, wait_seconds=5, facts=facts)
@@ -53,7 +68,21 @@ def ensure(builder: Builder) -> Outcome:
         TargetGroupArn=made_target_group(builder),
         Targets=[{"Id": instance.vendor_id, "Port": API_PORT}],
     )
+    ways.forget(builder)
     return Outcome(True, f"{instance.vendor_id} runs", facts=facts)
+
+
+def _next_way(builder: Builder, detail: Mapping[str, Any], error: VendorError) -> Outcome:
+    """Go on with the next way after a refusal that another may not meet; raises every other error as it is."""
+    if not ways.may_do_elsewhere(error):
+        raise error
+    way = ways.Way.of(detail)
+    ways.refuse(builder, way, error.code)
+    following = next(iter(ways.remaining(builder)), None)
+    if following is None:
+        ways.forget(builder)
+        raise error
+    return Outcome(False, f"{way.key} cannot be had ({error.code}); {following.key} is next", wait_seconds=1)
 
 
 def console(builder: Builder) -> str | None:
@@ -63,20 +92,34 @@ def console(builder: Builder) -> str | None:
 
 
 def _choice(builder: Builder) -> dict[str, Any]:
-    """Image and type, chosen once and written with the intent: a repeated request must not differ."""
-    instance_type = control_plane_type(builder.work.cluster)
-    descriptions = builder.calls.call("ec2", "describe_instance_types", InstanceTypes=[instance_type])["InstanceTypes"]
-    if not descriptions:
-        raise VendorRefused(f"{instance_type} is not offered in {builder.calls.region}", hint="Choose another type.")
-    arm = "arm64" in descriptions[0].get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-    return {"type": instance_type, "image": images.current(builder.calls, arm=arm)}
+    """The first way that was not refused, and its image, written with the intent: a repeated request must not differ.
+
+    ``asked_at`` makes the client token of a request that was refused another than the next one's.
+    """
+    possible = ways.remaining(builder)
+    if not possible:
+        # A worker died between the last refusal and its report.
+        ways.forget(builder)
+        possible = ways.remaining(builder)
+    named = [{"Name": "instance-type", "Values": sorted({way.type for way in possible})}]
+    described = builder.calls.pages("ec2", "describe_instance_types", "InstanceTypes", Filters=named)
+    architectures = {
+        str(kind["InstanceType"]): kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ()) for kind in described
+    }
+    way = next((way for way in possible if way.type in architectures), None)
+    if way is None:
+        names = " or ".join(dict.fromkeys(way.type for way in possible))
+        raise VendorRefused(f"{builder.calls.region} offers no {names}", hint="Choose another type.")
+    image = images.current(builder.calls, arm="arm64" in architectures[way.type])
+    return {**asdict(way), "image": image, "asked_at": to_text(builder.work.now)}
 
 
 def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
     settings, config, cluster = builder.work.cluster.settings, builder.config, builder.work.cluster
     interface = {
         "DeviceIndex": 0,
-        "SubnetId": network.of(builder).subnet_id,
+        # A line of an earlier release has none.
+        "SubnetId": line.detail.get("subnet") or network.of(builder).subnet_id,
         "Groups": [security.group(builder, security.CONTROL_PLANE), security.group(builder, security.NODE)],
         "AssociatePublicIpAddress": bool(settings.get("public_control_plane")),
         "DeleteOnTermination": True,
@@ -88,7 +131,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         InstanceType=line.detail["type"],
         MinCount=1,
         MaxCount=1,
-        ClientToken=line.token,
+        ClientToken=_token(line),
         KeyName=settings["key_pair"],
         IamInstanceProfile={"Name": identity.profile_name(builder)},
         MetadataOptions={**images.METADATA},
@@ -107,6 +150,11 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )
     return str(answer["Instances"][0]["InstanceId"])
+
+
+def _token(line: Resource) -> str:
+    asked_at = line.detail.get("asked_at")
+    return hashlib.sha256(f"{line.token}/{asked_at}".encode()).hexdigest()[:32] if asked_at else line.token
 
 
 def _described(builder: Builder, instance: str) -> Mapping[str, Any]:

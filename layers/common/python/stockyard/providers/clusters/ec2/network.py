@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from ipaddress import IPv4Network
 from typing import Any
 
 from stockyard.domain.records import Resource
@@ -15,15 +17,8 @@ from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK
 from stockyard.providers.clusters.ec2 import tenant_network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
-from stockyard.providers.clusters.ec2.configuration import control_plane_type
+from stockyard.providers.clusters.ec2.configuration import control_plane_types, vpc_cidr
 
-CIDR = "10.0.0.0/16"
-SUBNETS = {
-    "public-a": "10.0.0.0/20",
-    "public-b": "10.0.16.0/20",
-    "private-a": "10.0.64.0/18",
-    "private-b": "10.0.128.0/18",
-}
 ZONES = 2
 
 
@@ -32,6 +27,18 @@ class Network(tenant_network.TenantNetwork):
     """What later phases need to know; ``nat`` is our gateway's address."""
 
     nat: str = ""
+
+
+def layout(cidr: str) -> dict[str, str]:
+    """The subnets of our own VPC by name: a sixteenth of it each for what is public, a quarter each for machines. As
+    much is free, for a third zone."""
+    sixteenths, quarters = (list(IPv4Network(cidr).subnets(bits)) for bits in (4, 2))
+    return {
+        "public-a": str(sixteenths[0]),
+        "public-b": str(sixteenths[1]),
+        "private-a": str(quarters[1]),
+        "private-b": str(quarters[2]),
+    }
 
 
 def is_given(settings: Mapping[str, Any]) -> bool:
@@ -44,7 +51,8 @@ def ensure(builder: Builder) -> Outcome:
     if is_given(builder.work.cluster.settings):
         network = _tenant_network(builder)
         return Outcome(True, f"{network.vpc_id} and {network.subnet_id} are used as they are")
-    create = builder.creation("create_vpc", "vpc", "Vpc", "VpcId", CidrBlock=CIDR)
+    cidr = vpc_cidr(builder.work.cluster)
+    create = builder.creation("create_vpc", "vpc", "Vpc", "VpcId", CidrBlock=cidr)
     vpc = builder.want(Wish(ec2_kinds.VPC, "main", builder.name("vpc"), create, partial(_names, builder))).vendor_id
     gateway = builder.want(
         Wish(
@@ -82,11 +90,16 @@ def of(builder: Builder) -> Network:
             raise VendorRefused(f"{kind} {key} is not on the ledger", hint="Resume from the network phase.")
         return line.vendor_id
 
-    place = "public-a" if builder.work.cluster.settings.get("public_control_plane") else "private-a"
+    cluster = builder.work.cluster
+    kind = "public" if cluster.settings.get("public_control_plane") else "private"
+    keys = (f"{kind}-a", f"{kind}-b")
+    zones_by_key = {line.key: str(line.detail["zone"]) for line in ledger.lines() if line.kind == "subnet"}
+    places = tuple((vendor_id("subnet", key), zones_by_key[key]) for key in keys)
     answer = builder.calls.call("ec2", "describe_addresses", AllocationIds=[vendor_id("address", "nat")])
     nat = str(answer["Addresses"][0].get("PublicIp", "")) if answer["Addresses"] else ""
     balanced = (vendor_id("subnet", "public-a"), vendor_id("subnet", "public-b"))
-    return Network(vendor_id("vpc", "main"), (CIDR,), vendor_id("subnet", place), balanced, public=True, nat=nat)
+    cidrs = (vpc_cidr(cluster),)
+    return Network(vendor_id("vpc", "main"), cidrs, places[0][0], balanced, public=True, places=places, nat=nat)
 
 
 def gateway_addresses(builder: Builder, net: Network) -> tuple[str, ...]:
@@ -113,9 +126,10 @@ def _tenant_network(builder: Builder) -> Network:
 def _network_of_line(line: Resource) -> Network:
     """The choice as the ledger keeps it, with lists where it had tuples."""
     detail = line.detail
-    return Network(
-        detail["vpc_id"], tuple(detail["cidrs"]), detail["subnet_id"], tuple(detail["balanced"]), detail["public"]
-    )
+    # A line of an earlier release has no places: its one subnet was the only one.
+    places = tuple((str(subnet), str(zone)) for subnet, zone in detail.get("places") or [(detail["subnet_id"], "")])
+    cidrs, balanced = tuple(detail["cidrs"]), tuple(detail["balanced"])
+    return Network(detail["vpc_id"], cidrs, detail["subnet_id"], balanced, detail["public"], places)
 
 
 def _names(builder: Builder, vpc: str) -> None:
@@ -136,16 +150,16 @@ def _attach(builder: Builder, gateway: str, vpc: str) -> None:
 
 
 def zones(builder: Builder) -> list[str]:
-    """Two zones of the region that offer the control plane's type, the same ones each time."""
-    instance_type = control_plane_type(builder.work.cluster)
+    """Two zones of the region, the same ones each time: those that offer more of the control plane's types first."""
+    types = control_plane_types(builder.work.cluster)
     offers = builder.calls.pages(
         "ec2",
         "describe_instance_type_offerings",
         "InstanceTypeOfferings",
         LocationType="availability-zone",
-        Filters=[{"Name": "instance-type", "Values": [instance_type]}],
+        Filters=[{"Name": "instance-type", "Values": list(types)}],
     )
-    offering = {str(offer["Location"]) for offer in offers}
+    offering = Counter(str(offer["Location"]) for offer in offers)
     answer = builder.calls.call(
         "ec2", "describe_availability_zones", Filters=[{"Name": "state", "Values": ["available"]}]
     )
@@ -154,12 +168,13 @@ def zones(builder: Builder) -> list[str]:
         for zone in answer["AvailabilityZones"]
         if zone.get("ZoneType", "availability-zone") == "availability-zone"
     )
-    if not offering.intersection(here):
+    if not any(offering[zone] for zone in here):
+        names = " or ".join(types)
         raise VendorRefused(
-            f"no zone of {builder.calls.region} offers {instance_type}", hint="Choose another instance type or region."
+            f"no zone of {builder.calls.region} offers {names}", hint="Choose another instance type or region."
         )
-    # The control plane stands in the first; the second need not offer the type.
-    ordered = [zone for zone in here if zone in offering] + [zone for zone in here if zone not in offering]
+    # The control plane stands in the first if it can; the second need not offer a type.
+    ordered = sorted(here, key=lambda zone: (-offering[zone], zone))
     if len(ordered) < ZONES:
         raise VendorRefused(f"{builder.calls.region} has fewer than {ZONES} zones", hint="Choose another region.")
     return ordered[:ZONES]
@@ -168,7 +183,7 @@ def zones(builder: Builder) -> list[str]:
 def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
     subnet_ids: dict[str, str] = {}
     zone_names: list[str] = []
-    for key, cidr in SUBNETS.items():
+    for key, cidr in layout(vpc_cidr(builder.work.cluster)).items():
         line = builder.work.ledger.find("subnet", key)
         if line is None and not zone_names:
             zone_names = zones(builder)

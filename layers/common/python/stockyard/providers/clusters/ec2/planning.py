@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from stockyard.domain.control_plane import DISK_GIB, LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clusters.ec2.configuration import (
-    control_plane_type,
+    control_plane_types,
     etcd_snapshots,
     etcd_volume_gib,
+    named_control_plane_types,
     region,
     types_of_groups,
+    vpc_cidr,
 )
-from stockyard.providers.clusters.ec2.network import CIDR, is_given
+from stockyard.providers.clusters.ec2.network import is_given
 
 ROLE_NAME_LIMIT = 64
 BALANCER_ADDRESSES = 2
@@ -30,7 +31,7 @@ def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     """Everything of a cluster that is billed while it stands, without its workers."""
-    place, machine = region(cluster), control_plane_type(cluster)
+    place, machine = region(cluster), control_plane_types(cluster)[0]
     offer = prices.instance(place, machine)
     gigabyte_month = prices.rate(place, "gp3")
     own_network = not is_given(cluster.settings)
@@ -63,7 +64,7 @@ def _an_hour(gigabyte_month: float | None, gib: int) -> float | None:
 
 def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     if not is_given(cluster.settings):
-        yield "vpc", f"{stem}-vpc ({CIDR})"
+        yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
         yield "subnet", f"{stem} public, in two zones"
         yield "subnet", f"{stem} private, in two zones"
         yield "internet gateway", f"{stem}-igw"
@@ -74,7 +75,9 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     yield "iam role", f"{stem}-node-role"
     yield "instance profile", f"{stem}-instance-profile"
     yield "network load balancer", f"{stem} API endpoint"
-    yield "instance", f"{stem}-control-plane ({control_plane_type(cluster)})"
+    first, *fallbacks = control_plane_types(cluster)
+    types = f"{first}, else {' or '.join(fallbacks)}" if fallbacks else first
+    yield "instance", f"{stem}-control-plane ({types}, in any of its zones)"
     yield "volume", f"{stem}-etcd ({etcd_volume_gib(cluster)} GiB)"
     if etcd_snapshots(cluster):
         yield "snapshot policy", f"{stem}-etcd-snapshots (daily, {etcd_snapshots(cluster)} at a time)"
@@ -85,29 +88,19 @@ def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding
     role = f"{prefix}-{cluster.client_id}-node-role"
     if len(role) > ROLE_NAME_LIMIT:
         yield Finding("/name", f"The role name {role} would have more than {ROLE_NAME_LIMIT} characters.")
-    for pointer, name in _instance_types(cluster.settings):
+    for pointer, name in (*named_control_plane_types(cluster.settings), *types_of_groups(cluster.settings)):
         if prices.offered(region(cluster), name) is False:
             yield Finding(pointer, f"{name} is not offered in {region(cluster)}.")
     yield from _size_faults(cluster, prices)
 
 
-def _instance_types(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if settings.get("control_plane_instance_type"):
-        yield "/settings/control_plane_instance_type", str(settings["control_plane_instance_type"])
-    yield from types_of_groups(settings)
-
-
 def _size_faults(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
-    """A type that is too small for a control plane, where the person has written it. An unknown type may do."""
-    pointer, name = "/settings/control_plane_instance_type", control_plane_type(cluster)
-    for i, group in enumerate(cluster.settings.get("autoscaler_node_groups") or ()):
-        if group.get("role") == "control":
-            pointer = f"/settings/autoscaler_node_groups/{i}/instance_types/0"
-            break
-    offer = prices.instance(region(cluster), name)
-    if offer and (offer["vcpu"] < LEAST_VCPU or offer["memory_mib"] < LEAST_MEMORY_MIB):
-        yield Finding(
-            pointer,
-            f"{name} has {offer['vcpu']} vCPU and {offer['memory_mib']} MiB; a control plane needs at least"
-            f" {LEAST_VCPU} vCPU and {LEAST_MEMORY_MIB} MiB. Choose a larger type.",
-        )
+    """Types that are too small for a control plane, where the person has written them. An unknown type may do."""
+    for pointer, name in named_control_plane_types(cluster.settings):
+        offer = prices.instance(region(cluster), name)
+        if offer and (offer["vcpu"] < LEAST_VCPU or offer["memory_mib"] < LEAST_MEMORY_MIB):
+            yield Finding(
+                pointer,
+                f"{name} has {offer['vcpu']} vCPU and {offer['memory_mib']} MiB; a control plane needs at least"
+                f" {LEAST_VCPU} vCPU and {LEAST_MEMORY_MIB} MiB. Choose a larger type.",
+            )

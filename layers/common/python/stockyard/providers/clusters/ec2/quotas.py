@@ -5,8 +5,9 @@ The codes are those of the Service Quotas console, where a person asks for more.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stockyard.errors import PermissionDenied, VendorNotFound, VendorRefused
 from stockyard.ports import Finding
@@ -23,14 +24,17 @@ _STANDARD_FAMILIES = tuple("acdhimrtz")
 _RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
 
 
-def findings(calls: Calls, instance_type: str, *, own_network: bool) -> Iterator[Finding]:
-    """Each quota that has no room for the cluster; a warning when our role may not look."""
+def findings(calls: Calls, instance_types: Sequence[str], *, own_network: bool) -> Iterator[Finding]:
+    """Each quota that has no room for the cluster. A warning when only some of the types that are tried have no room,
+    and when our role may not look."""
     try:
         if own_network:
             for service, code, noun, operation, key in _NETWORK:
-                yield from _full(calls, service, code, noun, len(calls.call("ec2", operation)[key]), 1)
-        if instance_type.startswith(_STANDARD_FAMILIES):
-            yield from _processors(calls, instance_type)
+                used = len(calls.call("ec2", operation)[key])
+                quota = _quota(calls, service, code)
+                if used + 1 > quota:
+                    yield Finding("/settings/vpc_id", _text(calls.region, code, quota, noun, used, "1"))
+        yield from _processors(calls, instance_types)
     except PermissionDenied:
         yield Finding(
             "/cloud_account_id",
@@ -39,29 +43,41 @@ def findings(calls: Calls, instance_type: str, *, own_network: bool) -> Iterator
         )
 
 
-def _processors(calls: Calls, instance_type: str) -> Iterator[Finding]:
+def _processors(calls: Calls, instance_types: Sequence[str]) -> Iterator[Finding]:
+    standard = [name for name in instance_types if name.startswith(_STANDARD_FAMILIES)]
+    if not standard:
+        return
     running: Counter[str] = Counter()
     for reservation in calls.pages("ec2", "describe_instances", "Reservations", Filters=_RUNNING):
         for instance in reservation["Instances"]:
             name = str(instance["InstanceType"])
             if "InstanceLifecycle" not in instance and name.startswith(_STANDARD_FAMILIES):
                 running[name] += 1
-    names = sorted({*running, instance_type})
-    described = calls.pages("ec2", "describe_instance_types", "InstanceTypes", InstanceTypes=names)
+    # A filter, since a list of names is refused when the region does not have one of them.
+    named = [{"Name": "instance-type", "Values": sorted({*running, *standard})}]
+    described = calls.pages("ec2", "describe_instance_types", "InstanceTypes", Filters=named)
     sizes = {str(kind["InstanceType"]): int(kind["VCpuInfo"]["DefaultVCpus"]) for kind in described}
     used = sum(count * sizes.get(name, 0) for name, count in running.items())
-    yield from _full(calls, "ec2", _STANDARD, "vCPUs of standard instances", used, sizes.get(instance_type, 0))
+    quota = _quota(calls, "ec2", _STANDARD)
+    full = [name for name in standard if used + sizes.get(name, 0) > quota]
+    if full:
+        needed = ", ".join(f"{sizes[name]} for {name}" for name in full)
+        text = _text(calls.region, _STANDARD, quota, "vCPUs of standard instances", used, needed)
+        yield Finding("/settings/control_plane_instance_type", text, warning=len(full) < len(instance_types))
 
 
-def _full(calls: Calls, service: str, code: str, noun: str, used: int, needed: int) -> Iterator[Finding]:
+def _quota(calls: Calls, service: str, code: str) -> float:
+    """What the account may have; without end where the region does not have the quota."""
     try:
-        quota = calls.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)["Quota"]
+        answer = calls.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
     except (VendorNotFound, VendorRefused):
         # Not every region of every partition has every quota.
-        return
-    if used + needed > quota["Value"]:
-        yield Finding(
-            "/settings/vpc_id" if code != _STANDARD else "/settings/control_plane_instance_type",
-            f"The account has {used} of {quota['Value']:g} {noun} in {calls.region} in use (quota {code}), and the"
-            f" cluster needs {needed}. Ask AWS to raise the quota, or use what is there.",
-        )
+        return math.inf
+    return float(answer["Quota"]["Value"])
+
+
+def _text(region: str, code: str, quota: float, noun: str, used: int, needed: str) -> str:
+    return (
+        f"The account has {used} of {quota:g} {noun} in {region} in use (quota {code}), and the cluster needs {needed}."
+        " Ask AWS to raise the quota, or use what is there."
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
-from stockyard.machines.control_plane import POD_CIDR
+from stockyard.domain.control_plane import POD_CIDR, SERVICE_CIDR
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.subnets import Subnet, of_vpc
@@ -18,8 +18,6 @@ BALANCER_ADDRESSES = 8
 """A load balancer wants that many free addresses in each of its subnets."""
 BALANCER_ZONES = 2
 """As many as in a network of our own: the machine's zone and another."""
-SERVICE_CIDR = "10.96.0.0/12"
-"""Where kubeadm puts services unless it is told otherwise."""
 _VPC, _SUBNET = "/settings/vpc_id", "/settings/subnet_id"
 
 
@@ -36,6 +34,8 @@ class TenantNetwork:
     subnet_id: str
     balanced: tuple[str, ...]
     public: bool
+    places: tuple[tuple[str, str], ...] = ()
+    """The subnets that a control plane can stand in, each with its zone, in the order in which they are tried."""
 
 
 def choose(calls: Calls, settings: Mapping[str, Any]) -> TenantNetwork | Finding:
@@ -81,7 +81,9 @@ def _within(
             " another VPC.",
         )
     if not any(subnet.routes.public for subnet in subnets):
-        return TenantNetwork(vpc_id, cidrs, fit[0].id, (fit[0].id,), public=False)
+        spread = _one_a_zone(fit)[:BALANCER_ZONES]
+        ids = tuple(subnet.id for subnet in spread)
+        return TenantNetwork(vpc_id, cidrs, ids[0], ids, public=False, places=_places(spread))
     zones: dict[str, str] = {}
     for subnet in subnets:
         if subnet.routes.public and subnet.free >= BALANCER_ADDRESSES:
@@ -96,7 +98,21 @@ def _within(
         )
     first = covered[0]
     other_subnets = [zones[zone] for zone in sorted(zones) if zone != first.zone]
-    return TenantNetwork(vpc_id, cidrs, first.id, (zones[first.zone], *other_subnets)[:BALANCER_ZONES], public=True)
+    balanced = (zones[first.zone], *other_subnets)[:BALANCER_ZONES]
+    reached = [subnet for subnet in _one_a_zone(covered) if zones[subnet.zone] in balanced]
+    return TenantNetwork(vpc_id, cidrs, first.id, balanced, public=True, places=_places(reached))
+
+
+def _one_a_zone(subnets: Sequence[Subnet]) -> list[Subnet]:
+    """The first subnet of each zone, in the order of the subnets."""
+    firsts: dict[str, Subnet] = {}
+    for subnet in subnets:
+        firsts.setdefault(subnet.zone, subnet)
+    return list(firsts.values())
+
+
+def _places(subnets: Sequence[Subnet]) -> tuple[tuple[str, str], ...]:
+    return tuple((subnet.id, subnet.zone) for subnet in subnets)
 
 
 def _ranges(vpc: Mapping[str, Any]) -> tuple[str, ...]:
