@@ -69,7 +69,7 @@ class FakeEc2:
     answers: dict[str, Any] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
 
-    def get(self, service: str, region: str, *, once: bool = False) -> FakeEc2:
+    def get(self, service: str, region: str, config: object = None) -> FakeEc2:
         """The client of a service. This object is the client of every service."""
         return self
 
