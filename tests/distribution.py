@@ -16,6 +16,7 @@ KEYCLOAK = "a real Keycloak"
 SERVED = "the served local cloud"
 API = "tests/api/one_cloud"
 STACKS = "a synthesized stage"
+REAL = "a real control plane"
 UNITS = {
     "tests/contracts/test_identity.py": KEYCLOAK,
     "tests/contracts/test_keycloak_wire.py": KEYCLOAK,
@@ -24,6 +25,8 @@ UNITS = {
     "tests/e2e/test_ec2_nodes.py": SERVED,
     "tests/e2e/test_life.py": SERVED,
     "tests/e2e/test_races.py": SERVED,
+    **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},
+    **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join")},
     "tests/stacks/test_cost.py": STACKS,
     "tests/stacks/test_data_stack.py": STACKS,
     "tests/stacks/test_permissions.py": STACKS,
@@ -37,6 +40,8 @@ SECONDS = {
     "tests/api/test_schemathesis.py": 95,
     API: 95,
     KEYCLOAK: 80,
+    REAL: 75,
+    "tests/kubernetes/test_served.py": 55,
     "tests/workflows/test_crash_matrix.py": 25,
     "tests/workflows/test_crash_judge.py": 15,
     "tests/local/test_cloud.py": 55,

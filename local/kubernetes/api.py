@@ -1,5 +1,6 @@
 """A simulated Kubernetes API, in the process or on loopback HTTP: nodes, pods, secrets, evictions, server-side apply.
 
+``tests/kubernetes`` holds it to a real one. It has no controllers, and judges no admission policy.
 It judges every request by the roles and bindings stored in it, so that what a manifest does not grant is a 403. Faults
 can be planned (``faults``), and every call is recorded with what became of it (``calls``). Its kubelets are asked to
 work by ``reap`` of :mod:`local.kubernetes.pods`; ``request_certificate`` and ``register`` are what a kubelet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ MEMBERS = {
     "rolebindings": frozenset({"subjects", "roleRef"}),
 }
 """Resource -> the members that its schema has beside ``apiVersion``, ``kind`` and ``metadata``."""
+_TEXTS = frozenset({"configmaps", "secrets"})
+"""Resources whose data are texts."""
 _NEVER_OWNED = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
 
 
@@ -42,11 +45,10 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
     """
     if manifest.get("metadata", {}).get("name", key.name) != key.name:
         raise StatusError(400, "the name of the object does not match the name on the URL")
-    unknown = manifest.keys() - MEMBERS.get(key.resource, manifest.keys()) - _ALWAYS
-    if unknown:
-        place = f"{key.namespace}/{key.name}" if key.namespace else f"/{key.name}"
-        kind = f"{manifest.get('apiVersion')}, Kind={manifest.get('kind')}"
-        text = f"failed to create typed patch object ({place}; {kind}): .{min(unknown)}: field not declared in schema"
+    if fault := _fault(key, manifest):
+        version = str(manifest.get("apiVersion", ""))
+        kind = f"{version if '/' in version else f'/{version}'}, Kind={manifest.get('kind')}"
+        text = f"failed to create typed patch object ({key.namespace}/{key.name}; {kind}): {fault}"
         raise StatusError(500, text, reason="")
     sent = dict(leaves(manifest))
     if key not in store.objects:
@@ -58,7 +60,7 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
         path for path, value in sent.items() if path in other_owners and value != {} and _at(current, path) != value
     ]
     if conflicts and not force:
-        raise _conflict(key, str(manifest.get("apiVersion", "")), {path: other_owners[path] for path in conflicts})
+        raise _conflict(key, {path: other_owners[path] for path in conflicts})
     changed = copy.deepcopy(current)
     for path in owners.get(manager, set()) - sent.keys() - other_owners.keys():
         _drop(changed, path)
@@ -71,16 +73,28 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
     return store.replace(key, changed)
 
 
-def _conflict(key: Key, version: str, owners: Mapping[Path, str]) -> StatusError:
-    """The error of an apply without force, as the API server words it."""
+def _fault(key: Key, manifest: Mapping[str, Any]) -> str:
+    """The first field that the schema does not have, or has as a text; empty for none."""
+    unknown = manifest.keys() - MEMBERS.get(key.resource, manifest.keys()) - _ALWAYS
+    if unknown:
+        return f".{min(unknown)}: field not declared in schema"
+    for member in ("data", "stringData"):
+        for name, value in (manifest.get(member) or {}).items() if key.resource in _TEXTS else ():
+            if not isinstance(value, str):
+                return f".{member}.{name}: expected string, got &value.valueUnstructured{{Value:{json.dumps(value)}}}"
+    return ""
+
+
+def _conflict(key: Key, owners: Mapping[Path, str]) -> StatusError:
+    """The error of an apply without force, as the API server words it when all owners have applied, too."""
     fields = {path: "." + ".".join(path) for path in owners}
-    causes = tuple(("FieldManagerConflict", f'conflict with "{name}" using {version}') for name in owners.values())
+    causes = tuple(("FieldManagerConflict", f'conflict with "{name}"') for name in owners.values())
     if len(owners) == 1:
         ((path, name),) = owners.items()
-        text = f'1 conflict: conflict with "{name}" using {version}: {fields[path]}'
+        text = f'1 conflict: conflict with "{name}": {fields[path]}'
     else:
         listed = "\n".join(
-            f'conflicts with "{name}" using {version}:\n'
+            f'conflicts with "{name}":\n'
             + "\n".join(f"- {fields[path]}" for path, owner in owners.items() if owner == name)
             for name in sorted(set(owners.values()))
         )

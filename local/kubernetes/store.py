@@ -6,7 +6,7 @@ import base64
 import copy
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -176,7 +176,7 @@ class KubeStore:
                 text = f"the {field} in the precondition ({expected}) does not match the {field} in record"
                 subject = f'{document["kind"]} "{key.name}"'
                 text = f"Operation cannot be fulfilled on {subject}: {text} ({meta[name]})"
-                raise StatusError(409, text, key=key)
+                raise StatusError(409, text, key=replace(key, resource=document["kind"]))
         self.revision += 1
         if meta.get("finalizers"):
             meta.setdefault("deletionTimestamp", stamp(self.now()))

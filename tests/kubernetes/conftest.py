@@ -26,6 +26,7 @@ from local.kubernetes.real.control_plane import ControlPlane
 from stockyard.domain.control_plane import POD_CIDR
 from stockyard.kubernetes_versions import DEFAULT, TESTED
 from stockyard.machines import on_machine
+from tests.kubernetes.rigs import ContractRig, RealRig, SimulatedRig, until
 
 AUDIENCE, TENANT = "stockyard-cli", "acme"
 
@@ -152,3 +153,31 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, realm: Realm) -> Iterator[
     plane = ControlPlane(tmp_path_factory.mktemp("plane"), documents, state / program.API_FOLDER, environment)
     with plane.running():
         yield Cluster(plane, realm)
+
+
+@pytest.fixture(scope="session")
+def web(cluster: Cluster) -> Cluster:
+    """The cluster with the namespace of the tests' pods."""
+    cluster.plane.kubectl("create", "namespace", "web")
+    for name in ("web", "kube-system"):
+        account = ("get", "serviceaccount", "default", "-n", name)
+        until(lambda account=account: cluster.plane.kubectl(*account, check=False).returncode == 0)
+    return cluster
+
+
+@pytest.fixture
+def real_rig(web: Cluster) -> Iterator[RealRig]:
+    rig = RealRig(web.plane)
+    yield rig
+    rig.close()
+
+
+@pytest.fixture(params=["simulated", "real"])
+def rig(request: pytest.FixtureRequest) -> Iterator[ContractRig]:
+    """The agent on each kind of cluster."""
+    if request.param == "real":
+        yield request.getfixturevalue("real_rig")
+        return
+    rig = SimulatedRig()
+    yield rig
+    rig.close()

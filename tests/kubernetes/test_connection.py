@@ -10,7 +10,7 @@ from agent.stockyard_agent.connection import KeptConnection
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.transport import Exchange, https
 from tests.kubernetes.conftest import Cluster
-from tests.kubernetes.test_agent import RealRig
+from tests.kubernetes.rigs import RealRig
 
 CALLS, TURNS = 20, 5
 

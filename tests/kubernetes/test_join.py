@@ -22,8 +22,7 @@ from cryptography.x509.oid import NameOID
 from local.kubernetes.certificates import CLIENT, SERVING
 from local.kubernetes.real.control_plane import PORT
 from local.kubernetes.store import stamp
-from tests.kubernetes.conftest import Cluster
-from tests.kubernetes.test_agent import RealRig, until
+from tests.kubernetes.rigs import RealRig, until
 from tests.unit.agent.rig import TOKEN
 from tests.unit.agent.story import Killed
 
@@ -120,8 +119,8 @@ class Machines:
 
 
 @pytest.fixture
-def rig(cluster: Cluster) -> RealRig:
-    return RealRig(cluster.plane)
+def rig(real_rig: RealRig) -> RealRig:
+    return real_rig
 
 
 @pytest.fixture

