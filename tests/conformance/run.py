@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "layers" / "common" / "python"))
 
 from stockyard.domain.requirements import (
@@ -26,6 +27,7 @@ from stockyard.domain.requirements import (
     Requirement,
     Requirements,
 )
+from tests.conformance import scenarios
 
 NO_INPUT = ("id", "kind", "source", "note")
 """Fields of a case that are no input."""
@@ -142,12 +144,16 @@ KINDS: Mapping[str, tuple[frozenset[str], Callable[[Mapping[str, Json]], tuple[J
 """For each kind the fields of its input, and what answers (expected, found)."""
 
 
-def run_case(case: Mapping[str, Json], kind: str | None) -> Outcome:
-    """One case of a kind, which the case itself names unless its list does."""
+def run_case(case: Mapping[str, Json], kind: str | None, folder: Path = Path()) -> Outcome:
+    """One case of a kind, which the case itself names unless its list does. A scenario's types are in ``folder``."""
     name = str(case.get("id", "without id"))
     if name in SKIPPED:
         return Outcome(name, skipped=SKIPPED[name])
     try:
+        if kind == "scenario":
+            check_fields("case", {field: None for field in case if field not in NO_INPUT}, scenarios.FIELDS)
+            expected, actual = scenarios.run_scenario(case, folder)
+            return Outcome(name, None if expected == actual else str(actual))
         if kind is None or kind not in KINDS:
             raise Unreadable(f"unknown kind {kind!r}")
         fields, answer = KINDS[kind]
@@ -169,8 +175,8 @@ def run_file(path: Path) -> list[Outcome]:
         return [Outcome(path.name, f"cannot be read: {wrong}")]
     if not isinstance(document, dict) or not {"cases", "scenarios", "catalogs"} & set(document):
         return [Outcome(path.name, "cannot be read: neither cases, scenarios nor catalogs")]
-    outcomes = [run_case(case, case.get("kind")) for case in document.get("cases", ())]
-    return outcomes + [run_case(case, "scenario") for case in document.get("scenarios", ())]
+    outcomes = [run_case(case, case.get("kind"), path.parent) for case in document.get("cases", ())]
+    return outcomes + [run_case(case, "scenario", path.parent) for case in document.get("scenarios", ())]
 
 
 def main(paths: Sequence[str]) -> int:

@@ -15,7 +15,11 @@ from tests.conformance import run
 ROOT = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).with_name("cases") / "requirements.json"
 SHARED = ROOT.parent / "shared" / "conformance"
-COUNTS = {"requirement_intersection.json": 362, "requirements_compatibility.json": 225}
+COUNTS = {
+    "requirement_intersection.json": 362,
+    "requirements_compatibility.json": 225,
+    "scheduling_scenarios.json": 100,
+}
 
 
 def runner(*paths: Path) -> tuple[int, list[str]]:
@@ -80,7 +84,7 @@ CASE = {
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"kind": "scenario"}, "unknown kind 'scenario'"),
+        ({"kind": "scenery"}, "unknown kind 'scenery'"),
         ({"kind": None}, "unknown kind None"),
         ({"surprise": 1}, "unknown field surprise"),
         ({"requirement": {"operator": "Exists", "strict": True}}, "unknown field strict"),
@@ -107,11 +111,44 @@ def test_an_unknown_field_of_what_is_expected_fails():
     assert "unknown field more" in str(run.run_case(case, "intersection").problem)
 
 
-def test_scenarios_are_not_known_yet(file):
-    assert runner(file({"scenarios": [{"id": "s", "steps": []}]}))[1] == [
-        "FAIL s: cannot be run: unknown kind 'scenario'",
-        "0 passed, 1 failed, 0 skipped",
-    ]
+SCENARIOS = Path(__file__).with_name("cases") / "scenarios.json"
+EXPECTATIONS = [
+    (number, name)
+    for number, case in enumerate(json.loads(SCENARIOS.read_text())["scenarios"])
+    for name in case["expected"]
+]
+
+
+def test_our_own_scenarios_pass():
+    count = len(json.loads(SCENARIOS.read_text())["scenarios"])
+    assert runner(SCENARIOS) == (0, [f"{count} passed, 0 failed, 0 skipped"])
+
+
+@pytest.mark.parametrize(("number", "name"), EXPECTATIONS)
+def test_a_scenario_with_another_expectation_fails(number, name):
+    case = json.loads(SCENARIOS.read_text())["scenarios"][number]
+    match case["expected"][name]:
+        case bool() as value:
+            case["expected"] = {name: not value}
+        case int() as value:
+            case["expected"] = {name: value + 1}
+        case float() as value:
+            case["expected"] = {name: value / 2}
+        case list():
+            case["expected"] = {name: ["nothing"]}
+        case dict():
+            case["expected"] = {name: {"cpu": "77"}}
+        case str():
+            case["expected"] = {name: "kubernetes.io/arch"}
+    assert str(run.run_case(case, "scenario", SCENARIOS.parent).problem).startswith(f"{name}: expected ")
+
+
+def test_an_unknown_expectation_or_field_of_a_scenario_fails():
+    case = json.loads(SCENARIOS.read_text())["scenarios"][0]
+    unknown = {**case, "expected": {"surprise": 1}}
+    assert "unknown expectation surprise" in str(run.run_case(unknown, "scenario", SCENARIOS.parent).problem)
+    case["steps"][0]["pods"][0]["surprise"] = 1
+    assert "unknown field surprise" in str(run.run_case(case, "scenario", SCENARIOS.parent).problem)
 
 
 def test_a_catalogue_has_no_cases_and_anything_else_fails(file, tmp_path):

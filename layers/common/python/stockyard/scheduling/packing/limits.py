@@ -1,0 +1,73 @@
+"""What the pools of one packing may still have: resources by the capacity of nodes, nodes, and money."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+
+from stockyard.scheduling.packing.rows import Row, Rows
+from stockyard.scheduling.table import mask_of
+
+NODES = "nodes"
+"""The limit that counts nodes, in thousandths like the others."""
+MONEY = "money"
+"""The limit in USD an hour."""
+
+
+class Limits:
+    """What remains of each pool's limits while nodes are planned. Each planned node takes what its first row takes."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.remaining: list[dict[str, float]] = []
+        for pool in rows.pools:
+            remaining: dict[str, float] = {name: limit - pool.used.get(name, 0) for name, limit in pool.limits.items()}
+            if pool.money is not None:
+                remaining[MONEY] = pool.money - pool.spent
+            self.remaining.append(remaining)
+        self._at_most: dict[str, tuple[list[float], list[int]]] = {}
+
+    def within(self, pool: int, possible: int, before: Row | None) -> int:
+        """The rows that the pool may have in place of ``before``, which is given back; None for a new node."""
+        for name, amount in self.remaining[pool].items():
+            allowed = amount + (share_of(before, name) if before is not None else 0)
+            amounts, masks = self._at_most.get(name) or self._thresholds(name)
+            place = bisect_right(amounts, allowed)
+            if not place:
+                return 0
+            possible &= masks[place - 1]
+        return possible
+
+    def take(self, pool: int, row: Row, before: Row | None) -> None:
+        """Count a node of this row, in place of the one of ``before``."""
+        remaining = self.remaining[pool]
+        for name in remaining:
+            remaining[name] -= share_of(row, name) - (share_of(before, name) if before is not None else 0)
+
+    def copies(self, pool: int, row: Row) -> int:
+        """How many more nodes of this row the pool may have; a large number when nothing limits it."""
+        counts = [
+            int(amount // share) for name, amount in self.remaining[pool].items() if (share := share_of(row, name)) > 0
+        ]
+        return max(0, min(counts, default=2**31))
+
+    def _thresholds(self, name: str) -> tuple[list[float], list[int]]:
+        """The distinct amounts that rows take, ascending, and for each the rows that take at most as much."""
+        numbers: defaultdict[float, list[int]] = defaultdict(list)
+        for number, row in enumerate(self._rows.rows):
+            numbers[share_of(row, name)].append(number)
+        amounts, masks, rows = sorted(numbers), [], 0
+        for amount in amounts:
+            rows |= mask_of(numbers[amount], len(self._rows.rows))
+            masks.append(rows)
+        self._at_most[name] = thresholds = (amounts, masks)
+        return thresholds
+
+
+def share_of(row: Row, name: str) -> float:
+    """What a node of the row takes of a thing that is limited."""
+    if name == NODES:
+        return 1000
+    if name == MONEY:
+        return row.price
+    return row.node_type.capacity.get(name, 0)

@@ -1,0 +1,247 @@
+"""What is packed: pods that wait, the nodes and pods that are there, and the pools that may make nodes.
+
+Values are read already: resources are thousandths of a unit (``domain.quantities``), requirements and selectors are
+selector entries in a fixed order. All of it is hashable, so that equal pods are found by their value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from stockyard.domain.node_types import NodeType
+from stockyard.domain.requirements import Requirement, Requirements
+
+Resources = tuple[tuple[str, int], ...]
+"""Thousandths of a unit by resource, in order of the name."""
+Labels = tuple[tuple[str, str], ...]
+"""Labels in order of the key."""
+Term = tuple[tuple[str, Requirement], ...]
+"""Requirements that all hold, in order of the key."""
+
+HOSTNAME = "kubernetes.io/hostname"
+NODE_POOL = "karpenter.sh/nodepool"
+NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
+
+
+def term(entries: Iterable[Mapping[str, Any]]) -> Term:
+    """A term from selector entries that all hold. Raises ``ValueError``; its text names the key.
+
+    Entries of one key stay apart: what excludes a value and what asks for the key are more than their intersection.
+    """
+    listed = {item for entry in entries for item in Requirements.of([entry]).items()}
+    return tuple(sorted(listed, key=lambda item: (item[0], repr(item[1]))))
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node. ``effect`` is ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``."""
+
+    key: str
+    value: str = ""
+    effect: str = NO_SCHEDULE
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod's toleration. An empty key with the operator ``Exists`` tolerates all; an empty effect is each effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether a pod with it may stand the taint."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return bool(self.key) and self.value == taint.value
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A label selector. ``requirements`` is None where there is none, which selects nothing; empty selects all."""
+
+    requirements: Term | None = None
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether pods with these labels are selected."""
+        if self.requirements is None:
+            return False
+        return all(
+            requirement.has(labels[key]) if key in labels else requirement.absence_fits
+            for key, requirement in self.requirements
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A topology spread constraint. ``hard`` is ``DoNotSchedule``, otherwise ``ScheduleAnyway``."""
+
+    key: str
+    max_skew: int
+    selector: Selector
+    hard: bool = True
+    min_domains: int | None = None
+    honors_affinity: bool = True
+    """``nodeAffinityPolicy``: only domains of nodes that the pod may use are counted."""
+    honors_taints: bool = False
+    """``nodeTaintsPolicy``: only domains of nodes whose taints the pod tolerates are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """A term of pod affinity or anti-affinity. ``weight`` 0 is required, otherwise it is preferred.
+
+    ``namespaces`` are those whose pods count; None stands for all namespaces.
+    """
+
+    key: str
+    selector: Selector
+    namespaces: frozenset[str] | None
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node that a pod takes. An empty address stands for all of the node's."""
+
+    port: int
+    protocol: str = "TCP"
+    address: str = ""
+
+    def conflicts(self, port_in_use: HostPort) -> bool:
+        """Whether both cannot be on one node."""
+        same_place = not self.address or not port_in_use.address or self.address == port_in_use.address
+        return same_place and self.port == port_in_use.port and self.protocol == port_in_use.protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A preferred term of node affinity."""
+
+    weight: int
+    requirements: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What decides where a pod may go: two pods with an equal ``Pod`` are the same to the packer.
+
+    ``requests`` has one ``pods`` besides what the containers ask for. ``terms`` are the alternatives of the required
+    node affinity, each together with the node selector; one empty term when nothing is required. ``volumes`` are the
+    alternatives of where the pod's volumes can be.
+    """
+
+    namespace: str
+    labels: Labels
+    requests: Resources
+    terms: tuple[Term, ...] = ((),)
+    preferences: tuple[Preference, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    spreads: tuple[Spread, ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+    volumes: tuple[Term, ...] = ()
+    priority: int = 0
+    gang: str = ""
+    """Pods of one gang are placed all or none. Empty: the pod is of no gang."""
+
+    def tolerates(self, taints: Sequence[Taint], *, preferred: bool = True) -> bool:
+        """Whether it may stand all of these; ``preferred`` says that ``PreferNoSchedule`` counts as well."""
+        return all(
+            any(toleration.tolerates(taint) for toleration in self.tolerations)
+            for taint in taints
+            if preferred or taint.effect != PREFER_NO_SCHEDULE
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """Equal pods. ``names`` tell them apart; their order is kept in what comes out."""
+
+    pod: Pod
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What makes nodes: requirements and labels of its nodes, their taints, and how much there may be of it.
+
+    ``limits`` are thousandths of a unit by resource; ``nodes`` counts nodes. ``used`` is what its nodes have already,
+    by capacity. ``money`` is the most that its nodes may cost in USD an hour, ``spent`` what they do. Pools of a larger
+    ``weight`` come first. ``node_types`` are those of its provider that it may use.
+    """
+
+    name: str
+    node_types: tuple[NodeType, ...]
+    requirements: Requirements = field(default_factory=Requirements)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    weight: int = 0
+    limits: Mapping[str, int] = field(default_factory=dict)
+    used: Mapping[str, int] = field(default_factory=dict)
+    money: float | None = None
+    spent: float = 0.0
+
+    @cached_property
+    def template(self) -> Requirements:
+        """Its requirements together with those that its labels and its name make."""
+        template = Requirements(self.requirements)
+        for key, value in {**self.labels, NODE_POOL: self.name}.items():
+            requirement = Requirement(False, frozenset({value}))
+            template[key] = template[key].intersection(requirement) if key in template else requirement
+        return template
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPod:
+    """A pod that runs, or is bound, on a node: what topology counts."""
+
+    namespace: str
+    labels: Labels
+    anti_affinity: tuple[PodTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that is there or on its way. ``free`` is what is left of it, in thousandths by resource.
+
+    ``free`` is after the pods that are bound to it and the daemon sets that are yet to come. Taints that pass by
+    themselves while it starts are left out by whoever makes it.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    free: Mapping[str, int]
+    taints: tuple[Taint, ...] = ()
+    pods: tuple[PlacedPod, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+    initialized: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to pack. ``preferences`` says whether preferred rules are tried before they are dropped."""
+
+    preferences: bool = True
+    split: bool = True
+    """A new node is planned where that is cheaper than a larger one. Otherwise a pod joins a node whenever it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """All that one pass looks at."""
+
+    groups: tuple[PodGroup, ...]
+    pools: tuple[Pool, ...]
+    nodes: tuple[Node, ...] = ()
+    daemons: tuple[Pod, ...] = ()
+    settings: Settings = Settings()

@@ -1,0 +1,147 @@
+"""The answer of a packing: nodes to make with their still-possible types, pods by node, and what is left out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stockyard.domain.node_types import ANY, NodeType
+from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
+from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem
+from stockyard.scheduling.packing.rows import Row, Rows
+from stockyard.scheduling.packing.solve import Solver
+from stockyard.scheduling.packing.states import PlannedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Pods that go onto a node that is there."""
+
+    node: str
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A node to make. ``row`` is the way that the plan has priced, the first of those that are still possible."""
+
+    name: str
+    pool: Pool
+    pods: tuple[str, ...]
+    requests: Mapping[str, int]
+    row: Row
+    mask: int
+    _all: Rows
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The ways that are still possible, in order of price."""
+        return list(self._all.each(self.mask))
+
+    @property
+    def price(self) -> float:
+        """USD an hour."""
+        return self.row.price
+
+    @property
+    def node_types(self) -> Sequence[NodeType]:
+        """The node types that are still possible, each at its cheapest."""
+        return list({row.node_type.name: row.node_type for row in self.rows}.values())
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the node as it is planned."""
+        row = self.row
+        labels = {key: values[0] for key, values in row.node_type.properties.items() if values and values != (ANY,)}
+        labels |= {key: value for key, value in row.values.items() if isinstance(value, str)}
+        for key, requirement in self.pool.template.items():
+            if not requirement.complement and requirement.values and key not in labels:
+                labels[key] = min(requirement.values)
+        for key, value in row.values.items():
+            if value is None:
+                labels.pop(key, None)
+        names = {NODE_TYPE: row.node_type.name, INSTANCE_TYPE: labels.get(INSTANCE_TYPE, row.node_type.name)}
+        return {**labels, **names, ZONE: row.zone, CAPACITY_TYPE: row.capacity_type}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Pods that found no place."""
+
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where each pod goes. ``price`` is what the new nodes cost in USD an hour."""
+
+    placements: tuple[Placement, ...]
+    claims: tuple[Claim, ...]
+    left_out: tuple[LeftOut, ...]
+    order: tuple[str, ...]
+    """The pods in an order in which the scheduler may place them one by one."""
+
+    @property
+    def price(self) -> float:
+        """USD an hour of all new nodes."""
+        return sum(claim.price for claim in self.claims)
+
+
+def grouped(pods: Iterable[tuple[str, Pod]]) -> tuple[PodGroup, ...]:
+    """Equal pods as one group each, in the order in which they first come. Pods are given with their names."""
+    names: defaultdict[Pod, list[str]] = defaultdict(list)
+    by_identity: dict[int, list[str]] = {}
+    for name, pod in pods:
+        listed_names = by_identity.get(id(pod))
+        if listed_names is None:
+            listed_names = by_identity[id(pod)] = names[pod]
+        listed_names.append(name)
+    return tuple(PodGroup(pod, tuple(listed)) for pod, listed in names.items())
+
+
+def pack(problem: Problem) -> Plan:
+    """The packing of a problem: of the ways that are tried the one that leaves out the fewest pods, then the cheapest.
+
+    The first way lets a pod join a planned node whenever it can. Where a new node would have been cheaper at that
+    moment, the other way plans it.
+    """
+    solver = _solved(problem, split=False)
+    if solver.tempted and problem.settings.split:
+        solver = min(solver, _solved(problem, split=True), key=_quality)
+    return Plan(
+        tuple(
+            Placement(known_node.node.name, tuple(name for _, name in known_node.pods))
+            for known_node in solver.known
+            if known_node.pods
+        ),
+        tuple(_claim(solver, planned) for planned in solver.planned),
+        tuple(LeftOut(pod_class.waiting) for pod_class in solver.unplaced),
+        tuple(solver.order),
+    )
+
+
+def _solved(problem: Problem, *, split: bool) -> Solver:
+    solver = Solver(problem, split=split)
+    solver.solve()
+    return solver
+
+
+def _quality(solver: Solver) -> tuple[int, float]:
+    """The smaller, the better."""
+    return sum(len(pod_class.waiting) for pod_class in solver.unplaced), sum(
+        planned.state.row.price for planned in solver.planned
+    )
+
+
+def _claim(solver: Solver, planned: PlannedNode) -> Claim:
+    state = planned.state
+    return Claim(
+        planned.name,
+        solver.rows.pools[state.pool],
+        tuple(name for _, name in planned.pods),
+        dict(zip(solver.resources, state.totals, strict=True)),
+        state.row,
+        state.mask,
+        solver.rows,
+    )

@@ -1,0 +1,410 @@
+"""Places pods one after the other, by all rules: onto nodes that are there, into nodes that are planned, into new ones.
+
+Pods of one size come one after the other, and planned nodes that are alike are looked at once (``states``). A pod goes
+where it adds the least to the price; a new node is planned when that is cheaper or nothing else takes the pod.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from stockyard.domain.node_types import CPU, MEMORY, PODS
+from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
+from stockyard.scheduling.packing.limits import Limits
+from stockyard.scheduling.packing.model import HOSTNAME, HostPort, Node, Problem
+from stockyard.scheduling.packing.rows import Row, Rows
+from stockyard.scheduling.packing.states import PlannedNode, StateIndex, Step
+from stockyard.scheduling.packing.topology import Domain, NodeFilter, SpreadRule, Tallies, Tally, fits
+
+MANY = 2
+"""From so many equal pods on they are placed together."""
+BUSY = 3
+"""How many of the rules of hosts are part of a state: those that hold for the most pods."""
+Domains = tuple[Domain, ...]
+"""A domain for each of the labels that matter for a class of pods."""
+EPSILON = 1e-9
+"""Prices that differ by less are equal."""
+
+
+@dataclass(slots=True, eq=False)
+class KnownNode:
+    """A node that is there, with what is left of it."""
+
+    node: Node
+    free: list[int]
+    ports: list[HostPort]
+    pods: list[tuple[int, str]] = field(default_factory=list)
+
+
+class Solver:
+    """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``."""
+
+    def __init__(self, problem: Problem, *, split: bool) -> None:
+        self.problem = problem
+        self.resources = _resources(problem)
+        self.rows = Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
+        self.tallies = Tallies()
+        self.known = [
+            KnownNode(node, [node.free.get(name, 0) for name in self.resources], list(node.ports))
+            for node in sorted(problem.nodes, key=lambda node: (not node.initialized, node.name))
+        ]
+        for node in problem.nodes:
+            for pod in node.pods:
+                for term in pod.anti_affinity:
+                    self.tallies.of_holders(term)
+        self.classes = read_classes(problem, self.rows, self.tallies, self.resources)
+        for node in problem.nodes:
+            for pod in node.pods:
+                self.tallies.record(pod, node.labels, node.taints, node.name, HOSTNAME)
+        self.limits = Limits(self.rows)
+        self.index = StateIndex(self.rows, self.resources)
+        self.planned: list[PlannedNode] = []
+        self.unplaced: list[PodClass] = []
+        self.order: list[str] = []
+        """The pods in the order in which they were placed."""
+        self._busy = self._busiest()
+        self._split = split
+        self.tempted = False
+        """Whether a pod joined a node although a new one would have been cheaper at that moment."""
+        self._min_values = [
+            [
+                (key, pod_class.min_values)
+                for key, pod_class in pool.template.items()
+                if pod_class.min_values is not None
+            ]
+            for pool in self.rows.pools
+        ]
+
+    def solve(self) -> None:
+        """Place what can be placed. A class that found no place is tried again after others have changed the world."""
+        queue = deque(self.classes)
+        for pod_class in self.classes:
+            pod_class.nodes = list(range(len(self.known)))
+        idle = 0
+        while queue and idle < len(queue):
+            pod_class = queue.popleft()
+            before = pod_class.placed
+            while pod_class.placed < len(pod_class.names) and (self._place_many(pod_class) or self._place(pod_class)):
+                pass
+            idle = idle + 1 if pod_class.placed == before else 0
+            if pod_class.placed < len(pod_class.names):
+                queue.append(pod_class)
+        self.unplaced = list(queue)
+
+    # --- many pods --------------------------------------------------------------------------------------------------
+
+    def _place_many(self, pod_class: PodClass) -> bool:
+        """Put as many pods as one would put one by one: where nothing but room and labels matters to them."""
+        if not pod_class.plain or pod_class.nodes or len(pod_class.names) - pod_class.placed < MANY:
+            return False
+        mask = pod_class.levels[0].mask
+        step = next(self.index.ranking(pod_class.requests, mask).steps(), None)
+        if step is None:
+            return self._repeat_newest(pod_class, mask)
+        state = step.state
+        if step.added > EPSILON or self._min_values[state.pool] or self.limits.remaining[state.pool]:
+            return False
+        room = [step.row.room.get(name, 0) for name in self.resources]
+        each = 1 + min(
+            (have - total) // amount
+            for have, total, amount in zip(room, step.totals, pod_class.requests, strict=True)
+            if amount > 0
+        )
+        count = min(len(state.nodes), (len(pod_class.names) - pod_class.placed) // each)
+        if not count:
+            return False
+        totals = tuple([total + each * amount for total, amount in zip(state.totals, pod_class.requests, strict=True)])
+        possible = state.mask & mask & self.rows.holding(self.resources, totals)
+        for node in [state.nodes.pop() for _ in range(count)]:
+            self._take_many(pod_class, node, each)
+            self.index.enter(node, state.pool, possible, totals, state.ports, state.busy, step.row)
+        return True
+
+    def _repeat_newest(self, pod_class: PodClass, mask: int) -> bool:
+        """No planned node takes the pods any more: plan the newest one again, if it was filled with such pods alone."""
+        newest = self.planned[-1] if self.planned else None
+        if newest is None or newest.state.mask & ~mask or {number for number, _ in newest.pods} != {pod_class.number}:
+            return False
+        state, each = newest.state, len(newest.pods)
+        count = min((len(pod_class.names) - pod_class.placed) // each, self.limits.copies(state.pool, state.row))
+        for _ in range(count):
+            node = PlannedNode(f"planned-{len(self.planned) + 1}", state)
+            self.planned.append(node)
+            self.limits.take(state.pool, state.row, None)
+            self._take_many(pod_class, node, each)
+            self.index.enter(node, state.pool, state.mask, state.totals, state.ports, state.busy, state.row)
+        return count > 0
+
+    def _take_many(self, pod_class: PodClass, node: PlannedNode, count: int) -> None:
+        names = pod_class.names[pod_class.placed : pod_class.placed + count]
+        pod_class.placed += count
+        node.pods += [(pod_class.number, name) for name in names]
+        self.order += names
+
+    # --- one pod ----------------------------------------------------------------------------------------------------
+
+    def _place(self, pod_class: PodClass) -> bool:
+        return any(self._place_at(pod_class, level) for level in pod_class.levels)
+
+    def _place_at(self, pod_class: PodClass, level: Level) -> bool:
+        if pod_class.nodes:
+            combinations = list(self._domains(pod_class, level))
+            if combinations and self._on_known(pod_class, level, combinations):
+                return True
+        for domains in self._domains(pod_class, level):
+            mask = level.masks.get(domains)
+            if mask is None:
+                mask = level.mask
+                for key, domain in zip(pod_class.keys, domains, strict=True):
+                    mask &= self.rows.column(key).get(domain, 0)
+                level.masks[domains] = mask
+            if mask and self._in_planned(pod_class, level, domains, mask):
+                return True
+        return False
+
+    def _domains(self, pod_class: PodClass, level: Level) -> Iterator[Domains]:
+        """The domains in which the next pod may be, one for each label of the class, the emptiest first."""
+        if not pod_class.keys:
+            return iter(((),))
+        choices = []
+        for key in pod_class.keys:
+            allowed = level.allowed(key, level.universes.get(key) or self._universe(key, level))
+            tallies = [tally.by_domain for tally, _ in pod_class.counted if tally.key == key]
+            if len(tallies) == 1:
+                counts = tallies[0]
+                allowed = sorted(allowed, key=lambda domain: counts.get(domain, 0))
+            elif tallies:
+                allowed = sorted(allowed, key=lambda domain: [counts.get(domain, 0) for counts in tallies])
+            choices.append(allowed)
+        return product(*choices)
+
+    def _universe(self, key: str, level: Level) -> list[Domain]:
+        """The domains of a label that the pod may use, of nodes that are there and of those that pools can make."""
+        column = self.rows.column(key)
+        universe = {value for value, rows in column.items() if value is not None and rows & level.domain_mask}
+        for known_node in self.known:
+            value = known_node.node.labels.get(key)
+            if value is not None and value not in universe and _any_fits(level, known_node.node):
+                universe.add(value)
+        level.universes[key] = listed = sorted(universe, key=str)
+        return listed
+
+    # --- nodes that are there ---------------------------------------------------------------------------------------
+
+    def _on_known(self, pod_class: PodClass, level: Level, combinations: Sequence[Domains]) -> bool:
+        refused: set[int] = set()
+        best: KnownNode | None = None
+        for number in pod_class.nodes:
+            known_node = self.known[number]
+            node = known_node.node
+            if any(map(int.__gt__, pod_class.requests, known_node.free)) or _conflict(
+                pod_class.pod.ports, known_node.ports
+            ):
+                refused.add(number)
+            elif (
+                _in_domain(node, combinations, pod_class.keys)
+                and level.pod.tolerates(node.taints, preferred=not level.any_taint)
+                and _any_fits(level, node)
+                and level.allows_host(node.name)
+            ):
+                best = known_node
+                break
+        if refused:
+            pod_class.nodes = [number for number in pod_class.nodes if number not in refused]
+        if best is None:
+            return False
+        node = best.node
+        best.free = list(map(int.__sub__, best.free, pod_class.requests))
+        best.ports += pod_class.pod.ports
+        self._take(pod_class, level, best.pods, node.name)
+        self._count(pod_class, node.name, node.labels, lambda where: where.passes(node.labels, node.taints))
+        return True
+
+    # --- planned nodes ----------------------------------------------------------------------------------------------
+
+    def _in_planned(self, pod_class: PodClass, level: Level, domains: Domains, mask: int) -> bool:
+        """Put the next pod onto a planned node, or onto a new one where that is cheaper or nothing else takes it."""
+        for step in self.index.ranking(pod_class.requests, mask).steps():
+            place = self._host(pod_class, level, step)
+            if place is None:
+                continue
+            possible, row = step.possible, step.row
+            if self.limits.remaining[step.state.pool]:
+                possible = self.limits.within(step.state.pool, possible, step.state.row)
+                if not possible:
+                    continue
+                row = self.rows.first(possible)
+            if pod_class.filtered:
+                possible = self._decided(pod_class, possible)
+            if not self._enough_values(step.state.pool, possible):
+                continue
+            if step.added > EPSILON and self._is_cheaper(pod_class, mask, step.added):
+                self.tempted = True
+                if self._split and self._in_new(pod_class, level, domains, mask, step.added - EPSILON):
+                    return True
+            node = step.state.nodes.pop(place)
+            self._enter(
+                pod_class,
+                level,
+                node,
+                step.state.pool,
+                possible,
+                step.totals,
+                step.state.ports,
+                row,
+                step.state.row,
+                domains,
+            )
+            return True
+        return self._in_new(pod_class, level, domains, mask, None)
+
+    def _is_cheaper(self, pod_class: PodClass, mask: int, added: float) -> bool:
+        """Whether a node for the pod alone costs less than that."""
+        price = self.index.ranking(pod_class.requests, mask).alone
+        return price is not None and price < added - EPSILON
+
+    def _host(self, pod_class: PodClass, level: Level, step: Step) -> int | None:
+        """The place in the state's list of a node that the rules of hosts allow, the newest first."""
+        state = step.state
+        if _conflict(pod_class.pod.ports, state.ports):
+            return None
+        nodes = state.nodes
+        if not level.host_rules:
+            return len(nodes) - 1
+        newest = nodes[-1].name
+        for rule in level.host_rules:
+            if rule.tally in self._busy and not rule.allows(newest):
+                return None
+        for place in range(len(nodes) - 1, -1, -1):
+            if level.allows_host(nodes[place].name):
+                return place
+        return None
+
+    def _in_new(self, pod_class: PodClass, level: Level, domains: Domains, mask: int, below: float | None) -> bool:
+        """Put the next pod onto a new node, if there is one that costs less than ``below``."""
+        name = f"planned-{len(self.planned) + 1}"
+        if level.host_rules and not level.allows_host(name):
+            return False
+        possible = mask & self.rows.holding(self.resources, pod_class.requests)
+        while possible:
+            row = self.rows.first(possible)
+            if below is not None and row.price >= below:
+                return False
+            of_pool = self.limits.within(row.pool, possible & self.rows.of_pool[row.pool], None)
+            possible &= ~self.rows.of_pool[row.pool]
+            if pod_class.filtered:
+                of_pool = self._decided(pod_class, of_pool)
+            if of_pool and self._enough_values(row.pool, of_pool):
+                row = self.rows.first(of_pool)
+                if below is not None and row.price >= below:
+                    continue
+                node = PlannedNode(name, None)  # type: ignore[arg-type]
+                self.planned.append(node)
+                self._enter(pod_class, level, node, row.pool, of_pool, pod_class.requests, (), row, None, domains)
+                return True
+        return False
+
+    def _take(self, pod_class: PodClass, level: Level, pods: list[tuple[int, str]], host: str) -> None:
+        """The next pod is on the host."""
+        name = pod_class.next_name()
+        pods.append((pod_class.number, name))
+        self.order.append(name)
+        for rule in level.host_rules:
+            if isinstance(rule, SpreadRule) and rule.constraint.hard:
+                rule.tally.guard(host, rule.constraint.max_skew)
+
+    def _enter(
+        self,
+        pod_class: PodClass,
+        level: Level,
+        node: PlannedNode,
+        pool: int,
+        possible: int,
+        totals: tuple[int, ...],
+        ports: tuple[HostPort, ...],
+        row: Row,
+        before: Row | None,
+        domains: Domains,
+    ) -> None:
+        if self.limits.remaining[pool]:
+            self.limits.take(pool, row, before)
+        self._take(pod_class, level, node.pods, node.name)
+        if pod_class.counted or pod_class.held_tallies:
+            labels = dict(zip(pod_class.keys, domains, strict=True))
+            self._count(pod_class, node.name, labels, lambda where: bool(self._counting(where) & possible))
+        busy = tuple([(tally.by_domain.get(node.name, 0), tally.most.get(node.name)) for tally in self._busy])
+        self.index.enter(node, pool, possible, totals, (*ports, *pod_class.pod.ports), busy, row)
+
+    def _count(
+        self, pod_class: PodClass, name: str, labels: Mapping[str, Domain], passes: Callable[[NodeFilter], bool]
+    ) -> None:
+        """Count a placed pod in its domains."""
+        for tally, where in pod_class.counted:
+            domain = name if tally.key == HOSTNAME else labels.get(tally.key)
+            if domain is not None and (where.all or passes(where)):
+                tally.add(domain)
+        for tally in pod_class.held_tallies:
+            domain = name if tally.key == HOSTNAME else labels.get(tally.key)
+            if domain is not None:
+                tally.add(domain)
+
+    # --- rules of pools and hosts -----------------------------------------------------------------------------------
+
+    def _decided(self, pod_class: PodClass, possible: int) -> int:
+        """The rows that are like the first one for those who count the pod on some nodes only."""
+        for _, where in pod_class.counted:
+            if not where.all and possible:
+                counting = self._counting(where)
+                first = possible & -possible
+                possible &= counting if first & counting else ~counting
+        return possible
+
+    def _counting(self, where: NodeFilter) -> int:
+        """The rows of nodes on which pods count."""
+        rows = self.rows.of_terms(where.terms)
+        return rows if where.taints_of is None else rows & self.rows.tolerated(where.taints_of, preferred=False)
+
+    def _enough_values(self, pool: int, possible: int) -> bool:
+        """Whether the node types that are left have as many values as ``minValues`` asks."""
+        for key, least in self._min_values[pool]:
+            values = sum(1 for rows in self.rows.distinct(key).values() if rows & possible)
+            if values < least:
+                return False
+        return True
+
+    def _busiest(self) -> dict[Tally, None]:
+        """The rules of hosts that hold for the most pods."""
+        pods: Counter[Tally] = Counter()
+        for pod_class in self.classes:
+            for rule in pod_class.levels[0].host_rules:
+                pods[rule.tally] += len(pod_class.names)
+        return dict.fromkeys(tally for tally, _ in pods.most_common(BUSY))
+
+
+def _in_domain(node: Node, combinations: Sequence[Domains], keys: Sequence[str]) -> bool:
+    """Whether the node is in one of the domains."""
+    if not keys:
+        return True
+    return tuple([node.labels.get(key) for key in keys]) in combinations
+
+
+def _resources(problem: Problem) -> tuple[str, ...]:
+    """The resources that some pod asks for, those that decide most often first."""
+    names = {name for group in problem.groups for name, amount in group.pod.requests if amount > 0}
+    first = [name for name in (CPU, MEMORY, PODS) if name in names]
+    return (*first, *sorted(names - set(first)))
+
+
+def _conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:
+    return bool(ports and ports_in_use) and any(port.conflicts(other) for port in ports for other in ports_in_use)
+
+
+def _any_fits(level: Level, node: Node) -> bool:
+    """Whether the node's labels satisfy one of the alternatives that the pod asks for, and one of its volumes'."""
+    volumes = level.pod.volumes
+    return any(fits(term, node.labels) for term in level.terms) and (
+        not volumes or any(fits(term, node.labels) for term in volumes)
+    )

@@ -1,0 +1,214 @@
+"""Topology: how many pods of a kind are in each domain, and in which domains the next pod may be.
+
+A domain is the value of a label that nodes have, such as a zone; each node is a domain of its own for the host name.
+The rules are those of kube-scheduler for placed pods. Where it would count only what is placed already, pods of the
+same plan count as placed in the order of the plan.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.scheduling.packing.model import Labels, PlacedPod, Pod, PodTerm, Selector, Spread, Taint, Term
+
+Domain = Any
+"""The value of the label; for the host name the node's name."""
+
+
+@dataclass(slots=True, eq=False)
+class Tally:
+    """Pods by domain: those that a selector matches, or those that hold a term of anti-affinity."""
+
+    key: str
+    by_domain: defaultdict[Domain, int] = field(default_factory=lambda: defaultdict(int))
+    total: int = 0
+    most: dict[Domain, int] = field(default_factory=dict)
+    """For hosts with pods that spread: how many pods may be there in the end, whoever comes later."""
+
+    def guard(self, host: Domain, most: int) -> None:
+        """A pod is on the host that wants at most so many there."""
+        self.most[host] = min(most, self.most.get(host, most))
+
+    def add(self, domain: Domain) -> None:
+        """One more pod in the domain."""
+        self.by_domain[domain] += 1
+        self.total += 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilter:
+    """Which nodes a spread constraint counts, by what the pod asks of nodes."""
+
+    terms: tuple[Term, ...]
+    taints_of: Pod | None
+    """The pod whose tolerations decide; None: taints do not matter."""
+
+    @property
+    def all(self) -> bool:
+        """Whether the pods of all nodes count."""
+        return self.terms == ((),) and self.taints_of is None
+
+    def passes(self, labels: Mapping[str, str], taints: Iterable[Taint]) -> bool:
+        """Whether the pods of such a node count."""
+        if self.taints_of is not None and not self.taints_of.tolerates(tuple(taints), preferred=False):
+            return False
+        return any(fits(term, labels) for term in self.terms)
+
+
+ALL_NODES = NodeFilter(((),), None)
+
+
+def fits(term: Term, labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels satisfies all requirements."""
+    return all(requirement.has(labels[key]) if key in labels else requirement.absence_fits for key, requirement in term)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpreadRule:
+    """A spread constraint of a pod. ``own`` is 1 when the selector matches the pod itself."""
+
+    constraint: Spread
+    tally: Tally
+    own: int
+
+    def allowed(self, domains: Sequence[Domain], universe: Sequence[Domain]) -> Sequence[Domain]:
+        """The domains in which one more pod may be. ``universe`` are all that the pod may use."""
+        counts = self.tally.by_domain
+        enough = self.constraint.min_domains is None or len(universe) >= self.constraint.min_domains
+        smallest = min([counts.get(domain, 0) for domain in universe], default=0) if enough else 0
+        most = self.constraint.max_skew + smallest - self.own
+        return [domain for domain in domains if counts.get(domain, 0) <= most]
+
+    def allows(self, host: Domain) -> bool:
+        """Whether one more pod may be on the host. There can always be an empty one."""
+        return self.tally.by_domain.get(host, 0) + self.own <= self.constraint.max_skew
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffinityRule:
+    """A term of pod affinity. ``own`` says that the term matches the pod itself, so that it may be the first."""
+
+    tally: Tally
+    own: bool
+
+    def allowed(self, domains: Sequence[Domain], _: Sequence[Domain]) -> Sequence[Domain]:
+        """The domains that have a pod to be with; all of them while nobody is anywhere yet."""
+        if self.own and not self.tally.total:
+            return domains
+        counts = self.tally.by_domain
+        return [domain for domain in domains if counts.get(domain, 0)]
+
+    def allows(self, host: Domain) -> bool:
+        """Whether the host has a pod to be with, or nobody is anywhere yet."""
+        return self.tally.by_domain.get(host, 0) > 0 or (self.own and not self.tally.total)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AntiAffinityRule:
+    """Pods that must not be in the domain: those that a term of the pod matches, or those with a term that matches
+    the pod."""
+
+    tally: Tally
+
+    def allowed(self, domains: Sequence[Domain], _: Sequence[Domain]) -> Sequence[Domain]:
+        """The domains that have none of them."""
+        counts = self.tally.by_domain
+        return [domain for domain in domains if not counts.get(domain, 0)]
+
+    def allows(self, host: Domain) -> bool:
+        """Whether none of them is there."""
+        return not self.tally.by_domain.get(host, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GuardRule:
+    """A pod that others count: it goes to no host where it would be one more than a pod there wants. The scheduler
+    would let it, if it came later; but it may as well come first."""
+
+    tally: Tally
+
+    def allowed(self, domains: Sequence[Domain], _: Sequence[Domain]) -> Sequence[Domain]:
+        """It holds for hosts alone."""
+        return domains
+
+    def allows(self, host: Domain) -> bool:
+        """Whether one more is still as all pods there want it."""
+        most = self.tally.most.get(host)
+        return most is None or self.tally.by_domain.get(host, 0) < most
+
+
+Rule = SpreadRule | AffinityRule | AntiAffinityRule | GuardRule
+
+
+class Tallies:
+    """All tallies of one problem, shared by pods with equal constraints."""
+
+    def __init__(self) -> None:
+        self._selecting: dict[tuple[str, frozenset[str] | None, Selector, NodeFilter], Tally] = {}
+        self._holding: dict[PodTerm, Tally] = {}
+        self._counting: dict[tuple[str, Labels], tuple[tuple[Tally, NodeFilter], ...]] = {}
+        self._against: dict[tuple[str, Labels], tuple[Tally, ...]] = {}
+
+    def of_spread(self, pod: Pod, constraint: Spread) -> Tally:
+        """The tally of the pods that the constraint counts."""
+        terms = pod.terms if constraint.honors_affinity else ALL_NODES.terms
+        node_filter = NodeFilter(terms, pod if constraint.honors_taints else None)
+        return self._of(constraint.key, frozenset({pod.namespace}), constraint.selector, node_filter)
+
+    def of_term(self, term: PodTerm) -> Tally:
+        """The tally of the pods that a term of affinity or anti-affinity matches."""
+        return self._of(term.key, term.namespaces, term.selector, ALL_NODES)
+
+    def of_holders(self, term: PodTerm) -> Tally:
+        """The tally of the pods that hold this required term of anti-affinity."""
+        if term not in self._holding:
+            self._holding[term] = Tally(term.key)
+        return self._holding[term]
+
+    def _of(self, key: str, namespaces: frozenset[str] | None, selector: Selector, node_filter: NodeFilter) -> Tally:
+        mark = (key, namespaces, selector, node_filter)
+        if mark not in self._selecting:
+            self._selecting[mark] = Tally(key)
+        return self._selecting[mark]
+
+    def counting(self, namespace: str, labels: Labels) -> tuple[tuple[Tally, NodeFilter], ...]:
+        """The tallies that count a pod, each with the nodes on which it does. All tallies are there by now."""
+        mark = (namespace, labels)
+        if mark not in self._counting:
+            by_key = dict(labels)
+            self._counting[mark] = tuple(
+                (tally, node_filter)
+                for (_, namespaces, selector, node_filter), tally in self._selecting.items()
+                if (namespaces is None or namespace in namespaces) and selector.matches(by_key)
+            )
+        return self._counting[mark]
+
+    def against(self, namespace: str, labels: Labels) -> tuple[Tally, ...]:
+        """The tallies of the pods that do not want to be with a pod like this. All tallies are there by now."""
+        mark = (namespace, labels)
+        if mark not in self._against:
+            by_key = dict(labels)
+            self._against[mark] = tuple(
+                tally
+                for term, tally in self._holding.items()
+                if (term.namespaces is None or namespace in term.namespaces) and term.selector.matches(by_key)
+            )
+        return self._against[mark]
+
+    def record(self, pod: PlacedPod, labels: Mapping[str, str], taints: Iterable[Taint], name: str, host: str) -> None:
+        """Count a pod that is on a node already."""
+        taints = tuple(taints)
+        for tally, node_filter in self.counting(pod.namespace, pod.labels):
+            if node_filter.passes(labels, taints):
+                _count(tally, labels, name, host)
+        for term in pod.anti_affinity:
+            _count(self.of_holders(term), labels, name, host)
+
+
+def _count(tally: Tally, labels: Mapping[str, str], name: str, host: str) -> None:
+    domain = name if tally.key == host else labels.get(tally.key)
+    if domain is not None:
+        tally.add(domain)
