@@ -44,7 +44,7 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
 """Granted action of the tenant's role that this run need not use -> when it is used."""
 WIDE_FOR_TENANTS: Mapping[str, str] = {
     "Read": "The Describe actions and IAM's lists know no resource; they are what the sweep finds our things by",
-    "NodesMayRead": "The boundary of the node role: the Describe actions that its policy has",
+    "ControllersRead": "The boundary, and a control plane's role: what controllers read by Describe actions",
     "ReadTheMachine": "The node role: a kubelet reads the machine that it runs on by Describe actions",
 }
 """Statement in a tenant's account -> why its resource is ``*``."""

@@ -14,8 +14,10 @@ from local.template import CreatedResource, Stack
 from stacks.functions import FUNCTIONS
 from stacks.names import PROVISION, RUNNERS, Names
 from stacks.permissions import WIDE
+from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws import iam_kinds
-from stockyard.providers.clusters.ec2.identity import node_policy
+from stockyard.providers.clouds.aws.tags import Owner
+from stockyard.providers.clusters.ec2.identity import control_plane_policy, node_policy
 from tests.harness.calls import Account, has_no_resource
 from tests.harness.own_calls import own_asks, workflow_asks
 from tests.harness.policies import Ask, Asks, Policies, allowed_by, refused, used, without
@@ -38,6 +40,7 @@ pytestmark = pytest.mark.timeout(1200)
 NAMES = [spec.name for spec in FUNCTIONS]
 WORKFLOWS = "workflows"
 TENANT = "tenant"
+ROLE = f"arn:aws:iam::{ACME_ACCOUNT}:role/stockyard"
 WORKFLOW = f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{Names('dev').workflow(PROVISION)}"
 
 
@@ -178,7 +181,13 @@ def test_removing_any_grant_of_tenant_role_is_noticed(tenant: Asks, tenant_polic
 def everyone(own_policies: Policies, tenant_policies: Policies, tenant_template: dict[str, Any]) -> Policies:
     """All policies of both sides, those of a cluster's machines too."""
     boundary = tenant_template["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
-    machines = {"boundary": listed(boundary), "node": listed(node_policy()["Statement"])}
+    account = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
+    controllers = control_plane_policy(account, Owner("inst", "acme", "clu_1", "1", "acme-c-0123456789ab", "vantage"))
+    machines = {
+        "boundary": listed(boundary),
+        "node": listed(node_policy()["Statement"]),
+        "control-plane": listed(controllers["Statement"]),
+    }
     return {**own_policies, **tenant_policies, **machines}
 
 

@@ -9,14 +9,19 @@ minutes on two cores, and 3 GB.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+
+from stockyard.machines import manifests
 
 HERE = Path(__file__).resolve().parent
 BINARIES = HERE.parents[2] / ".cache" / "kubernetes"
+MANIFESTS = BINARIES / "manifests"
 KUBERNETES = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
 PACKAGES = {
     "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
@@ -55,6 +60,26 @@ def missing() -> str:
     return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
 
 
+def fetch_manifests() -> None:
+    """Fetch what is absent of the manifests that a control plane applies. What cannot be reached stays absent."""
+    for source in (manifests.FLANNEL, manifests.CLOUD_CONTROLLER, manifests.EBS_DRIVER):
+        for line in source.sums():
+            digest, path = line.split()
+            out = MANIFESTS / path
+            if out.exists():
+                continue
+            try:
+                with urllib.request.urlopen(f"{manifests.BASE}/{path}", timeout=20) as answer:  # noqa: S310
+                    text: bytes = answer.read()
+            except OSError as error:
+                sys.stderr.write(f"{path}: {error}\n")
+                return
+            if hashlib.sha256(text).hexdigest() != digest:
+                raise ValueError(f"{path} is not what was pinned")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_bytes(text)
+
+
 def _build(module: str, package: str, out: Path, flags: str = "-s -w") -> None:
     part = out.with_suffix(".part")
     command = ["go", "build", "-trimpath", "-mod=readonly", "-ldflags", flags, "-o", str(part), package]
@@ -88,6 +113,7 @@ def main() -> int:
         if not (folder / name).exists():
             _build(module, package, folder / name)
     _stages(folder / STAGES)
+    fetch_manifests()
     sys.stdout.write(f"{folder}\n")
     return 0
 

@@ -22,7 +22,8 @@ from botocore.credentials import Credentials
 from agent import manifest
 from stockyard.domain.models.base import read
 from stockyard.domain.models.machines import ControlPlaneBootReport
-from stockyard.machines import control_plane, on_machine
+from stockyard.kubernetes_versions import TESTED
+from stockyard.machines import control_plane, manifests, on_machine
 from tests.unit.machines import first_boot
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -35,6 +36,7 @@ VALUES = {
     "audience": "stockyard",
     "tenant": "acme",
     "creator": "ann@example.com",
+    "volume_tags": {"stockyard:installation": "inst-1", "stockyard:tenant": "acme"},
 }
 KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
 
@@ -71,7 +73,7 @@ def test_the_document_is_the_same_each_time(rendered: str) -> None:
     assert control_plane.render(**VALUES) == control_plane.render(**VALUES)
 
 
-def test_the_document_with_the_longest_values_is_less_than_8_kb() -> None:
+def test_the_document_with_the_longest_values_fits() -> None:
     """Names of hosts have 253 characters, names of clients 46, of people 128; random ones compress worst."""
     values = {
         "api_url": f"https://{first_boot.noise(253)}",
@@ -82,13 +84,14 @@ def test_the_document_with_the_longest_values_is_less_than_8_kb() -> None:
         "audience": first_boot.noise(255),
         "tenant": first_boot.noise(63),
         "creator": first_boot.noise(128),
+        "volume_tags": {"stockyard:installation": first_boot.noise(26), "stockyard:tenant": first_boot.noise(63)},
     }
-    assert len(control_plane.render(**values)) <= control_plane.LIMIT == 8_192
+    assert len(control_plane.render(**values)) <= control_plane.LIMIT == 12 * 1024 < 16 * 1024
 
 
 def test_a_document_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="user data is"):
-        control_plane.render(**{**VALUES, "api_url": first_boot.noise(8_192)})
+        control_plane.render(**{**VALUES, "api_url": first_boot.noise(12_288)})
 
 
 def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> None:
@@ -108,16 +111,14 @@ def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> Non
     assert config["cluster_id"] == "clu_01KDVJXQ80000000000000000A"
     assert config["api_url"] == "https://api.example.test"
     assert set(config) == {
-        "api_url", "audience", "client_id", "cluster_id", "creator", "issuer", "kubernetes_version", "pod_cidr",
-        "tenant",
+        "api_url", "audience", "client_id", "cloud_provider", "cluster_id", "creator", "issuer",
+        "kubernetes_version", "pod_cidr", "tenant",
     }  # fmt: skip
 
 
 def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[str, Any]) -> None:
     unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
-    assert (
-        f"ExecStart={control_plane.START_PATH} 1.34 1.34.4 1.7 {control_plane.CNI} {control_plane.CNI_SHA256}" in unit
-    )
+    assert f"ExecStart={control_plane.START_PATH} 1.34 1.34.4 1.7 {manifests.BASE}\n" in unit
     start = files[control_plane.START_PATH]["content"]
     assert f"program={control_plane.SCRIPT_PATH}\n" in start
     assert control_plane.RENEW_PATH in files
@@ -128,6 +129,33 @@ def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[s
 @pytest.mark.parametrize("path", [control_plane.START_PATH, control_plane.RENEW_PATH, control_plane.SNAPSHOT_PATH])
 def test_shellcheck_accepts_the_scripts(files: dict[str, Any], tmp_path: Path, path: str) -> None:
     first_boot.check_script(files[path]["content"], tmp_path)
+
+
+def test_without_controllers_only_the_network_is_fetched_and_no_kubelet_waits(machine: Any) -> None:
+    text = gzip.decompress(control_plane.render(**{**VALUES, "volume_tags": None})).decode()
+    files = {file["path"]: file["content"] for file in yaml.safe_load(text)["write_files"]}
+    assert [line.split("/")[0].split()[1] for line in files[f"{manifests.FOLDER}/sums"].splitlines()] == ["flannel-io"]
+    assert f"{manifests.FOLDER}/kustomization.yaml" not in files
+    config = json.loads(files[control_plane.CONFIG_PATH])
+    (first, *_) = machine.kubeadm(config, "https://nlb.example.test:6443", "aws:///us-east-1a/i-0123")
+    assert [flag["name"] for flag in first["nodeRegistration"]["kubeletExtraArgs"]] == ["provider-id"]
+
+
+def test_controllers_are_told_their_cluster_and_the_tags_of_volumes(files: dict[str, Any]) -> None:
+    document = json.loads(files[f"{manifests.FOLDER}/kustomization.yaml"]["content"])
+    patches = json.dumps(document["patches"])
+    for argument in (
+        f"--cluster-name={VALUES['client_id']}",
+        f"--k8s-tag-cluster-id={VALUES['client_id']}",
+        "--extra-tags=stockyard:installation=inst-1,stockyard:tenant=acme",
+    ):
+        assert argument in patches
+    assert document["images"] == [{"name": manifests.CLOUD_IMAGE, "newTag": "v1.34.3"}]
+    assert set(manifests.CLOUD_IMAGE_TAGS) == set(TESTED)
+    sums = files[f"{manifests.FOLDER}/sums"]["content"].splitlines()
+    assert len(sums) == len(set(sums)) >= 25
+    for folder in document["resources"][:2]:
+        assert any(line.endswith(f"  {folder}/kustomization.yaml") for line in sums)
 
 
 def test_a_timer_renews_certificates_once_the_machine_has_reported(files: dict[str, Any]) -> None:
@@ -248,7 +276,10 @@ def test_the_machine_proves_itself_then_reports(
     assert door["issuer"] == {"url": "https://id.example.test/realms/vantage", "audiences": ["stockyard"]}
     assert '"acme" in claims.organization' in door["claimValidationRules"][0]["expression"]
     registration = documents["InitConfiguration"]["nodeRegistration"]
-    assert registration["kubeletExtraArgs"] == [{"name": "provider-id", "value": "aws:///us-east-1a/i-0123"}]
+    assert registration["kubeletExtraArgs"] == [
+        {"name": "provider-id", "value": "aws:///us-east-1a/i-0123"},
+        {"name": "cloud-provider", "value": "external"},
+    ]
     key = (api / "encryption.yaml").read_text()
     machine.api_server(config)
     assert (api / "encryption.yaml").read_text() == key, "what was written with the key needs it"
@@ -326,7 +357,7 @@ def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[st
     apply = f"again kubectl apply {options} -f /etc/stockyard/agent.json"
     expected_lines = [
         "    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print",
-        "again kubectl apply -f /etc/stockyard/cni.yaml",
+        'again kubectl apply -f "$manifests"/flannel-io/flannel/*/Documentation/kube-flannel.yml',
         'python3 "$program" agent',
         apply,
         "rm -f /etc/stockyard/agent.json",

@@ -78,11 +78,11 @@ def test_the_document_fits_and_is_the_same_for_every_claim(rendered: str) -> Non
     assert rendered.startswith("#cloud-config\n")
     assert node_boot.render(**VALUES) == node_boot.render(**VALUES)
     longest = {**VALUES, "api_url": f"https://{first_boot.noise(253)}", "cluster_id": f"clu_{first_boot.noise(26)}"}
-    assert len(node_boot.render(**longest)) <= node_boot.LIMIT == 8_192
+    assert len(node_boot.render(**longest)) <= node_boot.LIMIT == 12 * 1024
     secret = {"claim_id": f"ncl_{first_boot.noise(26)}", "token": first_boot.noise(64)}
     assert len(node_boot.render(**longest, **secret)) <= node_boot.LIMIT
     with pytest.raises(ValueError, match="user data is"):
-        node_boot.render(**{**VALUES, "api_url": first_boot.noise(8_192)})
+        node_boot.render(**{**VALUES, "api_url": first_boot.noise(12_288)})
 
 
 def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> None:
@@ -236,6 +236,19 @@ def test_the_node_waits_as_long_as_it_is_told(node: Any) -> None:
 )
 def test_labels_that_a_kubelet_would_refuse_are_left_out(node: Any, key: str, may: bool) -> None:
     assert node.may_label(key) is may
+
+
+def test_a_kubelet_waits_for_the_controller_of_its_own_cloud_alone(node: Any) -> None:
+    def flags(provider: str, external: bool) -> dict[str, str]:
+        registration = node.kubeadm(ANSWER, provider, external)["nodeRegistration"]
+        return {flag["name"]: flag["value"] for flag in registration["kubeletExtraArgs"]}
+
+    assert flags("aws:///us-east-1a/i-0123", True)["cloud-provider"] == "external"
+    assert "cloud-provider" not in flags("aws:///us-east-1a/i-0123", False)
+    assert "cloud-provider" not in flags("", True), "no controller would ever see it"
+    document = yaml.safe_load(gzip.decompress(node_boot.render(**VALUES, cloud_provider="external")))
+    written = next(file for file in document["write_files"] if file["path"] == node_boot.CONFIG_PATH)
+    assert json.loads(written["content"])["cloud_provider"] == "external"
 
 
 def test_an_answer_may_leave_out_what_is_empty(node: Any) -> None:

@@ -69,8 +69,11 @@ CONTROL_PLANE = {
     "ps --quiet": "snapshot",
     "snapshot save": "snapshot",
     "sha256sum --check": "network",
+    "curl -fsSL --create-dirs": "network",
     "kubectl apply -f": "network",
-    "kubectl wait": "network",
+    "kubectl apply -k": "cloud",
+    "kubectl get nodes": "cloud",
+    "kubectl wait": "cloud",
     "python3 agent": "agent",
     "python3 ready": "report",
 }
@@ -88,7 +91,7 @@ class Machine:
 
     def boot(self, *, fails: str = "", hangs: str = "") -> int | None:
         """The exit code of the start script; None when it hung and was ended."""
-        arguments = ["1.35", "1.35.4", "1.7", "https://example.test/cni.yaml", "0" * 64]
+        arguments = ["1.35", "1.35.4", "1.7", "https://example.test"]
         return self.run("start.sh", *arguments, fails=fails, hangs=hangs)
 
     def run(self, script: str, *arguments: str, fails: str = "", hangs: str = "") -> int | None:
@@ -121,6 +124,10 @@ def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
         "var/lib/cloud/instance",
     ):
         (tmp_path / folder).mkdir(parents=True)
+    manifests = tmp_path / "etc/stockyard/manifests"
+    (manifests / "flannel-io/flannel/1/Documentation").mkdir(parents=True)
+    (manifests / "sums").write_text(f"{'0' * 64}  flannel-io/flannel/1/Documentation/kube-flannel.yml\n")
+    (manifests / "kustomization.yaml").touch()
     for name in ("etc/hosts", "var/lib/cloud/instance/user-data.txt"):
         (tmp_path / name).touch()
     for name in PLAYED:
@@ -198,9 +205,11 @@ def test_another_machine_goes_on_with_the_volume_and_resets_nothing(machine: Mac
     """The keys come from the volume, and what kubeadm has against data that are there is not heard."""
     assert machine.boot() == 0
     (machine.root / "ran").unlink()
+    shutil.move(machine.root / "etc/stockyard/manifests", machine.root / "manifests")
     for folder in ("etc/kubernetes", "etc/stockyard"):
         shutil.rmtree(machine.root / folder)
         (machine.root / folder).mkdir()
+    shutil.move(machine.root / "manifests", machine.root / "etc/stockyard/manifests")
     (machine.root / "mounted").unlink()
     assert (machine.boot(fails=fails) == 0) is (fails == "")
     if fails:
@@ -228,6 +237,16 @@ def test_the_last_four_snapshots_stay(machine: Machine) -> None:
     assert "20250101T010000Z.db" < names[0] <= "20250101T050000Z.db"
     assert machine.run("snapshot.sh", fails="snapshot save") not in (0, None)
     assert sorted(path.name for path in folder.iterdir()) == names
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_a_node_that_the_clouds_controller_has_not_seen_is_waited_for_and_told(machine: Machine) -> None:
+    tainted = '[ "$1 $2" = "get nodes" ] && echo "a node.cloudprovider.kubernetes.io/uninitialized"\nexit 0\n'
+    (machine.root / "bin" / "kubectl").write_text(STUB.removesuffix("exit 0\n") + tainted)
+    assert machine.boot() not in (0, None)
+    assert machine.lines("said")[-1] == "cloud 1"
+    (machine.root / "bin" / "kubectl").write_text(STUB)
+    assert machine.boot() == 0
 
 
 RENEWED = ["kubeadm certs", *("crictl ps", "crictl stop") * 4, "python3 ready"]

@@ -73,8 +73,9 @@ class MemoryProvider:
         if attributes.get("region") == "nowhere-1":
             raise InvalidInput.at("/attributes/region", "there is no region nowhere-1")
 
-    def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
-        return "222222222222", f"vantage-{cluster.client_id}-node-role"
+    def machine_roles(self, account: CloudAccount, cluster: Cluster) -> tuple[str, Sequence[str]]:
+        stem = f"vantage-{cluster.client_id}"
+        return "222222222222", (f"{stem}-node-role", f"{stem}-ctrl-role")
 
     def regions(self, account: CloudAccount) -> Sequence[str]:
         return (str(account.attributes["region"]),)

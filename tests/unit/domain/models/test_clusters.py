@@ -75,6 +75,7 @@ def test_the_minimal_request_is_filled_up():
         "public_control_plane": False,
         "etcd_volume_gib": 20,
         "etcd_snapshots": 7,
+        "cloud_controllers": True,
     }
 
 

@@ -15,10 +15,11 @@ ACCOUNT = "222222222222"
 MACHINE = "i-0123456789abcdef0"
 
 
-def test_machine_of_cluster_is_identified(world: World) -> None:
+@pytest.mark.parametrize("role", ["node-role", "ctrl-role"])
+def test_machine_of_cluster_is_identified(world: World, role: str) -> None:
     cluster = world.create()
     account = world.services.store.get(CloudAccount, "1")
-    caller = MachineIdentity(ACCOUNT, f"vantage-{cluster.client_id}-node-role", MACHINE)
+    caller = MachineIdentity(ACCOUNT, f"vantage-{cluster.client_id}-{role}", MACHINE)
     assert proven_machine(world.services, account, cluster, caller) == MACHINE
 
 

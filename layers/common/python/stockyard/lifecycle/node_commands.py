@@ -26,6 +26,9 @@ STARTING, UNLABELLED, LACKING = "starting", "unlabelled", "lacking"
 """Of a node that was seen: the startup taints that it still has, its claim's labels that it has not, and the extended
 resources that its claim asks for and it does not show."""
 
+UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+"""The taint of a kubelet that waits for its cloud's controller."""
+
 
 def done_fact(claim: NodeClaim, kind: str) -> str:
     """The fact that a command of this attempt is done; its value is when."""
@@ -78,10 +81,12 @@ def commands_of(
 def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of a claim's node, as its cluster shows it.
 
-    Startup taints are told apart by key and effect, as Kubernetes does: their owners may change the value.
+    Startup taints are told apart by key and effect, as Kubernetes does: their owners may change the value. That of a
+    kubelet which waits for its cloud's controller is one too.
     """
     taints = {(taint["key"], taint["effect"]) for taint in node["taints"]}
     starting = [taint["key"] for taint in claim.startup_taints if (taint["key"], taint["effect"]) in taints]
+    starting += [key for key, _ in sorted(taints) if key == UNINITIALIZED]
     labels = node["labels"]
     unlabelled = [key for key, value in claim.node_labels.items() if labels.get(key) != value]
     allocatable = node.get("allocatable", {})

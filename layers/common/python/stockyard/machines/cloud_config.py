@@ -15,7 +15,7 @@ from pathlib import Path
 
 from stockyard import kubernetes_versions
 
-LIMIT = 8 * 1024
+LIMIT = 12 * 1024
 """Bytes of user data that we allow ourselves."""
 FOLDER = "/usr/local/lib/stockyard"
 START_PATH = f"{FOLDER}/start.sh"

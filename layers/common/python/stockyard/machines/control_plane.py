@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from stockyard import kubernetes_versions
 from stockyard.domain.control_plane import POD_CIDR
+from stockyard.machines import manifests
 from stockyard.machines.cloud_config import (
     FOLDER,
     LIMIT,
@@ -25,11 +27,6 @@ from stockyard.machines.cloud_config import render as cloud_config
 
 __all__ = ["LIMIT", "START_PATH", "person", "render"]
 
-_FLANNEL = "5cd0d52648e891d73a6dcb9bb2c67d7c365cf7aa"
-CNI = f"https://raw.githubusercontent.com/flannel-io/flannel/{_FLANNEL}/Documentation/kube-flannel.yml"
-"""Of flannel 0.28.9; its default pod range is ``POD_CIDR``."""
-CNI_SHA256 = "e875824be2f552b45711dbda91af81b17eb961d00025d914d9fef18fad8f09c0"
-"""What the machine checks the manifest by before it applies it."""
 RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
 _NEEDS_VOLUME = "RequiresMountsFor=/var/lib/control-plane\n"
 _UNITS = {
@@ -91,16 +88,20 @@ def render(
     audience: str,
     tenant: str,
     creator: str = "",
+    volume_tags: Mapping[str, str] | None = None,
 ) -> bytes:
     """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
 
     ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
-    cluster's first administrator; empty for none.
+    cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
+    and their volumes get these tags.
     """
+    controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
     machine = {
         "api_url": api_url.rstrip("/"),
         "audience": audience,
         "client_id": client_id,
+        "cloud_provider": "" if volume_tags is None else "external",
         "cluster_id": cluster_id,
         "creator": creator,
         "issuer": issuer,
@@ -115,6 +116,7 @@ def render(
         RENEW_PATH: program("renew.sh"),
         SNAPSHOT_PATH: program("snapshot.sh"),
         **{path: File(text) for path, text in _UNITS.items()},
+        **{path: File(text) for path, text in manifests.files(controllers).items()},
     }
-    arguments = f"{versions(kubernetes_version)} {CNI} {CNI_SHA256}"
+    arguments = f"{versions(kubernetes_version)} {manifests.BASE}"
     return cloud_config(files, "Make this machine a Kubernetes control plane", arguments)

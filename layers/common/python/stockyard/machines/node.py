@@ -41,12 +41,23 @@ WantedBy=multi-user.target
 """
 
 
-def render(*, api_url: str, cluster_id: str, kubernetes_version: str, claim_id: str = "", token: str = "") -> bytes:
+def render(
+    *,
+    api_url: str,
+    cluster_id: str,
+    kubernetes_version: str,
+    claim_id: str = "",
+    token: str = "",
+    cloud_provider: str = "",
+) -> bytes:
     """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
 
-    ``token`` and ``claim_id`` for a machine that proves itself by a token: see ``ports.nodes.Attests``.
+    ``cloud_provider``: ``external`` for a node of the cloud whose controller the cluster has. ``token`` and
+    ``claim_id`` for a machine that proves itself by a token: see ``ports.nodes.Attests``.
     """
     node = {"api_url": api_url.rstrip("/"), "cluster_id": cluster_id}
+    if cloud_provider:
+        node["cloud_provider"] = cloud_provider
     if token:
         node |= {"claim_id": claim_id, "token": token}
     files = {

@@ -49,9 +49,9 @@ class Cloud(Protocol):
     def check_attributes(self, attributes: Mapping[str, Any]) -> None:
         """``InvalidInput`` for what the cloud does not have, a region for example. Makes no call."""
 
-    def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
-        """What the cluster's machines in the account prove to have: ``account`` and ``role`` of a
-        ``MachineIdentity``. Makes no call."""
+    def machine_roles(self, account: CloudAccount, cluster: Cluster) -> tuple[str, Sequence[str]]:
+        """What the cluster's machines in the account prove to have: ``account`` of a ``MachineIdentity``, and the
+        values that its ``role`` may have. Makes no call."""
 
     def regions(self, account: CloudAccount) -> Sequence[str]:
         """The regions in which the account's things stand when nothing says otherwise."""

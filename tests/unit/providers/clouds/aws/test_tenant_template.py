@@ -158,9 +158,9 @@ def test_reads_of_absent_identities_are_granted_without_path(yard: Any) -> None:
     read = statements["ReadIdentities"]
     assert {action.split(":")[1][:3] for action in read["Action"]} == {"Get", "Lis"}
     assert [text["Fn::Sub"].split("::", 2)[-1].split(":", 1)[-1] for text in read["Resource"]] == [
-        "role/stockyard/vantage-*-node-role",
+        "role/stockyard/vantage-*-role",
         "instance-profile/stockyard/vantage-*-instance-profile",
-        "role/vantage-*-node-role",
+        "role/vantage-*-role",
         "instance-profile/vantage-*-instance-profile",
     ]
     pathless = [s["Sid"] for s in statements.values() if any("role/vantage-" in str(r) for r in s["Resource"])]

@@ -9,6 +9,10 @@ import pytest
 
 from local.aws.corrections.refusals import gone_have_no_tags, planned_refusals
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorRefused
+from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws.tags import Owner
+from stockyard.providers.clusters.ec2 import identity
+from tests.harness.stage import Stage
 
 
 def test_created_cluster_has_reference_names_and_deletion_leaves_nothing(yard: Any) -> None:
@@ -57,6 +61,46 @@ def test_network_has_public_and_private_subnets_with_routes(yard: Any) -> None:
                     targets[association["SubnetId"]] = route.get("NatGatewayId") or route["GatewayId"]
     kinds = sorted(target.split("-")[0] for target in targets.values())
     assert kinds == ["igw", "igw", "nat", "nat"]
+
+
+def test_controllers_have_a_role_of_their_own_for_volumes_of_this_cluster(yard: Any) -> None:
+    """A node may only read; the control plane's role reaches volumes and machines by the cluster's tags."""
+    yard.with_settings(cloud_controllers=True).create()
+    stem, iam = f"vantage-{yard.cluster.client_id}", yard.tenant().client("iam")
+    profile = iam.get_instance_profile(InstanceProfileName=f"{stem}-ctrl-instance-profile")["InstanceProfile"]
+    assert [role["RoleName"] for role in profile["Roles"]] == [f"{stem}-ctrl-role"]
+    machine = yard.tenant().client("ec2").describe_instances(
+        InstanceIds=[yard.ledger.find("instance", "control-plane").vendor_id]
+    )["Reservations"][0]["Instances"][0]  # fmt: skip
+    assert machine["IamInstanceProfile"]["Arn"].endswith(f"{stem}-ctrl-instance-profile")
+    policies = {
+        role: iam.get_role_policy(RoleName=f"{stem}-{role}", PolicyName=name)["PolicyDocument"]["Statement"]
+        for role, name in (("node-role", "node"), ("ctrl-role", "control-plane"))
+    }
+    assert [statement["Sid"] for statement in policies["node-role"]] == ["ReadTheMachine"]
+    own = {"stockyard:installation": "inst-1", "ebs.csi.aws.com/cluster-name": yard.cluster.client_id}
+    conditions = {s["Sid"]: s.get("Condition", {}).get("StringEquals") for s in policies["ctrl-role"]}
+    assert conditions["CreateVolumes"] == {f"aws:RequestTag/{key}": value for key, value in own.items()}
+    assert conditions["ChangeVolumes"] == {f"aws:ResourceTag/{key}": value for key, value in own.items()}
+    assert conditions["AttachToMachines"]["aws:ResourceTag/vantage-cluster"] == yard.cluster.client_id
+    assert [s["Sid"] for s in policies["ctrl-role"] if s["Resource"] == "*"] == ["ControllersRead"]
+    yard.later(120)
+    yard.delete()
+    assert yard.living() == []
+
+
+def test_boundary_allows_a_control_plane_what_its_policy_says_and_no_more(yard: Any) -> None:
+    owner = Owner("inst-1", "acme", yard.cluster.id, "1", yard.cluster.client_id, "vantage")
+    own = identity.control_plane_policy(yard.account, owner)["Statement"]
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    bound = template["Resources"]["Boundary"]["Properties"]["PolicyDocument"]["Statement"]
+    assert [(s["Sid"], s["Action"]) for s in bound] == [(s["Sid"], s["Action"]) for s in own]
+    for wide, narrow in zip(bound, own, strict=True):
+        equals = wide.get("Condition", {}).get("StringEquals", {})
+        assert equals.items() <= narrow.get("Condition", {}).get("StringEquals", {}).items()
+        if "kms" not in str(wide["Action"]) and wide["Resource"] != "*":
+            assert any("stockyard:installation" in key for key in equals), wide["Sid"]
+    assert set(identity.node_policy()["Statement"][0]["Action"]) <= set(bound[0]["Action"])
 
 
 def test_repeated_phases_change_nothing(yard: Any) -> None:

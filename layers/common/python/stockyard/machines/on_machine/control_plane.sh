@@ -1,6 +1,6 @@
 # A control plane.
 program=/usr/local/lib/stockyard/stockyard_machine.py
-cni="$4" cni_sha256="$5"
+base="$4" manifests=/etc/stockyard/manifests
 export KUBECONFIG=/etc/kubernetes/admin.conf
 volume=/var/lib/control-plane
 
@@ -60,9 +60,23 @@ name_endpoint() {
     grep -qF " ${endpoint}" /etc/hosts || echo "127.0.0.1 ${endpoint}" >>/etc/hosts
 }
 
-fetch_cni() {
-    curl -fsSL -o /etc/stockyard/cni.yaml "$cni" &&
-        echo "${cni_sha256}  /etc/stockyard/cni.yaml" | sha256sum --check --quiet
+# Every manifest is checked before any is applied.
+fetch_manifests() {
+    local path
+    while read -r _ path; do
+        curl -fsSL --create-dirs -o "${manifests}/${path}" "${base}/${path}" || return 1
+    done <"${manifests}/sums"
+    (cd "$manifests" && sha256sum --check --quiet sums)
+}
+
+# Until the cloud's controller has seen a node, it takes no pods.
+initialized() {
+    local taints
+    taints="$(kubectl get nodes --output 'jsonpath={.items[*].spec.taints[*].key}')" || return 1
+    if grep -qF node.cloudprovider.kubernetes.io/uninitialized <<<"$taints"; then
+        echo "the cloud's controller has not initialized this node yet" >&2
+        return 1
+    fi
 }
 
 begin packages
@@ -85,10 +99,15 @@ again kubectl delete clusterrolebinding kubeadm:node-autoapprove-bootstrap --ign
 begin snapshot
 again /usr/local/lib/stockyard/snapshot.sh
 begin network
-again fetch_cni
-again kubectl apply -f /etc/stockyard/cni.yaml
+again fetch_manifests
+again kubectl apply -f "$manifests"/flannel-io/flannel/*/Documentation/kube-flannel.yml
 if test -s /etc/stockyard/administrator.json; then
     again kubectl apply -f /etc/stockyard/administrator.json
+fi
+begin cloud
+if test -e "${manifests}/kustomization.yaml"; then
+    again kubectl apply -k "$manifests"
+    again initialized
 fi
 again kubectl wait --for=condition=Ready nodes --all --timeout=120s
 begin agent

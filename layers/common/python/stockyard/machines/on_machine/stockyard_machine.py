@@ -202,13 +202,14 @@ def kubeadm(machine: dict[str, str], endpoint: str, provider: str) -> list[dict[
         {"name": "stockyard", "hostPath": files, "mountPath": files, "readOnly": True, "pathType": "Directory"},
         {"name": "audit", "hostPath": log, "mountPath": log, "pathType": "DirectoryOrCreate"},
     ]
+    kubelet = {"provider-id": provider, **({"cloud-provider": "external"} if machine.get("cloud_provider") else {})}
     return [
         {
             "apiVersion": api,
             "kind": "InitConfiguration",
             "nodeRegistration": {
                 "criSocket": "unix:///run/containerd/containerd.sock",
-                "kubeletExtraArgs": [{"name": "provider-id", "value": provider}],
+                "kubeletExtraArgs": [{"name": name, "value": value} for name, value in kubelet.items()],
             },
         },
         {

@@ -107,11 +107,16 @@ def may_label(key: str) -> bool:
     )
 
 
-def kubeadm(answer: dict[str, Any], provider: str) -> dict[str, Any]:
-    """kubeadm's configuration of a node that joins. ``provider``: its id in its cloud, empty for none."""
+def kubeadm(answer: dict[str, Any], provider: str, external: bool = False) -> dict[str, Any]:
+    """kubeadm's configuration of a node that joins. ``provider``: its id in its cloud, empty for none.
+
+    ``external``: the cluster has the cloud's controller, which has to see the node before pods do.
+    """
     host, port = machine.address(answer["endpoint"])
     labels = ",".join(f"{key}={value}" for key, value in sorted(answer.get("labels", {}).items()) if may_label(key))
     flags = {**answer.get("kubelet_args", {}), **({"provider-id": provider} if provider else {})}
+    if provider and external:
+        flags["cloud-provider"] = "external"
     if labels:
         flags["node-labels"] = ",".join(part for part in (labels, flags.get("node-labels", "")) if part)
     return {
@@ -176,7 +181,7 @@ def main(arguments: list[str]) -> None:
         return
     provider = "" if "token" in node else machine.patiently(machine.provider_id)
     answer = accepted(lambda: post(node, "join"))
-    machine.save("join.yaml", json.dumps(kubeadm(answer, provider), indent=1) + "\n")
+    machine.save("join.yaml", json.dumps(kubeadm(answer, provider, "cloud_provider" in node), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,11 +20,13 @@ TOKEN_LIFE = timedelta(minutes=30)
 
 
 def proven_machine(services: Services, account: CloudAccount | None, cluster: Cluster, caller: MachineIdentity) -> str:
-    """The id of the machine that signed. ``Unauthorized`` unless it has the cluster's role in that account."""
+    """The id of the machine that signed. ``Unauthorized`` unless it has a role of the cluster's in that account."""
     cloud = services.clouds.get(account.provider) if account is not None else None
-    if account is None or cloud is None or cloud.machine_role(account, cluster) != (caller.account, caller.role):
-        raise Unauthorized("The request was not signed by a machine of this cluster.")
-    return caller.machine_id
+    if account is not None and cloud is not None:
+        number, roles = cloud.machine_roles(account, cluster)
+        if caller.account == number and caller.role in roles:
+            return caller.machine_id
+    raise Unauthorized("The request was not signed by a machine of this cluster.")
 
 
 def issue_token(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> str:

@@ -76,9 +76,10 @@ class AwsCloud:
         if region not in regions.every():
             raise InvalidInput.at("/attributes/region", f"AWS has no region {region}")
 
-    def machine_role(self, account: CloudAccount, cluster: Cluster) -> tuple[str, str]:
-        """See ``ports.Cloud.machine_role``: the number of the AWS account, and the role of the cluster's instances."""
-        return account_number(account), f"{self._stage.name_prefix}-{cluster.client_id}-node-role"
+    def machine_roles(self, account: CloudAccount, cluster: Cluster) -> tuple[str, Sequence[str]]:
+        """See ``ports.Cloud.machine_roles``: the number of the AWS account, and the roles of its instances."""
+        stem = f"{self._stage.name_prefix}-{cluster.client_id}"
+        return account_number(account), (f"{stem}-node-role", f"{stem}-ctrl-role")
 
     def regions(self, account: CloudAccount) -> Sequence[str]:
         """See ``ports.Cloud.regions``."""

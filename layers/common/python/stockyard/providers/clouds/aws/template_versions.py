@@ -47,6 +47,18 @@ ADDITIONS = (
         ),
         needed=True,
     ),
+    Addition(
+        2,
+        "let a cluster's EBS driver make volumes for pods",
+        (
+            "ec2:DescribeInstanceTopology",
+            "ec2:DescribeTags",
+            "ec2:DescribeVolumeStatus",
+            "ec2:DescribeVolumesModifications",
+            "ec2:DetachVolume",
+            "ec2:ModifyVolume",
+        ),
+    ),
 )
 CURRENT = max(addition.version for addition in ADDITIONS)
 

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import Internal
-from stockyard.providers.clouds.aws import iam_kinds, template_versions
-from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_name
+from stockyard.providers.clouds.aws import controller_statements, iam_kinds, tags, template_versions
+from stockyard.providers.clouds.aws.boundary import boundary_name
+from stockyard.providers.clouds.aws.controller_statements import FOR_AWS, VIA_EC2, VOLUME_KEY
 from stockyard.providers.clouds.aws.node_statements import nodes
 from stockyard.providers.clouds.aws.sessions import account_number, role_arn
 from stockyard.providers.clouds.aws.snapshot_statements import snapshot_role, snapshots
@@ -25,6 +26,7 @@ from stockyard.providers.clouds.aws.statements import (
     managed,
     on_thing,
     policy,
+    resolved,
     things,
 )
 
@@ -135,15 +137,6 @@ CONTROLLER_TAGS = {
 """What a cluster's controllers made is known by a tag whose *key* holds the cluster, which a condition cannot name; the
 controllers set these besides: EBS driver, load balancer controller, cloud controller. Other clusters of the account
 have them too, so what is removed must also carry our installation's tag, which the controllers take as an extra one."""
-VOLUME_KEY = (
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
-)
-VIA_EC2 = {"StringLike": {"kms:ViaService": "ec2.*.amazonaws.com"}}
-FOR_AWS = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
 BALANCING = "elasticloadbalancing.amazonaws.com"
 
 
@@ -175,12 +168,13 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
     }
     prefix = stage.name_prefix
     tagged = in_request(installation), on_thing(installation)
-    boundary = {"Sid": "NodesMayRead", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}
+    marks = {tags.INSTALLATION: installation}
+    boundary = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), marks, marks)
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
         "Resources": {
-            "Boundary": managed(policy([boundary]), boundary_name(account, prefix)),
+            "Boundary": managed(policy(boundary), boundary_name(account, prefix)),
             # IAM takes 6,144 characters a managed policy, so there are four.
             "MachinePermissions": managed(policy(_machines(here, *tagged))),
             "NodePermissions": managed(policy(nodes(here, installation))),
@@ -257,11 +251,11 @@ def _balancing(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[s
 def _identities(
     here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any], prefix: str, bound: str
 ) -> list[Statement]:
-    role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-node-role")
+    role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
     # A call names a thing without its path; of an absent one, which a deletion has to see, IAM knows no path either.
     pathless = [
-        here.arn("iam", f"role/{prefix}-*-node-role"),
+        here.arn("iam", f"role/{prefix}-*-role"),
         here.arn("iam", f"instance-profile/{prefix}-*-instance-profile"),
     ]
     bounded = {"StringEquals": {"iam:PermissionsBoundary": {"Fn::Sub": here.arn("iam", f"policy/{bound}")}}}

@@ -74,6 +74,11 @@ def etcd_snapshots(cluster: Cluster) -> int:
     return int(cluster.settings.get("etcd_snapshots", ETCD_SNAPSHOTS))
 
 
+def cloud_controllers(cluster: Cluster) -> bool:
+    """Whether the cluster has AWS's controllers. Clusters of releases before the setting have none."""
+    return bool(cluster.settings.get("cloud_controllers"))
+
+
 def types_of_groups(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The instance types of the workers' groups, each with the pointer to where it is written."""
     for i, group in enumerate(settings.get("autoscaler_node_groups") or ()):

@@ -6,32 +6,53 @@ import json
 from functools import partial
 from typing import Any
 
-from stockyard.domain.records import Resource
+from stockyard.domain.records import CloudAccount, Resource
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import iam_kinds, tags
+from stockyard.providers.clouds.aws import controller_statements, iam_kinds, tags
 from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_arn
 from stockyard.providers.clouds.aws.errors import accepting
+from stockyard.providers.clouds.aws.sessions import account_number, partition
 from stockyard.providers.clouds.aws.statements import policy, trust
 from stockyard.providers.clusters.ec2.building import Builder, Wish
-
-POLICY_NAME = "node"
+from stockyard.providers.clusters.ec2.configuration import cloud_controllers
 
 _TRUST = policy([trust("ec2.amazonaws.com")])
 
 
 def node_policy() -> dict[str, Any]:
-    """The inline policy of the role."""
+    """The inline policy of a node's role."""
     return policy([{"Sid": "ReadTheMachine", "Effect": "Allow", "Action": list(NODE_ACTIONS), "Resource": "*"}])
 
 
-def profile_name(builder: Builder) -> str:
-    """``{prefix}-{client_id}-instance-profile``."""
-    return builder.name("instance-profile")
+def control_plane_policy(account: CloudAccount, owner: tags.Owner) -> dict[str, Any]:
+    """The inline policy of a control plane's role: what the cluster's controllers need, for this cluster alone."""
+    name, number = partition(account), account_number(account)
+    installation = {tags.INSTALLATION: owner.installation}
+    return policy(
+        controller_statements.volumes(
+            lambda service, resource: f"arn:{name}:{service}:*:{number}:{resource}",
+            {**installation, controller_statements.CLUSTER_TAG: owner.client_id},
+            {**installation, f"{owner.prefix}-cluster": owner.client_id},
+        )
+    )
+
+
+def control_plane_profile(builder: Builder) -> str:
+    """The instance profile of the control plane's machine: with controllers it has a role of its own."""
+    return builder.name("ctrl-instance-profile" if cloud_controllers(builder.work.cluster) else "instance-profile")
 
 
 def ensure(builder: Builder) -> Outcome:
-    """The role with its policy, and the profile with the role."""
-    role, profile = builder.name("node-role"), profile_name(builder)
+    """The roles with their policies, and the profiles with the roles."""
+    _identity(builder, "node", "node-role", "instance-profile", node_policy())
+    if cloud_controllers(builder.work.cluster):
+        document = control_plane_policy(builder.work.account, builder.owner)
+        _identity(builder, "control-plane", "ctrl-role", "ctrl-instance-profile", document)
+    return Outcome(True, f"roles and profiles of {builder.owner.client_id}")
+
+
+def _identity(builder: Builder, key: str, role_suffix: str, profile_suffix: str, document: dict[str, Any]) -> None:
+    role, profile = builder.name(role_suffix), builder.name(profile_suffix)
 
     def create_role(_line: Resource, marks: dict[str, str]) -> str:
         builder.calls.call(
@@ -52,13 +73,12 @@ def ensure(builder: Builder) -> Outcome:
         return profile
 
     def put_policy(_role: str) -> None:
-        document = json.dumps(node_policy())
-        builder.calls.call("iam", "put_role_policy", RoleName=role, PolicyName=POLICY_NAME, PolicyDocument=document)
+        text = json.dumps(document)
+        builder.calls.call("iam", "put_role_policy", RoleName=role, PolicyName=key, PolicyDocument=text)
 
-    builder.want(Wish(iam_kinds.ROLE, "node", role, create_role, put_policy, identity=True))
+    builder.want(Wish(iam_kinds.ROLE, key, role, create_role, put_policy, identity=True))
     carry = partial(_carry, builder, role)
-    builder.want(Wish(iam_kinds.INSTANCE_PROFILE, "node", profile, create_profile, carry, identity=True))
-    return Outcome(True, f"{role} and {profile}")
+    builder.want(Wish(iam_kinds.INSTANCE_PROFILE, key, profile, create_profile, carry, identity=True))
 
 
 def _carry(builder: Builder, role: str, profile: str) -> None:

@@ -17,6 +17,7 @@ from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, images, tags
 from stockyard.providers.clusters.ec2 import etcd_volume, identity, network, security, ways
 from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.configuration import cloud_controllers
 from stockyard.providers.clusters.ec2.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.security import API_PORT
 
@@ -116,6 +117,7 @@ def _choice(builder: Builder) -> dict[str, Any]:
 
 def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
     settings, config, cluster = builder.work.cluster.settings, builder.config, builder.work.cluster
+    controllers = cloud_controllers(cluster)
     interface = {
         "DeviceIndex": 0,
         # A line of an earlier release has none.
@@ -133,7 +135,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         MaxCount=1,
         ClientToken=_token(line),
         KeyName=settings["key_pair"],
-        IamInstanceProfile={"Name": identity.profile_name(builder)},
+        IamInstanceProfile={"Name": identity.control_plane_profile(builder)},
         MetadataOptions={**images.METADATA},
         BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, DISK_GIB)],
         NetworkInterfaces=[interface],
@@ -146,6 +148,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             audience=config.audience,
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
+            volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
         ),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )

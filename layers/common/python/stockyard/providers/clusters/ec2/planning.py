@@ -9,6 +9,7 @@ from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.ports import ClusterPlan, Finding, PriceList
 from stockyard.providers.clusters.ec2.configuration import (
+    cloud_controllers,
     control_plane_types,
     etcd_snapshots,
     etcd_volume_gib,
@@ -74,6 +75,9 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
     yield "security group", f"{stem}-node"
     yield "iam role", f"{stem}-node-role"
     yield "instance profile", f"{stem}-instance-profile"
+    if cloud_controllers(cluster):
+        yield "iam role", f"{stem}-ctrl-role"
+        yield "instance profile", f"{stem}-ctrl-instance-profile"
     yield "network load balancer", f"{stem} API endpoint"
     first, *fallbacks = control_plane_types(cluster)
     types = f"{first}, else {' or '.join(fallbacks)}" if fallbacks else first

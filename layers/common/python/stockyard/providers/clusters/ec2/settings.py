@@ -121,7 +121,7 @@ class AwsSettings(ClusterSettings):
     ``control_plane_instance_type`` is a list of one. ``vpc_cidr`` is the range of the cluster's own VPC.
 
     ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
-    daily snapshots of it there are.
+    daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
     """
 
     key_pair: aws_fields.KeyPair
@@ -138,6 +138,7 @@ class AwsSettings(ClusterSettings):
     public_control_plane: bool = False
     etcd_volume_gib: Annotated[int, Field(ge=LEAST_ETCD_GIB, le=MOST_ETCD_GIB)] = ETCD_VOLUME_GIB
     etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
+    cloud_controllers: bool = True
 
     @model_validator(mode="after")
     def _agree(self) -> AwsSettings:

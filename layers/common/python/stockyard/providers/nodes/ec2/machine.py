@@ -137,6 +137,7 @@ class Launch:
             api_url=self.config.api_url,
             cluster_id=cluster.id if cluster else "",
             kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
+            cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
         )
         return templates.TemplateRequest(
             owner=self.owner,
