@@ -47,7 +47,8 @@ def create_cluster(request: Request) -> Answer:
 
     body = request.body
     secret = body.secret.get_secret_value() if body.secret else None
-    new_cluster = create.NewCluster(**{**dict(body), "secret": secret})
+    organization_id = request.caller.organization_id
+    new_cluster = create.NewCluster(**{**dict(body), "secret": secret, "organization_id": organization_id})
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
         return Answer.plan(create.plan_creation(services, new_cluster))

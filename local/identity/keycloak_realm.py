@@ -37,6 +37,10 @@ def set_up(call: Call, *, admin_secret: str, audience: str) -> None:
     scope = next(
         client_scope["id"] for client_scope in call("GET", "/client-scopes") if client_scope["name"] == "organization"
     )
+    mappers = call("GET", f"/client-scopes/{scope}/protocol-mappers/models")
+    membership = next(mapper for mapper in mappers if mapper["protocolMapper"] == "oidc-organization-membership-mapper")
+    membership["config"]["addOrganizationId"] = "true"
+    call("PUT", f"/client-scopes/{scope}/protocol-mappers/models/{membership['id']}", membership)
     call("PUT", f"/clients/{cli}/default-client-scopes/{scope}")
 
 

@@ -43,6 +43,11 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
+def organization_id(tenant: str) -> str:
+    """The id of the tenant's organization."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{tenant}.organizations.example"))
+
+
 class Refused(Exception):
     """An error response: HTTP status and JSON body, as Keycloak sends them."""
 
@@ -114,7 +119,7 @@ class Realm:
             **self._base(client_id, subject, ttl),
             "aud": self.audience,
             "realm_access": {"roles": list(roles)},
-            "organization": {tenant: {}},
+            "organization": {tenant: {"id": organization_id(tenant)}},
             "preferred_username": subject,
         }
         return self._key.sign(claims)
@@ -246,7 +251,7 @@ class Realm:
         response = {**_answer(access, scope), "refresh_expires_in": 1800, "refresh_token": refresh}
         if "openid" in scope.split():
             about = {"typ": "ID", "aud": client_id, "preferred_username": person.subject, "email_verified": False}
-            about |= {"organization": {person.tenant: {}}} if person.tenant else {}
+            about |= {"organization": {person.tenant: {"id": organization_id(person.tenant)}}} if person.tenant else {}
             claims = {**self._base(client_id, person.subject, ttl), **about}
             del claims["scope"]
             response["id_token"] = self._key.sign(claims)

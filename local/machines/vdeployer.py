@@ -12,6 +12,28 @@ from typing import Any
 PATH = re.compile(r"/clusters/([a-z0-9-]+)/vdeployer/deploy")
 
 
+TEXTS = {
+    "provider": r"aws",
+    "cluster_name": r"[A-Za-z0-9-]{1,128}",
+    "keycloak_client_secret": r"\S{24,}",
+    "keycloak_organization_id": r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "sssd_binder_password": r"\S{32,}",
+    "vantage_url": r"https?://\S+",
+}
+"""What the published settings have besides those of the cluster's request, and the form of each."""
+OF_A_HUB = "jupyterhub_service_token"
+
+
+def is_published(settings: Any, client_id: str) -> bool:
+    """Whether these are the settings of the published body, for this client."""
+    if not isinstance(settings, dict) or settings.get("keycloak_client_id") != client_id:
+        return False
+    if any(not re.fullmatch(form, str(settings.get(name, ""))) for name, form in TEXTS.items()):
+        return False
+    hub = "jupyterhub" in settings.get("integrations", ())
+    return hub == (OF_A_HUB in settings) and (not hub or bool(re.fullmatch(r"\S{32,}", str(settings[OF_A_HUB]))))
+
+
 class VDeployer:
     """``url_template`` is for the stage's setting. ``faults`` are the statuses of the first answers, one a request."""
 
@@ -65,7 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
             body = json.loads(raw)
         except ValueError:
             return 400
-        if not isinstance(body, dict) or not isinstance(body.get("settings"), dict):
+        if (
+            not isinstance(body, dict)
+            or set(body) != {"settings"}
+            or not is_published(body["settings"], match.group(1))
+        ):
             return 400
         vdeployer.deployed.append((match.group(1), body))
         return 200

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from local.identity.realm import organization_id
 from local.identity.server import IdentityServer
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -38,7 +39,7 @@ def post(server: IdentityServer, path: str, **form: str) -> httpx.Response:
 def test_token_has_requested_claims(server: IdentityServer):
     before = int(time.time())
     token_claims = claims(server.token("globex", ["stockyard-viewer"], subject="eve", ttl=60))
-    assert token_claims["organization"] == {"globex": {}}
+    assert token_claims["organization"] == {"globex": {"id": organization_id("globex")}}
     assert token_claims["realm_access"] == {"roles": ["stockyard-viewer"]}
     assert (token_claims["aud"], token_claims["azp"], token_claims["sub"]) == ("stockyard", "stockyard-cli", "eve")
     assert token_claims["iss"] == server.issuer
@@ -49,7 +50,7 @@ def test_command_line_logs_in_without_browser_and_refreshes(server: IdentityServ
     codes = post(server, "auth/device", client_id="stockyard-cli").json()
     form = {"grant_type": GRANT, "client_id": "stockyard-cli", "device_code": codes["device_code"]}
     answer = post(server, "token", **form).json()
-    assert claims(answer["access_token"])["organization"] == {"acme": {}}
+    assert claims(answer["access_token"])["organization"] == {"acme": {"id": organization_id("acme")}}
     assert "stockyard-admin" in claims(answer["access_token"])["realm_access"]["roles"]
     assert post(server, "token", **form).json()["error"] == "invalid_grant"
     refresh = {"grant_type": "refresh_token", "client_id": "stockyard-cli", "refresh_token": answer["refresh_token"]}

@@ -30,6 +30,21 @@ def test_tenant_is_the_only_organization_of_the_token(make_event, organization):
 
 
 @pytest.mark.parametrize(
+    ("organization", "expected"),
+    [
+        ({"acme": {"id": "0b5e-7"}}, "0b5e-7"),
+        ({"acme": {}}, ""),
+        ({"acme": {"id": 42}}, ""),
+        ({"acme": {"id": "a\nb"}}, ""),
+        (["acme"], ""),
+    ],
+)
+def test_the_organizations_id_is_what_its_mapper_adds(make_event, organization, expected):
+    caller = caller_of(make_event("GET", "/", claims=claims(organization=organization)))
+    assert caller.organization_id == expected
+
+
+@pytest.mark.parametrize(
     "organization",
     [None, [], {}, "", ["a", "b"], {"a": {}, "b": {}}, ["a", "a"], [1], 7, True, "_platform", "a#b", "a/b", "a" * 64],
 )

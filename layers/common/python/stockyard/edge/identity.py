@@ -20,6 +20,7 @@ from stockyard.errors import Forbidden, Unauthorized
 TENANT_HEADER = "x-stockyard-tenant"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _SHARED_CLAIMS = ("iss", "sub", "jti", "azp", "client_id")
+_ORGANIZATION_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
@@ -55,6 +56,8 @@ class Caller:
     actor: str
     roles: Roles
     client_id: str | None = None
+    organization_id: str = ""
+    """The realm's id of the tenant's organization, where the token says it; never of a tenant that a header names."""
 
     @property
     def machine(self) -> bool:
@@ -74,7 +77,9 @@ def caller_of(event: Mapping[str, Any]) -> Caller:
     tenant = header(event, TENANT_HEADER)
     organizations = _organizations(claims.get("organization"))
     if tenant is None:
-        return Caller(_sole_tenant(organizations, roles), _actor(claims, client_id, roles), roles, client_id)
+        sole = _sole_tenant(organizations, roles)
+        organization_id = _organization_id(claims.get("organization"), sole)
+        return Caller(sole, _actor(claims, client_id, roles), roles, client_id, organization_id)
     if Roles.PLATFORM not in roles:
         raise Forbidden("Only the role stockyard-platform may name a tenant.")
     if tenant != PLATFORM and not _TENANT.fullmatch(tenant):
@@ -133,6 +138,13 @@ def _organizations(claim: Any) -> list[str]:
     """A map of alias to object, a list, or a string: each names organizations."""
     names = [claim] if isinstance(claim, str) else claim if isinstance(claim, (Mapping, list)) else ()
     return [name if isinstance(name, str) else "" for name in names]
+
+
+def _organization_id(claim: Any, tenant: str) -> str:
+    """``{tenant: {"id": ...}}`` is how Keycloak says it, when its mapper is to."""
+    details = claim.get(tenant) if isinstance(claim, Mapping) else None
+    value = details.get("id") if isinstance(details, Mapping) else None
+    return value if isinstance(value, str) and _ORGANIZATION_ID.fullmatch(value) else ""
 
 
 def _sole_tenant(organizations: list[str], roles: Roles) -> str:

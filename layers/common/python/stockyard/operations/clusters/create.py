@@ -21,6 +21,7 @@ from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.clusters.check import account_of, check
+from stockyard.operations.clusters.deployment import remember_organization
 from stockyard.operations.clusters.plan import plan
 from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.advance import change_writes
@@ -44,6 +45,8 @@ class NewCluster:
     kubernetes_version: str | None = None
     keep_failed: int = 0
     secret: str | None = field(default=None, repr=False)
+    organization_id: str = ""
+    """Of the caller's organization in the realm; empty where no token says it."""
     tags: dict[str, str] = field(default_factory=dict)
 
 
@@ -105,6 +108,7 @@ def create_cluster(
         account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type)
         draft = _draft(services, new_cluster, account.provider, id)
         findings = _checked(services, draft, account)
+        remember_organization(services, new_cluster.organization_id)
         accepted_cluster = _accept(services, replace(draft, created_by=actor))
     secret = new_cluster.secret or base64.urlsafe_b64encode(services.clock.randomness(SECRET_BYTES)).decode()
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Name
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
@@ -11,6 +9,7 @@ from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
+from stockyard.operations.clusters.deployment import deploy_settings
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
@@ -82,15 +81,7 @@ def _deploy(services: Services, cluster: Cluster, _: Fence[Cluster]) -> Outcome:
     """POST /deploy with the settings of the reference. Skipped when the stage has no vdeployer."""
     if not services.deployer.configured:
         return Outcome(True, "This stage has no vdeployer.", facts={"skipped": "true"})
-    settings: dict[str, Any] = {
-        **cluster.settings,
-        "provider": cluster.provider,
-        "cluster_name": cluster.name,
-        "keycloak_client_id": cluster.client_id,
-        "keycloak_client_secret": services.identity.client_secret(cluster.client_id),
-        "keycloak_organization_id": services.tenant,
-        "vantage_url": services.settings.api_url,
-    }
+    settings = deploy_settings(services, cluster)
     services.deployer.deploy(cluster.client_id, settings, services.identity.service_token())
     return Outcome(True, "vdeployer has taken over.")
 
