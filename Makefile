@@ -11,10 +11,10 @@ PORT ?= 0
 SEED ?= 1
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test check synth bench soak kubernetes cost new-provider format openapi clean
+.PHONY: help setup run serve test test-kubernetes check synth bench soak kubernetes cost new-provider format openapi clean
 
 help:  ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements/dev.txt client/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Stockyard needs Python 3.11 or newer (PYTHON=... chooses one)")'
@@ -34,6 +34,9 @@ serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYC
 
 test: $(STAMP)  ## Run all tests
 	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-kubernetes: kubernetes  ## Run the tests that need a real control plane (make test skips them where none is built)
+	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/kubernetes
 
 soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
 	@STOCKYARD_SOAK=1 STOCKYARD_SEED=$(SEED) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 14400

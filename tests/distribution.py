@@ -64,6 +64,11 @@ def unit(nodeid: str) -> str:
     return API if file.startswith(f"{API}/") else UNITS.get(file, file)
 
 
+def on_real(unit: str) -> bool:
+    """Whether a unit of work runs on a real control plane."""
+    return unit == REAL or unit.startswith("tests/kubernetes/")
+
+
 def longest_first(items: list[pytest.Item]) -> None:
     """Order the tests by what their unit takes, within a unit as they were."""
     sizes = Counter(unit(item.nodeid) for item in items)

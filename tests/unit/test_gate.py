@@ -39,6 +39,23 @@ def test_all_have_a_limit() -> None:
     assert slow.faults(1.0)[0] == "all tests took 950.0 s, over 900"
 
 
+def test_those_on_real_control_planes_have_a_limit_of_their_own() -> None:
+    location = ("tests/kubernetes/test_served.py", 1, "a")
+    slow = gate(
+        *(report(f"t{number}", "call", 17.0) for number in range(50)),
+        *(
+            pytest.TestReport(
+                f"tests/kubernetes/test_{file}.py::t", location, {}, "passed", None, "setup", duration=110.0
+            )
+            for file in ("one", "two", "three")
+        ),
+    )
+    assert slow.faults(1.0) == [
+        "tests on real control planes took 330.0 s, over 300",
+        "tests/a.py took 850.0 s, over 120",
+    ]
+
+
 @pytest.mark.parametrize(
     ("load_of_others", "room", "expected"), [(0, 100, 1), (-5, 100, 1), (50, 100, 2), (99, 100, 5), (1, 0, 1)]
 )
