@@ -1,0 +1,202 @@
+"""The search for a cheap packing: a base that a liquid would buy too, a cover of what remains, rebuilding."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from stockyard.scheduling.packing.price.aligned import Guideline, Slot, pack
+from stockyard.scheduling.packing.price.cover import Covers, rows_of
+from stockyard.scheduling.packing.price.market import Market
+from stockyard.scheduling.packing.price.model import EVERY, Counts, Meter, joined
+from stockyard.scheduling.packing.price.relaxation import Guide, Relaxation
+
+TAIL = 6
+"""About how many nodes are left to the search for covers."""
+DEPTH = 8
+WIDENINGS = 4
+"""How often a cover of some depth is made wider, because pods found no room in it."""
+LEAST = 0.001
+"""By how much it grows at least, as a share of the pods."""
+COVERS = 30
+"""How many covers a search keeps."""
+FAILURES = 4
+"""After so many covers into which the pods did not fit, larger ones are looked for."""
+VAIN = 30
+"""After so many attempts at rebuilding in vain the search ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Pods and the column that carries them."""
+
+    column: int
+    counts: Counts
+
+
+class Search:
+    """Everything the steps of the search share."""
+
+    def __init__(self, market: Market, guide: Guide, meter: Meter) -> None:
+        self.market, self.guide, self.meter = market, guide, meter
+
+    def common_values(self, shapes: Iterable[int]) -> list[float]:
+        """What a unit of each resource is worth at least to each of some shapes."""
+        classes = sorted({self.market.classes[shape] for shape in shapes})
+        return [min(column) for column in zip(*(self.guide.values[group] for group in classes), strict=True)]
+
+    def worth(self, counts: Counts) -> float:
+        """What the requests of pods are worth: a liquid would pay as much."""
+        values, requests = self.guide.values, self.market.requests
+        return sum(count * _dot(values[self.market.classes[shape]], requests[shape]) for shape, count in counts.items())
+
+    def price(self, nodes: Iterable[Node]) -> int:
+        """What nodes cost together."""
+        return sum(self.market.prices[node.column] for node in nodes)
+
+    def nodes(self, filled: Iterable[Counts]) -> list[Node]:
+        """The cheapest column for each set of pods. Each has one."""
+        return [Node(self.market.cheapest(counts), counts) for counts in filled if counts]
+
+    def whole(self, pods: Counts) -> list[Node] | None:
+        """A packing of all pods from nothing; None when none was found."""
+        base, remaining = self._base(pods)
+        tail = self.tail(remaining, float("inf"), self.meter.remaining // 2) if remaining else []
+        return None if tail is None else [*base, *tail]
+
+    def _base(self, pods: Counts) -> tuple[list[Node], Counts]:
+        """Nodes that a liquid would buy anyway, filled with their share of everything, and the pods that remain."""
+        base: list[Node] = []
+        guide = self.guide
+        while True:
+            total = sum(guide.amounts.values())
+            columns = [
+                column
+                for column, amount in sorted(guide.amounts.items())
+                for _ in range(int(amount) - 1 if total > TAIL else 0)
+            ]
+            if not columns:
+                return base, pods
+            filled, remaining = self._share(columns, guide.amounts, pods)
+            nodes = self.nodes(filled)
+            base, pods = [*base, *nodes], remaining
+            if not pods or not nodes or len(guide.values) > 1:
+                return base, pods
+            relaxation = Relaxation(self.market.rooms, self.market.prices, [1] * len(self.market.rooms), 1)
+            guide = relaxation.solve([self.market.load(pods)])
+            self.meter.spent += 30 * guide.rounds
+
+    def _share(self, columns: Sequence[int], amounts: dict[int, float], pods: Counts) -> tuple[list[Counts], Counts]:
+        """Fill ``columns`` beside one node with the room of all other columns that a liquid would buy."""
+        market, load = self.market, self.market.load(pods)
+        room = [
+            int(sum(amount * market.rooms[column][place] for column, amount in amounts.items()))
+            - sum(market.rooms[column][place] for column in columns)
+            for place in range(len(load))
+        ]
+        room = [min(amount, most) for amount, most in zip(room, load, strict=True)]
+        slots = [*self._slots(columns, pods), Slot(market.pack(room) | market.guard, EVERY, {})]
+        whole = [sum(amounts) for amounts in zip(room, *(market.rooms[column] for column in columns), strict=True)]
+        guideline = Guideline(market, load, whole)
+        remaining = pack(market, slots, pods, guideline, self.meter)
+        for shape, count in slots.pop().counts.items():
+            remaining[shape] = remaining.get(shape, 0) + count
+        return [slot.counts for slot in slots], remaining
+
+    def _slots(self, columns: Iterable[int], pods: Counts) -> list[Slot]:
+        """An empty node for each column."""
+        market, shapes = self.market, dict[int, int]()
+        for column in columns:
+            if market.hubs[column] not in shapes:
+                shapes[market.hubs[column]] = market.admitted(column, pods)
+        return [
+            Slot(market.pack(market.rooms[column]) | market.guard, shapes[market.hubs[column]], {})
+            for column in columns
+        ]
+
+    def tail(self, pods: Counts, ceiling: float, budget: int, depth: int = DEPTH) -> list[Node] | None:
+        """A packing of few nodes cheaper than ``ceiling``; None when none was found."""
+        best: list[Node] | None = None
+        end = self.meter.spent + budget
+        market = self.market
+        rows = rows_of(market, pods, 4)
+        load = rows[0][1]
+        covers = Covers(
+            market.prices, market.rooms, market.thresholds, self.common_values(pods), rows, self.meter, COVERS
+        )
+        spare = 0.0
+        for level in range(min(2, depth), depth + 1):
+            for _ in range(WIDENINGS):
+                covers.rows = ((rows[0][0], tuple(int(amount * (1 + spare)) for amount in load)), *rows[1:])
+                covers.limit = self.meter.spent + (end - self.meter.spent) // 3
+                short = 1.0
+                for price, columns in covers.search(level, ceiling)[:FAILURES]:
+                    if price >= ceiling or self.meter.spent >= end:
+                        break
+                    nodes, missing = self._packed(columns, pods, load)
+                    if nodes and self.price(nodes) < ceiling:
+                        best, ceiling = nodes, self.price(nodes)
+                    short = min(short, missing)
+                    if not missing:
+                        break
+                if short in {0.0, 1.0} or self.meter.spent >= end:
+                    break
+                spare += max(short, LEAST)
+            spare /= 2
+        return best
+
+    def _packed(self, columns: Sequence[int], pods: Counts, load: Sequence[int]) -> tuple[list[Node], float]:
+        """The pods in these columns, and the share that does not fit: it gets a larger node, or one of its own."""
+        market = self.market
+        slots = self._slots(columns, pods)
+        room = [sum(amounts) for amounts in zip(*(market.rooms[column] for column in columns), strict=True)]
+        remaining = pack(market, slots, pods, Guideline(market, load, room), self.meter)
+        nodes = self.nodes(slot.counts for slot in slots)
+        if not remaining:
+            return nodes, 0.0
+        share = max(part / max(amount, 1) for part, amount in zip(market.load(remaining), load, strict=True))
+        best, place = market.cheapest(remaining), -1
+        least = market.prices[best] if best >= 0 else float("inf")
+        for number, node in enumerate(nodes):
+            column = market.cheapest(joined(node.counts, remaining))
+            if column >= 0 and market.prices[column] - market.prices[node.column] < least:
+                best, place, least = column, number, market.prices[column] - market.prices[node.column]
+        self.meter.spent += 10 * len(nodes)
+        if best < 0:
+            return [], share
+        if place < 0:
+            return [*nodes, Node(best, remaining)], share
+        nodes[place] = Node(best, joined(nodes[place].counts, remaining))
+        return nodes, share
+
+    def rebuild(self, nodes: list[Node], seed: int = 1) -> list[Node]:
+        """Take a few wasteful nodes at a time and look for a cheaper packing of their pods."""
+        chance = random.Random(seed)
+        vain = 0
+        while vain < VAIN and self.meter.remaining > 0 and len(nodes) > 1:
+            picked = self._picked(nodes, chance)
+            ceiling = sum(self.market.prices[nodes[number].column] for number in picked)
+            pods = joined(*(nodes[number].counts for number in picked))
+            self.meter.spent += 20
+            budget = min(self.meter.remaining, 4_000 + self.meter.limit // 20)
+            better = self.tail(pods, ceiling, budget, len(picked) + 3)
+            if better is None:
+                vain += 1
+                continue
+            vain = 0
+            nodes = [*(node for number, node in enumerate(nodes) if number not in picked), *better]
+        return nodes
+
+    def _picked(self, nodes: Sequence[Node], chance: random.Random) -> list[int]:
+        """Some nodes whose price is furthest above the worth of their pods, by chance."""
+        losses = []
+        for number, node in enumerate(nodes):
+            loss = self.market.prices[node.column] - self.worth(node.counts)
+            losses.append((loss * (0.2 + chance.random()), number))
+        losses.sort(reverse=True)
+        return sorted(number for _, number in losses[: chance.choice((2, 3, 3, 4))])
+
+
+def _dot(values: Sequence[float], amounts: Sequence[int]) -> float:
+    return sum([value * amount for value, amount in zip(values, amounts, strict=True)])

@@ -1,0 +1,137 @@
+"""From a problem to an answer: several packings, the cheapest of them that leaves out no more, and what is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
+
+from stockyard.scheduling.packing.price.bounds import cover_bound
+from stockyard.scheduling.packing.price.market import Market, Thresholds
+from stockyard.scheduling.packing.price.model import Answer, Bin, Certificate, Counts, FreeProblem, Meter
+from stockyard.scheduling.packing.price.packer import Packer, Plan
+from stockyard.scheduling.packing.price.relaxation import Relaxation, certify
+from stockyard.scheduling.packing.price.subsets import MOST_PODS
+
+BASE_STEPS, STEPS_A_POD = 30_000, 100
+"""The budget of a problem where none is given."""
+BOUND_STEPS, BOUND_PODS = 60_000, 600
+"""What the bound by whole nodes may cost besides, and up to how many pods it is worth it."""
+
+
+def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
+    """The cheapest packing that is found within ``steps`` of work, its bound, and what stays without a node.
+
+    The same problem and the same steps give the same answer, whatever the machine: nothing looks at a clock. A step
+    takes one to two microseconds of CPython. The answer is never dearer than Karpenter's rule under the same wishes,
+    and leaves out no pod that the rule places.
+    """
+    pods = {number: shape.count for number, shape in enumerate(problem.shapes)}
+    if not pods:
+        nothing = Certificate((), (), 1, Fraction(0), Fraction(0))
+        return Answer((), (), 0, 0, 0, 0, "optimal", 0, nothing, 0)
+    budget = BASE_STEPS + STEPS_A_POD * sum(pods.values()) if steps is None else steps
+    meter = Meter(budget)
+    packer = Packer(problem, meter)
+    anchor = packer.anchor(pods)
+    plans = [
+        plan
+        for plan in packer.plans(pods)
+        if all(plan.placed.get(shape, 0) >= count for shape, count in anchor.placed.items())
+        and (len(plan.nodes) >= problem.wishes.least_nodes or len(plan.nodes) >= len(anchor.nodes))
+    ]
+    best = min([*plans, anchor], key=lambda plan: (-sum(plan.placed.values()), plan.price))
+    market = packer.market(packer.barred)
+    certificate = linear_bound(problem, market, best.placed, packer.barred)
+    linear = ceil(certificate.bound)
+    bound, kind = _whole_bound(problem, market, best, linear, meter)
+    wishes = problem.wishes
+    without = linear
+    if wishes.largest:
+        without = ceil(linear_bound(problem, packer.market(0), best.placed, 0).bound)
+    return Answer(
+        bins=_bins(problem, market, best, packer.barred),
+        unplaced=tuple(
+            (shape, count - best.placed.get(shape, 0))
+            for shape, count in pods.items()
+            if count > best.placed.get(shape, 0)
+        ),
+        price=best.price,
+        greedy=anchor.price,
+        linear=linear,
+        bound=bound,
+        kind=kind,
+        without_wishes=without,
+        certificate=certificate,
+        steps=meter.spent,
+    )
+
+
+def linear_bound(problem: FreeProblem, market: Market, placed: Counts, barred: int) -> Certificate:
+    """The linear bound of some pods, in the problem's own units, for every offer that is not ``barred``.
+
+    Pods that no offer holds are in the spaces and cost nothing.
+    """
+    width, classes = len(market.units), max(market.classes) + 1
+    demand = [[0] * width for _ in range(classes)]
+    for shape, count in placed.items():
+        if market.holders[shape]:
+            for place, amount in enumerate(problem.shapes[shape].requests):
+                demand[market.classes[shape]][place] += amount * count
+    rooms = [problem.offers[number].room for number in market.offers]
+    wanted_rooms = [list(row) for row in demand]
+    if classes == 1:
+        for space in problem.spaces:
+            wanted_rooms[0] = [max(a - b, 0) for a, b in zip(wanted_rooms[0], space.room, strict=True)]
+    guide = Relaxation(rooms, market.prices, market.admits, classes).solve(wanted_rooms)
+    mask_of = {group: shape.offers for group, shape in zip(market.classes, problem.shapes, strict=True)}
+    usable = [(number, offer) for number, offer in enumerate(problem.offers) if not barred >> number & 1]
+    admits = [sum(1 << group for group in range(classes) if mask_of[group] >> number & 1) for number, _ in usable]
+    return certify(guide.values, demand, [offer for _, offer in usable], admits, problem.spaces, market.classes)
+
+
+def _whole_bound(problem: FreeProblem, market: Market, plan: Plan, linear: int, meter: Meter) -> tuple[int, str]:
+    """The largest bound and its kind."""
+    bought: Counts = {shape: count for shape, count in plan.placed.items() if market.holders[shape]}
+    wishes = problem.wishes
+    if plan.price <= linear:
+        return linear, "linear"
+    plain = not (problem.spaces or wishes.least_nodes or wishes.limited or market.scarce)
+    if plain and sum(bought.values()) <= MOST_PODS:
+        return plan.price, "optimal"
+    if sum(bought.values()) > BOUND_PODS:
+        return linear, "linear"
+    free = [sum(amounts) for amounts in zip(*(space.room for space in problem.spaces), strict=True)] or [0] * len(
+        market.units
+    )
+    reduced = [-(-amount // unit) for amount, unit in zip(free, market.units, strict=True)]
+    proven = cover_bound(market, bought, reduced, plan.price, meter, min(meter.limit, BOUND_STEPS))
+    if proven is None or proven[0] <= linear:
+        return linear, "linear"
+    return proven[0], "optimal" if proven[1] else "cover"
+
+
+def _bins(problem: FreeProblem, market: Market, plan: Plan, barred: int) -> tuple[Bin, ...]:
+    """The nodes in order of price, dearest first, after the spaces that got pods."""
+    thresholds = Thresholds([market.reduce(offer.room) for offer in problem.offers])
+    bins = [Bin(tuple(sorted(counts.items())), space=number) for number, counts in enumerate(plan.spaces) if counts]
+    nodes = sorted(
+        plan.nodes,
+        key=lambda node: (
+            -problem.offers[node.offer].price,
+            problem.offers[node.offer].name,
+            *sorted(node.counts.items()),
+        ),
+    )
+    for node in nodes:
+        mask = thresholds.holding(market.load(node.counts)) & ~barred & ~(1 << node.offer)
+        for shape in node.counts:
+            mask &= problem.shapes[shape].offers
+        bins.append(Bin(tuple(sorted(node.counts.items())), node.offer, alternatives=_by_money(problem, mask)))
+    return tuple(bins)
+
+
+def _by_money(problem: FreeProblem, mask: int) -> tuple[int, ...]:
+    """The offers of a mask in order of price, then name."""
+    numbers: Sequence[int] = [number for number in range(len(problem.offers)) if mask >> number & 1]
+    return tuple(sorted(numbers, key=lambda number: (problem.offers[number].price, problem.offers[number].name)))
