@@ -193,6 +193,7 @@ CHECKS: dict[str, Check] = {
     "report_only": _truth,
     "launch_seconds": _whole(30, 3600),
     "register_seconds": _whole(60, 7200),
+    "image_days": _whole(1, 365),
     "agent_busy_seconds": _whole(1, 3600),
     "agent_quiet_seconds": _whole(1, 3600),
     "domain": _pattern(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?", "the name of a host"),

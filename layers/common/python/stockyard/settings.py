@@ -27,6 +27,8 @@ class Choices:
     report_only: bool = False
     launch_seconds: int = 300
     """How long a node's machine may take to be made."""
+    image_days: int = 7
+    """After how many days a cluster's new nodes start from the publisher's then current image."""
     register_seconds: int = 900
     """How long its node may then take to join its cluster."""
     agent_busy_seconds: int = 10

@@ -135,6 +135,24 @@ class Reserves(Protocol):
 
 
 @runtime_checkable
+class GrowsOld(Protocol):
+    """A source that has to look again after a while for what ``prepare`` has found."""
+
+    def is_stale(self, environment: NodeEnvironment, provider: NodeProvider, now: datetime) -> bool:
+        """Whether the environment's outputs are to be found again before the next machine is made. Makes no call."""
+        ...
+
+
+@runtime_checkable
+class LooksTogether(Protocol):
+    """A source that asks its vendor once for many machines."""
+
+    def glance(self, work: NodeWork) -> Machine:
+        """As ``NodeSource.look``, but it may be what was seen up to a minute ago. That a machine is gone is sure."""
+        ...
+
+
+@runtime_checkable
 class ShowsNodeConsole(Protocol):
     """A source that can read what the console of a claim's machine shows."""
 

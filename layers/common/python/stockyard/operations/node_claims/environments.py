@@ -9,7 +9,7 @@ from dataclasses import replace
 from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirements
-from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvisioned
+from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvisioned, VendorError
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
@@ -17,7 +17,7 @@ from stockyard.operations.node_claims.work import environment_id, environment_wo
 from stockyard.operations.node_providers.visible import named
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Outcome, Remove, Replace
-from stockyard.ports.nodes import HasTopology
+from stockyard.ports.nodes import GrowsOld, HasTopology, NodeSource, NodeWork
 
 PROVISIONED = "Provisioned"
 LOOK_AGAIN = 15
@@ -41,6 +41,7 @@ def ensure(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Out
     if environment.removing:
         return Outcome(False, "Waiting until the environment that nobody needed is gone.", wait_seconds=LOOK_AGAIN)
     if environment.phase == "Available":
+        environment = _refreshed(services, source, environment, work, fence)
         _check_zone(claim, source, work.provider, environment)
         return Outcome(True, facts={"environment": environment.id})
     _, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
@@ -48,6 +49,24 @@ def ensure(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Out
     if outcome.done:
         _check_zone(claim, source, work.provider, _available(services, environment, outcome))
     return replace(outcome, facts={"environment": environment.id})
+
+
+def _refreshed(
+    services: Services, source: NodeSource, environment: NodeEnvironment, work: NodeWork, fence: Fence[NodeClaim]
+) -> NodeEnvironment:
+    """The environment with what was found anew, where that is due. Nodes that are there stay as they are.
+
+    What cannot be found just now may stay old: the claim's machine is worth more, and the next claim looks again.
+    """
+    due = isinstance(source, GrowsOld) and source.is_stale(environment, work.provider, services.clock.now())
+    if not due or work.cluster is None:
+        return environment
+    _, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
+    try:
+        outcome = source.prepare(setting_up)
+    except VendorError:
+        return environment
+    return _available(services, environment, outcome) if outcome.done else environment
 
 
 def _check_zone(claim: NodeClaim, source: object, provider: NodeProvider, environment: NodeEnvironment) -> None:

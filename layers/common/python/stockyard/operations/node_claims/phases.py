@@ -10,7 +10,7 @@ from stockyard.domain.records import Fact, NodeClaim, Placement
 from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_commands import waits_for
-from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE
+from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED
 from stockyard.lifecycle.phases import Phase
 from stockyard.operations.engine.advance import Fence, Loaded, advance
 from stockyard.operations.engine.ledger import lines_of
@@ -30,10 +30,12 @@ from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, li
 from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
-from stockyard.ports.nodes import TOKEN, Attests, ShowsNodeConsole
+from stockyard.ports.nodes import TOKEN, Attests, LooksTogether, ShowsNodeConsole
 
-LOOK_AGAIN = 15
-"""Seconds until the next look at a machine whose vendor cannot tell when it is ready."""
+LOOK_AGAIN, LOOK_LATE = 15, 60
+"""Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
+FIRST_LOOK = 45
+"""Seconds after its launch at which such a machine is looked at for the first time."""
 
 Work = Callable[[Services, NodeClaim, Fence[NodeClaim]], Outcome]
 
@@ -49,17 +51,31 @@ def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Ou
 
 
 def _register(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
-    """Whether the claim's node has joined: its vendor may know, else the cluster's agent says so."""
+    """Whether the claim's node has joined: the cluster's agent says so, or its vendor knows, who is asked only when the
+    agent has said nothing yet."""
+    observed_node = node_of(facts_of(services, claim))
+    if observed_node is not None:
+        return _joined(str(observed_node["name"]))
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    machine = source.look(work)
+    machine = source.glance(work) if isinstance(source, LooksTogether) else source.look(work)
     if machine.state in ("absent", "gone"):
         raise NodeCouldNotBeProvisioned("The machine was ended before its node joined.")
-    observed_node = node_of(facts_of(services, claim))
-    node = machine.node_name or (str(observed_node["name"]) if observed_node else "")
-    if node:
-        return Outcome(True, f"Node {node} has joined.", facts={"node_name": node})
-    wait = LOOK_AGAIN if machine.refresh is None else max(1, machine.refresh)
+    if machine.node_name:
+        return _joined(machine.node_name)
+    wait = _pause(services, claim) if machine.refresh is None else max(1, machine.refresh)
     return Outcome(False, "Waiting for the node to join.", wait_seconds=wait)
+
+
+def _joined(node: str) -> Outcome:
+    return Outcome(True, f"Node {node} has joined.", facts={"node_name": node})
+
+
+def _pause(services: Services, claim: NodeClaim) -> int:
+    """Seconds until the next look at a machine that boots: few boots are over before ``FIRST_LOOK``, and the longer one
+    takes, the less matters how late its end is seen."""
+    launch = next((c.last_transition_time for c in claim.conditions if c.type == PROVISIONED), claim.updated_at)
+    age = int(services.seconds_since(launch))
+    return FIRST_LOOK - age if age < FIRST_LOOK - LOOK_AGAIN else min(LOOK_LATE, max(LOOK_AGAIN, age // 4))
 
 
 def _initialize(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:

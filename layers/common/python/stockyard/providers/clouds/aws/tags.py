@@ -51,6 +51,11 @@ def of_key(owner: Owner, kind: str, key: str) -> dict[str, str]:
     return {**of_owner(owner), KEY: f"{kind}/{key}"}
 
 
+def of_cluster(owner: Owner) -> dict[str, str]:
+    """The tags that everything has that was made for the owner's cluster, whoever of it the thing is of."""
+    return {**of_tenant(owner.installation, owner.tenant), f"{owner.prefix}-cluster": owner.client_id}
+
+
 def kubernetes(client_id: str) -> str:
     """The tag key by which a cluster's own controllers know what is theirs."""
     return f"kubernetes.io/cluster/{client_id}"

@@ -21,6 +21,7 @@ def _make(tools: SourceTools) -> NodeSource:
         name_prefix=settings.name_prefix,
         api_url=settings.api_url,
         visibility_seconds=settings.visibility_seconds,
+        image_days=settings.image_days,
     )
     return Ec2Nodes(config, boto3.Session, tools.offers)
 

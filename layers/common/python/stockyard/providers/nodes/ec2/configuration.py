@@ -20,6 +20,7 @@ class Ec2NodesConfig:
     name_prefix: str
     api_url: str
     visibility_seconds: int = 60
+    image_days: int = 7
 
 
 def region(provider: NodeProvider) -> str:

@@ -14,7 +14,7 @@ KEY = "main"
 def prepare(maker: Maker, work: EnvironmentWork) -> Outcome:
     """Find the place. Its ledger line stands for the launch templates too, which the first launch of a pool makes."""
     topology.check(work.provider, work.cluster)
-    location = place.find(maker.calls, work.provider, work.cluster, maker.owner)
+    location = place.find(maker.calls, work.provider, work.cluster, maker.owner, work.now)
     line = maker.ledger.intend(PLACE.name, KEY)
     if line.state != "made":
         maker.ledger.made(line, work.environment.id)

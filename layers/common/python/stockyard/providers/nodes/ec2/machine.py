@@ -91,7 +91,7 @@ class Launch:
             return place.of_facts(outputs)
         if work.cluster is None:
             raise NodeCouldNotBeProvisioned("The claim names no cluster.")
-        return place.find(self.maker.calls, work.provider, work.cluster, self.maker.owner)
+        return place.find(self.maker.calls, work.provider, work.cluster, self.maker.owner, work.now)
 
     def _create(self, line: Resource, marks: dict[str, str]) -> str:
         template = self.template(line.detail)
@@ -180,8 +180,13 @@ def look(maker: Maker) -> Machine:
     item = described(maker, line.vendor_id)
     if item is None:
         return Machine("starting" if maker.recent(line.made_at) else "gone", line.vendor_id)
+    return described_machine(line.vendor_id, item)
+
+
+def described_machine(machine_id: str, item: Mapping[str, Any]) -> Machine:
+    """The machine that EC2 describes so."""
     zone = str(item.get("Placement", {}).get("AvailabilityZone", ""))
-    return Machine(_STATES.get(item["State"]["Name"], "starting"), line.vendor_id, zone=zone)
+    return Machine(_STATES.get(item["State"]["Name"], "starting"), machine_id, zone=zone)
 
 
 def console(maker: Maker) -> str | None:

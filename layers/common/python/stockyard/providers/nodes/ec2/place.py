@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from stockyard.domain.records import Cluster, NodeProvider
@@ -32,6 +33,8 @@ class Place:
     root_device: str = ROOT_DEVICE
     generation: int = 1
     """The provider's, of which it was found."""
+    found_on: str = ""
+    """The day on which it was found, ``2026-01-31``; empty for one of an earlier release."""
     by_zone: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -47,6 +50,7 @@ class Place:
             "images": ",".join(f"{image}={architecture}" for architecture, image in self.images.items()),
             "root_device": self.root_device,
             "provider_generation": str(self.generation),
+            "found_on": self.found_on,
         }
 
 
@@ -61,11 +65,23 @@ def of_facts(facts: Mapping[str, str]) -> Place:
         images={architecture: image for image, architecture in images},
         root_device=facts["root_device"],
         generation=int(facts["provider_generation"]),
+        found_on=facts.get("found_on", ""),
     )
 
 
-def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Owner) -> Place:
-    """Look it up. ``owner`` is anything of the cluster's tenant.
+def is_stale(facts: Mapping[str, str], provider: NodeProvider, now: datetime, image_days: int) -> bool:
+    """Whether it has to be found again: the document has changed, or the publisher's images may be old by now. Images
+    that the document names are the tenant's to change."""
+    if facts.get("provider_generation") != str(provider.generation):
+        return True
+    day = facts.get("found_on", "")
+    if setting(provider, "image"):
+        return False
+    return not day or now.date() - date.fromisoformat(day) >= timedelta(days=image_days)
+
+
+def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Owner, now: datetime) -> Place:
+    """Look it up at the moment ``now``. ``owner`` is anything of the cluster's tenant.
 
     ``NotYetVisible`` while the cluster's group is not shown, ``VendorRefused`` where no subnet will do.
     """
@@ -78,6 +94,7 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
         images=images,
         root_device=device,
         generation=provider.generation,
+        found_on=now.date().isoformat(),
     )
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 
 from stockyard.domain.node_types import ON_DEMAND, NodeType
 from stockyard.domain.offers import RegionOffers
-from stockyard.domain.records import CloudAccount, NodeProvider, Placement
+from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
-from stockyard.providers.nodes.ec2 import catalogue, environment, machine, reserved, together, topology
+from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, reserved, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
+from stockyard.providers.nodes.ec2.looks import Looks
 from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner, group_owner
 
 __all__ = ["Ec2Nodes", "Ec2NodesConfig"]
@@ -33,6 +35,7 @@ class Ec2Nodes:
         self._config = config
         self._sessions = Sessions(session_factory)
         self._offers = offers
+        self._looks = Looks()
         self._node_types: OrderedDict[tuple[str, int, str], tuple[NodeType, ...]] = OrderedDict()
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:  # noqa: ARG002
@@ -109,6 +112,14 @@ class Ec2Nodes:
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""
         return machine.look(claim_maker(work, self._sessions, self._config))
+
+    def glance(self, work: NodeWork) -> Machine:
+        """See ``ports.nodes.LooksTogether``."""
+        return self._looks.glance(claim_maker(work, self._sessions, self._config))
+
+    def is_stale(self, environment: NodeEnvironment, provider: NodeProvider, now: datetime) -> bool:
+        """See ``ports.nodes.GrowsOld``: the publisher's images are old, or the document has changed since."""
+        return place.is_stale(environment.outputs, provider, now, self._config.image_days)
 
     def console(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.ShowsNodeConsole``."""

@@ -1,0 +1,68 @@
+"""Looks at machines that are waited for: one question to EC2 answers for all machines of a cluster, for a while.
+
+A thousand nodes that boot would otherwise use up what an account may ask, and the tenant's own tools with them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from stockyard.ports.nodes import Machine
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.nodes.ec2 import machine
+
+SECONDS = 60
+"""How long an answer is used."""
+MOST_CLUSTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The machines of one cluster by id, as EC2 described them at ``moment``."""
+
+    moment: datetime
+    items: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(slots=True)
+class Looks:
+    """The listings of one process, by tenant and cluster."""
+
+    _listings: OrderedDict[tuple[str, str, str], Listing] = field(default_factory=OrderedDict)
+
+    def glance(self, maker: Maker) -> Machine:
+        """The claim's machine as it was within the last minute.
+
+        One that the listing does not have is young, or is asked for by itself: a list may be late, and that a machine
+        is gone must not rest on it.
+        """
+        line = maker.ledger.find(ec2_kinds.INSTANCE.name, machine.KEY)
+        if line is None or line.state != "made":
+            return Machine("absent")
+        item = self._listing(maker).items.get(line.vendor_id)
+        if item is not None:
+            return machine.described_machine(line.vendor_id, item)
+        return Machine("starting", line.vendor_id) if maker.recent(line.made_at) else machine.look(maker)
+
+    def _listing(self, maker: Maker) -> Listing:
+        owner = maker.owner
+        key = (owner.tenant, maker.calls.region, owner.client_id)
+        listing = self._listings.get(key)
+        if listing is None or not 0 <= (maker.now - listing.moment).total_seconds() < SECONDS:
+            listing = self._listings[key] = Listing(maker.now, _described(maker))
+            while len(self._listings) > MOST_CLUSTERS:
+                self._listings.popitem(last=False)
+        self._listings.move_to_end(key)
+        return listing
+
+
+def _described(maker: Maker) -> dict[str, Mapping[str, Any]]:
+    cluster_tags = tags.of_cluster(maker.owner)
+    filters = tags.filters(cluster_tags)
+    reservations = maker.calls.pages("ec2", "describe_instances", "Reservations", Filters=filters)
+    return {str(item["InstanceId"]): item for reservation in reservations for item in reservation["Instances"]}

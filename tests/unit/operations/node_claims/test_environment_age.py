@@ -1,0 +1,62 @@
+"""What a source found once for a cluster is found again when it has grown old, by the next claim that needs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.times import from_text
+from stockyard.errors import VendorUnavailable
+from stockyard.operations.listing import every
+from stockyard.ports import Outcome
+from stockyard.ports.nodes import EnvironmentWork
+from tests.harness.ports import with_ports
+from tests.unit.operations.conftest import World
+from tests.unit.operations.node_claims.test_environments import SMALL, Building
+from tests.unit.operations.nodes import Nodes
+
+
+class Ageing(Building):
+    """What it finds once is stale an hour later; ``finds`` counts."""
+
+    finds = 0
+
+    def is_stale(self, environment: NodeEnvironment, provider: NodeProvider, now: datetime) -> bool:
+        return now - from_text(environment.updated_at) > timedelta(hours=1)
+
+    def prepare(self, work: EnvironmentWork) -> Outcome:
+        self.finds += 1
+        outcome = super().prepare(work)
+        return replace(outcome, facts={"image": f"image-{self.finds}"})
+
+
+def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> None:
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    source = Ageing(world.registry.store)
+    source.things, source.meanwhile = set(), lambda: None
+    nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
+    nodes.provider("lab", SMALL)
+    world.create()
+
+    def image_after(name: str) -> str:
+        nodes.claim(name, cluster_ref="demo")
+        nodes.schedule()
+        assert nodes.relay() == ["available"]
+        (environment,) = every(nodes.services.store, NodeEnvironment)
+        return environment.outputs["image"]
+
+    world.drive(next(iter(every(world.services.store, Cluster))), "provision_cluster")
+    assert [image_after("one"), image_after("two")] == ["image-1", "image-1"]
+    nodes.hours(2)
+    source.fault = VendorUnavailable("not now")
+    prepare, source.prepare = source.prepare, _unavailable  # type: ignore[method-assign]
+    assert image_after("three") == "image-1", "an old image is better than no node"
+    source.prepare = prepare  # type: ignore[method-assign]
+    assert image_after("four") == "image-2"
+    assert image_after("five") == "image-2"
+    assert {claim.environment_ref for claim in every(nodes.services.store, NodeClaim)} == source.things
+
+
+def _unavailable(_: EnvironmentWork) -> Outcome:
+    raise VendorUnavailable("not now")
