@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.scheduling.packing import limits, model, rows, solve, topology
+from stockyard.scheduling.packing import known, limits, model, rows, solve, topology
 from stockyard.scheduling.packing.plan import Plan, pack
 from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
@@ -68,8 +68,9 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
     "who is counted": (topology.Tally, "add", lambda self, domain: None),
     "pods that are there": (topology.Tallies, "record", lambda self, *placed: None),
     "nodes that count": (solve.Solver, "_decided", lambda self, pod_class, possible: possible),
-    "labels of known nodes": (solve, "_any_fits", lambda level, node: True),
-    "domains of known nodes": (solve, "_in_domain", lambda node, combinations, keys: True),
+    "labels and taints of known nodes": (known, "satisfies", lambda level, node: True),
+    "domains of known nodes": (known.KnownNodes, "within", lambda self, keys, combinations: -1),
+    "room of known nodes": (known.KnownNodes, "_has_room", lambda self, known_node, requests: True),
 }
 
 

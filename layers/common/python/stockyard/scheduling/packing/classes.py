@@ -50,10 +50,8 @@ class Level:
     masks: dict[tuple[Domain, ...], int] = field(default_factory=dict)
     """``mask`` within domains, once it is known."""
 
-    @property
-    def host_rules(self) -> tuple[Rule, ...]:
-        """The rules that hold on one host."""
-        return self.rules.get(HOSTNAME, ())
+    host_rules: tuple[Rule, ...] = ()
+    """The rules that hold on one host."""
 
     def allows_host(self, host: str) -> bool:
         """Whether one more pod may be on the host."""
@@ -81,8 +79,6 @@ class PodClass:
     keys: tuple[str, ...] = ()
     """The labels whose domain matters for it, or for others that count it; without the host name."""
     placed: int = 0
-    nodes: list[int] = field(default_factory=list)
-    """The nodes that are there and have not refused it for good."""
 
     @cached_property
     def filtered(self) -> bool:
@@ -179,8 +175,9 @@ def read_classes(problem: Problem, rows: Rows, tallies: Tallies, resources: Sequ
         for term in group.pod.anti_affinity:
             if not term.weight:
                 tallies.of_holders(term)
+    alike: dict[Pod, tuple[Level, ...]] = {}
     classes = [
-        _class_of(number, group, steps_of_pod, rows, tallies, resources, guarded)
+        _class_of(number, group, steps_of_pod, rows, tallies, resources, guarded, alike)
         for number, (group, steps_of_pod) in enumerate(zip(problem.groups, steps, strict=True))
     ]
     seeds = _seeds(classes)
@@ -211,12 +208,20 @@ def _class_of(
     tallies: Tallies,
     resources: Sequence[str],
     guarded: Set[Tally],
+    alike: dict[Pod, tuple[Level, ...]],
 ) -> PodClass:
+    """One class. ``alike`` are the levels of pods that differ in nothing but what they request of cores and memory."""
     pod, amounts = group.pod, dict(group.pod.requests)
     counted = tallies.counting(pod.namespace, pod.labels)
     own = {tally for tally, _ in counted}
     guards = tuple(GuardRule(tally) for tally in own & guarded)
-    levels = tuple(_level(step, own, guards, rows, tallies, any_taint=any_taint) for step, any_taint in steps)
+    extended = tuple([item for item in pod.requests if item[0] not in (CPU, MEMORY)])
+    mark = replace(pod, requests=extended)
+    levels = alike.get(mark)
+    if levels is None:
+        levels = alike[mark] = tuple(
+            _level(step, own, guards, rows, tallies, any_taint=any_taint) for step, any_taint in steps
+        )
     held_tallies = tuple(tallies.of_holders(term) for term in pod.anti_affinity if not term.weight)
     keys = {tally.key for tally in (*own, *held_tallies)} | {key for level in levels for key in level.rules}
     return PodClass(
@@ -254,7 +259,8 @@ def _level(
         rules[spread.key].append(SpreadRule(spread, tally, int(tally in own)))
     if guards:
         rules[HOSTNAME] += guards
-    return Level(pod, terms, plain or mask, labels, {key: tuple(listed) for key, listed in rules.items()}, any_taint)
+    by_key = {key: tuple(listed) for key, listed in rules.items()}
+    return Level(pod, terms, plain or mask, labels, by_key, any_taint, host_rules=by_key.get(HOSTNAME, ()))
 
 
 def _in(namespace: str, term: PodTerm) -> bool:

@@ -112,7 +112,7 @@ def pack(problem: Problem) -> Plan:
     return Plan(
         tuple(
             Placement(known_node.node.name, tuple(name for _, name in known_node.pods))
-            for known_node in solver.known
+            for known_node in solver.known.nodes
             if known_node.pods
         ),
         tuple(_claim(solver, planned) for planned in solver.planned),

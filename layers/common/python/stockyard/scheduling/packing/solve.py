@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 
 from stockyard.domain.node_types import CPU, MEMORY, PODS
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
+from stockyard.scheduling.packing.known import KnownNodes, fits_labels
 from stockyard.scheduling.packing.limits import Limits
 from stockyard.scheduling.packing.model import HOSTNAME, HostPort, Node, Problem
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.states import PlannedNode, StateIndex, Step
-from stockyard.scheduling.packing.topology import Domain, NodeFilter, SpreadRule, Tallies, Tally, fits
+from stockyard.scheduling.packing.topology import Domain, NodeFilter, SpreadRule, Tallies, Tally
 
 MANY = 2
 """From so many equal pods on they are placed together."""
@@ -29,16 +30,6 @@ EPSILON = 1e-9
 """Prices that differ by less are equal."""
 
 
-@dataclass(slots=True, eq=False)
-class KnownNode:
-    """A node that is there, with what is left of it."""
-
-    node: Node
-    free: list[int]
-    ports: list[HostPort]
-    pods: list[tuple[int, str]] = field(default_factory=list)
-
-
 class Solver:
     """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``."""
 
@@ -47,10 +38,7 @@ class Solver:
         self.resources = _resources(problem)
         self.rows = Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
         self.tallies = Tallies()
-        self.known = [
-            KnownNode(node, [node.free.get(name, 0) for name in self.resources], list(node.ports))
-            for node in sorted(problem.nodes, key=lambda node: (not node.initialized, node.name))
-        ]
+        self.known = KnownNodes(problem.nodes, self.resources)
         for node in problem.nodes:
             for pod in node.pods:
                 for term in pod.anti_affinity:
@@ -81,8 +69,6 @@ class Solver:
     def solve(self) -> None:
         """Place what can be placed. A class that found no place is tried again after others have changed the world."""
         queue = deque(self.classes)
-        for pod_class in self.classes:
-            pod_class.nodes = list(range(len(self.known)))
         idle = 0
         while queue and idle < len(queue):
             pod_class = queue.popleft()
@@ -98,9 +84,11 @@ class Solver:
 
     def _place_many(self, pod_class: PodClass) -> bool:
         """Put as many pods as one would put one by one: where nothing but room and labels matters to them."""
-        if not pod_class.plain or pod_class.nodes or len(pod_class.names) - pod_class.placed < MANY:
+        if not pod_class.plain or len(pod_class.names) - pod_class.placed < MANY:
             return False
         mask = pod_class.levels[0].mask
+        if self.known.candidates(pod_class.requests, pod_class.levels[0]):
+            return False
         step = next(self.index.ranking(pod_class.requests, mask).steps(), None)
         if step is None:
             return self._repeat_newest(pod_class, mask)
@@ -150,10 +138,9 @@ class Solver:
         return any(self._place_at(pod_class, level) for level in pod_class.levels)
 
     def _place_at(self, pod_class: PodClass, level: Level) -> bool:
-        if pod_class.nodes:
-            combinations = list(self._domains(pod_class, level))
-            if combinations and self._on_known(pod_class, level, combinations):
-                return True
+        candidates = self.known.candidates(pod_class.requests, level)
+        if candidates and self._on_known(pod_class, level, candidates):
+            return True
         for domains in self._domains(pod_class, level):
             mask = level.masks.get(domains)
             if mask is None:
@@ -185,43 +172,32 @@ class Solver:
         """The domains of a label that the pod may use, of nodes that are there and of those that pools can make."""
         column = self.rows.column(key)
         universe = {value for value, rows in column.items() if value is not None and rows & level.domain_mask}
-        for known_node in self.known:
+        for known_node in self.known.nodes:
             value = known_node.node.labels.get(key)
-            if value is not None and value not in universe and _any_fits(level, known_node.node):
+            if value is not None and value not in universe and fits_labels(level, known_node.node):
                 universe.add(value)
         level.universes[key] = listed = sorted(universe, key=str)
         return listed
 
     # --- nodes that are there ---------------------------------------------------------------------------------------
 
-    def _on_known(self, pod_class: PodClass, level: Level, combinations: Sequence[Domains]) -> bool:
-        refused: set[int] = set()
-        best: KnownNode | None = None
-        for number in pod_class.nodes:
-            known_node = self.known[number]
+    def _on_known(self, pod_class: PodClass, level: Level, candidates: int) -> bool:
+        """Put the next pod onto the first of the nodes that are there which takes it."""
+        if pod_class.keys:
+            candidates &= self.known.within(pod_class.keys, list(self._domains(pod_class, level)))
+        while candidates:
+            number = (candidates & -candidates).bit_length() - 1
+            candidates &= candidates - 1
+            known_node = self.known.nodes[number]
             node = known_node.node
-            if any(map(int.__gt__, pod_class.requests, known_node.free)) or _conflict(
-                pod_class.pod.ports, known_node.ports
-            ):
-                refused.add(number)
-            elif (
-                _in_domain(node, combinations, pod_class.keys)
-                and level.pod.tolerates(node.taints, preferred=not level.any_taint)
-                and _any_fits(level, node)
-                and level.allows_host(node.name)
-            ):
-                best = known_node
-                break
-        if refused:
-            pod_class.nodes = [number for number in pod_class.nodes if number not in refused]
-        if best is None:
-            return False
-        node = best.node
-        best.free = list(map(int.__sub__, best.free, pod_class.requests))
-        best.ports += pod_class.pod.ports
-        self._take(pod_class, level, best.pods, node.name)
-        self._count(pod_class, node.name, node.labels, lambda where: where.passes(node.labels, node.taints))
-        return True
+            if _conflict(pod_class.pod.ports, known_node.ports) or not level.allows_host(node.name):
+                continue
+            self.known.take(number, pod_class.requests)
+            known_node.ports += pod_class.pod.ports
+            self._take(pod_class, level, known_node.pods, node.name)
+            self._count(pod_class, node.name, node.labels, partial(_passes, node))
+            return True
+        return False
 
     # --- planned nodes ----------------------------------------------------------------------------------------------
 
@@ -274,11 +250,17 @@ class Solver:
         nodes = state.nodes
         if not level.host_rules:
             return len(nodes) - 1
-        newest = nodes[-1].name
+        place = len(nodes) - 1
+        newest = nodes[place].name
         for rule in level.host_rules:
-            if rule.tally in self._busy and not rule.allows(newest):
-                return None
-        for place in range(len(nodes) - 1, -1, -1):
+            if not rule.allows(newest):
+                if rule.tally in self._busy:
+                    return None
+                break
+        else:
+            return place
+        while place:
+            place -= 1
             if level.allows_host(nodes[place].name):
                 return place
         return None
@@ -384,11 +366,8 @@ class Solver:
         return dict.fromkeys(tally for tally, _ in pods.most_common(BUSY))
 
 
-def _in_domain(node: Node, combinations: Sequence[Domains], keys: Sequence[str]) -> bool:
-    """Whether the node is in one of the domains."""
-    if not keys:
-        return True
-    return tuple([node.labels.get(key) for key in keys]) in combinations
+def _passes(node: Node, where: NodeFilter) -> bool:
+    return where.passes(node.labels, node.taints)
 
 
 def _resources(problem: Problem) -> tuple[str, ...]:
@@ -400,11 +379,3 @@ def _resources(problem: Problem) -> tuple[str, ...]:
 
 def _conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:
     return bool(ports and ports_in_use) and any(port.conflicts(other) for port in ports for other in ports_in_use)
-
-
-def _any_fits(level: Level, node: Node) -> bool:
-    """Whether the node's labels satisfy one of the alternatives that the pod asks for, and one of its volumes'."""
-    volumes = level.pod.volumes
-    return any(fits(term, node.labels) for term in level.terms) and (
-        not volumes or any(fits(term, node.labels) for term in volumes)
-    )

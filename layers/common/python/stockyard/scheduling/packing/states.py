@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stockyard.domain.node_types import CPU, MEMORY
 from stockyard.scheduling.packing.model import HostPort
@@ -46,17 +47,17 @@ class State:
     nodes: list[PlannedNode] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Step:
-    """One more pod for the nodes of a state. Steps are ordered: the cheapest first, then the least waste."""
+class Step(NamedTuple):
+    """One more pod for the nodes of a state. Steps are ordered: the cheapest first, then the least waste. The number
+    of the state decides between equal ones, so that nothing behind it is ever compared."""
 
     added: float
     waste: float
     number: int
-    state: State = field(compare=False)
-    possible: int = field(compare=False)
-    totals: tuple[int, ...] = field(compare=False)
-    row: Row = field(compare=False)
+    state: State
+    possible: int
+    totals: tuple[int, ...]
+    row: Row
 
 
 class Ranking:

@@ -1,0 +1,95 @@
+"""Nodes that are there: which of them have room, the right labels and taints, as bits in the order of preference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stockyard.scheduling.packing.classes import Level
+from stockyard.scheduling.packing.model import HostPort, Node
+from stockyard.scheduling.packing.topology import Domain, fits
+from stockyard.scheduling.table import mask_of
+
+
+@dataclass(slots=True, eq=False)
+class KnownNode:
+    """A node that is there, with what is left of it."""
+
+    node: Node
+    free: list[int]
+    ports: list[HostPort]
+    pods: list[tuple[int, str]] = field(default_factory=list)
+    """The number of the class, and the name of the pod."""
+
+
+class KnownNodes:
+    """The nodes that are there, those that are ready first, then by name; bit n is the n-th of them."""
+
+    def __init__(self, nodes: Sequence[Node], resources: Sequence[str]) -> None:
+        ordered = sorted(nodes, key=lambda node: (not node.initialized, node.name))
+        self.nodes = [
+            KnownNode(node, [node.free.get(name, 0) for name in resources], list(node.ports)) for node in ordered
+        ]
+        self._requests: tuple[int, ...] | None = None
+        self._room = 0
+        self._levels: dict[Level, int] = {}
+        self._domains: dict[str, dict[Domain, int]] = {}
+
+    def candidates(self, requests: tuple[int, ...], level: Level) -> int:
+        """The nodes with room for one more pod of this size that satisfy what the level asks of labels and taints."""
+        if not self.nodes:
+            return 0
+        if requests != self._requests:
+            self._requests = requests
+            self._room = self._mask([self._has_room(known_node, requests) for known_node in self.nodes])
+        mask = self._levels.get(level)
+        if mask is None:
+            mask = self._levels[level] = self._mask([satisfies(level, known_node.node) for known_node in self.nodes])
+        return self._room & mask
+
+    def within(self, keys: Sequence[str], combinations: Sequence[tuple[Domain, ...]]) -> int:
+        """The nodes that are in one of the combinations of domains of these labels."""
+        rows = 0
+        for combination in combinations:
+            mask = -1
+            for key, domain in zip(keys, combination, strict=True):
+                mask &= self._column(key).get(domain, 0)
+            rows |= mask
+        return rows
+
+    def take(self, number: int, requests: tuple[int, ...]) -> None:
+        """One more pod of this size is on the node."""
+        known_node = self.nodes[number]
+        known_node.free = list(map(int.__sub__, known_node.free, requests))
+        if not self._has_room(known_node, requests):
+            self._room &= ~(1 << number)
+
+    def _column(self, key: str) -> dict[Domain, int]:
+        column = self._domains.get(key)
+        if column is None:
+            column = self._domains[key] = {}
+            for number, known_node in enumerate(self.nodes):
+                value = known_node.node.labels.get(key)
+                if value is not None:
+                    column[value] = column.get(value, 0) | 1 << number
+        return column
+
+    def _mask(self, flags: Sequence[bool]) -> int:
+        return mask_of((number for number, flag in enumerate(flags) if flag), len(flags))
+
+    @staticmethod
+    def _has_room(known_node: KnownNode, requests: tuple[int, ...]) -> bool:
+        return not any(map(int.__gt__, requests, known_node.free))
+
+
+def satisfies(level: Level, node: Node) -> bool:
+    """Whether a pod may be on the node, as far as labels and taints go."""
+    return fits_labels(level, node) and level.pod.tolerates(node.taints, preferred=not level.any_taint)
+
+
+def fits_labels(level: Level, node: Node) -> bool:
+    """Whether the node's labels satisfy one of the alternatives that the pod asks for, and one of its volumes'."""
+    volumes = level.pod.volumes
+    return any(fits(term, node.labels) for term in level.terms) and (
+        not volumes or any(fits(term, node.labels) for term in volumes)
+    )
