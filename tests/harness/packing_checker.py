@@ -25,6 +25,10 @@ def faults(problem: Mapping[str, Json], plan: Mapping[str, Json]) -> list[str]:
     problems += [f"order and places differ for {name}" for name in set(plan["order"]) ^ set(plan["where"])]
     if len(plan["order"]) != len(set(plan["order"])):
         problems.append("a pod is placed twice")
+    for gang in {pods[name]["gang"] for name in plan["where"] if "gang" in pods.get(name, {})}:
+        members = {name for name, pod in pods.items() if pod.get("gang") == gang}
+        if not members <= set(plan["where"]):
+            problems.append(f"gang {gang} is placed in part")
     on: defaultdict[str, list[Json]] = defaultdict(list)
     for name, node in plan["where"].items():
         on[node].append(pods[name])

@@ -42,6 +42,7 @@ def random_problem(seed: int) -> dict[str, Json]:
     pools = [_pool(chance, number) for number in range(chance.randint(1, 3))]
     daemons = [_daemon(chance) for _ in range(chance.choice((0, 0, 1, 2)))]
     shapes = [_pod(chance) for _ in range(chance.randint(1, 6))]
+    _into_gangs(random.Random(seed + 1), shapes)
     pods = [
         {**shape, "name": f"pod-{number}-{copy}"}
         for number, shape in enumerate(shapes)
@@ -49,6 +50,13 @@ def random_problem(seed: int) -> dict[str, Json]:
     ]
     nodes = [_node(chance, number, shapes) for number in range(chance.choice((0, 0, 1, 3)))]
     return {"types": kinds, "pools": pools, "daemonsets": daemons, "nodes": nodes, "pods": pods, "seed": seed}
+
+
+def _into_gangs(chance: random.Random, shapes: Sequence[Json]) -> None:
+    for gang in ("g", "h"):
+        if chance.random() < 0.1:
+            for shape in chance.sample(shapes, min(2, len(shapes))):
+                shape["gang"] = gang
 
 
 def _kind(chance: random.Random, number: int) -> dict[str, Json]:
@@ -283,6 +291,7 @@ def _read_pod(pod: Mapping[str, Json]) -> Pod:
         tuple(_term(entry, pod) for entry in pod.get("affinity", ())),
         tuple(_term(entry, pod) for entry in pod.get("anti_affinity", ())),
         tuple(HostPort(port) for port in pod.get("ports", ())),
+        gang=pod.get("gang", ""),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stockyard.scheduling.packing import known, limits, model, rows, solve, topology
+from stockyard.scheduling.packing import plan as plan_module
 from stockyard.scheduling.packing.plan import Plan, pack
 from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
@@ -48,6 +49,14 @@ def test_a_plan_does_not_depend_on_the_order_of_nodes_and_daemon_sets() -> None:
         assert plan_document(document, plan) == plan_document(turned, again), seed
 
 
+def test_pods_placed_together_are_placed_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [random_problem(seed) for seed in range(200)]
+    prices = [pack(problem_of(document)).price for document in documents]
+    monkeypatch.setattr(solve, "MANY", 10**9)
+    for document, price in zip(documents, prices, strict=True):
+        assert price == pytest.approx(pack(problem_of(document)).price), document["seed"]
+
+
 MUTANTS: dict[str, tuple[object, str, object]] = {
     "room": (rows.Rows, "holding", lambda self, names, totals: self.every),
     "labels": (rows.Rows, "of_term", lambda self, term: self.every),
@@ -65,6 +74,7 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
     "anti-affinity in zones": (topology.AntiAffinityRule, "allowed", lambda self, domains, universe: domains),
     "anti-affinity on hosts": (topology.AntiAffinityRule, "allows", lambda self, host: True),
     "those who are refused": (topology.Tallies, "against", lambda self, namespace, labels: ()),
+    "gangs": (plan_module, "_with_whole_gangs", lambda problem: (problem, ())),
     "who is counted": (topology.Tally, "add", lambda self, domain: None),
     "pods that are there": (topology.Tallies, "record", lambda self, *placed: None),
     "nodes that count": (solve.Solver, "_decided", lambda self, pod_class, possible: possible),

@@ -29,14 +29,16 @@ class Limits:
 
     def within(self, pool: int, possible: int, before: Row | None) -> int:
         """The rows that the pool may have in place of ``before``, which is given back; None for a new node."""
-        for name, amount in self.remaining[pool].items():
-            allowed = amount + (share_of(before, name) if before is not None else 0)
-            amounts, masks = self._at_most.get(name) or self._thresholds(name)
-            place = bisect_right(amounts, allowed)
-            if not place:
-                return 0
-            possible &= masks[place - 1]
+        for name in self.remaining[pool]:
+            possible &= self.within_one(pool, name, before)
         return possible
+
+    def within_one(self, pool: int, name: str, before: Row | None = None) -> int:
+        """As ``within``, for one of the things that the pool limits."""
+        allowed = self.remaining[pool][name] + (share_of(before, name) if before is not None else 0)
+        amounts, masks = self._at_most.get(name) or self._thresholds(name)
+        place = bisect_right(amounts, allowed)
+        return masks[place - 1] if place else 0
 
     def take(self, pool: int, row: Row, before: Row | None) -> None:
         """Count a node of this row, in place of the one of ``before``."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stockyard.domain.node_types import ANY, NodeType
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem
+from stockyard.scheduling.packing.reasons import GANG, Reason, reasons
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.solve import Solver
 from stockyard.scheduling.packing.states import PlannedNode
@@ -67,9 +68,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Pods that found no place."""
+    """Equal pods that found no place, and why not, pool by pool."""
 
     pods: tuple[str, ...]
+    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def pack(problem: Problem) -> Plan:
     The first way lets a pod join a planned node whenever it can. Where a new node would have been cheaper at that
     moment, the other way plans it.
     """
+    problem, apart = _with_whole_gangs(problem)
     solver = _solved(problem, split=False)
     if solver.tempted and problem.settings.split:
         solver = min(solver, _solved(problem, split=True), key=_quality)
@@ -116,9 +119,27 @@ def pack(problem: Problem) -> Plan:
             if known_node.pods
         ),
         tuple(_claim(solver, planned) for planned in solver.planned),
-        tuple(LeftOut(pod_class.waiting) for pod_class in solver.unplaced),
+        (*apart, *(LeftOut(pod_class.waiting, reasons(solver, pod_class)) for pod_class in solver.unplaced)),
         tuple(solver.order),
     )
+
+
+def _with_whole_gangs(problem: Problem) -> tuple[Problem, tuple[LeftOut, ...]]:
+    """The problem without the gangs of which not every pod finds a place, and those gangs with the reason."""
+    apart: list[LeftOut] = []
+    while any(group.pod.gang for group in problem.groups):
+        solver = _solved(problem, split=False)
+        missing = {pod_class.pod.gang: pod_class for pod_class in solver.unplaced if pod_class.pod.gang}
+        if not missing:
+            break
+        for group in problem.groups:
+            if group.pod.gang in missing:
+                short = missing[group.pod.gang]
+                message = f"Of gang {group.pod.gang} {short.waiting[0]} has no place, so none of it is placed."
+                gang = Reason("", GANG, group.pod.gang, message)
+                apart.append(LeftOut(group.names, (gang, *reasons(solver, short))))
+        problem = replace(problem, groups=tuple(group for group in problem.groups if group.pod.gang not in missing))
+    return problem, tuple(apart)
 
 
 def _solved(problem: Problem, *, split: bool) -> Solver:
@@ -128,8 +149,9 @@ def _solved(problem: Problem, *, split: bool) -> Solver:
 
 
 def _quality(solver: Solver) -> tuple[int, float]:
-    """The smaller, the better."""
-    return sum(len(pod_class.waiting) for pod_class in solver.unplaced), sum(
+    """The smaller, the better. A gang in parts is worse than all."""
+    broken = any(pod_class.pod.gang for pod_class in solver.unplaced)
+    return (2**31 if broken else 0) + sum(len(pod_class.waiting) for pod_class in solver.unplaced), sum(
         planned.state.row.price for planned in solver.planned
     )
 

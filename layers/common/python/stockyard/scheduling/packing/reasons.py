@@ -1,0 +1,105 @@
+"""Why a pod has no place: for each pool the first rule that leaves it no way to make a node for the pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from stockyard.domain.quantities import resource_text
+from stockyard.domain.requirements import Requirement
+from stockyard.scheduling.packing.classes import Level, PodClass
+from stockyard.scheduling.packing.model import HOSTNAME, Pool
+from stockyard.scheduling.packing.solve import Solver
+
+NO_NODE_TYPES, TAINT, REQUIREMENT, VOLUME = "NoNodeTypes", "Taint", "Requirement", "Volume"
+RESOURCE, TOPOLOGY, LIMIT, MIN_VALUES, GANG = "Resource", "Topology", "Limit", "MinValues", "Gang"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One pool and the rule that refused the pod there. ``subject`` is the rule's taint, label, resource or limit."""
+
+    pool: str
+    rule: str
+    subject: str
+    message: str
+
+
+def reasons(solver: Solver, pod_class: PodClass) -> tuple[Reason, ...]:
+    """Why the pods of the class that wait got no new node, pool by pool, in the order in which pools are tried."""
+    level = pod_class.levels[-1]
+    return tuple(_reason(solver, pod_class, level, number, pool) for number, pool in enumerate(solver.rows.pools))
+
+
+def _reason(solver: Solver, pod_class: PodClass, level: Level, number: int, pool: Pool) -> Reason:
+    rule, subject, message = next(_refusals(solver, pod_class, level, number, pool))
+    return Reason(pool.name, rule, subject, message)
+
+
+def _refusals(
+    solver: Solver, pod_class: PodClass, level: Level, number: int, pool: Pool
+) -> Iterator[tuple[str, str, str]]:
+    """The rules that refuse the pod, the first of which tells why."""
+    yield from _by_labels(solver, level, number, pool)
+    mask = solver.rows.of_pool[number] & level.mask
+    yield from _by_room(solver, pod_class, mask)
+    mask &= solver.rows.holding(solver.resources, pod_class.requests)
+    for key in pod_class.keys:
+        domains = level.allowed(key, level.universes.get(key, ()))
+        mask &= reduce(or_, [solver.rows.column(key).get(domain, 0) for domain in domains], 0)
+        if not mask:
+            where = ", ".join(map(str, domains)) or "none"
+            yield TOPOLOGY, key, f"Spread or affinity allows it in these values of {key}: {where}."
+    if not level.allows_host(""):
+        yield TOPOLOGY, HOSTNAME, "It has to be beside pods that are on no node with room."
+    for name in solver.limits.remaining[number]:
+        if not mask & solver.limits.within_one(number, name):
+            yield LIMIT, name, f"The pool's limit of {name} is reached."
+    for key, requirement in pool.template.items():
+        if requirement.min_values:
+            yield MIN_VALUES, key, f"Fewer than {requirement.min_values} values of {key} are left to choose from."
+    yield LIMIT, "", "The pool's limits together leave no node type."
+
+
+def _by_labels(solver: Solver, level: Level, number: int, pool: Pool) -> Iterator[tuple[str, str, str]]:
+    mask = solver.rows.of_pool[number]
+    if not mask:
+        yield NO_NODE_TYPES, "", "The pool has no node type that its requirements and daemon sets allow."
+    for taint in pool.taints:
+        if not level.pod.tolerates((taint,), preferred=not level.any_taint):
+            text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+            yield TAINT, taint.key, f"The pod does not tolerate the taint {text}."
+    if not mask & solver.rows.of_terms(level.pod.terms):
+        yield _requirement(solver, level, mask)
+    mask &= solver.rows.of_terms(level.pod.terms)
+    if level.pod.volumes and not mask & solver.rows.of_terms(level.pod.volumes):
+        yield VOLUME, "", "None of the pool's zones has the pod's volumes."
+
+
+def _by_room(solver: Solver, pod_class: PodClass, mask: int) -> Iterator[tuple[str, str, str]]:
+    for name, amount in zip(solver.resources, pod_class.requests, strict=True):
+        if not mask & solver.rows.holding((name,), (amount,)):
+            text = resource_text(name, amount)
+            yield RESOURCE, name, f"No node type of the pool has room for {name} {text} beside its daemon sets."
+    if not mask & solver.rows.holding(solver.resources, pod_class.requests):
+        yield RESOURCE, "", "No node type of the pool has room for all that the pod asks for together."
+
+
+def _requirement(solver: Solver, level: Level, mask: int) -> tuple[str, str, str]:
+    """The first requirement of the first alternative that no row of the pool satisfies."""
+    key, requirement = level.pod.terms[0][0]
+    for key, requirement in level.pod.terms[0]:
+        mask &= solver.rows.of_requirement(key, requirement)
+        if not mask:
+            break
+    return REQUIREMENT, key, f"No node of the pool has {_words(key, requirement)}."
+
+
+def _words(key: str, requirement: Requirement) -> str:
+    entries = [
+        f"{entry['key']} {entry['operator']} {', '.join(entry.get('values', ()))}".rstrip()
+        for entry in requirement.entries(key)
+    ]
+    return " and ".join(entries)

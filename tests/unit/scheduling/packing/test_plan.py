@@ -1,0 +1,160 @@
+"""What comes out of a packing: claims with their ways, pods that are left out and why, gangs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.domain.node_types import NodeType, Offering
+from stockyard.domain.requirements import CAPACITY_TYPE, ZONE, Requirements
+from stockyard.scheduling.packing.model import (
+    HOSTNAME,
+    Node,
+    Pod,
+    PodGroup,
+    PodTerm,
+    Pool,
+    Problem,
+    Selector,
+    Settings,
+    Spread,
+    Taint,
+    term,
+)
+from stockyard.scheduling.packing.plan import Plan, pack
+
+GIB = 2**30 * 1000
+APP = Selector(term([{"key": "app", "operator": "In", "values": ["x"]}]))
+
+
+def node_type(name: str, cpu: int, price: float, zones: tuple[str, ...] = ("a", "b"), **labels: str) -> NodeType:
+    room = {"cpu": cpu * 1000, "memory": cpu * 4 * GIB, "pods": 10_000}
+    ways = (Offering("on-demand", zones, price), Offering("spot", zones[:1], price / 2))
+    return NodeType(f"p.{name}", "p", {key: (value,) for key, value in labels.items()}, room, room, 0, ways)
+
+
+SMALL, LARGE = node_type("small", 2, 0.1), node_type("large", 8, 0.4, disk="ssd")
+
+
+def pod(cpu: int = 1000, memory: int = GIB, **fields: Any) -> Pod:
+    return Pod("default", (("app", "x"),), (("cpu", cpu), ("memory", memory), ("pods", 1000)), **fields)
+
+
+def packed(wanted_pod: Pod, count: int = 1, *, nodes: tuple[Node, ...] = (), **pool: Any) -> Plan:
+    names = tuple(f"p{number}" for number in range(count))
+    types = pool.pop("node_types", (SMALL, LARGE))
+    return pack(Problem((PodGroup(wanted_pod, names),), (Pool("pool", types, **pool),), nodes))
+
+
+def requiring(key: str, *values: str) -> dict[str, Any]:
+    return {"terms": (term([{"key": key, "operator": "In", "values": list(values)}]),)}
+
+
+def test_a_claim_has_its_ways_in_order_of_price() -> None:
+    (claim,) = packed(pod()).claims
+    assert [(row.node_type.bare, row.capacity_type, row.zone, row.price) for row in claim.rows] == [
+        ("small", "spot", "a", 0.05),
+        ("small", "on-demand", "a", 0.1),
+        ("small", "on-demand", "b", 0.1),
+        ("large", "spot", "a", 0.2),
+        ("large", "on-demand", "a", 0.4),
+        ("large", "on-demand", "b", 0.4),
+    ]
+    assert [one.bare for one in claim.node_types] == ["small", "large"]
+    assert (claim.price, claim.labels[ZONE], claim.labels[CAPACITY_TYPE]) == (0.05, "a", "spot")
+    assert claim.requests == {"cpu": 1000, "memory": GIB, "pods": 1000}
+
+
+def test_pods_fill_a_node_that_is_there_first() -> None:
+    there = Node("there", {ZONE: "b"}, {"cpu": 2500, "memory": 64 * GIB, "pods": 5000})
+    plan = packed(pod(), 3, nodes=(there,))
+    assert [(placement.node, placement.pods) for placement in plan.placements] == [("there", ("p0", "p1"))]
+    assert [claim.pods for claim in plan.claims] == [("p2",)]
+
+
+def test_a_node_that_is_ready_goes_before_one_that_starts() -> None:
+    room = {"cpu": 1000, "memory": GIB, "pods": 1000}
+    starting, ready = Node("a", {}, room, initialized=False), Node("b", {}, room)
+    assert packed(pod(), nodes=(starting, ready)).placements[0].node == "b"
+
+
+def test_two_cheap_nodes_are_planned_instead_of_a_dear_one() -> None:
+    dear = (node_type("small", 2, 0.1), node_type("large", 8, 0.9))
+    plan = packed(pod(2000), 2, node_types=dear)
+    assert ([claim.row.node_type.bare for claim in plan.claims], plan.price) == (["small", "small"], 0.1)
+    joined = Problem((PodGroup(pod(2000), ("p0", "p1")),), (Pool("pool", dear),), settings=Settings(split=False))
+    assert pack(joined).price == 0.45
+
+
+def test_a_heavier_pool_goes_before_a_cheaper_one() -> None:
+    pools = (Pool("cheap", (SMALL,)), Pool("heavy", (LARGE,), weight=1))
+    assert pack(Problem((PodGroup(pod(), ("p",)),), pools)).claims[0].pool.name == "heavy"
+
+
+def test_limits_count_nodes_resources_and_money_within_one_plan() -> None:
+    assert len(packed(pod(2000), 5, node_types=(SMALL,), limits={"nodes": 2000}).claims) == 2
+    assert len(packed(pod(2000), 5, node_types=(SMALL,), limits={"cpu": 6000}, used={"cpu": 1000}).claims) == 2
+    assert len(packed(pod(2000), 5, node_types=(SMALL,), money=0.4, spent=0.2).claims) == 4
+    many = packed(pod(2000), 5000, node_types=(SMALL,), limits={"nodes": 1_000_000})
+    assert (len(many.claims), len(many.order)) == (1000, 1000)
+
+
+def gang(second: Pod, *, limit: int) -> Plan:
+    groups = (PodGroup(replace(pod(2000), gang="g"), ("p0", "p1")), PodGroup(replace(second, gang="g"), ("q0",)))
+    groups += (PodGroup(pod(500), ("free",)),)
+    return pack(Problem(groups, (Pool("pool", (SMALL,), limits={"nodes": limit}),)))
+
+
+def test_a_gang_is_placed_whole_or_not_at_all() -> None:
+    assert sorted(gang(pod(1000), limit=3000).order) == ["free", "p0", "p1", "q0"]
+    plan = gang(pod(1000), limit=2000)
+    assert plan.order == ("free",)
+    assert {left_out.pods for left_out in plan.left_out} == {("p0", "p1"), ("q0",)}
+    assert [(reason.rule, reason.subject) for reason in plan.left_out[0].reasons] == [("Gang", "g"), ("Limit", "nodes")]
+
+
+ANTI = (PodTerm(ZONE, APP, frozenset({"default"})),)
+BESIDE = (PodTerm(HOSTNAME, Selector(term([{"key": "app", "operator": "In", "values": ["y"]}])), None),)
+
+
+@pytest.mark.parametrize(
+    ("refused", "pool", "rule", "subject", "words"),
+    [
+        (pod(), {"node_types": ()}, "NoNodeTypes", "", "no node type"),
+        (pod(), {"taints": (Taint("only", "us"),)}, "Taint", "only", "only=us:NoSchedule"),
+        (pod(**requiring("disk", "hdd")), {}, "Requirement", "disk", "disk In hdd"),
+        (pod(volumes=(term([{"key": ZONE, "operator": "In", "values": ["c"]}]),)), {}, "Volume", "", "volumes"),
+        (pod(cpu=9000), {}, "Resource", "cpu", "cpu 9 beside"),
+        (pod(cpu=8000, **requiring("disk", "ssd"), memory=33 * GIB), {}, "Resource", "memory", "memory 33Gi"),
+        (pod(affinity=BESIDE), {}, "Topology", HOSTNAME, "beside pods"),
+        (pod(), {"limits": {"cpu": 1000}}, "Limit", "cpu", "limit of cpu"),
+        (pod(), {"money": 0.01}, "Limit", "money", "limit of money"),
+        (
+            pod(),
+            {"requirements": Requirements.of([{"key": ZONE, "operator": "Exists", "minValues": 3}])},
+            "MinValues",
+            ZONE,
+            "Fewer than 3",
+        ),
+    ],
+)
+def test_what_is_left_out_says_why(refused: Pod, pool: dict[str, Any], rule: str, subject: str, words: str) -> None:
+    (left_out,) = packed(refused, **pool).left_out
+    (reason,) = left_out.reasons
+    assert (left_out.pods, reason.pool, reason.rule, reason.subject) == (("p0",), "pool", rule, subject)
+    assert words in reason.message
+
+
+def test_the_last_pods_of_a_spread_say_which_values_they_may_have() -> None:
+    plan = packed(pod(anti_affinity=ANTI), 3)
+    (left_out,) = plan.left_out
+    assert [(reason.rule, reason.subject) for reason in left_out.reasons] == [("Topology", ZONE)]
+    assert left_out.reasons[0].message == f"Spread or affinity allows it in these values of {ZONE}: none."
+
+
+def test_a_soft_spread_is_given_up_when_it_cannot_be_kept() -> None:
+    spread = Spread(ZONE, 1, APP, hard=False)
+    limited = packed(pod(2000, spreads=(spread,)), 3, node_types=(node_type("one", 2, 0.1, zones=("a",)),))
+    assert len(limited.order) == 3
