@@ -330,7 +330,7 @@ class LocalCloud:
         self.environment = {
             "STOCKYARD_URL": self.url,
             "STOCKYARD_TOKEN": str(person["access_token"]),
-            "STOCKYARD_CLUSTER_TOKEN": str(person["id_token"]),
+            "STOCKYARD_TOKEN_ID": str(person["id_token"]),
             "STOCKYARD_TOKEN_VIEWER": token("acme", ROLES[:1], subject="local-viewer"),
             "STOCKYARD_TOKEN_OTHER": token("globex", ROLES, subject="local-other"),
             "STOCKYARD_TOKEN_PLATFORM": token("platform", ("stockyard-platform",), subject="local-platform"),
@@ -338,6 +338,10 @@ class LocalCloud:
             **self.aws.keys(ACME_ACCOUNT),
             "AWS_DEFAULT_REGION": REGION,
         }
+        if self._trust:  # kubectl lets the command line renew its login
+            self.environment["SSL_CERT_FILE"] = self._trust["SSL_CERT_FILE"]
+        if isinstance(self.identity, KeycloakServer):
+            self._say(f"people log in to clusters as local-user, with the password {self.identity.password}")
 
     def _seed_tenant(self) -> None:
         verified = seed_tenant(self.call, lambda service: self.aws.client(service, self.environment))

@@ -93,9 +93,6 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
         raise ConfigError(f"stages.{stage}.domain: domain and certificate_arn go together")
     if config.event_organization and config.event_accounts:
         raise ConfigError(f"stages.{stage}.event_accounts: either event_organization or event_accounts")
-    if config.cluster_audience == config.audience:
-        # Whoever runs a cluster sees the tokens that people show it.
-        raise ConfigError(f"stages.{stage}.cluster_audience: must be another than audience, {config.audience!r}")
     return config
 
 
@@ -169,7 +166,6 @@ _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits
 CHECKS: dict[str, Check] = {
     "issuer": _pattern(r"https://[^\s/]+(/\S*[^\s/])?", "an https URL without a slash at its end"),
     "audience": _pattern(r"[A-Za-z0-9._:/-]+", "an audience"),
-    "cluster_audience": _pattern(r"[A-Za-z0-9._:/-]+", "an audience"),
     "account": _pattern(r"(\d{12})?", "an AWS account of 12 digits"),
     "region": _pattern(r"([a-z]{2}(-[a-z]+)+-\d)?", "an AWS region"),
     # The node role's name is {prefix}-{client_id}-node-role; IAM allows 64, a client_id has up to 46.

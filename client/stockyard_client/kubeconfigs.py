@@ -78,6 +78,15 @@ def for_person(config: dict[str, Any], name: str, url: str) -> dict[str, Any]:
     return adapted
 
 
+def login(config: dict[str, Any]) -> tuple[str, str]:
+    """Issuer and client by which people log in to the cluster. Raises ``UnexpectedAnswer``."""
+    try:
+        arguments = config["users"][0]["user"]["exec"]["args"]
+        return arguments[arguments.index("--issuer") + 1], arguments[arguments.index("--client-id") + 1]
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise UnexpectedAnswer("the cluster's kubeconfig does not say how people log in") from None
+
+
 def _with_api_url(user: dict[str, Any], url: str) -> dict[str, Any]:
     command = user.get("exec") or {}
     if command.get("command") != "stockyard":

@@ -22,16 +22,22 @@ EARLY_SECONDS = 30.0
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 
+def cluster_session(issuer: str, client_id: str) -> str:
+    """What the session of a login to a cluster is kept under: no API has such a URL."""
+    return f"{issuer.rstrip('/')}#{client_id}"
+
+
 class LoginFailed(StockyardClientError):
     """The issuer refused, the code expired, or the kept session cannot be refreshed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One person's tokens for one API. ``expires_at`` is seconds since 1970, of the token that ends first.
+    """One person's tokens for one API, or for one cluster (``cluster_session``). ``expires_at`` is seconds since 1970,
+    of the token that ends first.
 
-    The API takes the access token, clusters take the ID token: neither takes the other, so that who runs a cluster
-    gets nothing that the API would take.
+    The API takes the access token of its login, a cluster the ID token of its own: who runs a cluster gets nothing that
+    the API or another cluster would take.
     """
 
     url: str

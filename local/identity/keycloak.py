@@ -51,6 +51,8 @@ class KeycloakServer:
         self.issuer = ""
         self.base_url = ""
         self._password = secrets.token_urlsafe(24)
+        self.password = ""
+        """Of the first person, for who logs in by hand."""
         self._process: subprocess.Popen[bytes] | None = None
         self._log: Path | None = None
         self._master = "", -_MASTER_SECONDS
@@ -130,6 +132,7 @@ class KeycloakServer:
     def sign_in(self, tenant: str, roles: Sequence[str] = (), *, subject: str = "local-user") -> dict[str, Any]:
         """All tokens that the command line gets of a person: access, refresh and ID token."""
         password = add_person(self._admin, subject, tenant, roles)
+        self.password = self.password or password
         form = {"grant_type": "password", "client_id": CLI_CLIENT, "username": subject, "password": password}
         form["scope"] = "openid organization"
         tokens: dict[str, Any] = _call("POST", f"{self.issuer}/protocol/openid-connect/token", form=form)

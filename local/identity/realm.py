@@ -22,6 +22,7 @@ DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 LOCAL_ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 
 _DEVICE_FLAG = "oauth2.device.authorization.grant.enabled"
+_AUDIENCE_MAPPER = "oidc-audience-mapper"
 _SCOPE = "email profile"
 _SCOPES = frozenset({"openid", "email", "profile", "organization", "offline_access"})
 _BAD_CLIENT = "Invalid client or Invalid client credentials"
@@ -98,7 +99,10 @@ class Realm:
     def __post_init__(self) -> None:
         base = {"standardFlowEnabled": False}
         self.create({**base, "clientId": ADMIN_CLIENT, "secret": self.admin_secret, "serviceAccountsEnabled": True})
-        self.create({**base, "clientId": CLI_CLIENT, "publicClient": True, "attributes": {_DEVICE_FLAG: "true"}})
+        mapper = {"included.custom.audience": self.audience, "access.token.claim": "true"}
+        own = [{"name": "audience", "protocolMapper": _AUDIENCE_MAPPER, "config": mapper}]
+        public = {"publicClient": True, "attributes": {_DEVICE_FLAG: "true"}, "protocolMappers": own}
+        self.create({**base, **public, "clientId": CLI_CLIENT})
 
     # --- tokens ------------------------------------------------------------------------------------------------------
 
@@ -115,6 +119,7 @@ class Realm:
         ttl: int = 86_400,
     ) -> str:
         """An access token of a person of ``tenant`` that lives ``ttl`` seconds (it may be negative)."""
+        client = self.named(client_id)
         claims = {
             **self._base(client_id, subject, ttl),
             "aud": self.audience,
@@ -122,6 +127,10 @@ class Realm:
             "organization": {tenant: {"id": organization_id(tenant)}},
             "preferred_username": subject,
         }
+        if client is not None and self.audience not in _audiences(client):
+            del claims["aud"]
+        if client is not None and not client["fullScopeAllowed"]:
+            del claims["realm_access"]
         return self._key.sign(claims)
 
     def _base(self, client_id: str, subject: str, ttl: int) -> dict[str, Any]:
@@ -160,8 +169,7 @@ class Realm:
             if mapper["protocolMapper"] == "oidc-hardcoded-claim-mapper":
                 value = config["claim.value"]
                 claims[config["claim.name"]] = json.loads(value) if config.get("jsonType.label") == "JSON" else value
-            if mapper["protocolMapper"] == "oidc-audience-mapper":
-                audiences.append(config["included.custom.audience"])
+        audiences += _audiences(client)
         if client["fullScopeAllowed"]:
             audiences.append("account")
             claims["realm_access"] = {"roles": [f"default-roles-{REALM}", "offline_access", "uma_authorization"]}
@@ -333,6 +341,13 @@ class Realm:
             raise Refused(401, {"error": "HTTP 401 Unauthorized"})
         roles = claims.get("resource_access", {}).get("realm-management", {}).get("roles", [])
         return "manage-clients" in roles
+
+
+def _audiences(client: Mapping[str, Any]) -> list[str]:
+    """What the client's mappers add to its access tokens."""
+    mappers = (mapper for mapper in client.get("protocolMappers", ()) if mapper["protocolMapper"] == _AUDIENCE_MAPPER)
+    configs = (mapper.get("config", {}) for mapper in mappers)
+    return [config["included.custom.audience"] for config in configs if config.get("access.token.claim") == "true"]
 
 
 def service_user(client: Mapping[str, Any]) -> dict[str, Any]:

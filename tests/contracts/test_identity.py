@@ -188,6 +188,71 @@ def test_client_is_confidential_with_service_account_only(door):
     assert representation["attributes"]["stockyard.installation"] == "inst-1"
 
 
+def login_of(door, name: str) -> dict[str, object] | None:
+    """The client that people log in to a cluster with."""
+    return next(iter(door.admin("GET", f"?clientId={name}-login").json()), None)
+
+
+def test_people_log_in_to_a_cluster_with_a_public_client_of_its_own(door):
+    name = fresh()
+    for secret in (SECRET, "t" * 32):
+        door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=secret)
+    login = login_of(door, name)
+    expected = {
+        "publicClient": True,
+        "serviceAccountsEnabled": False,
+        "standardFlowEnabled": False,
+        "implicitFlowEnabled": False,
+        "directAccessGrantsEnabled": False,
+        "fullScopeAllowed": False,
+    }
+    assert {key: login[key] for key in expected} == expected
+    assert login["attributes"]["oauth2.device.authorization.grant.enabled"] == "true"
+    # Where people are members of organizations, their tokens name them: by a scope that new clients have.
+    scopes = {*login.get("optionalClientScopes", ["organization"]), *login.get("defaultClientScopes", ())}
+    assert "organization" in scopes
+    started = door.post("auth/device", {"client_id": f"{name}-login", "scope": "openid organization"})
+    assert started.status_code == 200, started.text
+
+
+def test_a_token_for_a_cluster_is_for_its_own_client_alone(doors):
+    """On the stand-in, where nobody has to confirm a login."""
+    door, name = doors("stand-in"), fresh()
+    door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    form = {"client_id": f"{name}-login", "scope": "openid organization"}
+    code = door.post("auth/device", form).json()["device_code"]
+    grant = "urn:ietf:params:oauth:grant-type:device_code"
+    tokens = door.post("token", {"client_id": f"{name}-login", "device_code": code, "grant_type": grant}).json()
+    own, access = door.claims(tokens["id_token"]), door.claims(tokens["access_token"])
+    assert (own["aud"], own["organization"]) == (f"{name}-login", {"acme": {}})
+    assert "aud" not in access
+    assert "realm_access" not in access
+
+
+def test_the_login_of_a_cluster_goes_with_its_client(door):
+    identity = door.adapter()
+    for with_uuid in (False, True):
+        name = fresh()
+        client = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+        assert f"{name}-login" not in {listed.client_id for listed in identity.owned_clients()}
+        assert identity.delete_client(client_id=name, owner="clu_2") is False
+        assert identity.delete_client(client_id=name, owner="clu_1", uuid=str(uuid.uuid4())) is False
+        assert login_of(door, name) is not None
+        uuid_of_client = client.uuid if with_uuid else None
+        assert identity.delete_client(client_id=name, owner="clu_1", uuid=uuid_of_client) is True
+        assert login_of(door, name) is None
+
+
+def test_a_login_that_lost_its_cluster_is_found_by_the_sweep(door):
+    identity, name = door.adapter(), fresh()
+    client = identity.create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    door.admin("DELETE", f"/{client.uuid}")
+    (orphan,) = (listed for listed in identity.owned_clients() if listed.client_id.startswith(name))
+    assert orphan.client_id == f"{name}-login"
+    assert identity.delete_client(client_id=orphan.client_id, owner="clu_1", uuid=orphan.uuid) is True
+    assert login_of(door, name) is None
+
+
 def test_service_token_has_no_role_tenant_or_our_audience(door):
     identity = door.adapter()
     token = identity.service_token()

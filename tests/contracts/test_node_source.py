@@ -120,7 +120,7 @@ def ec2(store: MemoryStore, stack: ExitStack) -> Case:
         return [i["InstanceId"] for r in listed for i in r["Instances"] if i["State"]["Name"] != "terminated"]
 
     nodes = Ec2Nodes(Ec2NodesConfig("vantage", url, 60), boto3.Session, {"us-east-1": offers}.get)
-    clusters = Ec2ClusterDriver(Ec2Config("vantage", url, "https://id.example.test", "stockyard", 60), boto3.Session)
+    clusters = Ec2ClusterDriver(Ec2Config("vantage", url, "https://id.example.test", 60), boto3.Session)
     block = {"cloudAccount": 1, "region": "us-east-1", "capacityTypes": ["on-demand"], "instanceTypes": ["*"]}
     return Case(nodes, {"ec2": block}, ANY, machines, full, clusters, AwsCloud(Stage(), boto3.Session))
 

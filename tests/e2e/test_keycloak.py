@@ -26,13 +26,13 @@ def test_tokens_of_a_real_realm_carry_roles_and_tenant(real: Served, body: Calla
 
 def test_the_api_refuses_tokens_that_people_use_for_clusters(real: Served) -> None:
     """In a real realm the ID token is for the client that people log in with, and the access token is not."""
-    own, access = (claims(real.environment[name]) for name in ("STOCKYARD_CLUSTER_TOKEN", "STOCKYARD_TOKEN"))
+    own, access = (claims(real.environment[name]) for name in ("STOCKYARD_TOKEN_ID", "STOCKYARD_TOKEN"))
     assert (own["aud"], own["typ"]) == (DEFAULT_CLIENT, "ID")
     audiences = access["aud"] if isinstance(access["aud"], list) else [access["aud"]]
     assert "stockyard" in audiences
     assert own["aud"] not in audiences
     assert own["preferred_username"] == access["preferred_username"]
-    assert real.call("GET", "/v1/clusters", token="STOCKYARD_CLUSTER_TOKEN").status == 401
+    assert real.call("GET", "/v1/clusters", token="STOCKYARD_TOKEN_ID").status == 401
 
 
 def claims(token: str) -> dict[str, Any]:

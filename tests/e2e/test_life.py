@@ -83,7 +83,8 @@ def test_the_kubeconfig_names_the_load_balancer_and_its_certificate(served: Serv
     name = served.aws("elbv2", ACME_ACCOUNT).describe_load_balancers()["LoadBalancers"][0]["DNSName"]
     assert address["server"] == f"https://{name}:6443"
     assert address["certificate-authority-data"]
-    assert config["users"][0]["user"]["exec"]["command"] == "stockyard"
+    command = config["users"][0]["user"]["exec"]
+    assert (command["command"], command["args"][-1]) == ("stockyard", f"{cluster['client_id']}-login")
 
 
 def test_the_stored_kubeconfig_is_for_admins(served: Served, cluster: dict[str, Any]) -> None:

@@ -24,11 +24,13 @@ from local.identity.keys import SigningKey
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import ControlPlane
 from stockyard.domain.control_plane import POD_CIDR
+from stockyard.domain.ids import login_client
 from stockyard.kubernetes_versions import DEFAULT, TESTED
 from stockyard.machines import on_machine
 from tests.kubernetes.rigs import ContractRig, RealRig, SimulatedRig, until
 
-AUDIENCE, TENANT = "stockyard-cli", "acme"
+CLIENT, TENANT = "acme-demo-0123456789ab", "acme"
+AUDIENCE = login_client(CLIENT)
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,7 @@ def machine_program(state: Path) -> Any:
 def machine_values(realm: Realm) -> dict[str, str]:
     """What ``machine.json`` says on a control plane."""
     return {
-        "audience": AUDIENCE,
-        "client_id": "acme-demo-0123456789ab",
+        "client_id": CLIENT,
         "issuer": realm.issuer,
         "kubernetes_version": TESTED[DEFAULT].release,
         "pod_cidr": POD_CIDR,

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import ssl
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 import yaml
 from cryptography import x509
 
+from stockyard.domain.ids import login_client
 from stockyard.domain.offers import InstanceOffer
 from stockyard.machines import on_machine
 from stockyard.providers.nodes.ec2.reserved import kubelet_args
-from tests.kubernetes.conftest import TENANT, Cluster
+from tests.kubernetes.conftest import AUDIENCE, CLIENT, TENANT, Cluster
 
 
 def test_kubeadm_accepts_the_configuration_of_a_control_plane(cluster: Cluster) -> None:
@@ -76,14 +80,46 @@ def test_people_of_the_clusters_tenant_are_let_in(cluster: Cluster, organization
         {"organization": f"{TENANT}-2"},
         {"organization": None},
         {"organization": {}},
+        # Of the API, of the login to it, of the cluster's own client, and of another cluster of the same tenant.
         {"aud": "stockyard"},
-        {"aud": "another-cluster"},
+        {"aud": "stockyard-cli"},
+        {"aud": CLIENT},
+        {"aud": login_client("acme-other-0123456789ab")},
+        {"aud": login_client("acme-other-0123456789ab"), "azp": AUDIENCE},
+        {"aud": []},
         {"iss": "https://id.example.test/realms/stockyard"},
         {"exp": int(time.time()) - 3600},
     ],
 )
 def test_nobody_else_is_let_in(cluster: Cluster, claims: dict[str, Any]) -> None:
     assert name_of_caller(cluster, **claims) is None
+
+
+def test_without_credentials_probes_and_discovery_alone_are_answered(cluster: Cluster) -> None:
+    context = ssl.create_default_context(cafile=str(cluster.plane.folder / "pki/ca.crt"))
+
+    def status(path: str) -> int:
+        try:
+            with urlopen(f"{cluster.plane.url}{path}", timeout=10, context=context) as answer:  # noqa: S310
+                return int(answer.status)
+        except HTTPError as error:
+            return error.code
+
+    info = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+    assert (status("/livez"), status("/readyz")) == (200, 200)
+    # kubeadm's own program puts the document there when it has a token to sign it with.
+    assert status(info) in (200, 404)
+    for path in (
+        "/version",
+        "/healthz",
+        "/api",
+        "/apis",
+        "/openapi/v2",
+        "/api/v1/nodes",
+        "/livez/etcd",
+        f"{info}/status",
+    ):
+        assert status(path) == 401, path
 
 
 def test_a_secret_is_sealed_in_etcd_and_not_in_the_audit_log(cluster: Cluster) -> None:

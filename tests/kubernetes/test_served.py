@@ -72,6 +72,7 @@ def kubectl(cloud: Served, cluster: dict[str, Any], tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("person")
     path = f"{Path(sys.executable).parent}{os.pathsep}{program('kubectl').parent}{os.pathsep}{os.defpath}"
     environment = {**cloud.environment, "PATH": path, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
+    environment["PYTHONPATH"] = str(EXAMPLE.parents[1] / "client")
 
     def run(*command: str) -> str:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
@@ -79,6 +80,8 @@ def kubectl(cloud: Served, cluster: dict[str, Any], tmp_path_factory: pytest.Tem
         return done.stdout
 
     run("stockyard", "cluster", "kubeconfig", cluster["name"])
+    # Nobody sits there, so kubectl cannot ask for a login.
+    run("stockyard", "login", "--cluster", cluster["name"])
     return lambda *arguments: run("kubectl", *arguments)
 
 
@@ -91,8 +94,16 @@ def claim(cloud: Served, cluster: dict[str, Any]) -> dict[str, Any]:
     return created
 
 
-def test_its_creator_is_an_administrator_and_its_agent_runs(kubectl: Callable[..., str]) -> None:
+def test_its_creator_is_an_administrator_and_its_agent_runs(
+    cloud: Served, cluster: dict[str, Any], kubectl: Callable[..., str]
+) -> None:
     assert "oidc:local-user" in kubectl("auth", "whoami")
+    config = json.loads(kubectl("config", "view", "-o", "json", "--raw"))
+    (client_id,) = (user["user"]["exec"]["args"][-1] for user in config["users"] if user["name"] == cluster["name"])
+    assert client_id == f"{cluster['client_id']}-login"
+    # The same person's token of another login.
+    with pytest.raises(AssertionError, match=r"Unauthorized|must be logged in"):
+        kubectl("auth", "whoami", "--user=", f"--token={cloud.environment['STOCKYARD_TOKEN_ID']}")
     (own,) = kubectl("get", "nodes", "-l", "node-role.kubernetes.io/control-plane", "-o", "name").split()
     kubectl("wait", "--for=condition=Ready", own, "--timeout=30s")
     kubectl("rollout", "status", "-n", "stockyard-system", "deployment/stockyard-agent", "--timeout=30s")

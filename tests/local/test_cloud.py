@@ -80,7 +80,7 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
         *("STOCKYARD_URL", "STOCKYARD_TOKEN", "STOCKYARD_TOKEN_VIEWER", "STOCKYARD_TOKEN_OTHER"),
         *(
             "STOCKYARD_TOKEN_PLATFORM",
-            "STOCKYARD_CLUSTER_TOKEN",
+            "STOCKYARD_TOKEN_ID",
             "AWS_ENDPOINT_URL",
             "AWS_ACCESS_KEY_ID",
             "AWS_SECRET_ACCESS_KEY",
@@ -96,7 +96,7 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
     with pytest.raises(StartError, match=": 403 "):
         cloud.call("DELETE", "/v1/cloud-accounts/1", token=values["STOCKYARD_TOKEN_VIEWER"])
     with pytest.raises(StartError, match=": 401 "):
-        cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_CLUSTER_TOKEN"])
+        cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_TOKEN_ID"])
 
 
 def test_a_cluster_is_created_and_deleted_without_leftovers(cloud: LocalCloud) -> None:
@@ -148,7 +148,7 @@ def check_life_of_a_node(cloud: LocalCloud, client_id: str) -> None:
     machine = cloud.call("GET", f"/v1/node-claims/{claim['id']}")["machine_id"]
     assert node()["spec"]["providerID"].endswith(f"/{machine}")
     assert node()["metadata"]["labels"]["stockyard.dev/claim"] == claim["id"]
-    assert node()["status"]["capacity"] == {"cpu": "2", "memory": "4096Mi", "pods": "110"}
+    assert node()["status"]["capacity"] == {"cpu": "2", "memory": "4096Mi", "pods": "17"}
     ec2 = cloud.aws.client("ec2", cloud.environment)
     ec2.stop_instances(InstanceIds=[machine])
     wait_until(is_ready("Unknown"))

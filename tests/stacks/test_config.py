@@ -50,8 +50,6 @@ def test_stage_config_reads_network() -> None:
         ("issuer", "http://id.example.com/realms/stockyard"),
         ("issuer", ISSUER + "/"),
         ("audience", ""),
-        ("cluster_audience", ""),
-        ("cluster_audience", "stockyard"),
         ("account", "12345"),
         ("region", "Virginia"),
         ("name_prefix", "vantages"),

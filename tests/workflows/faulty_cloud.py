@@ -132,7 +132,7 @@ class Cloud:
         )
         role = {"role_arn": f"arn:aws:iam::{ACCOUNT}:role/tenant"}
         account = CloudAccount("1", "aws", "main", "", role, "x" * 32, "verified", "", moment, moment)
-        config = Ec2Config("vantage", URL, "https://id.example.test", "stockyard", 60)
+        config = Ec2Config("vantage", URL, "https://id.example.test", 60)
         provider = Ec2ClusterDriver(config, boto3.Session)
         clock, ledger = FixedClock(), MemoryLedger(cluster)
         self.backend.create_key_pair("my-key", "rsa", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -16,7 +17,15 @@ from rich.console import Console
 
 from stockyard_client.client import Client
 from stockyard_client.errors import StockyardClientError
-from stockyard_client.sessions import LoginFailed, Session, SessionStore, refreshed
+from stockyard_client.sessions import (
+    DEFAULT_SCOPE,
+    DeviceLogin,
+    LoginFailed,
+    Session,
+    SessionStore,
+    cluster_session,
+    refreshed,
+)
 
 
 class NotConfigured(StockyardClientError):
@@ -85,19 +94,45 @@ class Context:
         session = self._session(url)
         return session.access_token if session else None
 
-    def cluster_token(self, url: str) -> str:
-        """The token for clusters of the API at ``url``: the environment's, else the login's ID token, refreshed.
+    def cluster_token(self, issuer: str, client_id: str) -> str:
+        """The token for the cluster whose people log in with ``client_id``: the environment's, else the ID token of the
+        login to that cluster, refreshed. Who sits there is asked to log in when there is none.
 
-        Raises ``LoginFailed`` where there is none. The API's own token is never shown to a cluster.
+        Raises ``LoginFailed``. No token that the API or another cluster takes is ever shown to a cluster.
         """
         if token := self.environment.get("STOCKYARD_CLUSTER_TOKEN"):
             return token
-        session = self._session(url)
+        try:
+            session = self._session(cluster_session(issuer, client_id))
+        except LoginFailed:
+            session = None  # it has ended
         if session is None:
-            raise LoginFailed("nobody is logged in: run `stockyard login`, or set STOCKYARD_CLUSTER_TOKEN")
+            if not self.interactive:
+                hint = "run `stockyard login --cluster NAME`, or set STOCKYARD_CLUSTER_TOKEN"
+                raise LoginFailed(f"nobody is logged in to this cluster: {hint}")
+            session = self.log_in(cluster_session(issuer, client_id), issuer, client_id)
+            self.store.renew(session)
         if not session.id_token:
-            raise LoginFailed("the login has no ID token, which clusters take: log in again, with the scope openid")
+            raise LoginFailed("the login has no ID token, which clusters take: the realm's scope openid is missing")
         return session.id_token
+
+    @property
+    def interactive(self) -> bool:
+        """Whether somebody sits there: as kubectl says, else whether the standard input is a terminal."""
+        try:
+            about = json.loads(self.environment["KUBERNETES_EXEC_INFO"])
+            return bool(about["spec"]["interactive"])
+        except (KeyError, TypeError, ValueError):
+            return sys.stdin.isatty()
+
+    def log_in(self, url: str, issuer: str, client_id: str, scope: str = DEFAULT_SCOPE) -> Session:
+        """A new session, kept for ``url`` by whoever keeps it: a person confirms it in a browser."""
+        flow = DeviceLogin(
+            issuer, client_id=client_id, scope=scope, transport=self.transport, sleep=self.sleep, now=self.now
+        )
+        return flow.run(
+            url, lambda login: self.say(f"Open {login.uri} and confirm the code {login.user_code}.", "bold")
+        )
 
     def _session(self, url: str) -> Session | None:
         session = self.store.load(url)

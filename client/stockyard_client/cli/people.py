@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.failures import BadInput
-from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, DeviceAuthorization, DeviceLogin, ends_at
+from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at
 
 
 def login(
@@ -18,31 +19,39 @@ def login(
     issuer: Annotated[str | None, typer.Option(help="The OIDC issuer; default STOCKYARD_ISSUER.")] = None,
     client_id: Annotated[str, typer.Option(help="The issuer's public client.")] = DEFAULT_CLIENT,
     scope: Annotated[str, typer.Option(help="Scopes to ask for.")] = DEFAULT_SCOPE,
+    cluster: Annotated[str | None, typer.Option(help="Log in to this cluster, for kubectl.")] = None,
 ) -> None:
-    """Log in with a browser, here or on another device; the session is kept for this API."""
+    """Log in with a browser, here or on another device; the session is kept for this API, or for one cluster."""
     context = contexts.of(run)
     url = context.api_url()
+    if cluster:
+        with context.client() as client:
+            config = kubeconfigs.document(client.clusters.kubeconfig(cluster))
+        issuer_of_cluster, client_of_cluster = kubeconfigs.login(config)
+        key = cluster_session(issuer_of_cluster, client_of_cluster)
+        context.store.renew(context.log_in(key, issuer_of_cluster, client_of_cluster, scope))
+        context.say(f"Logged in to the cluster {cluster}.", "green")
+        return
     issuer_url = issuer or context.environment.get("STOCKYARD_ISSUER")
     if not issuer_url:
         session = context.store.load(url)
         issuer_url = session.issuer if session else None
     if not issuer_url:
         raise BadInput("no issuer is known: give --issuer or set STOCKYARD_ISSUER")
-    flow = DeviceLogin(
-        issuer_url, client_id=client_id, scope=scope, transport=context.transport, sleep=context.sleep, now=context.now
-    )
-
-    def prompt(authorization: DeviceAuthorization) -> None:
-        context.say(f"Open {authorization.uri} and confirm the code {authorization.user_code}.", "bold")
-
-    context.store.save(flow.run(url, prompt))
+    context.store.save(context.log_in(url, issuer_url, client_id, scope))
     context.say(f"Logged in to {url}.", "green")
 
 
-def token(run: typer.Context) -> None:
+def token(
+    run: typer.Context,
+    issuer: Annotated[str, typer.Option(help="The OIDC issuer, as the cluster's kubeconfig has it.")] = "",
+    client_id: Annotated[str, typer.Option(help="The cluster's public client, likewise.")] = "",
+) -> None:
     """Print an ExecCredential for kubectl, which calls this by itself. The output is a secret."""
     context = contexts.of(run)
-    id_token = context.cluster_token(context.api_url())
+    if not (issuer and client_id) and "STOCKYARD_CLUSTER_TOKEN" not in context.environment:
+        raise BadInput("give --issuer and --client-id as the cluster's kubeconfig has them")
+    id_token = context.cluster_token(issuer, client_id)
     status: dict[str, Any] = {"token": id_token}
     if (end := ends_at(id_token)) is not None:
         status["expirationTimestamp"] = datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

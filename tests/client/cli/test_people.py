@@ -7,6 +7,7 @@ import json
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -20,7 +21,8 @@ def jwt(**claims: Any) -> str:
 
 
 TOKENS = "/realms/stockyard/token"
-FIRST, SECOND = jwt(aud="stockyard-cli", n=1), jwt(aud="stockyard-cli", n=2)
+FIRST, SECOND = jwt(aud="demo-1-login", n=1), jwt(aud="demo-1-login", n=2)
+TOKEN = ("token", "--issuer", ISSUER, "--client-id", "demo-1-login")
 
 
 @pytest.fixture
@@ -96,34 +98,83 @@ def test_refused_login_is_not_allowed(cli, api):
     assert "no OIDC issuer answers" in result.stderr
 
 
-def test_clusters_are_shown_the_id_token_which_is_refreshed(cli, issuer, clock):
-    cli("login", "--issuer", ISSUER)
-    assert json.loads(cli("token").stdout)["status"] == {"token": FIRST}
+@pytest.fixture
+def kubectl(cli):
+    """Runs the command as kubectl does, with somebody at the terminal."""
+    cli.environment["KUBERNETES_EXEC_INFO"] = json.dumps({"spec": {"interactive": True}})
+    return cli
+
+
+def test_who_sits_there_is_asked_to_log_in_to_each_cluster_once(kubectl, issuer, clock):
+    """An ID token is for the client that asked for it, so a cluster's people log in with the cluster's own client."""
+    first = kubectl(*TOKEN)
+    assert json.loads(first.stdout)["status"] == {"token": FIRST}
+    assert f"{ISSUER}/go?c=ABCD" in first.stderr
+    forms = [dict(parse_qsl(request.content.decode())) for request in issuer.requests if request.method == "POST"]
+    assert {form["client_id"] for form in forms} == {"demo-1-login"}
+    assert json.loads(kubectl(*TOKEN).stdout)["status"] == {"token": FIRST}
     clock.time += 290
-    assert json.loads(cli("token").stdout)["status"] == {"token": SECOND}
+    again = kubectl(*TOKEN)
+    assert (json.loads(again.stdout)["status"], again.stderr) == ({"token": SECOND}, "")
+    # Another cluster's is another login, and the API's is none of them.
+    logins = sum(request.url.path.endswith("/device") for request in issuer.requests)
+    kubectl("token", "--issuer", ISSUER, "--client-id", "other-2-login")
+    assert sum(request.url.path.endswith("/device") for request in issuer.requests) == logins + 1
 
 
-def test_a_session_is_refreshed_before_the_id_token_ends(cli, realm, clock):
+def test_a_login_to_a_cluster_is_no_login_to_the_api(kubectl, issuer):
+    kubectl.environment.pop("STOCKYARD_TOKEN")
+    kubectl(*TOKEN)
+    issuer.answer("GET", "/v1/clusters", {"items": []})
+    kubectl("cluster", "list")
+    assert "Authorization" not in issuer.requests[-1].headers
+
+
+def test_login_to_a_cluster_by_its_name(cli, issuer):
+    arguments = list(TOKEN)
+    users = [{"name": "demo", "user": {"exec": {"command": "stockyard", "args": arguments}}}]
+    document = {"clusters": [{"name": "demo", "cluster": {"server": "https://demo:6443"}}], "users": users}
+    issuer.answer("GET", "/v1/clusters/demo/kubeconfig", document)
+    result = cli("login", "--cluster", "demo")
+    assert (result.exit_code, result.stdout) == (0, ""), result.stderr
+    assert json.loads(cli(*TOKEN).stdout)["status"] == {"token": FIRST}
+    issuer.answer("GET", "/v1/clusters/odd/kubeconfig", {**document, "users": [{"name": "demo", "user": {}}]})
+    assert "how people log in" in cli("login", "--cluster", "odd").stderr
+
+
+def test_a_session_that_has_ended_is_begun_anew_where_somebody_sits(kubectl, realm, clock):
+    realm.answer("POST", TOKENS, {"access_token": "a", "expires_in": 300, "id_token": FIRST})
+    realm.answer("POST", TOKENS, {"access_token": "b", "expires_in": 300, "id_token": SECOND})
+    kubectl(*TOKEN)
+    clock.time += 400
+    assert json.loads(kubectl(*TOKEN).stdout)["status"]["token"] == SECOND
+    kubectl.environment["KUBERNETES_EXEC_INFO"] = json.dumps({"spec": {"interactive": False}})
+    clock.time += 400
+    result = kubectl(*TOKEN)
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "stockyard login --cluster" in result.stderr
+
+
+def test_a_session_is_refreshed_before_the_id_token_ends(kubectl, realm, clock):
     ends = jwt(exp=int(clock.time) + 100)
     answers = {"access_token": "a", "refresh_token": "r", "expires_in": 300, "id_token": ends}
     realm.answer("POST", TOKENS, answers).answer("POST", TOKENS, {**answers, "id_token": SECOND})
-    cli("login", "--issuer", ISSUER)
-    assert json.loads(cli("token").stdout)["status"]["token"] == ends
+    assert json.loads(kubectl(*TOKEN).stdout)["status"]["token"] == ends
     clock.time += 80
-    assert json.loads(cli("token").stdout)["status"]["token"] == SECOND
+    assert json.loads(kubectl(*TOKEN).stdout)["status"]["token"] == SECOND
 
 
-def test_the_apis_token_is_never_shown_to_a_cluster(cli):
+def test_the_apis_token_is_never_shown_to_a_cluster(cli, issuer):
     cli.environment["STOCKYARD_TOKEN"] = jwt(aud="stockyard")
-    result = cli("token")
+    cli("login", "--issuer", ISSUER)
+    result = cli(*TOKEN)
     assert (result.exit_code, result.stdout) == (4, "")
     assert "STOCKYARD_CLUSTER_TOKEN" in result.stderr
 
 
-def test_a_login_without_an_id_token_says_what_is_missing(cli, realm):
+def test_a_login_without_an_id_token_says_what_is_missing(kubectl, realm):
     realm.answer("POST", TOKENS, {"access_token": "a", "expires_in": 300})
-    cli("login", "--issuer", ISSUER)
-    result = cli("token")
+    result = kubectl(*TOKEN)
     assert (result.exit_code, result.stdout) == (4, "")
     assert "openid" in result.stderr
 
@@ -145,8 +196,9 @@ def test_token_without_expiry_has_none(cli, token):
 
 def test_token_of_nobody_is_not_allowed(cli):
     cli.environment.pop("STOCKYARD_TOKEN")
-    result = cli("token")
+    result = cli(*TOKEN)
     assert (result.exit_code, result.stdout) == (4, "")
+    assert cli("token").exit_code == 2, "of which cluster?"
 
 
 def test_version_is_that_of_the_package(cli):

@@ -20,6 +20,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from agent import manifest
+from stockyard.domain.ids import login_client
 from stockyard.domain.models.base import read
 from stockyard.domain.models.machines import ControlPlaneBootReport
 from stockyard.kubernetes_versions import TESTED
@@ -33,7 +34,6 @@ VALUES = {
     "client_id": "x" * 33 + "-0123456789ab",
     "kubernetes_version": "1.34",
     "issuer": "https://id.example.test/realms/vantage",
-    "audience": "stockyard",
     "tenant": "acme",
     "creator": "ann@example.com",
     "volume_tags": {"stockyard:installation": "inst-1", "stockyard:tenant": "acme"},
@@ -81,7 +81,6 @@ def test_the_document_with_the_longest_values_fits() -> None:
         "client_id": first_boot.noise(46),
         "kubernetes_version": "1.34",
         "issuer": f"https://{first_boot.noise(253)}/realms/{first_boot.noise(255)}",
-        "audience": first_boot.noise(255),
         "tenant": first_boot.noise(63),
         "creator": first_boot.noise(128),
         "volume_tags": {"stockyard:installation": first_boot.noise(26), "stockyard:tenant": first_boot.noise(63)},
@@ -111,7 +110,7 @@ def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> Non
     assert config["cluster_id"] == "clu_01KDVJXQ80000000000000000A"
     assert config["api_url"] == "https://api.example.test"
     assert set(config) == {
-        "api_url", "audience", "client_id", "cloud_provider", "cluster_id", "creator", "issuer",
+        "api_url", "client_id", "cloud_provider", "cluster_id", "creator", "issuer",
         "kubernetes_version", "pod_cidr", "tenant",
     }  # fmt: skip
 
@@ -273,7 +272,10 @@ def test_the_machine_proves_itself_then_reports(
     mounted = {volume["mountPath"] for volume in settings["apiServer"]["extraVolumes"]}
     assert mounted == {"/etc/stockyard/api", "/var/log/kubernetes/audit"}
     (door,) = json.loads((api / "authentication.yaml").read_text())["jwt"]
-    assert door["issuer"] == {"url": "https://id.example.test/realms/vantage", "audiences": ["stockyard"]}
+    assert door["issuer"] == {
+        "url": "https://id.example.test/realms/vantage",
+        "audiences": [login_client(VALUES["client_id"])],
+    }
     assert '"acme" in claims.organization' in door["claimValidationRules"][0]["expression"]
     registration = documents["InitConfiguration"]["nodeRegistration"]
     assert registration["kubeletExtraArgs"] == [

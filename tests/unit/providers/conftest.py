@@ -261,7 +261,7 @@ def _aws(_moto: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ec2_config() -> Ec2Config:
-    return Ec2Config("vantage", "https://api.example.test", "https://id.example.test/realms/s", "stockyard", 60)
+    return Ec2Config("vantage", "https://api.example.test", "https://id.example.test/realms/s", 60)
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,7 @@ class Choices:
     """What the operator of a stage may choose, and functions are told."""
 
     audience: str = "stockyard"
-    """Of access tokens, which the API takes."""
-    cluster_audience: str = "stockyard-cli"
-    """Of ID tokens, which clusters take and the API does not: the public client that people log in with."""
+    """Of access tokens, which the API takes. Clusters take ID tokens, each for a client of its own."""
     name_prefix: str = "vantage"
     kubernetes_version: str = kubernetes_versions.DEFAULT
     """The minor of new clusters that name none."""

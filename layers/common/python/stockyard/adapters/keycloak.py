@@ -19,9 +19,11 @@ from stockyard.adapters.keycloak_clients import (
     attributes,
     cluster_client,
     confidential,
+    login_client,
     owner_of,
     view,
 )
+from stockyard.domain import ids
 from stockyard.errors import (
     PermissionDenied,
     VendorConflict,
@@ -93,7 +95,10 @@ class Keycloak:
             secret=secret,
             audience=self._audience,
         )
-        return self._retried(lambda: self._create(desired))
+        login = login_client(client_id, installation=self._installation, owner=owner)
+        client = self._retried(lambda: self._create(desired))
+        self._retried(lambda: self._create(login))
+        return client
 
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None. ``owner`` is empty when it is not ours."""
@@ -105,18 +110,26 @@ class Keycloak:
         return self._retried(lambda: self._secret_of(client_id))
 
     def delete_client(self, *, client_id: str, owner: str, uuid: str | None = None) -> bool:
-        """Delete if owned by ``owner``, with ``uuid`` only that very one; see ``ports.Identity.delete_client``."""
+        """Delete if owned by ``owner``, with ``uuid`` only that very one; see ``ports.Identity.delete_client``.
+
+        What people log in with goes first: as long as it is there, so is the client by which it is found.
+        """
+        if uuid is None or self._retried(lambda: self._is_very(client_id, uuid)):
+            self._retried(lambda: self._delete(ids.login_client(client_id), owner, None))
         return self._retried(lambda: self._delete(client_id, owner, uuid))
 
     def owned_clients(self) -> Sequence[IdentityClient]:
-        """Every client that carries this installation's ownership attributes, read page by page."""
+        """Every client that carries this installation's ownership attributes, read page by page; of a cluster's two its
+        own."""
         clients: list[IdentityClient] = []
         first = 0
         while True:
             page = self._retried(lambda start=first: self._page(first=start, max=_PAGE))  # type: ignore[misc]
             clients.extend(view(client, self._installation) for client in page if owner_of(client, self._installation))
             if len(page) < _PAGE:
-                return clients
+                own = {client.client_id for client in clients}
+                logins = {ids.login_client(name) for name in own}
+                return [client for client in clients if client.client_id not in logins]
             first += _PAGE
 
     def service_token(self) -> str:
@@ -148,9 +161,14 @@ class Keycloak:
             raise VendorUnavailable(f"the client {client_id} came and went", code="409")
         if owner_of(client, self._installation) != owner_of(desired, self._installation):
             raise VendorConflict(f"the client {client_id} belongs to someone else", code="409")
-        with self._calling() as admin:
-            admin.update_client(client["id"], {"clientId": client_id, "secret": desired["secret"]})
+        if "secret" in desired:
+            with self._calling() as admin:
+                admin.update_client(client["id"], {"clientId": client_id, "secret": desired["secret"]})
         return view(client, self._installation)
+
+    def _is_very(self, client_id: str, uuid: str) -> bool:
+        client = self._look_up(client_id)
+        return client is not None and client["id"] == uuid
 
     def _delete(self, client_id: str, owner: str, uuid: str | None) -> bool:
         client = self._look_up(client_id)

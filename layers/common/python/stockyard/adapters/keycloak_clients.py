@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stockyard.domain import ids as domain_ids
 from stockyard.ports import IdentityClient
 
 OWNER = "stockyard.cluster_id"
 """The attribute that says which cluster a client belongs to."""
 INSTALLATION = "stockyard.installation"
 """The attribute that says which installation made a client: stages may share a realm, and do not know each other."""
+DEVICE_FLOW = "oauth2.device.authorization.grant.enabled"
 SERVICE = "stockyard.service"
 """The attribute of Stockyard's own service client. It has no owner, so that the sweep never sees it."""
 SERVICE_CLIENT = "stockyard-service"
@@ -30,6 +32,26 @@ def cluster_client(
         _mapper("audience", "oidc-audience-mapper", {"included.custom.audience": audience}),
     ]
     return confidential(client_id, secret, {OWNER: owner, INSTALLATION: installation}, mappers)
+
+
+def login_client(client_id: str, *, installation: str, owner: str) -> dict[str, Any]:
+    """The representation of the client that people log in to a cluster with, by the device flow: it keeps no secret.
+
+    An ID token is for the client that asked for it, so no other cluster takes it. Its access token is for nothing.
+    """
+    return {
+        "clientId": domain_ids.login_client(client_id),
+        "name": f"Kubernetes cluster {client_id}",
+        "protocol": "openid-connect",
+        "enabled": True,
+        "publicClient": True,
+        "serviceAccountsEnabled": False,
+        "standardFlowEnabled": False,
+        "implicitFlowEnabled": False,
+        "directAccessGrantsEnabled": False,
+        "fullScopeAllowed": False,
+        "attributes": {OWNER: owner, INSTALLATION: installation, DEVICE_FLOW: "true"},
+    }
 
 
 def confidential(

@@ -73,3 +73,8 @@ def client_id(tenant: str, cluster_id: str, name: str) -> str:
     """
     digest = hashlib.sha256(f"{tenant}\x00{cluster_id}".encode()).hexdigest()[:12]
     return f"{name.lower()[:33]}-{digest}"
+
+
+def login_client(client_id: str) -> str:
+    """The client that people log in to a cluster with, beside the cluster's own; the audience of their tokens there."""
+    return f"{client_id}-login"

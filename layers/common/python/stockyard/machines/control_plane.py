@@ -85,7 +85,6 @@ def render(
     client_id: str,
     kubernetes_version: str,
     issuer: str,
-    audience: str,
     tenant: str,
     creator: str = "",
     volume_tags: Mapping[str, str] | None = None,
@@ -99,7 +98,6 @@ def render(
     controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
     machine = {
         "api_url": api_url.rstrip("/"),
-        "audience": audience,
         "client_id": client_id,
         "cloud_provider": "" if volume_tags is None else "external",
         "cluster_id": cluster_id,

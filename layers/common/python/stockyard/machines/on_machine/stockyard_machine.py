@@ -123,8 +123,12 @@ def boot_step(arguments: list[str]) -> dict[str, Any]:
 # --- a control plane's own part: other machines are given what stands above ---
 
 
+# What probes ask, and by what a machine that joins knows the cluster. Nothing else answers who shows no credentials.
+ANONYMOUS = ["/livez", "/readyz", "/api/v1/namespaces/kube-public/configmaps/cluster-info"]
+
+
 def authentication(machine: dict[str, str]) -> dict[str, Any]:
-    """Who may log in: people of the realm whose token is for this audience and names the cluster's tenant.
+    """Who may log in: people of the realm whose token is for the cluster's own login and names the cluster's tenant.
 
     Keycloak writes ``organization`` as a list of names or as a map by name; one name alone may be a text.
     """
@@ -132,14 +136,14 @@ def authentication(machine: dict[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AuthenticationConfiguration",
+        "anonymous": {"enabled": True, "conditions": [{"path": path} for path in ANONYMOUS]},
         "jwt": [
             {
-                "issuer": {"url": machine["issuer"], "audiences": [machine["audience"]]},
+                "issuer": {"url": machine["issuer"], "audiences": [machine["client_id"] + "-login"]},
                 "claimValidationRules": [
                     {
                         "expression": f"has({claim}) && (type({claim}) == string ? "
-                        f"{claim} == {tenant} : {tenant} in {claim})",
-                        "message": "the token is for another tenant",
+                        f"{claim} == {tenant} : {tenant} in {claim})"
                     }
                 ],
                 "claimMappings": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stockyard.domain import ids
 from stockyard.domain.records import Cluster
 from stockyard.errors import IllegalTransition, NotFound
 from stockyard.operations.clusters import secrets as cluster_secrets
@@ -11,10 +12,11 @@ from stockyard.operations.services import Services
 
 
 def exec_kubeconfig(services: Services, cluster: Cluster) -> dict[str, Any]:
-    """A kubeconfig whose user asks the command line for a token of the realm. Holds no secret."""
+    """A kubeconfig whose user asks the command line for a token of the realm for this cluster. Holds no secret."""
     certificate = services.secrets.get(cluster_secrets.name(services, cluster, "ca"))
     if cluster.status != "ready" or certificate is None or cluster.endpoint is None:
         raise IllegalTransition(f"The cluster is {cluster.status}; it has no kubeconfig yet.")
+    issuer = services.settings.issuer
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -33,7 +35,7 @@ def exec_kubeconfig(services: Services, cluster: Cluster) -> dict[str, Any]:
                     "exec": {
                         "apiVersion": "client.authentication.k8s.io/v1",
                         "command": "stockyard",
-                        "args": ["token"],
+                        "args": ["token", "--issuer", issuer, "--client-id", ids.login_client(cluster.client_id)],
                         "interactiveMode": "IfAvailable",
                         "provideClusterInfo": False,
                     }

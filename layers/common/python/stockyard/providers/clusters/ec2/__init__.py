@@ -18,7 +18,6 @@ def _make(settings: Any) -> ClusterDriver:
         name_prefix=settings.name_prefix,
         api_url=settings.api_url,
         issuer=settings.issuer,
-        audience=settings.cluster_audience,
         visibility_seconds=settings.visibility_seconds,
     )
     return Ec2ClusterDriver(config, boto3.Session)

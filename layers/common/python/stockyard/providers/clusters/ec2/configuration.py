@@ -27,8 +27,6 @@ class Ec2Config:
     name_prefix: str
     api_url: str
     issuer: str
-    audience: str
-    """Of the tokens that a cluster's API server takes; the API's own takes none of them."""
     visibility_seconds: int = 60
 
 

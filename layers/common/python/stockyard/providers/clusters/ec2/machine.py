@@ -145,7 +145,6 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             client_id=cluster.client_id,
             kubernetes_version=cluster.kubernetes_version,
             issuer=config.issuer,
-            audience=config.audience,
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
