@@ -84,9 +84,7 @@ def test_refused_token_proves_existing_resource(
 def test_name_created_by_last_try_is_not_judged_by_age_of_first_try(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.ensure("network")
     yard.ledger.phase = "security"
-    yard.ledger.intend(
-        "security_group", "control-plane", {"name": f"vantage-{yard.cluster.client_id}-control-plane-sg"}
-    )
+    yard.ledger.intend("security_group", "balancer", {"name": f"vantage-{yard.cluster.client_id}-balancer-sg"})
     yard.later(300)
     wire = _Wire(monkeypatch, "create_security_group")
     wire.lost = True

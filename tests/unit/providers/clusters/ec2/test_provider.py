@@ -286,7 +286,7 @@ def test_public_control_plane_is_in_public_subnet(yard: Any) -> None:
         ({"api_cidrs": ["203.0.113.0/24"]}, 6443, {"203.0.113.0/24"}),
     ],
 )
-def test_only_configured_ranges_reach_control_plane(
+def test_only_configured_ranges_reach_endpoint_and_control_plane(
     yard: Any, settings: dict[str, Any], port: int, cidrs: set[str]
 ) -> None:
     yard.with_settings(**settings)
@@ -294,11 +294,37 @@ def test_only_configured_ranges_reach_control_plane(
     yard.ensure("security")
     ec2 = yard.tenant().client("ec2")
     nat = ec2.describe_addresses()["Addresses"][0]["PublicIp"]
-    group = yard.ledger.find("security_group", "control-plane").vendor_id
-    rules = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
-    open_cidrs = {r["CidrIp"] for rule in rules if rule["FromPort"] == port for r in rule["IpRanges"]}
-    inside = {"10.0.0.0/16", f"{nat}/32"} if port == 6443 else set()
-    assert open_cidrs == cidrs | inside
+    groups = {key: yard.ledger.find("security_group", key).vendor_id for key in ("balancer", "control-plane")}
+    rules = {
+        key: ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
+        for key, group in groups.items()
+    }
+
+    def ranges(key: str) -> set[str]:
+        return {r["CidrIp"] for rule in rules[key] if rule["FromPort"] == port for r in rule["IpRanges"]}
+
+    if port == 22:
+        assert (ranges("control-plane"), ranges("balancer")) == (cidrs, set())
+        return
+    assert ranges("balancer") == cidrs | {"10.0.0.0/16", f"{nat}/32"}
+    assert ranges("control-plane") == {"10.0.0.0/16"}
+    peers = [pair["GroupId"] for rule in rules["control-plane"] for pair in rule["UserIdGroupPairs"]]
+    assert peers == [groups["balancer"]]
+
+
+def test_load_balancer_has_its_group_from_the_start(yard: Any) -> None:
+    yard.create()
+    (balancer,) = yard.tenant().client("elbv2").describe_load_balancers()["LoadBalancers"]
+    assert balancer["SecurityGroups"] == [yard.ledger.find("security_group", "balancer").vendor_id]
+
+
+def test_cluster_whose_security_an_earlier_release_made_gets_its_endpoint(yard: Any) -> None:
+    for phase in ("network", "security", "identity"):
+        yard.ensure(phase)
+    yard.ledger.gone(yard.ledger.find("security_group", "balancer"))
+    assert yard.ensure("endpoint").facts["endpoint"]
+    (balancer,) = yard.tenant().client("elbv2").describe_load_balancers()["LoadBalancers"]
+    assert not balancer.get("SecurityGroups")
 
 
 def test_resources_of_cluster_controllers_are_deleted(yard: Any) -> None:

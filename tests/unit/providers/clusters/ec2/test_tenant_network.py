@@ -151,7 +151,7 @@ def test_secondary_ranges_of_vpc_count(vpc: Vpc, yard: Any) -> None:
     yard.with_settings(vpc_id=vpc.id, api_cidrs=["203.0.113.0/24"])
     yard.ensure("network")
     yard.ensure("security")
-    group = yard.ledger.find("security_group", "control-plane").vendor_id
+    group = yard.ledger.find("security_group", "balancer").vendor_id
     rules = vpc.ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
     ranges = {r["CidrIp"] for rule in rules for r in rule["IpRanges"]}
     (gateway,) = vpc.ec2.describe_nat_gateways(NatGatewayIds=[vpc.nat])["NatGateways"]

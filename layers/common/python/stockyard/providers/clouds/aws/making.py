@@ -165,9 +165,11 @@ class Maker:
 
     def unmake(self, phase: str | None = None) -> Outcome:
         """Remove the lines of a phase, or all, in the reverse order of making, as far as it goes now."""
-        # By kind and not by the ledger's order: lines of one moment have none there.
+        # By kind, since lines of one moment have no order on the ledger; within a kind the younger first, which may
+        # refer to an older one.
         order = list(self.kinds)
-        lines = sorted(self.ledger.lines(phase), key=lambda line: order.index(line.kind))
+        younger_first = self.ledger.lines(phase)[::-1]
+        lines = sorted(younger_first, key=lambda line: order.index(line.kind))
         for index, line in enumerate(lines):
             waiting = self._unmade(line)
             if waiting:

@@ -10,7 +10,7 @@ from stockyard.errors import NotYetVisible, VendorRefused
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import elb_kinds, tags
 from stockyard.providers.clouds.aws.errors import accepting
-from stockyard.providers.clusters.ec2 import network
+from stockyard.providers.clusters.ec2 import network, security
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.security import API_PORT
 
@@ -25,6 +25,7 @@ def ensure(builder: Builder) -> Outcome:
     net = network.of(builder)
     group = target_group(builder, net)
     name = short_name(builder, "api")
+    own_group = security.group(builder, security.BALANCER)
 
     def create(_line: Resource, marks: dict[str, str]) -> str:
         answer = builder.calls.call(
@@ -35,6 +36,7 @@ def ensure(builder: Builder) -> Outcome:
             # A VPC without a public subnet can only have an internal one.
             Scheme="internet-facing" if net.public else "internal",
             Subnets=list(net.balanced),
+            **({"SecurityGroups": [own_group]} if own_group else {}),
             Tags=tags.pairs(marks),
         )
         return str(answer["LoadBalancers"][0]["LoadBalancerArn"])

@@ -71,6 +71,7 @@ def _creates(cluster: Cluster, stem: str) -> Iterator[tuple[str, str]]:
         yield "internet gateway", f"{stem}-igw"
         yield "nat gateway", f"{stem}-nat"
         yield "route table", f"{stem} public and private"
+    yield "security group", f"{stem}-balancer"
     yield "security group", f"{stem}-control-plane"
     yield "security group", f"{stem}-node"
     yield "iam role", f"{stem}-node-role"

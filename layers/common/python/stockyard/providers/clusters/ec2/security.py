@@ -12,34 +12,48 @@ from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
 
 API_PORT = 6443
-CONTROL_PLANE, NODE = "control-plane", "node"
+BALANCER, CONTROL_PLANE, NODE = "balancer", "control-plane", "node"
 
 
 def ensure(builder: Builder) -> Outcome:
-    """The two groups with their rules. Nodes and control plane are both in the node group, which trusts itself."""
+    """The three groups with their rules. Nodes and control plane are both in the node group, which trusts itself.
+
+    A network load balancer that is made without a group can never have one, so its own comes with the first of it.
+    """
     net = network.of(builder)
-    _group(builder, CONTROL_PLANE, net.vpc_id, "API server of a Stockyard cluster", control_plane_rules(builder, net))
+    _group(builder, BALANCER, net.vpc_id, "API endpoint of a Stockyard cluster", balancer_rules(builder, net))
+    rules = control_plane_rules(builder, net)
+    _group(builder, CONTROL_PLANE, net.vpc_id, "API server of a Stockyard cluster", rules)
     owned = {tags.kubernetes(builder.work.cluster.client_id): "owned"}
     _group(builder, NODE, net.vpc_id, "Nodes of a Stockyard cluster", [], owned)
-    return Outcome(True, "two security groups")
+    return Outcome(True, "three security groups")
+
+
+def balancer_rules(builder: Builder, net: network.Network) -> list[dict[str, Any]]:
+    """The API port for the CIDR list, the VPC and its NAT gateways: nodes come back in through these."""
+    api = list(builder.work.cluster.settings.get("api_cidrs") or [EVERYWHERE])
+    gateways = (f"{address}/32" for address in network.gateway_addresses(builder, net))
+    return [_rule(API_PORT, [*api, *net.cidrs, *gateways])]
 
 
 def control_plane_rules(builder: Builder, net: network.Network) -> list[dict[str, Any]]:
-    """The API port for the CIDR list, the VPC and its NAT gateways; SSH only for ``ssh_cidrs``."""
+    """The API port for the load balancer and for the VPC itself; SSH only for ``ssh_cidrs``."""
     settings = builder.work.cluster.settings
-    api = list(settings.get("api_cidrs") or [EVERYWHERE])
-    # The load balancer keeps the caller's address, so the list holds here; nodes come back in through their NAT.
-    gateways = (f"{address}/32" for address in network.gateway_addresses(builder, net))
-    rules = [_rule(API_PORT, [*api, *net.cidrs, *gateways])]
+    through_balancer = {**_port(API_PORT), "UserIdGroupPairs": [{"GroupId": group(builder, BALANCER)}]}
+    rules = [_rule(API_PORT, list(net.cidrs)), through_balancer]
     if settings.get("ssh_cidrs"):
         rules.append(_rule(22, list(settings["ssh_cidrs"])))
     return rules
 
 
+def _port(port: int) -> dict[str, Any]:
+    return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port}
+
+
 def _rule(port: int, cidrs: list[str]) -> dict[str, Any]:
     four = [{"CidrIp": cidr} for cidr in dict.fromkeys(cidrs) if ":" not in cidr]
     six = [{"CidrIpv6": cidr} for cidr in dict.fromkeys(cidrs) if ":" in cidr]
-    return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "IpRanges": four, "Ipv6Ranges": six}
+    return {**_port(port), "IpRanges": four, "Ipv6Ranges": six}
 
 
 def _group(
@@ -74,6 +88,7 @@ def _authorize(builder: Builder, group: str, rule: dict[str, Any]) -> None:
 
 
 def group(builder: Builder, key: str) -> str:
-    """The id of a group made by this phase."""
+    """The id of a group made by this phase; empty where there is none: a cluster of an earlier release has none of
+    ``BALANCER``."""
     line = builder.work.ledger.find(ec2_kinds.SECURITY_GROUP.name, key)
     return line.vendor_id if line else ""
