@@ -75,6 +75,13 @@ def counts(template: Mapping[str, Any]) -> Counter[str]:
     return Counter(resource["Type"] for resource in template["Resources"].values())
 
 
+def alarm_metrics(template: Mapping[str, Any]) -> int:
+    """How many metrics the alarms look at: each is paid for, also when one alarm looks at several."""
+    alarms = (each for each in template["Resources"].values() if each["Type"] == "AWS::CloudWatch::Alarm")
+    queries = (alarm.get("Properties", {}).get("Metrics", ()) for alarm in alarms)
+    return sum(max(1, sum("MetricStat" in query for query in alarm)) for alarm in queries)
+
+
 def traced(template: Mapping[str, Any]) -> set[str]:
     """Names of the functions whose runs are traced."""
     resources = template["Resources"].values()
@@ -103,7 +110,7 @@ def idle(template: Mapping[str, Any]) -> dict[str, float]:
         + STORED_GB * (rates.DYNAMODB_STORAGE_GB + rates.DYNAMODB_BACKUP_GB),
         "secrets": OWN_SECRETS * rates.SECRET + SECRET_READS * rates.SECRET_CALL,
         "key of secrets": rates.KMS_KEY,
-        "alarms": number["AWS::CloudWatch::Alarm"] * rates.ALARM,
+        "alarms": alarm_metrics(template) * rates.ALARM,
         "dashboard": number["AWS::CloudWatch::Dashboard"] * rates.DASHBOARD,
         "metrics": IDLE_METRICS * rates.METRIC,
         "logs": logged * (rates.LOGS_GB + rates.LOGS_STORED_GB),
@@ -116,7 +123,7 @@ def idle_with_free_tier(template: Mapping[str, Any]) -> dict[str, float]:
     """As :func:`idle`, less the parts of the free tier that never end; an account that shares them pays more."""
     items = idle(template)
     number = counts(template)
-    items["alarms"] = max(0, number["AWS::CloudWatch::Alarm"] - rates.FREE_ALARMS) * rates.ALARM
+    items["alarms"] = max(0, alarm_metrics(template) - rates.FREE_ALARMS) * rates.ALARM
     items["dashboard"] = max(0, number["AWS::CloudWatch::Dashboard"] - rates.FREE_DASHBOARDS) * rates.DASHBOARD
     items["metrics"] = max(0, IDLE_METRICS - rates.FREE_METRICS) * rates.METRIC
     full = rates.FREE_LAMBDA_GB_SECONDS * rates.LAMBDA_ARM_GB_SECOND + rates.FREE_LAMBDA_REQUESTS * rates.LAMBDA_REQUEST

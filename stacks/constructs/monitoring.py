@@ -17,11 +17,15 @@ from constructs import Construct
 from stacks.config import StageConfig
 from stacks.names import DELETE, DELETE_NODE, Names
 from stockyard import metrics
+from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.metrics import Metric
 
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 _BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 _MISSING = cloudwatch.TreatMissingData
+MOST_CONCURRENT = 800
+"""Executions at once that an alarm says: four fifths of what AWS gives an account that asked for nothing."""
+INDEXES = ("due", "everything")
 _FIVE, _QUARTER = Duration.minutes(5), Duration.minutes(15)
 
 
@@ -50,6 +54,7 @@ class Monitoring(Construct):
             self._alarm(f"{name}-failures", waiting, 0, f"{name}: the failure queue holds work that nobody did")
         self._watch_background(functions)
         self._watch_operations(workflows)
+        self._watch_limits()
         self._alarm("api-errors", api.metric_server_error(period=_FIVE), 0, "The API answered 5xx")
         self._dashboard(api, functions, failures, workflows)
 
@@ -69,12 +74,6 @@ class Monitoring(Construct):
             below=True,
         )
         self._alarm(
-            "functions-throttled",
-            lambda_.Function.metric_all_throttles(period=_FIVE, statistic="Sum"),
-            0,
-            "Lambda throttled functions of this account and region: its concurrency is used up",
-        )
-        self._alarm(
             "sweep-missing",
             functions["reaper"].metric_invocations(period=_QUARTER),
             1,
@@ -86,6 +85,12 @@ class Monitoring(Construct):
             functions["relay"].metric("IteratorAge", period=_FIVE, statistic="Maximum"),
             300_000,
             "The relay is more than five minutes behind the table's stream",
+        )
+        self._alarm(
+            "scheduler-late",
+            functions["scheduler"].metric("IteratorAge", period=_FIVE, statistic="Maximum"),
+            300_000,
+            "The scheduler is more than five minutes behind the table's stream",
         )
         self._alarm(
             "outbox-refused",
@@ -107,6 +112,46 @@ class Monitoring(Construct):
             silence=True,
         )
 
+    def _watch_limits(self) -> None:
+        """What AWS or the realm refuses us."""
+        self._alarm(
+            "functions-throttled",
+            lambda_.Function.metric_all_throttles(period=_FIVE, statistic="Sum"),
+            0,
+            "Lambda throttled functions of this account and region: its concurrency is used up",
+        )
+        self._alarm(
+            "functions-concurrency",
+            lambda_.Function.metric_all_concurrent_executions(period=_FIVE, statistic="Maximum"),
+            MOST_CONCURRENT,
+            f"More than {MOST_CONCURRENT} functions ran at once in this account and region; 1,000 may by default",
+        )
+        places = [{}, *({"GlobalSecondaryIndexName": index} for index in INDEXES)]
+        throttles = {
+            f"{kind[0].lower()}{number}": cloudwatch.Metric(
+                namespace="AWS/DynamoDB",
+                metric_name=f"{kind}ThrottleEvents",
+                dimensions_map={"TableName": self._names.table, **place},
+                statistic="Sum",
+                period=_FIVE,
+            )
+            for number, place in enumerate(places)
+            for kind in (("Read", "Write") if not place else ("Write",))
+        }
+        expression = " + ".join(f"FILL({name}, 0)" for name in throttles)
+        self._alarm(
+            "table-throttled",
+            cloudwatch.MathExpression(expression=expression, using_metrics=dict(throttles), period=_FIVE),
+            0,
+            "DynamoDB throttled the table or one of its indexes",
+        )
+        self._alarm(
+            "identity-unreachable",
+            self._own(metrics.IDENTITY_UNREACHABLE),
+            0,
+            "The sweep could not look at the realm: Keycloak does not answer, or refuses Stockyard's admin client",
+        )
+
     def _watch_operations(self, workflows: Mapping[str, sfn.StateMachine]) -> None:
         """Operations that fail, and claims that wait too long."""
         self._alarm(
@@ -126,6 +171,12 @@ class Monitoring(Construct):
             self._own(metrics.OPERATIONS_FAILED),
             5,
             "More than five operations failed within five minutes; something that many use may be broken",
+        )
+        self._alarm(
+            "cluster-failed",
+            self._own(metrics.OPERATIONS_FAILED, operation_kind=CREATE_CLUSTER),
+            0,
+            "A cluster could not be made; its operation says in which phase, and why",
         )
         self._alarm(
             "binding-slow",
@@ -159,10 +210,16 @@ class Monitoring(Construct):
         if self._action is not None:
             alarm.add_alarm_action(self._action)
 
-    def _own(self, metric: Metric, statistic: str = "Sum", period: Duration = _FIVE) -> cloudwatch.Metric:
-        """One of our own metrics, over all values of its dimensions."""
+    def _own(
+        self, metric: Metric, statistic: str = "Sum", period: Duration = _FIVE, **dimensions: str
+    ) -> cloudwatch.Metric:
+        """One of our own metrics: of these values of its dimensions, without any over all of them."""
         return cloudwatch.Metric(
-            namespace=self._names.metrics, metric_name=metric.name, statistic=statistic, period=period
+            namespace=self._names.metrics,
+            metric_name=metric.name,
+            dimensions_map=dimensions or None,
+            statistic=statistic,
+            period=period,
         )
 
     def _by_dimension(self, metric: Metric, statistic: str) -> cloudwatch.MathExpression:
@@ -207,7 +264,10 @@ class Monitoring(Construct):
                 ],
                 [
                     graph("Relay lag, seconds", self._own(metrics.RELAY_LAG, "Maximum")),
-                    graph("Stopped", self._own(metrics.OUTBOX_REFUSED), self._own(metrics.SWEEP_STOPPED)),
+                    graph(
+                        "Stopped",
+                        *map(self._own, (metrics.OUTBOX_REFUSED, metrics.SWEEP_STOPPED, metrics.IDENTITY_UNREACHABLE)),
+                    ),
                 ],
                 [graph("Days until certificates end", self._own(metrics.CERTIFICATE_DAYS, "Minimum"))],
                 [

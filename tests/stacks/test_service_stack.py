@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from stockyard.metrics import Metric
 from stockyard.operations.scheduler.wake import Changes
 from stockyard.settings import Settings, read
 
+ROOT = Path(__file__).parents[2]
 NAMES = [spec.name for spec in FUNCTIONS]
 ASYNCHRONOUS = ["relay", "scheduler", "reaper", "requests", "catalog"]
 
@@ -281,6 +283,7 @@ def test_phase_timeout_is_below_task_timeout(assembly: Any) -> None:
         ("outbox-refused", metrics.OUTBOX_REFUSED, "Sum", 0),
         ("outbox-late", metrics.RELAY_LAG, "Maximum", 300),
         ("operations-failed", metrics.OPERATIONS_FAILED, "Sum", 5),
+        ("identity-unreachable", metrics.IDENTITY_UNREACHABLE, "Sum", 0),
         ("binding-slow", metrics.TIME_TO_BIND, "p50", 300),
         ("scheduler-missing", metrics.CLAIMS_WAITING, "SampleCount", 1),
     ],
@@ -297,6 +300,29 @@ def test_alarms_hang_on_the_sum_of_what_functions_measure(
     assert () in metric.dimensions
 
 
+def test_alarms_watch_what_aws_refuses(assembly: Any) -> None:
+    alarms = _alarms(assembly)
+    throttled = alarms["stockyard-dev-table-throttled"]["Metrics"]
+    stats = [query["MetricStat"]["Metric"] for query in throttled if "MetricStat" in query]
+    places = {tuple(sorted(part["Value"] for part in metric["Dimensions"])) for metric in stats}
+    assert places == {("stockyard-dev",), ("due", "stockyard-dev"), ("everything", "stockyard-dev")}
+    assert {metric["MetricName"] for metric in stats} == {"ReadThrottleEvents", "WriteThrottleEvents"}
+    for name in ("functions-throttled", "functions-concurrency"):
+        assert "Dimensions" not in alarms[f"stockyard-dev-{name}"], "of the whole account"
+    (kind,) = alarms["stockyard-dev-cluster-failed"]["Dimensions"]
+    assert (kind["Name"], kind["Value"]) == ("operation_kind", "create_cluster")
+    for name in ("relay", "scheduler"):
+        late = alarms[f"stockyard-dev-{name}-late"]
+        assert (late["MetricName"], late["Threshold"]) == ("IteratorAge", 300_000)
+
+
+def test_every_alarm_is_in_the_operators_table(assembly: Any) -> None:
+    table = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    names = {name.removeprefix("stockyard-dev-") for name in _alarms(assembly)}
+    single = {name for name in names if not name.endswith("-failures")}
+    assert {name for name in single if f"`{name}`" not in table} == set()
+
+
 def test_a_schedule_that_does_not_run_is_an_alarm(assembly: Any) -> None:
     alarms = _alarms(assembly)
     missing = alarms["stockyard-dev-sweep-missing"]
@@ -309,7 +335,7 @@ def test_the_dashboard_shows_every_metric_of_ours(assembly: Any) -> None:
     (dashboard,) = assembly.of_type("AWS::CloudWatch::Dashboard").values()
     body = json.dumps(dashboard["Properties"]["DashboardBody"])
     measured = [metric for metric in vars(metrics).values() if isinstance(metric, Metric)]
-    assert len(measured) == 8
+    assert len(measured) == 9
     for metric in measured:
         assert metric.name in body
     assert "Stockyard/dev,operation_kind,phase" in body

@@ -32,7 +32,8 @@ OUTBOX_REFUSED = Metric("OutboxRefused", "Count")
 """Items of the outbox that were refused for good."""
 SWEEP_STOPPED = Metric("SweepStopped", "Count")
 """Sweeps that would have removed more than they may, or that distrust the table."""
-
+IDENTITY_UNREACHABLE = Metric("IdentityUnreachable", "Count")
+"""Sweeps whose look at the realm failed: Keycloak does not answer, or refuses our admin client."""
 CERTIFICATE_DAYS = Metric("CertificateDays", "Count")
 """Days until the certificates of a cluster's control plane end, once in a sweep for each cluster."""
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 import pytest
 
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider, Resource
+from stockyard.errors import VendorUnavailable
+from stockyard.metrics import IDENTITY_UNREACHABLE
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.sweep import run
 from stockyard.operations.sweep.orphans import regions_of
@@ -262,3 +264,13 @@ def test_place_handed_out_before_restore_is_only_reported(world, reaper):
     report = sweep.sweep_place("acme", "account/1")
     assert (report["distrusted"], report["removed"]) == (True, [])
     assert "network-clu_lost" in world.provider.things
+
+
+def test_a_realm_that_does_not_answer_is_measured(world, reaper):
+    ready(world, "kept")
+    reaper.run()
+    telemetry = world.services.telemetry
+    assert IDENTITY_UNREACHABLE.name not in telemetry.values
+    world.identity.faults.before("owned_clients", VendorUnavailable("no answer"))
+    assert reaper.run()["failures"] == ["realm: VendorUnavailable"]
+    assert telemetry.values[IDENTITY_UNREACHABLE.name] == [1]

@@ -14,6 +14,7 @@ from stockyard.domain import times
 from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeProvider
 from stockyard.lifecycle import sweeping
+from stockyard.metrics import IDENTITY_UNREACHABLE
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
@@ -68,7 +69,11 @@ class Reaper:
             name = waiting.popleft()
             self.registry.platform().commit(Put(Fact(TURN, name, times.to_text(self.clock.now()))))
             if name == PLATFORM:
+                failures = len(tally.failures)
                 tally.attempt("realm", self._realm, trusted, tally)
+                if len(tally.failures) > failures:
+                    telemetry = self.services_of(PLATFORM).telemetry
+                    telemetry.measure("identity unreachable", IDENTITY_UNREACHABLE, 1)
             else:
                 services = self._services(name, trusted)
                 turn = Turn(services, trusted, accounts.get(name, ()), self.hand_out, over, tally)
