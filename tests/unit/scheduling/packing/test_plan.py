@@ -30,7 +30,7 @@ APP = Selector(term([{"key": "app", "operator": "In", "values": ["x"]}]))
 
 
 def node_type(name: str, cpu: int, price: float, zones: tuple[str, ...] = ("a", "b"), **labels: str) -> NodeType:
-    room = {"cpu": cpu * 1000, "memory": cpu * 4 * GIB, "pods": 10_000}
+    room = {"cpu": cpu * 1000, "memory": cpu * 4 * GIB, "pods": 110_000}
     ways = (Offering("on-demand", zones, price), Offering("spot", zones[:1], price / 2))
     return NodeType(f"p.{name}", "p", {key: (value,) for key, value in labels.items()}, room, room, 0, ways)
 
@@ -62,7 +62,7 @@ def test_a_claim_has_its_ways_in_order_of_price() -> None:
         ("large", "on-demand", "a", 0.4),
         ("large", "on-demand", "b", 0.4),
     ]
-    assert [one.bare for one in claim.node_types] == ["small", "large"]
+    assert [kind.bare for kind in claim.node_types] == ["small", "large"]
     assert (claim.price, claim.labels[ZONE], claim.labels[CAPACITY_TYPE]) == (0.05, "a", "spot")
     assert claim.requests == {"cpu": 1000, "memory": GIB, "pods": 1000}
 
@@ -158,3 +158,26 @@ def test_a_soft_spread_is_given_up_when_it_cannot_be_kept() -> None:
     spread = Spread(ZONE, 1, APP, hard=False)
     limited = packed(pod(2000, spreads=(spread,)), 3, node_types=(node_type("one", 2, 0.1, zones=("a",)),))
     assert len(limited.order) == 3
+
+
+def test_pods_without_rules_are_packed_for_price_and_the_price_is_proven() -> None:
+    kinds = tuple(node_type(f"t{cpu}", cpu, cpu * 0.05 - 0.001 * cpu**0.5) for cpu in (2, 4, 8, 16, 32))
+    groups = tuple(
+        PodGroup(pod(cpu, memory * GIB // 4), tuple(f"p{cpu}-{memory}-{number}" for number in range(20)))
+        for cpu in (250, 700, 1500)
+        for memory in (1, 5, 11)
+    )
+    problem = Problem(groups, (Pool("pool", kinds),))
+    plan, joined = pack(problem), pack(replace(problem, settings=Settings(split=False)))
+    assert len(plan.order) == len(joined.order) == 180
+    assert plan.bound is not None
+    assert plan.gap is not None
+    assert plan.bound <= plan.price <= joined.price
+    assert plan.gap < 0.05
+    assert joined.bound is None
+
+
+def test_a_bound_is_told_only_when_every_pod_has_a_place() -> None:
+    assert packed(pod(2000), 2, node_types=(SMALL,)).bound == pytest.approx(0.1)
+    assert packed(pod(2000), 2, node_types=(SMALL,), limits={"nodes": 1000}).bound is None
+    assert packed(pod(anti_affinity=ANTI)).bound is None

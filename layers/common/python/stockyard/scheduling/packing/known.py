@@ -42,10 +42,14 @@ class KnownNodes:
         if requests != self._requests:
             self._requests = requests
             self._room = self._mask([self._has_room(known_node, requests) for known_node in self.nodes])
+        return self._room & self.satisfying(level)
+
+    def satisfying(self, level: Level) -> int:
+        """The nodes that satisfy what the level asks of labels and taints."""
         mask = self._levels.get(level)
         if mask is None:
             mask = self._levels[level] = self._mask([satisfies(level, known_node.node) for known_node in self.nodes])
-        return self._room & mask
+        return mask
 
     def within(self, keys: Sequence[str], combinations: Sequence[tuple[Domain, ...]]) -> int:
         """The nodes that are in one of the combinations of domains of these labels."""

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 from stockyard.domain.node_types import ANY, NodeType
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
+from stockyard.scheduling.packing.free import FreePart
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem
+from stockyard.scheduling.packing.price import NANO
 from stockyard.scheduling.packing.reasons import GANG, Reason, reasons
 from stockyard.scheduling.packing.rows import Row, Rows
-from stockyard.scheduling.packing.solve import Solver
+from stockyard.scheduling.packing.solve import EPSILON, Solver
 from stockyard.scheduling.packing.states import PlannedNode
 
 
@@ -83,11 +85,19 @@ class Plan:
     left_out: tuple[LeftOut, ...]
     order: tuple[str, ...]
     """The pods in an order in which the scheduler may place them one by one."""
+    bound: float | None = None
+    """What every packing of these pods costs at least, in USD an hour; None where that is not known. It is known when
+    all pods have a place and none has rules of spread, affinity, ports or preferences."""
 
     @property
     def price(self) -> float:
         """USD an hour of all new nodes."""
         return sum(claim.price for claim in self.claims)
+
+    @property
+    def gap(self) -> float | None:
+        """By how much the price is above the bound: 0.01 is one per cent. None where no bound is known."""
+        return self.price / self.bound - 1 if self.bound else None
 
 
 def grouped(pods: Iterable[tuple[str, Pod]]) -> tuple[PodGroup, ...]:
@@ -106,12 +116,15 @@ def pack(problem: Problem) -> Plan:
     """The packing of a problem: of the ways that are tried the one that leaves out the fewest pods, then the cheapest.
 
     The first way lets a pod join a planned node whenever it can. Where a new node would have been cheaper at that
-    moment, the other way plans it.
+    moment, the second way plans it. Pods without rules between them are packed by the search for price as well.
     """
     problem, apart = _with_whole_gangs(problem)
     solver = _solved(problem, split=False)
     if solver.tempted and problem.settings.split:
         solver = min(solver, _solved(problem, split=True), key=_quality)
+    bound = None
+    if problem.settings.split and all(pod_class.plain for pod_class in solver.classes):
+        solver, bound = _for_price(problem, solver)
     return Plan(
         tuple(
             Placement(known_node.node.name, tuple(name for _, name in known_node.pods))
@@ -121,7 +134,19 @@ def pack(problem: Problem) -> Plan:
         tuple(_claim(solver, planned) for planned in solver.planned),
         (*apart, *(LeftOut(pod_class.waiting, reasons(solver, pod_class)) for pod_class in solver.unplaced)),
         tuple(solver.order),
+        None if solver.unplaced or apart else bound,
     )
+
+
+def _for_price(problem: Problem, solver: Solver) -> tuple[Solver, float | None]:
+    """The cheaper one of a packing and of what the search for price finds, and what every packing costs at least."""
+    free = FreePart.of(problem)
+    if not free.whole:
+        return solver, None
+    if _quality(solver) <= (0, free.bound + EPSILON):
+        return solver, free.bound
+    answer = free.answer()
+    return min(solver, free.place(answer), key=_quality), answer.bound / NANO
 
 
 def _with_whole_gangs(problem: Problem) -> tuple[Problem, tuple[LeftOut, ...]]:

@@ -18,7 +18,7 @@ from stockyard.scheduling.packing.price.model import (
     Space,
     Wishes,
 )
-from stockyard.scheduling.packing.price.solve import solve
+from stockyard.scheduling.packing.price.solve import lower_bound, solve
 
 __all__ = [
     "EVERY",
@@ -31,5 +31,6 @@ __all__ = [
     "Shape",
     "Space",
     "Wishes",
+    "lower_bound",
     "solve",
 ]

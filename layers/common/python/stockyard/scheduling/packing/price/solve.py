@@ -67,6 +67,13 @@ def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
     )
 
 
+def lower_bound(problem: FreeProblem) -> Certificate:
+    """The linear bound of all pods of the problem, without a packing. Wishes and limits do not count."""
+    packer = Packer(problem, Meter(0))
+    pods = {number: shape.count for number, shape in enumerate(problem.shapes)}
+    return linear_bound(problem, packer.market(0), pods, 0)
+
+
 def linear_bound(problem: FreeProblem, market: Market, placed: Counts, barred: int) -> Certificate:
     """The linear bound of some pods, in the problem's own units, for every offer that is not ``barred``.
 

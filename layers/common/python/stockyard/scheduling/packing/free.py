@@ -1,0 +1,174 @@
+"""The free part of a problem: pods without rules between them, as the search for price takes them, and back.
+
+Rules between pods only make a packing dearer, so the lower bound of all pods as if they were free holds for every plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from stockyard.scheduling.packing.classes import PodClass
+from stockyard.scheduling.packing.limits import MONEY, NODES
+from stockyard.scheduling.packing.model import Problem
+from stockyard.scheduling.packing.price import (
+    NANO,
+    Answer,
+    FreeProblem,
+    Offer,
+    Shape,
+    Space,
+    Wishes,
+    lower_bound,
+    solve,
+)
+from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
+from stockyard.scheduling.packing.solve import Solver
+from stockyard.scheduling.packing.states import PlannedNode, State
+
+
+CLOSE = 0.015
+"""A price is close to its bound when it is above it by no more than this part."""
+SMALLEST = (1 / 48, 1 / 24, 1 / 12, 1 / 6)
+"""Nodes that cost less than this part of the whole are left out, one after the other."""
+
+
+@dataclass(frozen=True)
+class FreePart:
+    """The pods of a problem as free ones. ``solver`` has read the problem and placed nothing yet."""
+
+    solver: Solver
+
+    @classmethod
+    def of(cls, problem: Problem) -> FreePart:
+        """The free part of a problem."""
+        return cls(Solver(problem, split=False))
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is nothing but free pods, so that an answer is a plan; and pools have few enough limits."""
+        solver = self.solver
+        limited = [remaining for remaining in solver.limits.remaining if remaining]
+        return (
+            bool(solver.classes and self.offers)
+            and all(pod_class.plain for pod_class in solver.classes)
+            and len({pool.weight for pool in solver.rows.pools}) <= 1
+            and not any(requirement.min_values for pool in solver.rows.pools for requirement in pool.template.values())
+            and (not limited or len(solver.rows.pools) == 1)
+            and UNKNOWN_PRICE not in solver.rows.prices
+        )
+
+    @cached_property
+    def masks(self) -> list[int]:
+        """For each class the rows that it may use, preferences given up."""
+        return [pod_class.levels[-1].mask for pod_class in self.solver.classes]
+
+    @cached_property
+    def offers(self) -> list[int]:
+        """The rows that differ in type, room, price, or in who may use them: of equal ones the first."""
+        rows, distinct = self.solver.rows, sorted(set(self.masks))
+        first: dict[tuple[object, ...], int] = {}
+        for number, row in enumerate(rows.rows):
+            usable = tuple(mask >> number & 1 for mask in distinct)
+            if any(usable):
+                first.setdefault((row.pool, row.node_type.name, row.price, usable), number)
+        return list(first.values())
+
+    @cached_property
+    def problem(self) -> FreeProblem:
+        """The problem of the search for price."""
+        solver = self.solver
+        rows, resources = solver.rows, solver.resources
+        shapes = []
+        for pod_class, mask in zip(solver.classes, self.masks, strict=True):
+            offers = sum(1 << place for place, number in enumerate(self.offers) if mask >> number & 1)
+            spaces = solver.known.satisfying(pod_class.levels[-1])
+            shapes.append(Shape(pod_class.requests, len(pod_class.names), offers, spaces))
+        limits = dict(solver.limits.remaining[0]) if len(rows.pools) == 1 else {}
+        money, nodes = limits.pop(MONEY, None), limits.pop(NODES, None)
+        names = (*resources, *(name for name in limits if name not in resources))
+
+        def vector(amounts: dict[str, int]) -> tuple[int, ...]:
+            return tuple([max(0, amounts.get(name, 0)) for name in names])
+
+        wider = (0,) * (len(names) - len(resources))
+        return FreeProblem(
+            tuple(
+                Shape((*requirement.requests, *wider), requirement.count, requirement.offers, requirement.spaces)
+                for requirement in shapes
+            ),
+            tuple(
+                Offer(
+                    f"{rows.rows[number].pool}/{rows.rows[number].node_type.name}/{number}",
+                    vector(dict(rows.rows[number].room)),
+                    round(rows.rows[number].price * NANO),
+                    weight=vector(dict(rows.rows[number].node_type.capacity)),
+                )
+                for number in self.offers
+            ),
+            tuple(
+                Space(known_node.node.name, (*(max(0, amount) for amount in known_node.free), *wider))
+                for known_node in solver.known.nodes
+            ),
+            Wishes(
+                nodes=None if nodes is None else max(0, int(nodes // 1000)),
+                money=None if money is None else max(0, int(money * NANO)),
+                amounts=tuple(int(limits[name]) if name in limits else None for name in names),
+            ),
+        )
+
+    @cached_property
+    def bound(self) -> float:
+        """What all pods cost at least in USD an hour, if all of them have a place; 0 when nothing is known."""
+        if not self.solver.classes or not self.offers or UNKNOWN_PRICE in self.solver.rows.prices:
+            return 0.0
+        return float(lower_bound(self.problem).bound) / NANO
+
+    def answer(self, steps: int | None = None) -> Answer:
+        """The best that the search finds, within so many steps of work each time.
+
+        Where small nodes are cheapest for what they hold, much of each is left over. So while the price is well above
+        the bound, the search is also made without the smallest nodes.
+        """
+        best = first = solve(self.problem, steps)
+        for share in SMALLEST:
+            if best.gap <= CLOSE:
+                break
+            least = first.price * share
+            barred = sum(1 << place for place, offer in enumerate(self.problem.offers) if offer.price < least)
+            shapes = tuple(replace(shape, offers=shape.offers & ~barred) for shape in self.problem.shapes)
+            answer = solve(replace(self.problem, shapes=shapes), steps)
+            if sum(dict(answer.unplaced).values()) <= sum(dict(best.unplaced).values()) and answer.price < best.price:
+                best = replace(answer, bound=first.bound, linear=first.linear, kind=first.kind, greedy=first.greedy)
+        return replace(best, certificate=first.certificate, without_wishes=first.without_wishes)
+
+    def place(self, answer: Answer) -> Solver:
+        """The solver with the answer carried out."""
+        solver = self.solver
+        for node_of_answer in answer.bins:
+            pods = [(solver.classes[shape], count) for shape, count in node_of_answer.counts]
+            if node_of_answer.space is not None:
+                known_node = solver.known.nodes[node_of_answer.space]
+                _put(solver, pods, known_node.pods)
+                continue
+            mask, totals = solver.rows.every, [0] * len(solver.resources)
+            for pod_class, count in pods:
+                mask &= pod_class.levels[-1].mask
+                totals = [total + count * amount for total, amount in zip(totals, pod_class.requests, strict=True)]
+            mask &= solver.rows.holding(solver.resources, totals)
+            offer = solver.rows.rows[self.offers[node_of_answer.offer or 0]]
+            mask &= solver.rows.of_pool[offer.pool]
+            row = solver.rows.first(mask)
+            state = State(len(solver.planned), row.pool, mask, tuple(totals), (), (), row)
+            node = PlannedNode(f"planned-{len(solver.planned) + 1}", state)
+            solver.planned.append(node)
+            _put(solver, pods, node.pods)
+        solver.unplaced = [pod_class for pod_class in solver.classes if pod_class.waiting]
+        return solver
+
+
+def _put(solver: Solver, pods: list[tuple[PodClass, int]], onto: list[tuple[int, str]]) -> None:
+    for pod_class, count in pods:
+        names = [pod_class.next_name() for _ in range(count)]
+        onto += [(pod_class.number, name) for name in names]
+        solver.order += names
