@@ -341,7 +341,8 @@ class LocalCloud:
         if self._trust:  # kubectl lets the command line renew its login
             self.environment["SSL_CERT_FILE"] = self._trust["SSL_CERT_FILE"]
         if isinstance(self.identity, KeycloakServer):
-            self._say(f"people log in to clusters as local-user, with the password {self.identity.password}")
+            self._say("a login to a cluster is confirmed as local-user, with STOCKYARD_PASSWORD of the file env")
+            self.environment["STOCKYARD_PASSWORD"] = self.identity.password
 
     def _seed_tenant(self) -> None:
         verified = seed_tenant(self.call, lambda service: self.aws.client(service, self.environment))

@@ -22,6 +22,8 @@ class Realm:
     issuer: str
     admin_client_id: str
     admin_client_secret: str
+    password: str
+    """Of the person ``local-user``."""
 
 
 @dataclass(slots=True)
@@ -79,7 +81,9 @@ def doors(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Door]]:
         if kind not in running:
             if kind == "keycloak":
                 cloud = request.getfixturevalue("real")
-                running[kind] = Door(Realm(cloud.issuer, *cloud.identity_admin()))
+                running[kind] = Door(
+                    Realm(cloud.issuer, *cloud.identity_admin(), cloud.environment["STOCKYARD_PASSWORD"])
+                )
             else:
                 stand_in.start()
                 running[kind] = Door(stand_in)

@@ -229,6 +229,24 @@ def test_a_token_for_a_cluster_is_for_its_own_client_alone(doors):
     assert "realm_access" not in access
 
 
+@pytest.mark.keycloak
+def test_a_real_token_for_a_cluster_is_for_its_own_client_alone(doors):
+    """A real Keycloak wants a browser for the device flow, so this login may take a password too."""
+    door, name = doors("keycloak"), fresh()
+    door.adapter().create_client(client_id=name, owner="clu_1", tenant="acme", secret=SECRET)
+    login = login_of(door, name)
+    form = {"grant_type": "password", "client_id": f"{name}-login", "scope": "openid organization"}
+    form |= {"username": "local-user", "password": door.server.password}
+    assert door.post("token", form).status_code == 400, "not unless somebody changes the client"
+    door.admin("PUT", f"/{login['id']}", {**login, "directAccessGrantsEnabled": True})
+    tokens = door.post("token", form).json()
+    own, access = door.claims(tokens["id_token"]), door.claims(tokens["access_token"])
+    assert (own["aud"], own["typ"], own["preferred_username"]) == (f"{name}-login", "ID", "local-user")
+    assert "acme" in own["organization"]
+    assert "stockyard" not in access.get("aud", ())
+    assert "realm_access" not in access
+
+
 def test_the_login_of_a_cluster_goes_with_its_client(door):
     identity = door.adapter()
     for with_uuid in (False, True):
