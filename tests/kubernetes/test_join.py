@@ -4,13 +4,10 @@ renewed without us, and a kubelet serves under its own names. The controllers is
 from __future__ import annotations
 
 import base64
-import http.client
-import json
 import ssl
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from local.kubernetes.certificates import CLIENT, SERVING
-from local.kubernetes.real.control_plane import PORT
+from local.kubernetes.real.client import MERGE, Client, Refused, certified
 from local.kubernetes.store import stamp
 from tests.kubernetes.rigs import RealRig, until
 from tests.unit.agent.rig import TOKEN
@@ -34,8 +31,9 @@ class Machines:
     """Kubelets of machines that join. A caller is a bootstrap token, or the node whose certificate is there."""
 
     def __init__(self, rig: RealRig) -> None:
-        self.rig, self.folder = rig, rig.plane.folder
-        self._count = 0
+        self.rig = rig
+        self._keys: dict[str, bytes] = {}
+        self._certificates: dict[str, tuple[bytes, bytes]] = {}
 
     def ask(
         self,
@@ -48,8 +46,7 @@ class Machines:
         names: Sequence[str] = (),
     ) -> str:
         """Send a request; its name. Its key is kept for ``take``."""
-        self._count += 1
-        request = f"csr-{caller.partition('.')[0]}-{self._count}"
+        request = f"csr-{len(self._keys)}"
         key = ec.generate_private_key(ec.SECP256R1())
         pairs = ((NameOID.ORGANIZATION_NAME, organization), (NameOID.COMMON_NAME, f"system:node:{name}"))
         subject = x509.Name([x509.NameAttribute(kind, value) for kind, value in pairs])
@@ -64,44 +61,21 @@ class Machines:
             "metadata": {"name": request},
             "spec": {"request": base64.b64encode(pem).decode(), "signerName": signer, "usages": list(usages)},
         }
-        done = self.kubectl(caller, "create", "-f", str(self.written(request, json.dumps(document).encode())))
-        assert done.returncode == 0, done.stderr
+        self.client(caller).call("POST", PATH, document)
         private = serialization.PrivateFormat.PKCS8
-        plain = key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption())
-        self.written(f"{request}.key", plain)
+        self._keys[request] = key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption())
         return request
 
-    def written(self, name: str, content: bytes) -> Path:
-        path = self.folder / f"{name}.file"
-        path.write_bytes(content)
-        return path
-
-    def kubectl(self, caller: str, *arguments: str) -> Any:
-        """As the holder of a token, or with a node's certificate."""
-        plane = self.rig.plane
-        if "." in caller:
-            return plane.kubectl(*arguments, token=caller, check=False)
-        pem = str(self.folder / f"{caller}.pem")
-        address = ["--server", plane.url, "--certificate-authority", str(self.folder / "pki/ca.crt")]
-        identity = ["--client-certificate", pem, "--client-key", pem]
-        return plane.kubectl(*arguments, "--kubeconfig=", *address, *identity, check=False)
-
-    def patch_status(self, node: str, status: Any) -> None:
-        """A kubelet writes the status of its own Node."""
-        context = ssl.create_default_context(cafile=str(self.folder / "pki/ca.crt"))
-        context.load_cert_chain(self.folder / f"{node}.pem")
-        headers = {"Content-Type": "application/merge-patch+json"}
-        connection = http.client.HTTPSConnection(self.rig.plane.address, PORT, timeout=10, context=context)
-        try:
-            body = json.dumps({"status": status})
-            connection.request("PATCH", f"/api/v1/nodes/{node}/status", body=body, headers=headers)
-            answer = connection.getresponse()
-            assert answer.status == 200, answer.read()
-        finally:
-            connection.close()
+    def client(self, caller: str) -> Client:
+        """The holder of a token, or who has a node's certificate."""
+        authority = (self.rig.plane.folder / "pki/ca.crt").read_text()
+        if caller in self._certificates:
+            path = self.rig.plane.folder / f"{caller}.pem"
+            return Client(self.rig.plane.url, certified(path, authority, *self._certificates[caller]))
+        return Client(self.rig.plane.url, ssl.create_default_context(cadata=authority), caller)
 
     def state(self, request: str) -> Any:
-        return json.loads(self.rig.plane.kubectl("get", "csr", request, "-o", "json").stdout).get("status") or {}
+        return self.rig.administer("GET", f"{PATH}/{request}").get("status") or {}
 
     def conditions(self, request: str) -> list[str]:
         return [condition["type"] for condition in self.state(request).get("conditions") or ()]
@@ -109,13 +83,13 @@ class Machines:
     def take(self, request: str, node: str) -> x509.Certificate:
         """The certificate that was issued; it is the node's from now on."""
         issued = base64.b64decode(until(lambda: self.state(request).get("certificate")))
-        (self.folder / f"{node}.pem").write_bytes(issued + (self.folder / f"{request}.key.file").read_bytes())
+        self._certificates[node] = issued, self._keys[request]
         return x509.load_pem_x509_certificate(issued)
 
-    def register(self, caller: str, name: str) -> Any:
+    def register(self, caller: str, name: str) -> None:
         labels = {"stockyard.dev/claim": "ncl_1", "kubernetes.io/hostname": name}
         document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-        return self.kubectl(caller, "create", "-f", str(self.written(name, json.dumps(document).encode())))
+        self.client(caller).call("POST", "/api/v1/nodes", document)
 
 
 @pytest.fixture
@@ -129,31 +103,33 @@ def machines(rig: RealRig) -> Iterator[Machines]:
     rig.until_ended(rig.agent())
     assert rig.platform.results_by_id["cmd_t"]["status"] == "done"
     yield Machines(rig)
-    rig.plane.kubectl("delete", "csr", "--all")
-    rig.plane.kubectl("delete", "node", "worker-1", "worker-3", "--ignore-not-found")
+    for item in rig.administer("GET", PATH)["items"]:
+        rig.administer("DELETE", f"{PATH}/{item['metadata']['name']}")
 
 
 def test_a_machine_joins_by_its_token_and_renews_its_certificate(rig: RealRig, machines: Machines) -> None:
     # The token signer has put the token on the public document by which a machine knows the cluster.
-    get_info = ("get", "configmap", "cluster-info", "-n", "kube-public", "-o", "json")
-    until(lambda: "jws-kubeconfig-abcdef" in json.loads(rig.plane.kubectl(*get_info).stdout)["data"])
+    public, own = "/api/v1/namespaces/kube-public/configmaps", "/api/v1/namespaces/kube-system"
+    until(lambda: "jws-kubeconfig-abcdef" in rig.administer("GET", f"{public}/cluster-info")["data"])
     # What kubeadm reads on the way, and what it may not.
-    assert machines.kubectl(TOKEN, "get", "configmap", "kubeadm-config", "-n", "kube-system").returncode == 0
-    assert "NotFound" in machines.kubectl(TOKEN, "get", "node", "worker-1").stderr
-    assert "Forbidden" in machines.kubectl(TOKEN, "get", "secrets", "-n", "kube-system").stderr
+    holder = machines.client(TOKEN)
+    assert holder.call("GET", f"{own}/configmaps/kubeadm-config")["data"]
+    for path, status in (("/api/v1/nodes/worker-1", 404), (f"{own}/secrets", 403), ("/api/v1/nodes", 403)):
+        with pytest.raises(Refused, match=str(status)):
+            holder.call("GET", path)
     request, agent = machines.ask(TOKEN, "worker-1"), rig.agent()
     agent.look()
     agent.look()
     assert machines.conditions(request) == ["Approved"]
     subject = machines.take(request, "worker-1").subject.rfc4514_string()
     assert subject == "CN=system:node:worker-1,O=system:nodes"
-    refused = machines.register("worker-1", "worker-2")
-    assert "is not allowed to modify node" in refused.stderr, refused.stderr
-    assert machines.register("worker-1", "worker-1").returncode == 0
+    with pytest.raises(Refused, match="is not allowed to modify node"):
+        machines.register("worker-1", "worker-2")
+    machines.register("worker-1", "worker-1")
     # A certificate that is there is renewed by Kubernetes itself, and by nobody under another name.
     renewal = machines.ask("worker-1", "worker-1")
     until(lambda: machines.conditions(renewal) == ["Approved"])
-    with pytest.raises(AssertionError, match="can only create a node CSR with CN=system:node:worker-1"):
+    with pytest.raises(Refused, match="can only create a node CSR with CN=system:node:worker-1"):
         machines.ask("worker-1", "worker-2")
     rig.rounds(agent, 1)
     assert "worker-1" in [item["name"] for item in rig.platform.posts[-1]["nodes"]]
@@ -220,14 +196,15 @@ def test_a_kubelet_serves_under_its_own_names(rig: RealRig, machines: Machines) 
     request, agent = machines.ask(TOKEN, "worker-1"), rig.agent()
     agent.look()
     machines.take(request, "worker-1")
-    assert machines.register("worker-1", "worker-1").returncode == 0
+    machines.register("worker-1", "worker-1")
     listed = [
         {"type": "InternalIP", "address": "10.0.1.2"},
         # A kubelet may write into its own Node what it likes.
         {"type": "InternalIP", "address": "10.96.0.1"},
         {"type": "InternalDNS", "address": "kubernetes.default.svc"},
     ]
-    machines.patch_status("worker-1", {"addresses": listed})
+    status = {"status": {"addresses": listed}}
+    machines.client("worker-1").call("PATCH", "/api/v1/nodes/worker-1/status", status, MERGE)
 
     def serves(*names: str) -> str:
         return machines.ask("worker-1", "worker-1", usages=SERVING_USAGES, signer=SERVING, names=names)
@@ -260,15 +237,14 @@ def test_the_admission_policy_holds_the_agent_to_requests_of_its_own_tokens(rig:
         machines.ask(TOKEN, "worker-1", usages=odd): "the usages of kubelets only",
         machines.ask(visitor, "x", usages=odd, signer="example.test/other"): "not permitted to approve",
     }
-    headers = {"Authorization": f"Bearer {rig.account}", "Content-Type": "application/json"}
     for request, why in requests.items():
-        document = json.loads(rig.plane.kubectl("get", "csr", request, "-o", "json").stdout)
+        document = rig.administer("GET", f"{PATH}/{request}")
         condition = {"type": "Approved", "status": "True", "reason": "Stolen", "message": "by the agent's token"}
         document["status"] = {"conditions": [condition]}
-        answer = rig.send("PUT", f"{PATH}/{request}/approval", headers, json.dumps(document).encode())
+        answer = rig.call("PUT", f"{PATH}/{request}/approval", document)
         assert answer.status in (403, 422), answer.body
         assert why in answer.body.decode()
-        # To deny is never refused.
-        document["status"]["conditions"][0]["type"] = "Denied"
-        answer = rig.send("PUT", f"{PATH}/{request}/approval", headers, json.dumps(document).encode())
+        # To deny is refused for a signer of others alone.
+        condition["type"] = "Denied"
+        answer = rig.call("PUT", f"{PATH}/{request}/approval", document)
         assert (answer.status == 200) is ("not permitted" not in why)
