@@ -26,7 +26,6 @@ from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 from stockyard.scheduling.packing.solve import Solver
 from stockyard.scheduling.packing.states import PlannedNode, State
 
-
 CLOSE = 0.015
 """A price is close to its bound when it is above it by no more than this part."""
 SMALLEST = (1 / 48, 1 / 24, 1 / 12, 1 / 6)
@@ -132,11 +131,13 @@ class FreePart:
         """
         best = first = solve(self.problem, steps)
         for share in SMALLEST:
-            if best.gap <= CLOSE:
+            if best.gap <= CLOSE or not best.bins:
                 break
             least = first.price * share
             barred = sum(1 << place for place, offer in enumerate(self.problem.offers) if offer.price < least)
             shapes = tuple(replace(shape, offers=shape.offers & ~barred) for shape in self.problem.shapes)
+            if not any(shape.offers for shape in shapes):
+                break
             answer = solve(replace(self.problem, shapes=shapes), steps)
             if sum(dict(answer.unplaced).values()) <= sum(dict(best.unplaced).values()) and answer.price < best.price:
                 best = replace(answer, bound=first.bound, linear=first.linear, kind=first.kind, greedy=first.greedy)
