@@ -26,10 +26,10 @@ def main() -> int:
         config = load(stage, app.node.try_get_context("stages"), overrides)
         if app.node.try_get_context("check_issuer") not in (False, "false"):
             issuer.check(config.issuer)
+        build(app, config, bundled=app.node.try_get_context("bundle") not in (False, "false"))
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    build(app, config, bundled=app.node.try_get_context("bundle") not in (False, "false"))
     app.synth()
     return 0
 

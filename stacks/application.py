@@ -5,14 +5,22 @@ from __future__ import annotations
 from aws_cdk import App, Tags
 from cdk_nag import AwsSolutionsChecks
 
-from stacks.config import StageConfig
+from layers.vendor.bundle import PYTHON, compiler
+from stacks.config import NEEDED, StageConfig
 from stacks.data_stack import DataStack
-from stacks.errors import NagError
+from stacks.errors import ConfigError, NagError
 from stacks.service_stack import ServiceStack
 
 
 def build(app: App, config: StageConfig, *, bundled: bool) -> None:
-    """Add the stacks of one stage. Raises ``NagError`` when a finding has no reason."""
+    """Add the stacks of one stage. Raises ``NagError`` when a finding has no reason, ``ConfigError`` for a
+    stage of production whose layers nothing here can compile."""
+    if bundled and config.stage in NEEDED and compiler() is None:
+        install = f"uv python install {PYTHON}"
+        raise ConfigError(
+            f"stage {config.stage}: Python {PYTHON}, which the functions run on, is needed to compile what they load; "
+            f"without it each cold start does. Install it: {install}"
+        )
     Tags.of(app).add("stockyard:stage", config.stage)
     data = DataStack(app, config)
     ServiceStack(app, config, stream_arn=data.stream_arn, bundled=bundled)

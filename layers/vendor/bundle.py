@@ -1,11 +1,14 @@
-"""Builds the third-party layer from ``requirements/runtime.txt`` with uv: no Docker, no compiler, any laptop.
+"""Builds the layers with uv: third parties' from ``requirements/runtime.txt``, and ours; no Docker, any laptop.
 
-The result depends on the pins alone, so it is kept under a name that is their hash, and built once.
+Bytecode of the deployed Python goes with the source where that Python is there to write it: ``/opt`` cannot be written
+to, so a function would compile everything at each cold start. The result depends on the pins, the source and whether
+there is bytecode, the same on every machine; it is kept under a name that is their hash, and built once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +20,7 @@ from uv import find_uv_bin
 ROOT = Path(__file__).resolve().parents[2]
 PINS = ROOT / "requirements" / "runtime.txt"
 BUILDS = Path(__file__).resolve().parent / "build"
+COMMON = ROOT / "layers" / "common"
 PLATFORM = "aarch64-manylinux2014"
 PYTHON = "3.13"
 MOST_BYTES = 200 * 1024 * 1024
@@ -57,11 +61,46 @@ def key(pins: Path = PINS) -> str:
 def compiler() -> str | None:
     """An interpreter of the deployed version, which alone can write the bytecode that it reads; None without one."""
     interpreter = shutil.which(f"python{PYTHON}")
-    if interpreter is None:
-        return None
     # A version manager may have put a program of that name there which starts nothing.
-    answer = subprocess.run([interpreter, "--version"], capture_output=True, check=False)  # noqa: S603
-    return interpreter if answer.returncode == 0 else None
+    if interpreter is not None and _output([interpreter, "--version"]):
+        return interpreter
+    return _output([find_uv_bin(), "python", "find", "--managed-python", "--no-python-downloads", PYTHON]) or None
+
+
+def _output(arguments: list[str]) -> str:
+    answer = subprocess.run(arguments, capture_output=True, text=True, check=False)  # noqa: S603
+    return answer.stdout.strip() if answer.returncode == 0 else ""
+
+
+def compile_all(python: str, layer: Path) -> None:
+    """Write the bytecode of a layer. It names the files as Lambda has them, below ``/opt``, and the order of sets is
+    fixed: so it is the same wherever it is made."""
+    options = ["-q", "--invalidation-mode", "unchecked-hash", "-s", str(layer), "-p", "/opt"]
+    _run([python, "-m", "compileall", *options, str(layer / "python")])
+
+
+def common(source: Path = COMMON, builds: Path = BUILDS) -> Path:
+    """The folder of our own layer: a copy of ``source`` with its bytecode, or ``source`` where nothing compiles it."""
+    python = compiler()
+    if python is None:
+        return source
+    files = sorted(path for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    digest = hashlib.sha256(PYTHON.encode())
+    for path in files:
+        digest.update(f"{path.relative_to(source)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    done = builds / f"common-{digest.hexdigest()[:16]}"
+    if done.is_dir():
+        return done
+    builds.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=builds) as folder:
+        layer = Path(folder) / "layer"
+        for path in files:
+            copy = layer / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        compile_all(python, layer)
+        layer.rename(done)
+    return done
 
 
 def bundle(builds: Path = BUILDS, pins: Path = PINS) -> Path:
@@ -76,7 +115,7 @@ def bundle(builds: Path = BUILDS, pins: Path = PINS) -> Path:
         _trim(target)
         python = compiler()
         if python is not None:
-            _run([python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(target)])
+            compile_all(python, target.parent)
         size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
         if size > MOST_BYTES:
             raise BundleError(f"the layer has {size} bytes; {MOST_BYTES} is the most")
@@ -85,7 +124,8 @@ def bundle(builds: Path = BUILDS, pins: Path = PINS) -> Path:
 
 
 def _run(arguments: list[str]) -> None:
-    answer = subprocess.run(arguments, capture_output=True, text=True, check=False)  # noqa: S603
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    answer = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     if answer.returncode != 0:
         raise BundleError(f"{Path(arguments[0]).name} failed:\n{answer.stderr.strip()}")
 

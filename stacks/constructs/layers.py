@@ -8,7 +8,7 @@ from aws_cdk import IgnoreMode
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from layers.vendor.bundle import bundle
+from layers.vendor.bundle import bundle, common
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHES = ["**/__pycache__", "**/__pycache__/**", "**/*.pyc"]
@@ -22,9 +22,10 @@ class Layers(Construct):
 
     def __init__(self, scope: Construct, id: str, *, bundled: bool) -> None:
         super().__init__(scope, id)
-        common = lambda_.Code.from_asset(
-            str(ROOT / "layers" / "common"), exclude=[*CACHES, "**/py.typed"], ignore_mode=IgnoreMode.GLOB
-        )
+        source = ROOT / "layers" / "common"
+        ours = common() if bundled else source
+        caches = CACHES if ours == source else []
+        own = lambda_.Code.from_asset(str(ours), exclude=[*caches, "**/py.typed"], ignore_mode=IgnoreMode.GLOB)
         vendor = (
             lambda_.Code.from_asset(str(bundle()))
             if bundled
@@ -32,7 +33,7 @@ class Layers(Construct):
                 str(ROOT / "layers" / "vendor"), exclude=["**", "!bundle.py"], ignore_mode=IgnoreMode.GLOB
             )
         )
-        self.both = [self._layer("Common", "The core of Stockyard", common), self._layer("Vendor", "Pins", vendor)]
+        self.both = [self._layer("Common", "The core of Stockyard", own), self._layer("Vendor", "Pins", vendor)]
 
     def _layer(self, id: str, description: str, code: lambda_.Code) -> lambda_.LayerVersion:
         return lambda_.LayerVersion(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from layers.vendor import bundle
+from stacks.config import StageConfig
+from stacks.errors import ConfigError
 
 
 @pytest.fixture
@@ -91,3 +94,37 @@ def test_tests_run_with_the_versions_that_are_deployed() -> None:
     runtime = pins("runtime.txt")
     assert runtime <= pins("dev.txt")
     assert {"boto3", "botocore", "pydantic"} <= {pin.split("==")[0] for pin in runtime}
+
+
+def test_the_bytecode_of_our_layer_names_what_lambda_has_and_is_made_once(
+    tmp_path: Path, calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "common"
+    (source / "python" / "one" / "__pycache__").mkdir(parents=True)
+    (source / "python" / "one" / "a.py").write_text("a = 1\n")
+    (source / "python" / "one" / "__pycache__" / "a.pyc").write_text("another version's")
+    builds = tmp_path / "build"
+    assert bundle.common(source, builds) == source, "nothing here compiles it"
+    monkeypatch.undo()
+    monkeypatch.setattr(bundle, "compiler", lambda: sys.executable)
+    first = bundle.common(source, builds)
+    assert bundle.common(source, builds) == first
+    (compiled,) = first.rglob("*.pyc")
+    assert b"/opt/python/one/a.py" in compiled.read_bytes()
+    assert str(tmp_path).encode() not in compiled.read_bytes()
+    elsewhere = bundle.common(source, tmp_path / "another" / "place")
+    (other,) = elsewhere.rglob("*.pyc")
+    assert (elsewhere.name, other.read_bytes()) == (first.name, compiled.read_bytes()), "the same on every machine"
+    (source / "python" / "one" / "a.py").write_text("a = 2\n")
+    assert bundle.common(source, builds) != first
+
+
+def test_production_is_refused_where_nothing_compiles_its_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from aws_cdk import App
+
+    from stacks import application
+
+    monkeypatch.setattr(application, "compiler", lambda: None)
+    config = StageConfig(stage="prod", issuer="https://id.example.com/realms/stockyard")
+    with pytest.raises(ConfigError, match=r"stage prod: Python 3\.13.* uv python install 3\.13"):
+        application.build(App(), config, bundled=True)
