@@ -82,21 +82,31 @@ def run(api, seed, tmp_path, run_reports):
             "cases": findings["test_cases"]["generated"],
             "operations": findings["operations"]["tested"],
             "statuses": sum(statuses.values(), Counter()),
-            "succeeded": {label for label, counts in statuses.items() if any(200 <= each < 300 for each in counts)},
+            "yaml": sum(counts.total() for label, counts in statuses.items() if label.endswith(YAML)),
+            "succeeded": {
+                label.removesuffix(f" {YAML}")
+                for label, counts in statuses.items()
+                if any(200 <= each < 300 for each in counts)
+            },
             "seconds": round(time.monotonic() - began, 1),
         }
 
     return generate
 
 
+YAML = "application/yaml"
+
+
 def answered(stream: Path) -> dict[str, Counter[int]]:
-    """How often each operation answered with each status."""
+    """How often each operation answered with each status; its label is followed by the media type of a YAML body."""
 
     def calls(value, label) -> Iterator[tuple[str, int]]:
         if isinstance(value, dict):
             label = value.get("label") or label
             if isinstance(value.get("response"), dict) and "request" in value:
-                yield label, value["response"]["status_code"]
+                sent = {name.lower(): text for name, text in value["request"]["headers"].items()}
+                suffix = f" {YAML}" if YAML in str(sent.get("content-type")) else ""
+                yield label + suffix, value["response"]["status_code"]
             else:
                 for below in value.values():
                     yield from calls(below, label)
@@ -354,8 +364,17 @@ def test_enough_cases_were_generated(run_reports, soaking, seed, record_property
     )
     broken = sum(count for status, count in statuses.items() if status >= 500)
     assert (cases >= (5_000 if soaking else 400), broken) == (True, 0)
+    in_yaml = sum(report["yaml"] for report in run_reports.values())
+    assert in_yaml >= (50 if soaking else 1)
     seconds = {name: report["seconds"] for name, report in run_reports.items()}
     operations = max(report["operations"] for report in run_reports.values())
     counts = {str(status): count for status, count in sorted(statuses.items())}
-    figure = {"cases": cases, "operations": operations, "seed": seed, "5xx": broken, "statuses": counts}
+    figure = {
+        "cases": cases,
+        "operations": operations,
+        "seed": seed,
+        "5xx": broken,
+        "yaml": in_yaml,
+        "statuses": counts,
+    }
     record_property("figure:schemathesis", {**figure, "seconds": seconds})

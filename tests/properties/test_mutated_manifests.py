@@ -54,6 +54,12 @@ VALUES: tuple[Any, ...] = (
     [1, "1", True],
 )
 """What takes the place of a part."""
+KINDS = {
+    "stockyard/v1": ("NodeProvider", "NodeClaim"),
+    "management.loft.sh/v1": ("NodeProvider", "NodeClaim"),
+    "karpenter.sh/v1": ("NodeClaim",),
+}
+"""What is applied: the kinds that docs/objects.md lists."""
 TEXTS = ("!!bool ", "!!int ", "&a ", "*a", "? ", "- ", "\t", "---\n", "'", '"', "{", "]", ": ", "~", "\x07", "%TAG x\n")
 """What comes into the text of a manifest."""
 
@@ -117,8 +123,11 @@ def test_no_manifest_is_a_fault_of_ours(
     world, chance = make_world(), Random(seed)
     nodes = Nodes.of(world.registry, world.services, world.clock)
     outcomes: Counter[str] = Counter()
+    names, yaml_texts = sorted(ROUND), Counter[tuple[str, str]]()
     for number in range(MANY if soaking else MANIFESTS):
-        document = deepcopy(ROUND[chance.choice(sorted(ROUND))])
+        # Each in turn, so that every kind comes in both forms, whatever the seed.
+        document = deepcopy(ROUND[names[number // 3 % len(names)]])
+        yaml_texts[(document["apiVersion"], document["kind"])] += number % 3 == 0
         for _ in range(chance.randrange(4)):
             document = with_one_change(document, chance)
         if number % 3 == 0:
@@ -128,6 +137,8 @@ def test_no_manifest_is_a_fault_of_ours(
             raw = json.dumps([document]).encode()
             outcomes[outcome(nodes, lambda raw=raw: parse_json(raw))] += 1
     record_property("figure:mutated_manifests", {"seed": seed, "outcomes": dict(outcomes)})
+    assert set(yaml_texts) == {(group, kind) for group, kinds in KINDS.items() for kind in kinds}
+    assert min(yaml_texts.values()) >= (500 if soaking else 15), "of every kind as YAML text"
     assert outcomes["planned"] > 10
     assert outcomes["InvalidInput"] > 100
     assert outcomes["MalformedBody"] > 10
