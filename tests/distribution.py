@@ -26,7 +26,7 @@ UNITS = {
     "tests/e2e/test_life.py": SERVED,
     "tests/e2e/test_races.py": SERVED,
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},
-    **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join")},
+    **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join", "kubeadm")},
     "tests/stacks/test_cost.py": STACKS,
     "tests/stacks/test_data_stack.py": STACKS,
     "tests/stacks/test_permissions.py": STACKS,
