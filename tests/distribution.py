@@ -42,6 +42,7 @@ SECONDS = {
     KEYCLOAK: 80,
     REAL: 75,
     "tests/kubernetes/test_served.py": 55,
+    "tests/kubernetes/test_keycloak.py": 45,
     "tests/workflows/test_crash_matrix.py": 25,
     "tests/workflows/test_crash_judge.py": 15,
     "tests/local/test_cloud.py": 55,

@@ -1,12 +1,10 @@
-"""What machines write is taken by a real kubeadm and a real API server, and does what it is for."""
+"""What machines write for a real API server does what it is for; ``test_kubeadm.py`` has kubeadm's own part."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import ssl
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -14,45 +12,9 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from cryptography import x509
 
 from stockyard.domain.ids import login_client
-from stockyard.domain.offers import InstanceOffer
-from stockyard.machines import on_machine
-from stockyard.providers.nodes.ec2.reserved import kubelet_args
 from tests.kubernetes.conftest import AUDIENCE, CLIENT, TENANT, Cluster
-
-
-def test_kubeadm_accepts_the_configuration_of_a_control_plane(cluster: Cluster) -> None:
-    done = cluster.plane.kubeadm("config", "validate", "--config", str(cluster.plane.configuration))
-    assert done.stdout.strip() == "ok"
-    assert "warn" not in done.stderr.lower(), done.stderr
-
-
-def test_kubeadm_accepts_the_configuration_of_a_node(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = Path(on_machine.__file__).parent
-    monkeypatch.syspath_prepend(str(folder))
-    specification = importlib.util.spec_from_file_location("stockyard_node_of_tests", folder / "stockyard_node.py")
-    assert specification is not None
-    assert specification.loader is not None
-    node: Any = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(node)
-    offer = InstanceOffer("m6i.large", 2, 8192, "x86_64", interfaces=3, addresses=10)
-    answer = {
-        "endpoint": "https://nlb.example.test:6443",
-        "token": "abcdef.0123456789abcdef",
-        "ca_hash": "sha256:" + "0" * 64,
-        "node_name": "workers-1",
-        "labels": {"team": "blue", "kubernetes.io/arch": "amd64"},
-        "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
-        "kubelet_args": kubelet_args(offer),
-    }
-    path = tmp_path / "join.yaml"
-    path.write_text(json.dumps(node.kubeadm(answer, "aws:///us-east-1a/i-0123")))
-    done = cluster.plane.kubeadm("config", "validate", "--config", str(path))
-    assert done.stdout.strip() == "ok"
 
 
 def name_of_caller(cluster: Cluster, **claims: Any) -> str | None:
@@ -136,22 +98,6 @@ def test_a_secret_is_sealed_in_etcd_and_not_in_the_audit_log(cluster: Cluster) -
     assert {entry["level"] for entry in entries} == {"Metadata"}
     assert "canary-of-the-secret" not in audit
     assert "Y2FuYXJ5" not in audit
-
-
-def _ends(plane: Any, name: str) -> datetime:
-    return x509.load_pem_x509_certificate((plane.folder / "pki" / name).read_bytes()).not_valid_after_utc
-
-
-def test_kubeadm_renews_certificates_and_the_authority_stays(cluster: Cluster, tmp_path: Path) -> None:
-    """A year's certificates, renewed again and again over two years: what is renewed lives a year from then."""
-    plane = cluster.plane
-    before, authority = _ends(plane, "apiserver.crt"), (plane.folder / "pki/ca.crt").read_bytes()
-    assert timedelta(days=364) < before - datetime.now(UTC) < timedelta(days=366)
-    time.sleep(1.1)
-    where = ["--cert-dir", str(plane.folder / "pki"), "--config", str(plane.configuration)]
-    plane.kubeadm("certs", "renew", "apiserver", *where)
-    assert _ends(plane, "apiserver.crt") > before
-    assert (plane.folder / "pki/ca.crt").read_bytes() == authority
 
 
 def test_every_object_of_the_agents_manifest_is_taken(cluster: Cluster, tmp_path: Path) -> None:

@@ -104,14 +104,14 @@ def test_all_certificates_are_renewed_as_the_machine_renews_them(cluster: Cluste
     plane = cluster.plane
     (command,) = re.findall(r"^kubeadm (certs renew .*)$", (ON_MACHINE / "renew.sh").read_text(), re.MULTILINE)
     authorities = {path: path.read_bytes() for path in plane.folder.glob("pki/**/*ca.crt")}
-    others = sorted(set(plane.folder.glob("pki/**/*.crt")) - set(authorities))
-    assert (len(authorities), len(others)) == (3, 7)
-    before = [begins(path) for path in others]
+    leaves = sorted(set(plane.folder.glob("pki/**/*.crt")) - set(authorities))
+    assert (len(authorities), len(leaves)) == (3, 7)
+    before = [begins(path) for path in leaves]
     where = ("--cert-dir", str(plane.folder / "pki"), "--config", str(plane.configuration))
     time.sleep(1.1)
     plane.kubeadm(*command.split(), *where)
-    assert all(begins(path) > then for path, then in zip(others, before, strict=True))
-    left_days = [(ends(path) - datetime.now(UTC)) / timedelta(days=1) for path in others]
+    assert all(begins(path) > then for path, then in zip(leaves, before, strict=True))
+    left_days = [(ends(path) - datetime.now(UTC)) / timedelta(days=1) for path in leaves]
     assert min(left_days) > 364
     assert max(left_days) < 366
     assert {path: path.read_bytes() for path in authorities} == authorities
