@@ -79,6 +79,8 @@ class Cluster(VersionedRecord):
     execution: str | None = None
     """Name of the last provisioning execution, so that a deletion can stop it."""
     endpoint: str | None = None
+    private_address: str | None = None
+    """Where the control plane's machine is in its own network."""
     certificate_authority: str | None = None
     certificates_expire_at: str | None = None
     """When the certificates of the control plane end, as its last report says."""

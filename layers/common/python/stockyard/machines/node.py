@@ -25,6 +25,8 @@ __all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "render"]
 
 CONFIG_PATH = "/etc/stockyard/node.json"
 SCRIPT_PATH = f"{FOLDER}/stockyard_node.py"
+NEAR_PATH = f"{FOLDER}/stockyard_near.py"
+NEAR_UNIT, NEAR_TIMER = "stockyard-near.service", "stockyard-near.timer"
 WATCH_UNIT = "stockyard-watch.service"
 _WATCH = f"""[Unit]
 Description=Tell Stockyard when this machine is taken back by its cloud
@@ -38,6 +40,25 @@ RestartSec=5
 
 [Install]
 WantedBy=multi-user.target
+"""
+
+_NEAR = f"""[Unit]
+Description=Let the name of the API endpoint lead to the control plane itself where that is near
+
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/python3 {NEAR_PATH}
+"""
+_EACH_MINUTE = """[Unit]
+Description=Look each minute whether the control plane is near
+
+[Timer]
+OnActiveSec=5
+OnUnitActiveSec=60
+RandomizedDelaySec=10
+
+[Install]
+WantedBy=timers.target
 """
 
 
@@ -65,6 +86,9 @@ def render(
         MACHINE_PATH: machine_program(control_plane=False),
         SCRIPT_PATH: program("stockyard_node.py"),
         START_PATH: start_script("node.sh"),
+        NEAR_PATH: program("stockyard_near.py"),
+        f"/etc/systemd/system/{NEAR_UNIT}": File(_NEAR),
+        f"/etc/systemd/system/{NEAR_TIMER}": File(_EACH_MINUTE),
         f"/etc/systemd/system/{WATCH_UNIT}": File(_WATCH),
     }
     return cloud_config(files, "Make this machine a Kubernetes node", versions(kubernetes_version))

@@ -151,6 +151,7 @@ class JoinAnswer(View):
     """What a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster."""
 
     endpoint: str
+    addresses: list[str]
     token: str
     ca_hash: str
     node_name: str

@@ -13,3 +13,4 @@ if ! systemctl is-active --quiet kubelet || ! test -s /etc/kubernetes/kubelet.co
     kubeadm join --config /etc/stockyard/join.yaml
     rm -f /etc/stockyard/join.yaml
 fi
+systemctl enable --now --no-block stockyard-near.timer

@@ -181,6 +181,9 @@ def main(arguments: list[str]) -> None:
         return
     provider = "" if "token" in node else machine.patiently(machine.provider_id)
     answer = accepted(lambda: post(node, "join"))
+    host, port = machine.address(answer["endpoint"])
+    near = {"host": host, "port": port, "addresses": answer.get("addresses", [])}
+    machine.save("endpoint.json", json.dumps(near) + "\n")
     machine.save("join.yaml", json.dumps(kubeadm(answer, provider, "cloud_provider" in node), indent=1) + "\n")
 
 

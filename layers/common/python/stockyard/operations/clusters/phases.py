@@ -116,7 +116,7 @@ RUNNER: Runner[Cluster] = Runner(
         "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),
         "forget": end_deletion(MOVES, _removal),
     },
-    fact_fields=frozenset({"endpoint", "instance_id", "certificate_authority"}),
+    fact_fields=frozenset({"endpoint", "instance_id", "private_address", "certificate_authority"}),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},
     last_words=lambda services, cluster, phase: last_words(services, cluster) if phase == REPORT else "",

@@ -23,9 +23,13 @@ CLAIM_LABEL = "stockyard.dev/claim"
 
 @dataclass(frozen=True, slots=True)
 class JoinConfiguration:
-    """What a machine needs to join, and no more. ``token`` is its own, and short-lived."""
+    """What a machine needs to join, and no more. ``token`` is its own, and short-lived.
+
+    ``addresses`` are where the control plane is in its own network: a machine of the same one need not leave it.
+    """
 
     endpoint: str
+    addresses: list[str]
     token: str = field(repr=False)
     ca_hash: str
     node_name: str
@@ -50,6 +54,7 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
     return JoinConfiguration(
         endpoint=cluster.endpoint or "",
+        addresses=[cluster.private_address] if cluster.private_address else [],
         token=join_token(key, claim.id, claim.attempt),
         ca_hash=authority,
         node_name=claim.name,

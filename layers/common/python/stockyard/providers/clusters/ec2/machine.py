@@ -27,7 +27,7 @@ _ENDED_FOR_CAPACITY = "Server.InsufficientInstanceCapacity"
 
 
 def ensure(builder: Builder) -> Outcome:
-    """The machine, running and registered, with the volume of etcd. Facts: ``instance_id``.
+    """The machine, running and registered, with the volume of etcd. Facts: ``instance_id``, ``private_address``.
 
     Where EC2 has none of a type in a zone, the ledger remembers that and the next way is tried. When all were refused,
     the last refusal is raised, and a later try begins anew.
@@ -70,6 +70,7 @@ def ensure(builder: Builder) -> Outcome:
         Targets=[{"Id": instance.vendor_id, "Port": API_PORT}],
     )
     ways.forget(builder)
+    facts["private_address"] = str(item.get("PrivateIpAddress") or "")
     return Outcome(True, f"{instance.vendor_id} runs", facts=facts)
 
 

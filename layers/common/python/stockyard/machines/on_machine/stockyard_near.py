@@ -1,0 +1,67 @@
+"""Runs on a node each minute: lets the name of the API endpoint lead to the control plane itself where that is near.
+
+The load balancer's name leads out of the network and back in. A node that reaches the control plane's own address, and
+meets the cluster's own certificate there, has the name in its hosts file; when the address is silent, it goes. Standard
+library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+from typing import Any
+
+ENDPOINT = os.environ.get("STOCKYARD_ENDPOINT", "/etc/stockyard/endpoint.json")
+HOSTS = os.environ.get("STOCKYARD_HOSTS", "/etc/hosts")
+AUTHORITY = os.environ.get("STOCKYARD_AUTHORITY", "/etc/kubernetes/pki/ca.crt")
+SECONDS = 3
+MARK = "# Stockyard: the API server, within the network"
+# It has a copy of the hosts file of the moment when it was started.
+RESTART = "crictl --runtime-endpoint unix:///run/containerd/containerd.sock"
+RESTART += " ps --quiet --name '^kube-proxy$' | xargs --no-run-if-empty crictl stop"
+
+
+def answers(address: str, host: str, port: int) -> bool:
+    """Whether an API server with the cluster's own certificate answers at the address."""
+    try:
+        context = ssl.create_default_context(cafile=AUTHORITY)
+        with (
+            socket.create_connection((address, port), SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def update(endpoint: dict[str, Any]) -> bool:
+    """Write the addresses that answer into the hosts file, and only these. Whether that changed it."""
+    host, port = endpoint["host"], endpoint["port"]
+    near = [address for address in endpoint["addresses"] if answers(address, host, port)]
+    with open(HOSTS) as file:
+        before = file.read()
+    other_lines = [line for line in before.splitlines() if MARK not in line]
+    after = "\n".join([*other_lines, *(f"{address} {host} {MARK}" for address in near)]) + "\n"
+    if after == before:
+        return False
+    # Readers see the old file or the new one.
+    with open(HOSTS + ".stockyard", "w") as file:
+        file.write(after)
+    os.chmod(HOSTS + ".stockyard", 0o644)
+    os.replace(HOSTS + ".stockyard", HOSTS)
+    return True
+
+
+def main() -> None:
+    """One look."""
+    with open(ENDPOINT) as file:
+        endpoint = json.load(file)
+    if update(endpoint):
+        subprocess.run(["/bin/sh", "-c", RESTART], check=False)  # noqa: S603 - the command is ours
+
+
+if __name__ == "__main__":
+    main()
