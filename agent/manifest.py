@@ -18,7 +18,11 @@ from typing import Any
 from agent import roles
 from agent.roles import NAME, NAMESPACE, Document, document
 
-IMAGE = "python:3.13.7-slim-bookworm"
+IMAGE = (
+    "public.ecr.aws/docker/library/python:3.13.7-slim-bookworm"
+    "@sha256:adafcc17694d715c905b4c7bebd96907a1fd5cf183395f0ebc4d3428bd22d92d"
+)
+"""By digest, from a registry that limits nobody's pulls behind a shared address."""
 SECRET = NAME
 CODE = "/opt/stockyard"
 CLIENT = "/var/run/stockyard"

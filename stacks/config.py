@@ -163,6 +163,7 @@ def _network(key: str, value: Any) -> Network | None:
 
 _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits that start with a letter")
 
+_BASE = r"https://[A-Za-z0-9.:/_-]*[A-Za-z0-9_-]"
 CHECKS: dict[str, Check] = {
     "issuer": _pattern(r"https://[^\s/]+(/\S*[^\s/])?", "an https URL without a slash at its end"),
     "audience": _pattern(r"[A-Za-z0-9._:/-]+", "an audience"),
@@ -192,6 +193,11 @@ CHECKS: dict[str, Check] = {
     "image_days": _whole(1, 365),
     "agent_busy_seconds": _whole(1, 3600),
     "agent_quiet_seconds": _whole(1, 3600),
+    "packages_url": _pattern(_BASE, "an https URL without a slash at its end"),
+    "archive_url": _pattern(f"({_BASE})?", "an https URL without a slash at its end"),
+    "image_mirror": _pattern(r"([a-z0-9.-]+(:\d+)?(/[a-z0-9._/-]*[a-z0-9])?)?", "the host of a registry, with a path"),
+    "manifests_url": _pattern(_BASE, "an https URL without a slash at its end"),
+    "agent_image": _pattern(r"([a-z0-9][a-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?", "an image"),
     "domain": _pattern(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?", "the name of a host"),
     "certificate_arn": _pattern(r"(arn:[a-z-]+:acm:[a-z0-9-]+:\d{12}:certificate/\S+)?", "the ARN of a certificate"),
     "alarm_topic_arn": _pattern(r"(arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:\S+)?", "the ARN of an SNS topic"),

@@ -87,7 +87,8 @@ def get_agent(request: Request) -> Answer:
 
     services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "it needs no agent")
-    settings = manifest.Settings(services.settings.api_url, cluster.id, services.settings.token_url)
+    chosen_image = services.settings.agent_image or manifest.IMAGE
+    settings = manifest.Settings(services.settings.api_url, cluster.id, services.settings.token_url, chosen_image)
     body = {"apiVersion": "v1", "kind": "List", "items": manifest.documents(settings)}
     return Answer(200, body, subject=cluster.id)
 

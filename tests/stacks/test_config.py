@@ -79,11 +79,29 @@ def test_stage_config_reads_network() -> None:
         ("network", {"subnet_ids": ["subnet-0a1b"]}),
         ("network", {"subnet_ids": [], "security_group_ids": ["sg-0a1b"]}),
         ("nat_gateways", 1),
+        ("packages_url", ""),
+        ("packages_url", "http://mirror.example.com"),
+        ("manifests_url", "https://mirror.example.com/"),
+        ("archive_url", "https://mirror.example.com/a b"),
+        ("image_mirror", "https://mirror.example.com"),
+        ("agent_image", "python; true"),
     ],
 )
 def test_stage_config_error_names_key(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"^stages\.dev\.{key}[:.]"):
         load("dev", {"dev": {"issuer": ISSUER, key: value}})
+
+
+def test_sources_of_machines_may_be_mirrors() -> None:
+    mirrors = {
+        "packages_url": "https://mirror.example.com/kubernetes",
+        "archive_url": "https://mirror.example.com/ubuntu",
+        "image_mirror": "mirror.example.com:5000/all",
+        "manifests_url": "https://mirror.example.com/raw",
+        "agent_image": f"mirror.example.com/python@sha256:{'0' * 64}",
+    }
+    config = load("dev", {"dev": {"issuer": ISSUER, **mirrors}})
+    assert {name: getattr(config, name) for name in mirrors} == mirrors
 
 
 def test_the_bus_admits_an_organization_or_accounts_for_requests_alone() -> None:

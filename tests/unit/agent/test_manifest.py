@@ -75,7 +75,9 @@ def test_manifest_pod_meets_restricted_standard(documents: dict[tuple[str, str],
 
 
 def test_manifest_default_image_is_pinned() -> None:
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", manifest.IMAGE)
+    assert re.fullmatch(
+        r"public\.ecr\.aws/docker/library/python:3\.\d+\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}", manifest.IMAGE
+    )
 
 
 def test_roles_have_no_wildcard_and_cannot_read_secrets(documents: dict[tuple[str, str], dict[str, Any]]) -> None:

@@ -117,7 +117,7 @@ def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> Non
 
 def test_every_file_that_a_command_names_is_written(rendered: str, files: dict[str, Any]) -> None:
     unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
-    assert f"ExecStart={control_plane.START_PATH} 1.34 1.34.4 1.7 {manifests.BASE}\n" in unit
+    assert f"ExecStart={control_plane.START_PATH} 1.34 1.34.4 1.7 https://pkgs.k8s.io - - {manifests.BASE}\n" in unit
     start = files[control_plane.START_PATH]["content"]
     assert f"program={control_plane.SCRIPT_PATH}\n" in start
     assert control_plane.RENEW_PATH in files

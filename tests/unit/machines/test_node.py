@@ -94,7 +94,7 @@ def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> Non
     }
     assert "def bootstrap" not in rendered, "a control plane's part"
     unit = files["/etc/systemd/system/stockyard-start.service"]["content"]
-    assert f"ExecStart={node_boot.START_PATH} 1.34 1.34.4 1.7\n" in unit
+    assert f"ExecStart={node_boot.START_PATH} 1.34 1.34.4 1.7 https://pkgs.k8s.io - -\n" in unit
     start = files[node_boot.START_PATH]["content"]
     assert f"program={node_boot.SCRIPT_PATH}\n" in start
     assert '    python3 "$program"\n' in start

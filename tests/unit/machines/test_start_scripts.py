@@ -8,6 +8,8 @@ import re
 import shutil
 import signal
 import subprocess
+import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +18,9 @@ import pytest
 from stockyard.machines import cloud_config
 
 PLAYED = (
-    "apt-get", "apt-mark", "blkid", "containerd", "crictl", "curl", "dpkg", "dpkg-query", "findmnt", "kubeadm",
-    "kubectl", "lsblk", "mkfs.ext4", "modprobe", "mount", "mountpoint", "openssl", "python3", "sha256sum", "sleep",
-    "swapoff", "sysctl", "systemctl", "timeout", "wipefs",
+    "apt-get", "apt-mark", "blkid", "cloud-init", "containerd", "crictl", "curl", "dpkg", "dpkg-query", "findmnt",
+    "gpg", "kubeadm", "kubectl", "lsblk", "mkfs.ext4", "modprobe", "mount", "mountpoint", "openssl", "python3",
+    "sha256sum", "sleep", "swapoff", "sysctl", "systemctl", "timeout", "wipefs",
 )  # fmt: skip
 STUB = """#!/bin/bash
 name="${0##*/}"
@@ -29,7 +31,7 @@ if [ "$name" = python3 ]; then
 fi
 case " $name $* " in
     *" $FAILS "*) [ -n "$FAILS" ] && echo "the reason" >&2 && exit 7 ;;
-    *" $HANGS "*) [ -n "$HANGS" ] && exec /bin/sleep 60 ;;
+    *" $HANGS "*) [ -n "$HANGS" ] && touch "$ROOT/hung" && exec /bin/sleep 60 ;;
 esac
 [ "$name" = sleep ] || echo "$name $*" >>"$ROOT/ran"
 if [ "$name $1" = "python3 bootstrap" ]; then
@@ -50,12 +52,16 @@ fi
 [ "$name" = openssl ] && [ -e "$ROOT/ending" ] && exit 1
 [ "$name $1" = "kubeadm certs" ] && rm -f "$ROOT/ending"
 [ "$name" = crictl ] && echo "the id of a container"
-[ "$name" = containerd ] && echo "SystemdCgroup = false"
+[ "$name" = containerd ] && printf 'SystemdCgroup = false\nconfig_path = ""\n'
+[ "$name" = gpg ] && printf 'pub:-:\nfpr:::::::::%s:\n' "${KEY:-DE15B14486CD377B9E876E1A234654DA9A296436}"
+[ "$name $1" = "apt-get install" ] && touch "$ROOT/installed"
+[ "$name $1" = "kubeadm version" ] && [ -e "$ROOT/installed" ] && echo v1.35.4
 [ "$name" = dpkg-query ] && echo 1.7.24
 [ "$name $1" = "dpkg --compare-versions" ] && exit 1
 exit 0
 """
 CONTROL_PLANE = {
+    "gpg --show-keys": "packages",
     "apt-get update": "packages",
     "apt-get install": "packages",
     "lsblk --noheadings": "volume",
@@ -78,7 +84,8 @@ CONTROL_PLANE = {
     "python3 ready": "report",
 }
 NODE = {"apt-get update": "packages", "apt-get install": "packages", "kubeadm join": "join"}
-SCRIPTS = {"control_plane.sh": CONTROL_PLANE, "node.sh": NODE}
+IMAGE = {"apt-get update": "packages", "apt-get install": "packages", "kubeadm config images": "images"}
+SCRIPTS = {"control_plane.sh": CONTROL_PLANE, "node.sh": NODE, "bake.sh": IMAGE}
 CELLS = [(part, command, step) for part, steps in SCRIPTS.items() for command, step in steps.items()]
 
 
@@ -89,10 +96,10 @@ class Machine:
     root: Path
     part: str
 
-    def boot(self, *, fails: str = "", hangs: str = "") -> int | None:
+    def boot(self, *, fails: str = "", hangs: str = "", archive: str = "-", registry: str = "-") -> int | None:
         """The exit code of the start script; None when it hung and was ended."""
-        arguments = ["1.35", "1.35.4", "1.7", "https://example.test"]
-        return self.run("start.sh", *arguments, fails=fails, hangs=hangs)
+        sources = ["https://packages.example.test", archive, registry, "https://example.test"]
+        return self.run("start.sh", "1.35", "1.35.4", "1.7", *sources, fails=fails, hangs=hangs)
 
     def run(self, script: str, *arguments: str, fails: str = "", hangs: str = "") -> int | None:
         environment = {"PATH": f"{self.root}/bin:/usr/bin:/bin", "ROOT": str(self.root), "FAILS": fails, "HANGS": hangs}
@@ -100,12 +107,16 @@ class Machine:
         process = subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        try:
-            return process.wait(2 if hangs else 30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return None
+        ends_at, hung = time.monotonic() + 60, self.root / "hung"
+        while process.poll() is None and not hung.exists():
+            assert time.monotonic() < ends_at, "it neither ended nor hung"
+            time.sleep(0.01)
+        if not hung.exists():
+            return process.returncode
+        hung.unlink()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return None
 
     def lines(self, name: str) -> list[str]:
         path = self.root / name
@@ -124,6 +135,8 @@ def machine(tmp_path: Path, request: pytest.FixtureRequest) -> Machine:
         "var/lib/cloud/instance",
     ):
         (tmp_path / folder).mkdir(parents=True)
+    ubuntu = tmp_path / "etc/apt/sources.list.d/ubuntu.sources"
+    ubuntu.write_text("Types: deb\nURIs: http://archive.ubuntu.com/ubuntu/\n")
     manifests = tmp_path / "etc/stockyard/manifests"
     (manifests / "flannel-io/flannel/1/Documentation").mkdir(parents=True)
     (manifests / "sums").write_text(f"{'0' * 64}  flannel-io/flannel/1/Documentation/kube-flannel.yml\n")
@@ -247,6 +260,46 @@ def test_a_node_that_the_clouds_controller_has_not_seen_is_waited_for_and_told(m
     assert machine.lines("said")[-1] == "cloud 1"
     (machine.root / "bin" / "kubectl").write_text(STUB)
     assert machine.boot() == 0
+
+
+@pytest.mark.parametrize("machine", list(SCRIPTS), indirect=True)
+def test_another_key_of_the_packages_is_refused_and_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpg = machine.root / "bin" / "gpg"
+    gpg.write_text("#!/bin/bash\nprintf 'pub:-:\\nfpr:::::::::%s:\\n' 0000000000000000000000000000000000000000\n")
+    assert machine.boot() not in (0, None)
+    assert "is not the one that was pinned" in (machine.root / "var/log/stockyard-start.log").read_text()
+    assert [line for line in machine.lines("ran") if line.startswith("apt-get")] == []
+    loop = "for k in DE15B14486CD377B9E876E1A234654DA9A296436 0"
+    gpg.write_text(f"#!/bin/bash\n{loop}; do printf 'pub:\\nfpr:::::::::%s:\\n' $k; done\n")
+    assert machine.boot() not in (0, None), "a second key beside it"
+    gpg.write_text(STUB)
+    assert machine.boot() == 0
+
+
+@pytest.mark.parametrize("machine", ["node.sh", "control_plane.sh"], indirect=True)
+def test_a_baked_image_of_the_release_installs_nothing(machine: Machine) -> None:
+    (machine.root / "installed").touch()
+    assert machine.boot() == 0
+    assert [line for line in machine.lines("ran") if line.startswith(("apt", "gpg"))] == []
+    config = (machine.root / "etc/containerd/config.toml").read_text()
+    assert config == "SystemdCgroup = true\nconfig_path = '/etc/containerd/certs.d'\n"
+
+
+@pytest.mark.parametrize("machine", ["node.sh"], indirect=True)
+def test_mirrors_stand_before_the_public_sources(machine: Machine) -> None:
+    assert machine.boot(archive="http://mirror.example.test/ubuntu", registry="mirror.example.test:5000") == 0
+    sources = machine.root / "etc/apt/sources.list.d"
+    assert "URIs: http://mirror.example.test/ubuntu\n" in (sources / "ubuntu.sources").read_text()
+    kubernetes = (sources / "kubernetes.list").read_text()
+    assert "https://packages.example.test/core:/stable:/v1.35/deb/ /" in kubernetes
+    for name in ("docker.io", "ghcr.io", "public.ecr.aws", "registry.k8s.io"):
+        hosts = tomllib.loads((machine.root / f"etc/containerd/certs.d/{name}/hosts.toml").read_text())
+        assert hosts["server"] == f"https://{name}"
+        (host,) = hosts["host"].items()
+        assert host == (
+            f"https://mirror.example.test:5000/v2/{name}",
+            {"capabilities": ["pull", "resolve"], "override_path": True},
+        )
 
 
 RENEWED = ["kubeadm certs", *("crictl ps", "crictl stop") * 4, "python3 ready"]

@@ -32,6 +32,13 @@ class Choices:
     agent_busy_seconds: int = 10
     agent_quiet_seconds: int = 60
     """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
+    packages_url: str = "https://pkgs.k8s.io"
+    archive_url: str = ""
+    image_mirror: str = ""
+    manifests_url: str = "https://raw.githubusercontent.com"
+    """Where machines fetch from at their first boot; see ``stockyard.machines.sources``."""
+    agent_image: str = ""
+    """The image that clusters' agents run in; empty for the agent's own choice."""
 
 
 @dataclass(frozen=True, slots=True)

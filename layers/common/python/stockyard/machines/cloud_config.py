@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stockyard import kubernetes_versions
-
 LIMIT = 12 * 1024
 """Bytes of user data that we allow ourselves."""
 FOLDER = "/usr/local/lib/stockyard"
@@ -81,14 +79,8 @@ def _without_comments(script: str) -> str:
 
 
 def start_script(part: str) -> File:
-    """The script for ``START_PATH``: what every machine begins with, then ``part``. It begins with ``versions``."""
+    """The script for ``START_PATH``: what every machine begins with, then ``part``. It takes ``Sources.arguments``."""
     return File("\n".join(program(name).text for name in ("begin.sh", part)), "0755")
-
-
-def versions(minor: str) -> str:
-    """The arguments of every start script: the minor, its release, and the oldest containerd that it takes."""
-    tested = kubernetes_versions.TESTED[minor]
-    return f"{minor} {tested.release} {tested.containerd}"
 
 
 def render(files: Mapping[str, File], description: str, arguments: str) -> bytes:

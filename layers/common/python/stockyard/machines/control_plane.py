@@ -21,9 +21,9 @@ from stockyard.machines.cloud_config import (
     machine_program,
     program,
     start_script,
-    versions,
 )
 from stockyard.machines.cloud_config import render as cloud_config
+from stockyard.machines.sources import PUBLIC, Sources
 
 __all__ = ["LIMIT", "START_PATH", "person", "render"]
 
@@ -88,6 +88,7 @@ def render(
     tenant: str,
     creator: str = "",
     volume_tags: Mapping[str, str] | None = None,
+    sources: Sources = PUBLIC,
 ) -> bytes:
     """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
 
@@ -116,5 +117,5 @@ def render(
         **{path: File(text) for path, text in _UNITS.items()},
         **{path: File(text) for path, text in manifests.files(controllers).items()},
     }
-    arguments = f"{versions(kubernetes_version)} {manifests.BASE}"
+    arguments = f"{sources.arguments(kubernetes_version)} {sources.manifests}"
     return cloud_config(files, "Make this machine a Kubernetes control plane", arguments)

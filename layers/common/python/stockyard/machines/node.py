@@ -17,9 +17,9 @@ from stockyard.machines.cloud_config import (
     machine_program,
     program,
     start_script,
-    versions,
 )
 from stockyard.machines.cloud_config import render as cloud_config
+from stockyard.machines.sources import PUBLIC, Sources
 
 __all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "render"]
 
@@ -70,6 +70,7 @@ def render(
     claim_id: str = "",
     token: str = "",
     cloud_provider: str = "",
+    sources: Sources = PUBLIC,
 ) -> bytes:
     """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
 
@@ -91,4 +92,4 @@ def render(
         f"/etc/systemd/system/{NEAR_TIMER}": File(_EACH_MINUTE),
         f"/etc/systemd/system/{WATCH_UNIT}": File(_WATCH),
     }
-    return cloud_config(files, "Make this machine a Kubernetes node", versions(kubernetes_version))
+    return cloud_config(files, "Make this machine a Kubernetes node", sources.arguments(kubernetes_version))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
+import boto3
 import pytest
 
 from local.aws.corrections.refusals import gone_have_no_tags, planned_refusals
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorRefused
+from stockyard.machines.sources import Sources
 from stockyard.providers.clouds.aws import tenant_template
 from stockyard.providers.clouds.aws.tags import Owner
 from stockyard.providers.clusters.ec2 import identity
+from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver
 from tests.harness.stage import Stage
 
 
@@ -101,6 +107,36 @@ def test_boundary_allows_a_control_plane_what_its_policy_says_and_no_more(yard: 
         if "kms" not in str(wide["Action"]) and wide["Resource"] != "*":
             assert any("stockyard:installation" in key for key in equals), wide["Sid"]
     assert set(identity.node_policy()["Statement"][0]["Action"]) <= set(bound[0]["Action"])
+
+
+def test_control_plane_starts_from_the_image_and_fetches_from_the_mirrors(yard: Any, ec2_config: Any) -> None:
+    mirrors = Sources(
+        "https://mirror.test/k8s", "https://mirror.test/ubuntu", "mirror.test:5000", "https://mirror.test/raw"
+    )
+    yard.provider = Ec2ClusterDriver(replace(ec2_config, sources=mirrors), boto3.Session)
+    yard.with_settings(image="ami-12c6146b").create()
+    ec2, machine = yard.tenant().client("ec2"), yard.ledger.find("instance", "control-plane").vendor_id
+    instance = ec2.describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"][0]
+    assert instance["ImageId"] == "ami-12c6146b"
+    attribute = ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")
+    text = gzip.decompress(base64.b64decode(attribute["UserData"]["Value"])).decode()
+    assert "1.7 https://mirror.test/k8s https://mirror.test/ubuntu mirror.test:5000 https://mirror.test/raw\n" in text
+
+
+def test_image_that_machines_cannot_start_from_is_found_at_dry_run(yard: Any) -> None:
+    described = yard.tenant().client("ec2").describe_images()["Images"]
+    fits, elsewhere = (
+        next(image["ImageId"] for image in described if (image["RootDeviceName"] == "/dev/sda1") is expected)
+        for expected in (True, False)
+    )
+
+    def findings(image: str) -> list[str]:
+        checked = yard.with_settings(image=image).provider.inspect(yard.work("account"))
+        return [finding.detail for finding in checked if finding.pointer == "/settings/image" and not finding.warning]
+
+    assert findings(fits) == []
+    assert findings(elsewhere) == [f"{elsewhere} has its root disk elsewhere than at /dev/sda1."]
+    assert findings("ami-00000000") == ["There is no image ami-00000000 in us-east-1 that the account may use."]
 
 
 def test_repeated_phases_change_nothing(yard: Any) -> None:

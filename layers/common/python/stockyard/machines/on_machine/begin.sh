@@ -2,10 +2,12 @@
 # Makes this machine one of a Kubernetes cluster. Safe to run again: every step looks first.
 set -euo pipefail
 
-version="$1" release="$2" oldest_containerd="$3"
+version="$1" release="$2" oldest_containerd="$3" packages="$4" archive="$5" registry="$6"
 export DEBIAN_FRONTEND=noninteractive
 keyring=/etc/apt/keyrings/kubernetes.asc
-packages="https://pkgs.k8s.io/core:/stable:/v${version}/deb/"
+repository="${packages}/core:/stable:/v${version}/deb/"
+# Of the key that signs Kubernetes' packages.
+fingerprint=DE15B14486CD377B9E876E1A234654DA9A296436
 
 log=/var/log/stockyard-start.log
 step=start
@@ -36,26 +38,66 @@ again() {
     return 1
 }
 
-# Installs containerd and these packages of Kubernetes.
+# One key, and that one: whoever serves the packages could sign them with another.
+fetch_key() {
+    local keys
+    curl -fsSL -o "$keyring" "${repository}Release.key" || return 1
+    keys="$(gpg --show-keys --with-colons "$keyring" |
+        awk -F: '$1 == "pub" {n++} $1 == "fpr" && f == "" {f = $10} END {print n, f}')" || return 1
+    if test "$keys" != "1 ${fingerprint}"; then
+        echo "the key of Kubernetes' packages is not the one that was pinned" >&2
+        return 1
+    fi
+}
+
+# Installs containerd and these packages of Kubernetes, unless an image of this release has brought them.
 install_packages() {
     local found
-    swapoff -a
-    modprobe overlay
-    modprobe br_netfilter
-    sysctl --system >/dev/null
-    install -d -m 0755 /etc/apt/keyrings /etc/containerd
-    again curl -fsSL -o "$keyring" "${packages}Release.key"
-    echo "deb [signed-by=${keyring}] ${packages} /" >/etc/apt/sources.list.d/kubernetes.list
-    again apt-get update -q
-    # Ubuntu's own upgrades may hold the lock for minutes after the boot.
-    again apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 containerd "${@/%/=${release}-*}"
-    apt-mark hold containerd "$@"
+    if test "$(kubeadm version --output short 2>/dev/null)" != "v${release}"; then
+        install -d -m 0755 /etc/apt/keyrings
+        if test "$archive" != -; then
+            sed -i "s|^URIs: .*|URIs: ${archive}|" /etc/apt/sources.list.d/ubuntu.sources
+        fi
+        again fetch_key
+        echo "deb [signed-by=${keyring}] ${repository} /" >/etc/apt/sources.list.d/kubernetes.list
+        again apt-get update -q
+        # Ubuntu's own upgrades may hold the lock for minutes after the boot. They leave alone what is held.
+        again apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 containerd "${@/%/=${release}-*}"
+        apt-mark hold containerd "$@"
+    fi
     found="$(dpkg-query --showformat '${Version}' --show containerd)"
     if dpkg --compare-versions "$found" lt "$oldest_containerd"; then
         echo "containerd ${found} is older than ${oldest_containerd}, which Kubernetes ${release} needs" >&2
         return 1
     fi
-    containerd config default | sed 's/SystemdCgroup = false/SystemdCgroup = true/' >/etc/containerd/config.toml
+}
+
+# Lets containerd ask the mirror first for what it would fetch from other registries.
+configure_containerd() {
+    local name
+    install -d -m 0755 /etc/containerd
+    containerd config default |
+        sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
+            -e "s|config_path = ['\"]['\"]|config_path = '/etc/containerd/certs.d'|" >/etc/containerd/config.toml
+    if test "$registry" != -; then
+        for name in docker.io ghcr.io public.ecr.aws registry.k8s.io; do
+            install -d -m 0755 "/etc/containerd/certs.d/${name}"
+            printf 'server = "https://%s"\n[host."https://%s/v2/%s"]\ncapabilities = ["pull", "resolve"]\noverride_path = true\n' \
+                "$name" "$registry" "$name" >"/etc/containerd/certs.d/${name}/hosts.toml"
+        done
+    fi
     systemctl restart containerd
+}
+
+# Makes this machine ready for Kubernetes, once.
+prepare_machine() {
+    if test -e /etc/containerd/prepared; then return 0; fi
+    swapoff -a
+    modprobe overlay
+    modprobe br_netfilter
+    sysctl --system >/dev/null
+    install_packages "$@"
+    configure_containerd
     systemctl enable kubelet
+    touch /etc/containerd/prepared
 }

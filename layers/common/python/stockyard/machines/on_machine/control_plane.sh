@@ -1,6 +1,6 @@
 # A control plane.
 program=/usr/local/lib/stockyard/stockyard_machine.py
-base="$4" manifests=/etc/stockyard/manifests
+base="$7" manifests=/etc/stockyard/manifests
 export KUBECONFIG=/etc/kubernetes/admin.conf
 volume=/var/lib/control-plane
 
@@ -80,7 +80,7 @@ initialized() {
 }
 
 begin packages
-command -v kubeadm >/dev/null && test -s /etc/containerd/config.toml || install_packages kubeadm kubelet kubectl
+prepare_machine kubeadm kubelet kubectl
 begin volume
 again mount_volume
 take_keys

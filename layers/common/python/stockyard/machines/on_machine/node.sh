@@ -3,7 +3,7 @@ program=/usr/local/lib/stockyard/stockyard_node.py
 # A machine may be taken back before it has joined.
 systemctl enable --now --no-block stockyard-watch.service
 begin packages
-command -v kubeadm >/dev/null && test -s /etc/containerd/config.toml || install_packages kubeadm kubelet
+prepare_machine kubeadm kubelet
 if ! systemctl is-active --quiet kubelet || ! test -s /etc/kubernetes/kubelet.conf; then
     begin join
     # What an earlier try left would stop kubeadm.

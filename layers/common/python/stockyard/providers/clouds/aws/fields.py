@@ -21,6 +21,7 @@ _ROLE_ARN = worded(
     r"^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]{1,512}$",
     "the ARN of an IAM role, arn:aws:iam::<account>:role/<name>",
 )
+_IMAGE = worded(r"^ami-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a machine image: ami- and 8 or 17 hexadecimal digits")
 
 Region = Annotated[str, StringConstraints(max_length=32, pattern=_REGION)]
 InstanceType = Annotated[str, StringConstraints(max_length=63, pattern=_INSTANCE_TYPE)]
@@ -33,3 +34,4 @@ KeyPair = Annotated[str, StringConstraints(max_length=255, pattern=_KEY_PAIR)]
 VpcId = Annotated[str, StringConstraints(pattern=_VPC)]
 SubnetId = Annotated[str, StringConstraints(pattern=_SUBNET)]
 RoleArn = Annotated[str, StringConstraints(max_length=600, pattern=_ROLE_ARN)]
+ImageId = Annotated[str, StringConstraints(pattern=_IMAGE)]

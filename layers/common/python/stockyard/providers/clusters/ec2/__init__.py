@@ -12,6 +12,7 @@ from stockyard.providers.descriptors import ClusterDriverDescriptor
 def _make(settings: Any) -> ClusterDriver:
     import boto3
 
+    from stockyard.machines.sources import Sources
     from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 
     config = Ec2Config(
@@ -19,6 +20,7 @@ def _make(settings: Any) -> ClusterDriver:
         api_url=settings.api_url,
         issuer=settings.issuer,
         visibility_seconds=settings.visibility_seconds,
+        sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
     return Ec2ClusterDriver(config, boto3.Session)
 

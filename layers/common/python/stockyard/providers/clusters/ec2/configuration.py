@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.records import Cluster
+from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 
 DEFAULT_TYPES = ("t3.xlarge", "t3a.xlarge", "m5.xlarge")
@@ -28,6 +29,7 @@ class Ec2Config:
     api_url: str
     issuer: str
     visibility_seconds: int = 60
+    sources: Sources = PUBLIC
 
 
 def region(cluster: Cluster) -> str:

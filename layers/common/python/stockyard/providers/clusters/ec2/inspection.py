@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, template_versions
+from stockyard.providers.clouds.aws import DEFAULT_REGION, images, regions, template_versions
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import quotas, tenant_network
 from stockyard.providers.clusters.ec2.configuration import (
@@ -33,6 +33,7 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
         yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
+    yield from _image(calls, cluster.settings.get("image"))
     yield from quotas.findings(calls, control_plane_types(cluster), own_network=not is_given(cluster.settings))
     if is_given(cluster.settings):
         network = tenant_network.choose(calls, cluster.settings)
@@ -49,6 +50,16 @@ def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[
 def _key_pair(calls: Calls, name: str) -> Iterator[Finding]:
     if not calls.described_items("describe_key_pairs", "KeyPairs", KeyNames=[name]):
         yield Finding("/settings/key_pair", f"There is no key pair {name} in {calls.region}.")
+
+
+def _image(calls: Calls, name: str | None) -> Iterator[Finding]:
+    if name is None:
+        return
+    described = calls.described_items("describe_images", "Images", ImageIds=[name])
+    if not described:
+        yield Finding("/settings/image", f"There is no image {name} in {calls.region} that the account may use.")
+    elif described[0].get("RootDeviceName") != images.ROOT_DEVICE:
+        yield Finding("/settings/image", f"{name} has its root disk elsewhere than at {images.ROOT_DEVICE}.")
 
 
 def _types(calls: Calls, cluster: Cluster) -> Iterator[Finding]:

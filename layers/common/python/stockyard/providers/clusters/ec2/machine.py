@@ -112,7 +112,8 @@ def _choice(builder: Builder) -> dict[str, Any]:
     if way is None:
         names = " or ".join(dict.fromkeys(way.type for way in possible))
         raise VendorRefused(f"{builder.calls.region} offers no {names}", hint="Choose another type.")
-    image = images.current(builder.calls, arm="arm64" in architectures[way.type])
+    baked = builder.work.cluster.settings.get("image")
+    image = baked or images.current(builder.calls, arm="arm64" in architectures[way.type])
     return {**asdict(way), "image": image, "asked_at": to_text(builder.work.now)}
 
 
@@ -149,6 +150,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
+            sources=config.sources,
         ),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )

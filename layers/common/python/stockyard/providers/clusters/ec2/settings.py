@@ -122,6 +122,7 @@ class AwsSettings(ClusterSettings):
 
     ``etcd_volume_gib`` is the size of the volume that outlives the control plane's machine, ``etcd_snapshots`` how many
     daily snapshots of it there are. ``cloud_controllers``: AWS's node controller, EBS driver and default StorageClass.
+    ``image``: the control plane starts from it, instead of the current Ubuntu 24.04.
     """
 
     key_pair: aws_fields.KeyPair
@@ -139,6 +140,7 @@ class AwsSettings(ClusterSettings):
     etcd_volume_gib: Annotated[int, Field(ge=LEAST_ETCD_GIB, le=MOST_ETCD_GIB)] = ETCD_VOLUME_GIB
     etcd_snapshots: Annotated[int, Field(ge=0, le=MOST_SNAPSHOTS)] = ETCD_SNAPSHOTS
     cloud_controllers: bool = True
+    image: aws_fields.ImageId | None = None
 
     @model_validator(mode="after")
     def _agree(self) -> AwsSettings:

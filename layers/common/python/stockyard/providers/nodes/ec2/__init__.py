@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def _make(tools: SourceTools) -> NodeSource:
     import boto3
 
+    from stockyard.machines.sources import Sources
     from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 
     settings = tools.settings
@@ -22,6 +23,7 @@ def _make(tools: SourceTools) -> NodeSource:
         api_url=settings.api_url,
         visibility_seconds=settings.visibility_seconds,
         image_days=settings.image_days,
+        sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
     return Ec2Nodes(config, boto3.Session, tools.offers)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain.declared_types import block_of
 from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 
 POOL_LABEL = "stockyard.dev/pool"
@@ -21,6 +22,7 @@ class Ec2NodesConfig:
     api_url: str
     visibility_seconds: int = 60
     image_days: int = 7
+    sources: Sources = PUBLIC
 
 
 def region(provider: NodeProvider) -> str:

@@ -21,7 +21,6 @@ Glob = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_TY
 _SECURITY_GROUP = worded(
     r"^sg-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a security group: sg- and 8 or 17 hexadecimal digits"
 )
-_IMAGE = worded(r"^ami-([0-9a-f]{8}|[0-9a-f]{17})$", "the id of a machine image: ami- and 8 or 17 hexadecimal digits")
 _INSTANCE_PROFILE = worded(r"^[A-Za-z0-9_+=,.@-]{1,128}$", "the name of an instance profile")
 SecurityGroup = Annotated[str, StringConstraints(pattern=_SECURITY_GROUP)]
 CapacityType = Literal["on-demand", "spot"]
@@ -58,5 +57,5 @@ class Ec2Block(Camel):
     instance_profile: Annotated[str, StringConstraints(pattern=_INSTANCE_PROFILE)] | None = None
     subnets: Subnets | None = None
     security_groups: SecurityGroups | None = None
-    image: Annotated[str, StringConstraints(pattern=_IMAGE)] | None = None
+    image: aws_fields.ImageId | None = None
     node_types: Annotated[list[Ec2Type], Field(max_length=MAX_TYPES), AfterValidator(unique_names)] | None = None

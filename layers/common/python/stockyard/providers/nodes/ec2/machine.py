@@ -138,6 +138,7 @@ class Launch:
             cluster_id=cluster.id if cluster else "",
             kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
             cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
+            sources=self.config.sources,
         )
         return templates.TemplateRequest(
             owner=self.owner,
