@@ -20,6 +20,7 @@ from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
 from stockyard.domain.control_plane import DISK_GIB
+from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
 from stockyard.providers.clusters.ec2.planning import BALANCER_ADDRESSES
 
 STAGE = "dev"
@@ -150,7 +151,8 @@ def tenant() -> dict[str, float]:
     """USD a month in the tenant's account: one ``t3.medium`` control plane in a network of its own."""
     return {
         "control plane, t3.medium": rates.T3_MEDIUM_HOUR * rates.HOURS,
-        "disk": DISK_GIB * rates.GP3_GB,
+        "disks": (DISK_GIB + ETCD_VOLUME_GIB) * rates.GP3_GB,
+        "daily snapshots, at most": ETCD_VOLUME_GIB * rates.EBS_SNAPSHOT_GB,
         "NAT gateway": rates.NAT_GATEWAY_HOUR * rates.HOURS,
         "network load balancer": rates.LOAD_BALANCER_HOUR * rates.HOURS,
         "public addresses": (BALANCER_ADDRESSES + 1) * rates.PUBLIC_IPV4_HOUR * rates.HOURS,
