@@ -58,6 +58,12 @@ def test_a_control_plane_is_initialized_in_a_dry_run(cluster: Cluster, tmp_path:
     assert "warn" not in re.sub(r"\[WARNING [^\n]*|\[preflight\][^\n]*", "", done.stderr).lower(), done.stderr
 
 
+def test_the_kubeconfig_that_a_control_plane_reports_is_an_administrators(cluster: Cluster) -> None:
+    own = ("--kubeconfig", str(cluster.plane.folder / "admin.conf"))
+    assert cluster.plane.kubectl("auth", "can-i", "*", "*", "--all-namespaces", *own).stdout.strip() == "yes"
+    assert "kubeadm:cluster-admins" in cluster.plane.kubectl("auth", "whoami", *own).stdout
+
+
 @pytest.fixture
 def node_program(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The program of a node's machine."""

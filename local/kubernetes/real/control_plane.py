@@ -38,6 +38,16 @@ KWOK = "local.stockyard.dev/kubelet"
 LEASE_SECONDS = 40
 """How long a node's lease holds, as a kubelet asks for it."""
 
+_RBAC = "rbac.authorization.k8s.io"
+_ADMINISTRATORS = {
+    "apiVersion": f"{_RBAC}/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "kubeadm:cluster-admins"},
+    "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": "kubeadm:cluster-admins"}],
+}
+"""The rights of the kubeconfig that a machine reports, as ``kubeadm init`` gives them."""
+
 
 class StartFailed(Exception):
     """A control plane cannot be made or started; the text says why."""
@@ -164,6 +174,9 @@ class ControlPlane:
             self.kubeadm("init", "phase", "upload-config", "kubeadm", *config)
             self.kubeadm("init", "phase", "bootstrap-token", *config, "--skip-token-print")
             self.kubectl(*_without_approval())
+            administrators = self.folder / "administrators.json"
+            administrators.write_text(json.dumps(_ADMINISTRATORS))
+            self.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(administrators))
             record.touch()
 
     def _flags(self, name: str) -> list[str]:
