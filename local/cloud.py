@@ -272,6 +272,7 @@ class LocalCloud:
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "POWERTOOLS_TRACE_DISABLED": "true",
+            **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
             "STOCKYARD_WORKER_SECONDS": str(math.ceil(120 * self._scale)),

@@ -23,9 +23,9 @@ class Layers(Construct):
     def __init__(self, scope: Construct, id: str, *, bundled: bool) -> None:
         super().__init__(scope, id)
         source = ROOT / "layers" / "common"
-        ours = common() if bundled else source
-        caches = CACHES if ours == source else []
-        own = lambda_.Code.from_asset(str(ours), exclude=[*caches, "**/py.typed"], ignore_mode=IgnoreMode.GLOB)
+        folder = common() if bundled else source
+        caches = CACHES if folder == source else []
+        own = lambda_.Code.from_asset(str(folder), exclude=[*caches, "**/py.typed"], ignore_mode=IgnoreMode.GLOB)
         vendor = (
             lambda_.Code.from_asset(str(bundle()))
             if bundled

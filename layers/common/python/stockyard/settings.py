@@ -19,6 +19,9 @@ class Choices:
     kubernetes_version: str = kubernetes_versions.DEFAULT
     """The minor of new clusters that name none."""
     vdeployer_url_template: str = ""
+    tenant_rate_limit: int = 20
+    tenant_burst_limit: int = 60
+    """Requests a second of one tenant's people that one process of a function serves, and at once; a rate of 0: all."""
     visibility_seconds: int = 60
     """How long a cloud may hide what it just made."""
     sweep_grace_seconds: int = 3600

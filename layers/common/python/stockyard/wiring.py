@@ -20,6 +20,7 @@ from stockyard.providers import registry as provider_registry
 if TYPE_CHECKING:
     from stockyard.adapters.catalog import Ec2PriceList
     from stockyard.adapters.secrets import OwnSecrets
+    from stockyard.edge.fairness import TenantLimits
     from stockyard.edge.route import HttpFunction
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
@@ -296,7 +297,16 @@ def http(name: str) -> HttpFunction:
     """The HTTP side of the function ``name``: keys, audit records and page tokens are the caller's tenant's."""
     from stockyard.edge.route import HttpFunction
 
-    return HttpFunction(name, keys=keys_of, audit=audit, page_key=page_key)
+    return HttpFunction(
+        name, keys=keys_of, audit=audit, page_key=page_key, admit=lambda tenant: _limits().admit(tenant)
+    )
+
+
+@cache
+def _limits() -> TenantLimits:
+    from stockyard.edge.fairness import TenantLimits
+
+    return TenantLimits(configuration().tenant_rate_limit, configuration().tenant_burst_limit)
 
 
 def keys_of(tenant: str) -> IdempotencyKeys:

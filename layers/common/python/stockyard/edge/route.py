@@ -53,7 +53,8 @@ class HttpFunction:
     """The HTTP side of one function.
 
     ``keys`` and ``audit`` reach the caller's tenant, ``page_key`` is the secret of page tokens; all are called when a
-    request needs them, so that a cold start builds nothing. ``clock`` and ``randomness`` are given by tests.
+    request needs them, so that a cold start builds nothing. ``admit`` raises when a tenant has had its share. ``clock``
+    and ``randomness`` are given by tests.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class HttpFunction:
         page_key: Callable[[], bytes] | None = None,
         clock: Callable[[], datetime] = _now,
         randomness: Callable[[int], bytes] = os.urandom,
+        admit: Callable[[str], None] | None = None,
     ) -> None:
         self.name = name
         self.routes: list[Route] = []
         self.logger = Logger(service=name)
         self.lambda_handler = logged(self.logger)(self.handle)
-        self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger)
+        more = {"admit": admit} if admit else {}
+        self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger, **more)
         self._table: list[tuple[re.Pattern[str], Route, Handler]] = []
 
     route = _declaring(Route)

@@ -19,10 +19,14 @@ from stockyard.edge.contract import Answer, Handler, Page, Request, Route, model
 from stockyard.edge.idempotency import IdempotencyLease, Keys, Replay
 from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, header
 from stockyard.edge.paging import DEFAULT_SIZE, PageCodec
-from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody, StockyardError
+from stockyard.errors import CallerError, Forbidden, InvalidInput, MalformedBody, StockyardError, Throttled
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
+
+
+def _everybody(tenant: str) -> None:
+    """No limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Dependencies:
     clock: Callable[[], datetime]
     randomness: Callable[[int], bytes]
     logger: Logger
+    admit: Callable[[str], None] = _everybody
+    """Raises ``Throttled`` when the tenant has had its share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +148,9 @@ class Call:
         if route.open_because:
             return
         self._caller = caller_of(self._event)
+        if not self._caller.machine:
+            # Agents have a rate of their own, and a cluster that is not heard loses nodes.
+            self._dependencies.admit(self._caller.tenant)
         if self._caller.tenant == PLATFORM and not route.platform:
             raise Forbidden("The platform has nothing of this kind: name a tenant by the header X-Stockyard-Tenant.")
         if self._caller.roles & route.roles or (route.machine and self._caller.machine):
@@ -278,7 +287,9 @@ class Call:
         public = problems.public_error(error, guarded=self._route.if_match)
         if not isinstance(error, CallerError):
             log_failure(self._dependencies.logger, error, self._request_id)
-        self._audit(public.error_type, None, None)
+        if not isinstance(error, Throttled):
+            # A record for each would be what the limit is there to prevent.
+            self._audit(public.error_type, None, None)
         result = refusal(public, path=self._path, request_id=self._request_id)
         if self._keys is not None and self._lease is not None:
             self._settle_key(error, public, self._keys, self._lease)
