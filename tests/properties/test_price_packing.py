@@ -7,7 +7,8 @@ from fractions import Fraction
 from random import Random
 
 from stockyard.scheduling.packing.price import solve
-from tests.properties import price_checker, price_problems
+from tests.harness import price_checker
+from tests.properties import price_problems
 
 SMALL, FEW_SMALL = 10_000, 250
 LARGER, FEW_LARGER = 2_000, 25

@@ -48,6 +48,8 @@ def offers(region: str, usd_hour: float | None = 0.2, **rates: float) -> RegionO
     instances = {
         "t3.xlarge": InstanceOffer("t3.xlarge", 4, 16384, "x86_64", 4, 15, usd_hour),
         "g6.xlarge": InstanceOffer("g6.xlarge", 4, 16384, "x86_64", 4, 15, None, gpus),
+        "m5.metal": InstanceOffer("m5.metal", 96, 393216, "x86_64", 15, 50, usd_hour, (), False, True),
+        "m7i.metal-24xl": InstanceOffer("m7i.metal-24xl", 96, 393216, "x86_64", 15, 50, usd_hour, bare_metal=True),
     }
     return RegionOffers(region, AS_OF, instances, rates)
 
@@ -76,6 +78,21 @@ def test_a_gpu_type_names_its_gpus_and_counts_pods_of_the_first_card(prices: Ec2
     assert instance is not None
     assert instance["gpus"] == [{"name": "A100", "manufacturer": "NVIDIA", "count": 8, "memory_mib": 40960}]
     assert instance["max_pods"] == 737
+
+
+def test_types_tell_their_generation_and_whether_they_are_bare_metal(prices: Ec2PriceList) -> None:
+    offers = prices.region("us-east-1")
+    assert offers is not None
+    flags = {
+        name: (offers.instances[name].current_generation, offers.instances[name].bare_metal)
+        for name in ("m7i.large", "m7i.metal-24xl", "m5.large", "m5.metal")
+    }
+    assert flags == {
+        "m7i.large": (True, False),
+        "m7i.metal-24xl": (True, True),
+        "m5.large": (False, False),
+        "m5.metal": (False, True),
+    }
 
 
 def test_an_unknown_type_is_not_offered_and_a_doubtful_one_is_open(prices: Ec2PriceList) -> None:
@@ -244,7 +261,7 @@ def test_offers_are_the_types_of_the_region_with_their_sizes(pricing: Any, ec2: 
     gpu = {"Name": "T4g", "Manufacturer": "NVIDIA", "Count": 1, "MemoryInfo": {"SizeInMiB": 16384}}
     types = [
         described("g5g.xlarge", NetworkInfo={**network, "DefaultNetworkCardIndex": 0}, GpuInfo={"Gpus": [gpu]}),
-        described("m6g.xlarge"),
+        described("m6g.xlarge", CurrentGeneration=False, BareMetal=True),
         described("m7g.xlarge"),
     ]
     with Stubber(ec2) as stub:
@@ -256,7 +273,7 @@ def test_offers_are_the_types_of_the_region_with_their_sizes(pricing: Any, ec2: 
         offers = AwsMarket(lambda _: ec2, lambda: pricing).offers("eu-west-1")
     assert offers == {
         "g5g.xlarge": InstanceOffer("g5g.xlarge", 4, 16384, "arm64", 15, 50, None, (Gpus("T4g", "NVIDIA", 1, 16384),)),
-        "m6g.xlarge": InstanceOffer("m6g.xlarge", 4, 16384, "arm64", 0, 0),
+        "m6g.xlarge": InstanceOffer("m6g.xlarge", 4, 16384, "arm64", 0, 0, None, (), False, True),
     }
 
 

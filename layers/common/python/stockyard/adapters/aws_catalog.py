@@ -127,6 +127,8 @@ def _offer(kind: Mapping[str, Any]) -> InstanceOffer:
         interfaces=_first_card(network),
         addresses=network.get("Ipv4AddressesPerInterface", 0),
         gpus=tuple(_gpus(gpu) for gpu in gpus),
+        current_generation=kind.get("CurrentGeneration", True),
+        bare_metal=kind.get("BareMetal", False),
     )
 
 

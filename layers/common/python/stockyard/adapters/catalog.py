@@ -21,6 +21,9 @@ from stockyard.ports import Put, Store
 
 OFFLINE_REGION = "us-east-1"
 _OFFLINE = Path(__file__).with_name("data") / "ec2_catalog.json.gz"
+_FIXED = 7
+"""Fields of a stored row that are always there."""
+_PREVIOUS, _BARE_METAL = 1, 2
 _KEEP_SECONDS = 900.0
 """How long a warm function uses a sheet before it looks for a newer one."""
 
@@ -106,9 +109,19 @@ def pack(offers: RegionOffers) -> PriceSheet:
 
 
 def row(offer: InstanceOffer) -> list[Any]:
-    """One type as a compact list, in the order of the fields of ``InstanceOffer``."""
-    *fixed, gpus = astuple(offer)
-    return [*fixed, gpus] if gpus else fixed
+    """One type as a compact list: the fields of ``InstanceOffer`` up to the price, the GPUs, the flags as a number.
+
+    GPUs and flags are left out where there are none: 1 stands for a previous generation, 2 for bare metal.
+    """
+    *fixed, gpus, current_generation, bare_metal = astuple(offer)
+    flags = _PREVIOUS * (not current_generation) | _BARE_METAL * bare_metal
+    return [*fixed, gpus, flags] if flags else [*fixed, gpus] if gpus else fixed
+
+
+def _instance(row: list[Any]) -> InstanceOffer:
+    gpus, flags = (row[_FIXED:] + [(), 0][len(row) - _FIXED :])[:2]
+    read_gpus = tuple(Gpus(*gpu) for gpu in gpus)
+    return InstanceOffer(*(*row[:_FIXED], read_gpus, not flags & _PREVIOUS, bool(flags & _BARE_METAL)))
 
 
 def _unpack(record: PriceSheet) -> RegionOffers:
@@ -117,7 +130,7 @@ def _unpack(record: PriceSheet) -> RegionOffers:
 
 
 def _instances(rows: list[list[Any]]) -> dict[str, InstanceOffer]:
-    return {row[0]: InstanceOffer(*row[:7], *(tuple(Gpus(*gpu) for gpu in gpus) for gpus in row[7:])) for row in rows}
+    return {row[0]: _instance(row) for row in rows}
 
 
 def _properties(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:

@@ -33,6 +33,9 @@ class InstanceOffer:
     addresses: int
     usd_hour: float | None = None
     gpus: tuple[Gpus, ...] = ()
+    current_generation: bool = True
+    """False where EC2 itself calls the type one of a previous generation."""
+    bare_metal: bool = False
 
     @property
     def max_pods(self) -> int:

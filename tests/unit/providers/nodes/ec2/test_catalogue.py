@@ -78,6 +78,16 @@ def test_node_type_has_values_of_catalogue(build: Any) -> None:
     assert (offering.capacity_type, offering.zones) == ("on-demand", ("*",))
 
 
+def test_pods_with_addresses_of_their_own_are_not_bounded_by_the_kubelet() -> None:
+    """EKS's CNI: 15 interfaces of 50 addresses; the memory that is kept for the kubelet grows with the pods."""
+    large = InstanceOffer("m6a.48xlarge", 192, 786432, "x86_64", 15, 50)
+    most_pods = reserved.pods_with_addresses(large)
+    assert (reserved.pods(large), most_pods) == (110, 737)
+    assert reserved.capacity(large, most_pods)["pods"] == 737
+    assert reserved.overhead(large, most_pods)["memory"] == f"{58983 + 255 + 11 * 737 + 100}Mi"
+    assert reserved.pods_with_addresses(InstanceOffer("x1.large", 1, 1024, "x86_64", 0, 0)) == 110
+
+
 @pytest.mark.parametrize(("cores", "thousandths"), [(1, 60), (2, 70), (4, 80), (8, 90), (16, 110), (192, 550)])
 def test_reserved_cpu_by_cores(cores: int, thousandths: int) -> None:
     offer = InstanceOffer("x1.large", cores, 8192, "x86_64", 3, 10)

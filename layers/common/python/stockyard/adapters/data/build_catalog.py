@@ -4,8 +4,8 @@
 
 The input is a JSON list of objects: ``name``, ``od_usd_hour``, ``vcpu``, ``memory_mib``, ``arch`` (list), ``enis``,
 ``ipv4_per_eni``, ``allocatable`` (with ``pods``), ``us_east_1_zone_ids`` (list), ``gpus`` (list of ``name``,
-``manufacturer``, ``count``, ``memory_mib``), each of them optional but the name. The second argument is the moment of
-the prices. ``docs/data.md`` has the sources.
+``manufacturer``, ``count``, ``memory_mib``), ``current_generation``, ``bare_metal``, each of them optional but the
+name. The second argument is the moment of the prices. ``docs/data.md`` has the sources.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def _row(entry: Mapping[str, Any]) -> list[Any]:
     fixed = [entry["name"], entry["vcpu"], entry["memory_mib"], architecture]
     network = [_first_card_interfaces(entry), entry.get("ipv4_per_eni") or 0]
     gpus = [[gpu["name"], gpu["manufacturer"], gpu["count"], gpu["memory_mib"]] for gpu in entry.get("gpus") or ()]
-    return [*fixed, *network, entry.get("od_usd_hour"), *([gpus] if gpus else [])]
+    flags = (entry.get("current_generation") is False) | 2 * bool(entry.get("bare_metal"))
+    return [*fixed, *network, entry.get("od_usd_hour"), *([gpus, flags] if flags else [gpus] if gpus else [])]
 
 
 def _first_card_interfaces(entry: Mapping[str, Any]) -> int:

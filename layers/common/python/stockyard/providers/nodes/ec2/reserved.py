@@ -30,13 +30,18 @@ def pods(offer: InstanceOffer) -> int:
     return min(offer.max_pods, MOST_PODS) if offer.max_pods else MOST_PODS
 
 
-def capacity(offer: InstanceOffer) -> dict[str, str | float]:
-    """What the type has, as Kubernetes quantities."""
+def pods_with_addresses(offer: InstanceOffer) -> int:
+    """How many pods a node takes where each has an address of the VPC and the kubelet is told so, as with EKS's CNI."""
+    return offer.max_pods or MOST_PODS
+
+
+def capacity(offer: InstanceOffer, most_pods: int | None = None) -> dict[str, str | float]:
+    """What the type has, as Kubernetes quantities; ``most_pods`` where it is not what ``pods`` says."""
     quantities: dict[str, str | float] = {
         "cpu": offer.vcpu,
         "memory": f"{offer.memory_mib}Mi",
         "ephemeral-storage": f"{DISK_GIB}Gi",
-        "pods": pods(offer),
+        "pods": pods(offer) if most_pods is None else most_pods,
     }
     for gpu in offer.gpus:
         if gpu.count:
@@ -45,10 +50,11 @@ def capacity(offer: InstanceOffer) -> dict[str, str | float]:
     return quantities
 
 
-def overhead(offer: InstanceOffer) -> Mapping[str, str | float]:
-    """What of it pods cannot have, as Kubernetes quantities."""
+def overhead(offer: InstanceOffer, most_pods: int | None = None) -> Mapping[str, str | float]:
+    """What of it pods cannot have, as Kubernetes quantities; see ``capacity``."""
+    reserved_for = pods(offer) if most_pods is None else most_pods
     unseen = math.ceil(offer.memory_mib * _UNSEEN)
-    memory = unseen + _KUBELET_MIB + _POD_MIB * pods(offer) + _EVICTION_MIB
+    memory = unseen + _KUBELET_MIB + _POD_MIB * reserved_for + _EVICTION_MIB
     storage = _DISK_KUBELET_GIB + math.ceil(DISK_GIB * _DISK_FREE)
     return {"cpu": f"{_reserved_cpu(offer.vcpu)}m", "memory": f"{memory}Mi", "ephemeral-storage": f"{storage}Gi"}
 

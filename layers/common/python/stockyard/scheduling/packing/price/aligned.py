@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from stockyard.scheduling.packing.price.market import Market
 from stockyard.scheduling.packing.price.model import Counts, Meter
 
-SHARPNESS = 2
-"""How little a resource counts of which much stays free: the power of the share that is used."""
-PULL = 4.0
-"""How much more the lean counts than likeness: 2 looks for the likest free room, more for the one that leans most."""
+Style = tuple[float, float]
+"""How little a resource counts of which much stays free: the power of the share that is used. And how much more the
+lean counts than likeness: 2 looks for the likest free room, more for the one that leans most."""
+STYLES: tuple[Style, ...] = ((4, 2), (2, 4))
+"""Each packs some problems that the other does not."""
 
 Key = tuple[int, int]
 """The state of nodes that are equal: packed free room with guards, and the shapes that may join, as a mask."""
@@ -36,13 +37,14 @@ class Slot:
 class Guideline:
     """The three resources that are used most, which decide where a pod goes, and how much each of them counts."""
 
-    __slots__ = ("_masks", "_shifts", "center", "weights")
+    __slots__ = ("_masks", "_shifts", "center", "pull", "weights")
 
-    def __init__(self, market: Market, load: Sequence[int], room: Sequence[int]) -> None:
+    def __init__(self, market: Market, load: Sequence[int], room: Sequence[int], style: Style = STYLES[0]) -> None:
         """``load`` is what is packed in all, ``room`` all that there is for it."""
+        sharpness, self.pull = style
         fill = [min(amount / most, 1.0) if most > 0 else 0.0 for amount, most in zip(load, room, strict=True)]
         order = sorted(range(len(load)), key=lambda place: (-fill[place], place))[:3]
-        weights = [float(fill[place] ** SHARPNESS) for place in order]
+        weights = [float(fill[place] ** sharpness) for place in order]
         padded = (*order, order[0], order[0])[:3]
         self._shifts = tuple(market.shifts[place] for place in padded)
         self._masks = tuple((1 << market.widths[place]) - 1 for place in padded)
@@ -65,7 +67,9 @@ class _Taste:
         shares = [amount * scale for amount, scale in zip(request, self._scales, strict=True)]
         whole = sum(shares) or 1.0
         self._center = guideline.center
-        self._lean = [PULL * (share / whole - middle) for share, middle in zip(shares, self._center, strict=True)]
+        self._lean = [
+            guideline.pull * (share / whole - middle) for share, middle in zip(shares, self._center, strict=True)
+        ]
         self._shape, self._request, self._guard = shape, market.packed[shape], market.guard
 
     def scored(self, states: Mapping[Key, Amounts]) -> list[tuple[float, Key]]:

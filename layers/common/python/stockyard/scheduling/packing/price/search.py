@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stockyard.scheduling.packing.price.aligned import Guideline, Slot, pack
+from stockyard.scheduling.packing.price.aligned import STYLES, Guideline, Slot, pack
 from stockyard.scheduling.packing.price.cover import Covers, rows_of
 from stockyard.scheduling.packing.price.market import Market
 from stockyard.scheduling.packing.price.model import EVERY, Counts, Meter, joined
@@ -15,14 +15,17 @@ from stockyard.scheduling.packing.price.relaxation import Guide, Relaxation
 TAIL = 6
 """About how many nodes are left to the search for covers."""
 DEPTH = 8
-WIDENINGS = 4
+LEVELS = 3
+"""One of so many parts of the steps that remain goes to each number of nodes."""
+WIDENINGS = 10
 """How often a cover of some depth is made wider, because pods found no room in it."""
 LEAST = 0.001
 """By how much it grows at least, as a share of the pods."""
 COVERS = 30
 """How many covers a search keeps."""
-FAILURES = 4
-"""After so many covers into which the pods did not fit, larger ones are looked for."""
+FAILURES, PARTS = 2, 2
+"""After so many covers into which the pods did not fit, and so large a part of the steps for this number of nodes,
+larger covers are looked for."""
 VAIN = 30
 """After so many attempts at rebuilding in vain the search ends."""
 
@@ -62,7 +65,8 @@ class Search:
     def whole(self, pods: Counts) -> list[Node] | None:
         """A packing of all pods from nothing; None when none was found."""
         base, remaining = self._base(pods)
-        tail = self.tail(remaining, float("inf"), self.meter.remaining // 2) if remaining else []
+        budget = self.meter.remaining // 2 if base else self.meter.remaining * 3 // 4
+        tail = self.tail(remaining, float("inf"), budget) if remaining else []
         return None if tail is None else [*base, *tail]
 
     def _base(self, pods: Counts) -> tuple[list[Node], Counts]:
@@ -125,37 +129,47 @@ class Search:
         covers = Covers(
             market.prices, market.rooms, market.thresholds, self.common_values(pods), rows, self.meter, COVERS
         )
-        spare = 0.0
+        spare, failed = 0.0, set[tuple[int, ...]]()
         for level in range(min(2, depth), depth + 1):
-            for _ in range(WIDENINGS):
+            level_end = self.meter.spent + (end - self.meter.spent) // min(depth + 1 - level, LEVELS)
+            for _ in range(WIDENINGS if level > 2 else 1):
                 covers.rows = ((rows[0][0], tuple(int(amount * (1 + spare)) for amount in load)), *rows[1:])
                 covers.limit = self.meter.spent + (end - self.meter.spent) // 3
                 short = 1.0
-                for price, columns in covers.search(level, ceiling)[:FAILURES]:
-                    if price >= ceiling or self.meter.spent >= end:
+                fresh = [cover for cover in covers.search(level, ceiling) if cover[1] not in failed]
+                enough = self.meter.spent + (level_end - self.meter.spent) // PARTS
+                for number, (price, columns) in enumerate(fresh):
+                    if price >= ceiling or self.meter.spent >= (level_end if number < FAILURES else enough):
                         break
+                    failed.add(columns)
                     nodes, missing = self._packed(columns, pods, load)
                     if nodes and self.price(nodes) < ceiling:
                         best, ceiling = nodes, self.price(nodes)
                     short = min(short, missing)
                     if not missing:
                         break
-                if short in {0.0, 1.0} or self.meter.spent >= end:
+                if short in {0.0, 1.0} or self.meter.spent >= level_end:
                     break
-                spare += max(short, LEAST)
+                spare += max(short / 2, LEAST)
             spare /= 2
         return best
 
     def _packed(self, columns: Sequence[int], pods: Counts, load: Sequence[int]) -> tuple[list[Node], float]:
         """The pods in these columns, and the share that does not fit: it gets a larger node, or one of its own."""
         market = self.market
-        slots = self._slots(columns, pods)
         room = [sum(amounts) for amounts in zip(*(market.rooms[column] for column in columns), strict=True)]
-        remaining = pack(market, slots, pods, Guideline(market, load, room), self.meter)
+        share, remaining, slots = 2.0, pods, list[Slot]()
+        for style in STYLES:
+            tried = self._slots(columns, pods)
+            unpacked = pack(market, tried, pods, Guideline(market, load, room, style), self.meter)
+            short = max(part / max(amount, 1) for part, amount in zip(market.load(unpacked), load, strict=True))
+            if short < share:
+                share, remaining, slots = short, unpacked, tried
+            if not remaining:
+                break
         nodes = self.nodes(slot.counts for slot in slots)
         if not remaining:
             return nodes, 0.0
-        share = max(part / max(amount, 1) for part, amount in zip(market.load(remaining), load, strict=True))
         best, place = market.cheapest(remaining), -1
         least = market.prices[best] if best >= 0 else float("inf")
         for number, node in enumerate(nodes):
@@ -171,11 +185,15 @@ class Search:
         return nodes, share
 
     def rebuild(self, nodes: list[Node], seed: int = 1) -> list[Node]:
-        """Take a few wasteful nodes at a time and look for a cheaper packing of their pods."""
+        """Look for a cheaper packing of the pods of a few wasteful nodes, again and again; of few at last of all."""
         chance = random.Random(seed)
-        vain = 0
+        vain, tried = 0, set[tuple[int, ...]]()
         while vain < VAIN and self.meter.remaining > 0 and len(nodes) > 1:
             picked = self._picked(nodes, chance)
+            if picked in tried:
+                vain += 1
+                continue
+            tried.add(picked)
             ceiling = sum(self.market.prices[nodes[number].column] for number in picked)
             pods = joined(*(nodes[number].counts for number in picked))
             self.meter.spent += 20
@@ -185,17 +203,21 @@ class Search:
                 vain += 1
                 continue
             vain = 0
+            tried.clear()
             nodes = [*(node for number, node in enumerate(nodes) if number not in picked), *better]
-        return nodes
+        if len(nodes) > TAIL or self.meter.remaining <= 0:
+            return nodes
+        pods = joined(*(node.counts for node in nodes))
+        return self.tail(pods, self.price(nodes), self.meter.remaining) or nodes
 
-    def _picked(self, nodes: Sequence[Node], chance: random.Random) -> list[int]:
+    def _picked(self, nodes: Sequence[Node], chance: random.Random) -> tuple[int, ...]:
         """Some nodes whose price is furthest above the worth of their pods, by chance."""
         losses = []
         for number, node in enumerate(nodes):
             loss = self.market.prices[node.column] - self.worth(node.counts)
             losses.append((loss * (0.2 + chance.random()), number))
         losses.sort(reverse=True)
-        return sorted(number for _, number in losses[: chance.choice((2, 3, 3, 4))])
+        return tuple(sorted(number for _, number in losses[: chance.choice((2, 3, 3, 4))]))
 
 
 def _dot(values: Sequence[float], amounts: Sequence[int]) -> float:
