@@ -83,6 +83,26 @@ def test_classes_use_what_they_may(problem, catalogue):
     assert answer.price <= 1.03 * answer.bound
 
 
+def test_pods_of_many_places_share_what_is_left_of_nodes(problem, catalogue):
+    """Three zones at different prices: a third of the pods is pinned to one, the others may be anywhere."""
+    zones = [
+        Offer(f"{zone}-{offer.name}", offer.room, offer.price * price)
+        for zone, price in (("a", 10), ("b", 11), ("c", 12))
+        for offer in catalogue
+    ]
+    masks = [((1 << len(catalogue)) - 1) << place * len(catalogue) for place in range(3)]
+    whole = problem(
+        *((500 * n, 1024 * n, 25, mask) for n in (1, 2, 3) for mask in masks),
+        *((700 * n, 3 * 512 * n, 60) for n in (1, 2, 3)),
+        offers=zones,
+    )
+    answer = solve(whole)
+    assert not answer.unplaced
+    assert all(whole.shapes[shape].offers >> node.offer & 1 for node in answer.bins for shape, _ in node.counts)
+    assert answer.price <= 1.03 * answer.linear
+    assert answer.price < answer.greedy
+
+
 @pytest.mark.parametrize("most", [2000, 4000])
 def test_a_largest_size_has_a_price(problem, most):
     whole = problem((1300, 2 * GIB, 40), wishes=Wishes(largest=(most, None, None)))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from stockyard.scheduling.packing.price.aligned import Guideline, Slot, pack
 from stockyard.scheduling.packing.price.greedy import first_fit, greedy
+from stockyard.scheduling.packing.price.hubs import by_hub
 from stockyard.scheduling.packing.price.market import Market
 from stockyard.scheduling.packing.price.model import EVERY, Counts, FreeProblem, Meter, Vector, joined, less
 from stockyard.scheduling.packing.price.relaxation import Guide, Relaxation
@@ -98,17 +99,22 @@ class Packer:
         if sum(pods.values()) <= MOST_PODS:
             filled = cheapest_split(market, pods, self.meter) or []
             return [Bought(market.offers[market.cheapest(counts)], counts) for counts in filled]
-        search = Search(market, self.guide(market, pods), self.meter)
-        nodes = search.whole(pods)
-        if nodes is None:
-            return self._rule(pods, barred)
+        guide = self.guide(market, pods)
+        search = Search(market, guide, self.meter)
+        if len({market.classes[shape] for shape in pods}) > 1:
+            filled_hubs = by_hub(self.problem, market, guide, pods, self.meter)
+            if filled_hubs is None:
+                return self._rule(pods, barred)
+            nodes = search.nodes(filled_hubs)
+        else:
+            nodes = search.whole(pods)
         return [Bought(market.offers[node.column], node.counts) for node in search.rebuild(nodes)]
 
     def guide(self, market: Market, pods: Counts) -> Guide:
         """What a liquid would buy for some pods, in the market's reduced units."""
         relaxation = Relaxation(market.rooms, market.prices, market.admits, max(market.classes) + 1)
         guide = relaxation.solve(by_class(market, pods))
-        self.meter.spent += guide.rounds * (20 + len(market.prices))
+        self.meter.spent += guide.rounds * (20 + len(market.prices) // 4)
         return guide
 
     def _fill(self, pods: Counts) -> list[Counts]:

@@ -15,6 +15,7 @@ from stockyard.scheduling.packing.price.model import Certificate, Offer, Space, 
 
 ROUNDS = 2_000
 _SCALE = 1 << 64
+_TIE = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Guide:
 
     values: tuple[tuple[float, ...], ...]
     amounts: dict[int, float]
+    hubs: tuple[int, ...]
+    """For each class the hub, by its place among the sets of classes, that carries most of what it is worth."""
     rounds: int
 
 
@@ -53,19 +56,29 @@ class Relaxation:
         for column, amount in zip(simplex.basis, simplex.amounts, strict=True):
             for tag in column.tag:
                 amounts[tag] = amounts.get(tag, 0.0) + amount
-        return Guide(tuple(map(tuple, values)), amounts, rounds)
+        return Guide(tuple(map(tuple, values)), amounts, self._most(simplex, rows), rounds)
+
+    def _most(self, simplex: Simplex, rows: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        hub_of = {column: number for number, (_, hub) in enumerate(self._hubs) for column in hub}
+        worth: list[dict[int, float]] = [{} for _ in range(self._classes)]
+        for column, amount in zip(simplex.basis, simplex.amounts, strict=True):
+            for row, part in column.entries if column.tag else ():
+                carried = worth[rows[row][0]]
+                hub = hub_of[column.tag[0]]
+                carried[hub] = carried.get(hub, 0.0) + amount * part * max(simplex.values[row], 0.0)
+        return tuple(max(carried, key=lambda hub: (carried[hub], -hub), default=0) for carried in worth)
 
     def _start(self, row: int, group: int, place: int) -> Column:
         """The column that covers one row for the least money."""
         usable = [column for admits, hub in self._hubs if group in admits for column in hub]
         best = min(
             (column for column in usable if self._rooms[column][place] > 0),
-            key=lambda column: (self._prices[column] / self._rooms[column][place], column),
+            key=lambda column: (self._prices[column] / self._rooms[column][place], -column),
         )
         return Column(float(self._prices[best]), ((row, float(self._rooms[best][place])),), (best,))
 
     def _best(self, values: Sequence[float], number: dict[tuple[int, int], int]) -> list[Column]:
-        """Of each hub the column whose room is worth most for its price."""
+        """Of each hub the column whose room is worth most for its price; of equals the largest, which is the last."""
         columns = []
         for admits, hub in self._hubs:
             rows, top = list[int](), list[float]()
@@ -77,7 +90,7 @@ class Relaxation:
             best, ratio = -1, 0.0
             for column in hub:
                 worth = sum([value * amount for value, amount in zip(top, self._rooms[column], strict=True)])
-                if worth > ratio * self._prices[column]:
+                if worth > 0 and worth >= ratio * self._prices[column] * _TIE:
                     best, ratio = column, worth / (self._prices[column] or 1e-9)
             if best >= 0:
                 room = self._rooms[best]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stockyard.scheduling.packing.price.aligned import STYLES, Guideline, Slot, pack
 from stockyard.scheduling.packing.price.cover import Covers, rows_of
+from stockyard.scheduling.packing.price.greedy import greedy
 from stockyard.scheduling.packing.price.market import Market
 from stockyard.scheduling.packing.price.model import EVERY, Counts, Meter, joined
 from stockyard.scheduling.packing.price.relaxation import Guide, Relaxation
@@ -62,12 +63,12 @@ class Search:
         """The cheapest column for each set of pods. Each has one."""
         return [Node(self.market.cheapest(counts), counts) for counts in filled if counts]
 
-    def whole(self, pods: Counts) -> list[Node] | None:
-        """A packing of all pods from nothing; None when none was found."""
+    def whole(self, pods: Counts) -> list[Node]:
+        """A packing of all pods from nothing. Each has a column that holds it."""
         base, remaining = self._base(pods)
         budget = self.meter.remaining // 2 if base else self.meter.remaining * 3 // 4
         tail = self.tail(remaining, float("inf"), budget) if remaining else []
-        return None if tail is None else [*base, *tail]
+        return [*base, *(self.nodes(greedy(self.market, remaining, self.meter)) if tail is None else tail)]
 
     def _base(self, pods: Counts) -> tuple[list[Node], Counts]:
         """Nodes that a liquid would buy anyway, filled with their share of everything, and the pods that remain."""
