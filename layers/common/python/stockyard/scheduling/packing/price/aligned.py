@@ -18,6 +18,8 @@ Style = tuple[float, float]
 lean counts than likeness: 2 looks for the likest free room, more for the one that leans most."""
 STYLES: tuple[Style, ...] = ((4, 2), (2, 4))
 """Each packs some problems that the other does not."""
+RARE_STYLES: tuple[Style, ...] = ((3, 2), (2, 3), (8, 2), (1, 4), (4, 6))
+"""These seldom do; they are for the steps that remain."""
 
 Key = tuple[int, int]
 """The state of nodes that are equal: packed free room with guards, and the shapes that may join, as a mask."""

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stockyard.scheduling.packing.price.aligned import STYLES, Guideline, Slot, pack
+from stockyard.scheduling.packing.price.aligned import RARE_STYLES, STYLES, Guideline, Slot, Style, pack
 from stockyard.scheduling.packing.price.cover import Covers, rows_of
 from stockyard.scheduling.packing.price.greedy import greedy
 from stockyard.scheduling.packing.price.market import Market
@@ -120,7 +120,9 @@ class Search:
             for column in columns
         ]
 
-    def tail(self, pods: Counts, ceiling: float, budget: int, depth: int = DEPTH) -> list[Node] | None:
+    def tail(
+        self, pods: Counts, ceiling: float, budget: int, depth: int = DEPTH, styles: Sequence[Style] = STYLES
+    ) -> list[Node] | None:
         """A packing of few nodes cheaper than ``ceiling``; None when none was found."""
         best: list[Node] | None = None
         end = self.meter.spent + budget
@@ -143,7 +145,7 @@ class Search:
                     if price >= ceiling or self.meter.spent >= (level_end if number < FAILURES else enough):
                         break
                     failed.add(columns)
-                    nodes, missing = self._packed(columns, pods, load)
+                    nodes, missing = self._packed(columns, pods, load, styles)
                     if nodes and self.price(nodes) < ceiling:
                         best, ceiling = nodes, self.price(nodes)
                     short = min(short, missing)
@@ -155,12 +157,14 @@ class Search:
             spare /= 2
         return best
 
-    def _packed(self, columns: Sequence[int], pods: Counts, load: Sequence[int]) -> tuple[list[Node], float]:
+    def _packed(
+        self, columns: Sequence[int], pods: Counts, load: Sequence[int], styles: Sequence[Style]
+    ) -> tuple[list[Node], float]:
         """The pods in these columns, and the share that does not fit: it gets a larger node, or one of its own."""
         market = self.market
         room = [sum(amounts) for amounts in zip(*(market.rooms[column] for column in columns), strict=True)]
         share, remaining, slots = 2.0, pods, list[Slot]()
-        for style in STYLES:
+        for style in styles:
             tried = self._slots(columns, pods)
             unpacked = pack(market, tried, pods, Guideline(market, load, room, style), self.meter)
             short = max(part / max(amount, 1) for part, amount in zip(market.load(unpacked), load, strict=True))
@@ -209,7 +213,7 @@ class Search:
         if len(nodes) > TAIL or self.meter.remaining <= 0:
             return nodes
         pods = joined(*(node.counts for node in nodes))
-        return self.tail(pods, self.price(nodes), self.meter.remaining) or nodes
+        return self.tail(pods, self.price(nodes), self.meter.remaining, styles=RARE_STYLES) or nodes
 
     def _picked(self, nodes: Sequence[Node], chance: random.Random) -> tuple[int, ...]:
         """Some nodes whose price is furthest above the worth of their pods, by chance."""

@@ -13,7 +13,7 @@ from stockyard.scheduling.packing.price.packer import Packer, Plan
 from stockyard.scheduling.packing.price.relaxation import Relaxation, certify
 from stockyard.scheduling.packing.price.subsets import MOST_PODS
 
-BASE_STEPS, STEPS_A_POD = 70_000, 90
+BASE_STEPS, STEPS_A_POD = 60_000, 80
 """The budget of a problem where none is given."""
 BOUND_STEPS, BOUND_PODS = 60_000, 600
 """What the bound by whole nodes may cost besides, and up to how many pods it is worth it."""
