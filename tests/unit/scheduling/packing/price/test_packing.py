@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
+from stockyard.scheduling.packing.price import solve
 from stockyard.scheduling.packing.price.aligned import Guideline, Slot, pack
 from stockyard.scheduling.packing.price.bounds import cover_bound, reachable
 from stockyard.scheduling.packing.price.greedy import first_fit, greedy
 from stockyard.scheduling.packing.price.market import Market
 from stockyard.scheduling.packing.price.model import EVERY, Meter
+from stockyard.scheduling.packing.price.shapes_bound import shapes_bound
 from stockyard.scheduling.packing.price.subsets import cheapest_split
+from tests.properties import price_problems
 
 GIB = 1024
 
@@ -74,3 +79,27 @@ def test_whole_nodes_cost_more_than_a_liquid(problem, catalogue):
     assert cover_bound(market, market.count, [0, 0, 0], 1600, Meter(0), 0) is None
     assert cover_bound(market, market.count, [market.load({0: 9})[0], 99, 99], 1600, Meter(0), 10_000) == (640, False)
     assert cover_bound(market, market.count, [99, 99, 99], 5, Meter(0), 10_000) == (0, False)
+
+
+def test_equal_pods_cannot_use_two_families_to_the_full(problem):
+    """Three GiB a cpu: a liquid mixes c and m; whole pods leave memory of the one or cpu of the other."""
+    whole = problem((1000, 3 * GIB, 200))
+    market = Market(whole)
+    assert shapes_bound(whole, market, market.count, 0, Meter(0)) == 200 * 50
+    answer = solve(whole)
+    assert (answer.price, answer.kind) == (200 * 50, "shapes")
+    assert answer.linear < 0.95 * answer.bound
+
+
+def test_no_split_is_cheaper_than_the_bound_by_shapes(seed):
+    chance, positive = Random(seed), 0
+    for _ in range(60):
+        data = price_problems.small(chance)
+        whole = price_problems.read(data)
+        market = Market(whole)
+        pods = {shape: count for shape, count in market.count.items() if market.holders[shape]}
+        nodes = cheapest_split(market, pods, Meter(0))
+        bound = shapes_bound(whole, market, pods, 0, Meter(0)) if pods else 0
+        assert bound <= sum(market.prices[market.cheapest(counts)] for counts in nodes)
+        positive += bound > 0
+    assert positive > 30

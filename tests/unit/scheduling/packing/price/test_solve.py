@@ -73,6 +73,15 @@ def test_no_more_is_bought_of_an_offer_than_there_is(problem, catalogue):
     assert not answer.unplaced
 
 
+def test_a_wish_for_more_nodes_does_not_buy_more_of_an_offer_than_there_is(problem, catalogue):
+    gift = Offer("owned", (16_000, 64 * GIB, 100), 1, limit=2)
+    whole = problem((1000, 2 * GIB, 60), offers=(*catalogue, gift), wishes=Wishes(least_nodes=40))
+    answer = solve(whole)
+    assert names(whole, answer).count("owned") <= 2
+    assert len(answer.bins) >= 40
+    assert not answer.unplaced
+
+
 def test_classes_use_what_they_may(problem, catalogue):
     c, m = 0b11111, 0b11111 << 5
     whole = problem((1000, 2 * GIB, 33, c), (1000, 2 * GIB, 21, m), (500, GIB, 40))

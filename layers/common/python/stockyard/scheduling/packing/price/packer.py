@@ -70,8 +70,16 @@ class Packer:
         return plans
 
     def _plan(self, filled: Sequence[Counts], nodes: Sequence[Bought], barred: int) -> Plan:
-        market, wishes = self.market(barred), self.problem.wishes
-        nodes = split(nodes, wishes.least_nodes, lambda counts: market.offers[market.cheapest(counts)])
+        wishes, few = self.problem.wishes, barred
+        for number, offer in enumerate(self.problem.offers):
+            few |= (offer.limit is not None) << number
+
+        def cheapest(counts: Counts) -> int:
+            market = self.market(few)
+            column = market.cheapest(counts)
+            return market.offers[column] if column >= 0 else -1
+
+        nodes = split(nodes, wishes.least_nodes, cheapest)
         return Plan(self.problem, filled, within_limits(wishes, self.problem.offers, nodes))
 
     def _offers(self, above: float, below: float) -> int:

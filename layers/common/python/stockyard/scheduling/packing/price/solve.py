@@ -11,12 +11,16 @@ from stockyard.scheduling.packing.price.market import Market, Thresholds
 from stockyard.scheduling.packing.price.model import Answer, Bin, Certificate, Counts, FreeProblem, Meter
 from stockyard.scheduling.packing.price.packer import Packer, Plan
 from stockyard.scheduling.packing.price.relaxation import Relaxation, certify
+from stockyard.scheduling.packing.price.shapes_bound import shapes_bound
 from stockyard.scheduling.packing.price.subsets import MOST_PODS
 
 BASE_STEPS, STEPS_A_POD = 60_000, 80
 """The budget of a problem where none is given."""
 BOUND_STEPS, BOUND_PODS = 60_000, 600
 """What the bound by whole nodes may cost besides, and up to how many pods it is worth it."""
+
+TIGHT = 1.002
+"""Where the linear bound is nearer to the price than this, shapes are not looked at."""
 
 
 def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
@@ -44,7 +48,7 @@ def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
     market = packer.market(packer.barred)
     certificate = linear_bound(problem, market, best.placed, packer.barred)
     linear = ceil(certificate.bound)
-    bound, kind = _whole_bound(problem, market, best, linear, meter)
+    bound, kind = _largest_bound(problem, market, best, linear, packer.barred, meter)
     wishes = problem.wishes
     without = linear
     if wishes.largest:
@@ -97,7 +101,9 @@ def linear_bound(problem: FreeProblem, market: Market, placed: Counts, barred: i
     return certify(guide.values, demand, [offer for _, offer in usable], admits, problem.spaces, market.classes)
 
 
-def _whole_bound(problem: FreeProblem, market: Market, plan: Plan, linear: int, meter: Meter) -> tuple[int, str]:
+def _largest_bound(
+    problem: FreeProblem, market: Market, plan: Plan, linear: int, barred: int, meter: Meter
+) -> tuple[int, str]:
     """The largest bound and its kind."""
     bought: Counts = {shape: count for shape, count in plan.placed.items() if market.holders[shape]}
     wishes = problem.wishes
@@ -106,15 +112,18 @@ def _whole_bound(problem: FreeProblem, market: Market, plan: Plan, linear: int, 
     plain = not (problem.spaces or wishes.least_nodes or wishes.limited or market.scarce)
     if plain and sum(bought.values()) <= MOST_PODS:
         return plan.price, "optimal"
+    bound, kind = linear, "linear"
+    if plan.price > TIGHT * linear:
+        by_shapes = shapes_bound(problem, market, bought, barred, meter)
+        if by_shapes > bound:
+            bound, kind = by_shapes, "shapes"
     if sum(bought.values()) > BOUND_PODS:
-        return linear, "linear"
-    free = [sum(amounts) for amounts in zip(*(space.room for space in problem.spaces), strict=True)] or [0] * len(
-        market.units
-    )
-    reduced = [-(-amount // unit) for amount, unit in zip(free, market.units, strict=True)]
+        return bound, kind
+    free = [sum(amounts) for amounts in zip(*(space.room for space in problem.spaces), strict=True)]
+    reduced = [-(-amount // unit) for amount, unit in zip(free or [0] * len(market.units), market.units, strict=True)]
     proven = cover_bound(market, bought, reduced, plan.price, meter, min(meter.limit, BOUND_STEPS))
-    if proven is None or proven[0] <= linear:
-        return linear, "linear"
+    if proven is None or proven[0] <= bound:
+        return bound, kind
     return proven[0], "optimal" if proven[1] else "cover"
 
 

@@ -46,24 +46,28 @@ def within_counts(problem: FreeProblem, pods: Counts, barred: int, build: Build,
         by_offer: dict[int, list[Bought]] = {}
         for node in nodes:
             by_offer.setdefault(node.offer, []).append(node)
-        exhausted = 0
+        exhausted, scarce = 0, list[Bought]()
         for number, bought in sorted(by_offer.items()):
             limit = problem.offers[number].limit
             if limit is not None and len(bought) > limit:
-                bought.sort(key=lambda node: -sum(node.counts.values()))
                 exhausted |= 1 << number
-                for node in bought[:limit]:
-                    remaining = less(remaining, node.counts)
-                    extra = fill(node, remaining)
-                    remaining = less(remaining, extra)
-                    fixed.append(Bought(node.offer, joined(node.counts, extra)))
+                scarce += sorted(bought, key=lambda node: -sum(node.counts.values()))[:limit]
         if not exhausted:
             return [*fixed, *nodes]
+        for node in scarce:
+            remaining = less(remaining, node.counts)
+        for node in scarce:
+            extra = fill(node, remaining)
+            remaining = less(remaining, extra)
+            fixed.append(Bought(node.offer, joined(node.counts, extra)))
         barred |= exhausted
 
 
 def split(nodes: Sequence[Bought], least: int, cheapest: Callable[[Counts], int]) -> list[Bought]:
-    """At least ``least`` nodes, if there are so many pods: those with most pods become two of about equal pods."""
+    """At least ``least`` nodes, if there are so many pods: those with most pods become two of about equal pods.
+
+    ``cheapest`` names the offer for some pods, -1 when there is none: then no more is split.
+    """
     nodes = list(nodes)
     while nodes and len(nodes) < least:
         nodes.sort(key=lambda node: sum(node.counts.values()))
@@ -80,7 +84,11 @@ def split(nodes: Sequence[Bought], least: int, cheapest: Callable[[Counts], int]
             for counts, part in ((first, half), (second, count - half)):
                 if part:
                     counts[shape] = part
-        nodes += [Bought(cheapest(counts), counts) for counts in (first, second)]
+        offers = [cheapest(first), cheapest(second)]
+        if min(offers) < 0:
+            nodes.append(largest)
+            break
+        nodes += [Bought(offer, counts) for offer, counts in zip(offers, (first, second), strict=True)]
     return nodes
 
 
