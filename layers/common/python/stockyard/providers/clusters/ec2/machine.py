@@ -45,7 +45,9 @@ def ensure(builder: Builder) -> Outcome:
     try:
         instance = builder.want(wish)
     except VendorError as error:
-        return _next_way(builder, detail, error)
+        # At once: the workflow counts its retries of a state, and a wait between would begin its count anew.
+        _next_way(builder, detail, error)
+        return ensure(builder)
     item = _described(builder, instance.vendor_id)
     state = item["State"]["Name"]
     facts = {"instance_id": instance.vendor_id}
@@ -59,7 +61,8 @@ def ensure(builder: Builder) -> Outcome:
         if state != "terminated" or reason.get("Code") != _ENDED_FOR_CAPACITY or made_line is None:
             raise refusal
         builder.work.ledger.gone(made_line)
-        return _next_way(builder, detail, InsufficientCapacity(text, code=_ENDED_FOR_CAPACITY))
+        following = _next_way(builder, detail, InsufficientCapacity(text, code=_ENDED_FOR_CAPACITY))
+        return Outcome(False, f"{text}; {following.key} is next", wait_seconds=1)
     waiting = etcd_volume.ensure(builder, item)
     if waiting:
         return Outcome(False, waiting, wait_seconds=5, facts=facts)
@@ -74,8 +77,9 @@ def ensure(builder: Builder) -> Outcome:
     return Outcome(True, f"{instance.vendor_id} runs", facts=facts)
 
 
-def _next_way(builder: Builder, detail: Mapping[str, Any], error: VendorError) -> Outcome:
-    """Go on with the next way after a refusal that another may not meet; raises every other error as it is."""
+def _next_way(builder: Builder, detail: Mapping[str, Any], error: VendorError) -> ways.Way:
+    """The way to go on with after a refusal that another may not meet; raises every other error as it is, and the
+    refusal itself when no way is left."""
     if not ways.may_do_elsewhere(error):
         raise error
     way = ways.Way.of(detail)
@@ -84,7 +88,7 @@ def _next_way(builder: Builder, detail: Mapping[str, Any], error: VendorError) -
     if following is None:
         ways.forget(builder)
         raise error
-    return Outcome(False, f"{way.key} cannot be had ({error.code}); {following.key} is next", wait_seconds=1)
+    return following
 
 
 def console(builder: Builder) -> str | None:
@@ -159,7 +163,10 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
 
 def _token(line: Resource) -> str:
     asked_at = line.detail.get("asked_at")
-    return hashlib.sha256(f"{line.token}/{asked_at}".encode()).hexdigest()[:32] if asked_at else line.token
+    if not asked_at:
+        return line.token
+    way = ways.Way.of(line.detail)
+    return hashlib.sha256(f"{line.token}/{asked_at}/{way.type}/{way.subnet}".encode()).hexdigest()[:32]
 
 
 def _described(builder: Builder, instance: str) -> Mapping[str, Any]:
