@@ -153,7 +153,7 @@ class Search:
                         break
                 if short in {0.0, 1.0} or self.meter.spent >= level_end:
                     break
-                spare += max(short / 2, LEAST)
+                spare += max(short / 4, LEAST)
             spare /= 2
         return best
 
