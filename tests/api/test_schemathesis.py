@@ -152,6 +152,9 @@ def narrowed(document, ids, versions):
         "control_plane_instance_type": {"enum": ["t3.xlarge", "m5.large", None]},
         "api_cidrs": {**settings["api_cidrs"], "items": {"enum": ["0.0.0.0/0", "198.51.100.0/24"]}, "maxItems": 1},
         "ssh_cidrs": {**settings["ssh_cidrs"], "items": {"enum": ["198.51.100.7/32"]}, "maxItems": 1},
+        "control_plane_instance_types": {"enum": [None, ["t3.xlarge", "m5.xlarge"]]},
+        "vpc_cidr": {"enum": ["10.0.0.0/16", "192.168.0.0/20"]},
+        "image": {"enum": [None, "ami-0123456789abcdef0"]},
     }
     for absent in ("vpc_id", "subnet_id"):
         del settings[absent]

@@ -58,8 +58,8 @@ def test_a_resource_left_in_the_cloud_is_reported(
 
     monkeypatch.setattr(Builder, "_unmade", forgetful)
     faults = wrong(world, clean, VPC, Mode.THROTTLED)
-    assert len(faults) == 1
-    assert faults[0].startswith("left: role ")
+    # A cluster has a role for its machines and one for its controllers.
+    assert [fault.startswith("left: role ") for fault in faults] == [True, True]
 
 
 def test_a_resource_created_twice_is_reported(world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,9 @@ def test_a_refused_deletion_must_be_reported_unless_the_resource_is_gone(
         return ""
 
     monkeypatch.setattr(Builder, "_deleted", silent)
-    assert "nobody was told of a refused deletion" in wrong(world, clean, first, Mode.REFUSED)
+    # Nothing waits for the group: a machine that stays keeps the volume, and its deletion would hang.
+    group = Call("delete:security", "ec2.DeleteSecurityGroup", 1)
+    assert "nobody was told of a refused deletion" in wrong(world, clean, group, Mode.REFUSED)
 
 
 def test_a_refused_relay_must_be_reported_by_its_alarm(
