@@ -308,6 +308,8 @@ REPORT = "clusters/.*/(boot|ready)"
 """Bodies of up to 64 KB."""
 ACCOUNTS = "cloud-accounts"
 """As the reports: coverage takes half a minute to make their longest values, which is for the soak."""
+CLUSTERS = "v1/clusters$"
+"""Each valid one looks into the tenant's account: some sixty of them are for the soak."""
 PARTS = {
     "coverage of reads": ("coverage", "--include-method", "GET"),
     "coverage of creations": (
@@ -315,8 +317,9 @@ PARTS = {
         "--include-method",
         "POST",
         "--exclude-path-regex",
-        f"{NODES}|{REPORT}|{ACCOUNTS}",
+        f"{NODES}|{REPORT}|{ACCOUNTS}|{CLUSTERS}",
     ),
+    "coverage of creations of clusters": ("coverage", "--include-method", "POST", "--include-path-regex", CLUSTERS),
     "coverage of creations of accounts": ("coverage", "--include-method", "POST", "--include-path-regex", ACCOUNTS),
     "reports of a control plane": ("coverage", "--include-method", "POST", "--include-path-regex", REPORT),
     "coverage of creations of nodes": (
@@ -335,7 +338,7 @@ def test_generated_requests_for_existing_resources_get_documented_answers(
     api, run, document, soaking, existing, run_reports, part
 ):
     phase, *methods = PARTS[part]
-    if methods[-1] in (REPORT, ACCOUNTS) and not soaking:
+    if methods[-1] in (REPORT, ACCOUNTS, CLUSTERS) and not soaking:
         phase = "fuzzing"
     cluster = existing.ready()
     own = api.token("acme", client_id=cluster["client_id"])
