@@ -11,6 +11,20 @@ from pathlib import Path
 
 import pytest
 
+VALUES = {
+    "api_url": "https://api.example.test/",
+    "cluster_id": "clu_01KDVJXQ80000000000000000A",
+    "client_id": "x" * 33 + "-0123456789ab",
+    "kubernetes_version": "1.34",
+    "issuer": "https://id.example.test/realms/vantage",
+    "tenant": "acme",
+    "creator": "ann@example.com",
+    "volume_tags": {"stockyard:installation": "inst-1", "stockyard:tenant": "acme"},
+}
+"""What a control plane is told."""
+KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
+"""Credentials of a machine's role."""
+
 
 def noise(length: int) -> str:
     """Letters and digits in no order, the same each time."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import gzip
-import importlib.util
 import json
-from base64 import b64decode
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
@@ -19,53 +17,15 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from agent import manifest
 from stockyard.domain.ids import login_client
 from stockyard.domain.models.base import read
 from stockyard.domain.models.machines import ControlPlaneBootReport
 from stockyard.kubernetes_versions import TESTED
 from stockyard.machines import control_plane, manifests, on_machine
 from tests.unit.machines import first_boot
+from tests.unit.machines.first_boot import KEYS, VALUES
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-VALUES = {
-    "api_url": "https://api.example.test/",
-    "cluster_id": "clu_01KDVJXQ80000000000000000A",
-    "client_id": "x" * 33 + "-0123456789ab",
-    "kubernetes_version": "1.34",
-    "issuer": "https://id.example.test/realms/vantage",
-    "tenant": "acme",
-    "creator": "ann@example.com",
-    "volume_tags": {"stockyard:installation": "inst-1", "stockyard:tenant": "acme"},
-}
-KEYS = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret/key+1", "Token": "token//with+strange=="}
-
-
-@pytest.fixture
-def rendered() -> str:
-    return gzip.decompress(control_plane.render(**VALUES)).decode()
-
-
-@pytest.fixture
-def files(rendered: str) -> dict[str, dict[str, Any]]:
-    return {file["path"]: file for file in yaml.safe_load(rendered)["write_files"]}
-
-
-@pytest.fixture
-def machine(files: dict[str, Any], tmp_path: Path) -> Any:
-    """The machine's own program, as it was extracted from the document."""
-    path = tmp_path / "stockyard_machine.py"
-    path.write_text(files[control_plane.SCRIPT_PATH]["content"])
-    specification = importlib.util.spec_from_file_location("stockyard_machine_extracted", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    module.STATE = str(tmp_path / "state")  # type: ignore[attr-defined]
-    module.KUBERNETES = str(tmp_path / "kubernetes")  # type: ignore[attr-defined]
-    (tmp_path / "state").mkdir()
-    (tmp_path / "kubernetes" / "pki").mkdir(parents=True)
-    return module
 
 
 def test_the_document_is_the_same_each_time(rendered: str) -> None:
@@ -313,90 +273,6 @@ def test_the_machine_proves_itself_then_reports(
     proof = report.pop("proof")
     assert report == {"kubeconfig": "kind: Config", "certificate_authority": "UEVN"}
     assert (proof["method"], proof["headers"]) == ("GET", {"x-stockyard-host": "api.example.test"})
-
-
-def test_the_agents_manifest_has_its_secret_right_after_the_namespace(
-    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    config = json.loads(files[control_plane.CONFIG_PATH]["content"])
-    client = {"client_id": "c", "client_secret": "s3cret", "token_url": "https://id.example.test/token"}
-    (tmp_path / "state" / "client.json").write_text(json.dumps(client))
-    url = "https://api.example.test/v1/clusters/clu_01KDVJXQ80000000000000000A/agent"
-    objects = manifest.documents(manifest.Settings("https://api.example.test", "clu_1", client["token_url"]))
-    requests: list[tuple[str, str, dict[str, str], bytes]] = []
-
-    def fetch(method: str, address: str, headers: Any = None, body: bytes | None = None) -> str:
-        requests.append((method, address, headers or {}, body or b""))
-        answers = {
-            client["token_url"]: {"access_token": f"jwt-{len(requests)}"},
-            url: {"apiVersion": "v1", "kind": "List", "items": objects},
-        }
-        return json.dumps(answers[address])
-
-    monkeypatch.setattr(machine, "fetch", fetch)
-    machine.agent(config)
-    assert requests[0][3] == b"grant_type=client_credentials&client_id=c&client_secret=s3cret"
-    assert requests[1] == ("GET", url, {"Authorization": "Bearer jwt-1"}, b"")
-    path = tmp_path / "state" / "agent.json"
-    assert path.stat().st_mode & 0o777 == 0o600
-    document = json.loads(path.read_text())
-    assert (document["apiVersion"], document["kind"]) == ("v1", "List")
-    namespace, secret, *remaining_objects = document["items"]
-    assert [namespace, *remaining_objects] == json.loads(json.dumps(objects))
-    assert secret["metadata"] == {"name": manifest.SECRET, "namespace": manifest.NAMESPACE}
-    assert {name: b64decode(text).decode() for name, text in secret["data"].items()} == {
-        "client_id": "c",
-        "client_secret": "s3cret",
-    }
-    first = path.read_text()
-    machine.agent(config)
-    assert path.read_text() == first, "a second start writes the same"
-
-
-def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[str, Any]) -> None:
-    lines = files[control_plane.START_PATH]["content"].splitlines()
-    options = "--server-side --force-conflicts --field-manager=stockyard-agent"
-    apply = f"again kubectl apply {options} -f /etc/stockyard/agent.json"
-    expected_lines = [
-        "    kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print",
-        'again kubectl apply -f "$manifests"/flannel-io/flannel/*/Documentation/kube-flannel.yml',
-        'python3 "$program" agent',
-        apply,
-        "rm -f /etc/stockyard/agent.json",
-        'python3 "$program" ready',
-    ]
-    places = [lines.index(line) for line in expected_lines]
-    assert places == sorted(places)
-
-
-def test_nobody_becomes_administrator_when_no_person_asked(
-    machine: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    config = {**json.loads(files[control_plane.CONFIG_PATH]["content"]), "creator": ""}
-    monkeypatch.setattr(machine, "instance", lambda: ("us-east-1", KEYS))
-    monkeypatch.setattr(machine, "provider_id", lambda: "aws:///us-east-1a/i-0123")
-    monkeypatch.setattr(machine, "fetch", lambda *_: json.dumps({"endpoint": "https://nlb.example.test:6443"}))
-    machine.bootstrap(config)
-    assert (tmp_path / "state" / "kubeadm.yaml").exists()
-    assert not (tmp_path / "state" / "administrator.json").exists()
-    assert "kubectl apply -f /etc/stockyard/administrator.json" in files[control_plane.START_PATH]["content"]
-
-
-@pytest.mark.parametrize(
-    ("actor", "name"),
-    [
-        ("user:ann", "ann"),
-        ("user:ann@example.com", "ann@example.com"),
-        ("user:a?b", ""),
-        ("user:", ""),
-        ("user:" + "x" * 129, ""),
-        ("client:pipeline", ""),
-        ("account:222222222222", ""),
-        ("", ""),
-    ],
-)
-def test_only_a_persons_exact_name_is_handed_on(actor: str, name: str) -> None:
-    assert control_plane.person(actor) == name
 
 
 def test_the_machine_is_patient_and_then_tells(machine: Any) -> None:
