@@ -168,6 +168,10 @@ class NodeClaim(NodeClaimSpec):
     updated_at: str
     cluster_id: str = ""
     """The cluster that ``cluster_ref`` was resolved to; empty until then."""
+    pool: str = ""
+    """Name of the cluster's pool that made it; empty for none."""
+    pool_generation: int = 0
+    """The pool's generation that it was made from."""
     type_ref: str = ""
     """Canonical name of the node type; filled by the scheduler unless the claim asked for it."""
     environment_ref: str = ""

@@ -22,6 +22,7 @@ from stockyard.domain.node_records import (
     SimulatedMachine,
     VersionedRecord,
 )
+from stockyard.domain.pool_records import ClusterClaim, Pool
 
 SCHEMA = 1
 
@@ -309,4 +310,6 @@ Record = (
     | Refusal
     | SealedSecret
     | SimulatedMachine
+    | Pool
+    | ClusterClaim
 )
