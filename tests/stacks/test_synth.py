@@ -60,6 +60,7 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/0a1b",
         "alarm_topic_arn": "arn:aws:sns:us-east-1:111111111111:alarms",
     }
+    context |= {"account": "111111111111", "region": "us-east-1"}
     context |= {"bundle": "false", "event_accounts": ["222222222222", "333333333333"]}
     context |= {"network": {"subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"]}}
     out = tmp_path / "out"
