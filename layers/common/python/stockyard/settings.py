@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 
 from stockyard import kubernetes_versions
 
+ORIGIN_KEY_HEADER = "x-stockyard-origin-key"
+"""The field by which a distribution of CloudFront in front of the API proves itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
@@ -59,6 +62,9 @@ class Settings(Choices):
     """Name of our secret whose text signs page tokens."""
     machine_key_secret: str = ""
     """Name of our secret that the tokens of machines are derived from."""
+    origin_key_hashes: str = ""
+    """SHA-256, with commas between them, of the secrets that only our distribution of CloudFront sends: requests with
+    none of them did not come through it. Empty: they may come from everywhere."""
     secrets_key: str = ""
     """Alias of the KMS key that secrets of clusters are sealed with."""
     provision_workflow: str = ""

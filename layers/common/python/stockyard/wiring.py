@@ -295,10 +295,16 @@ def changes(records: Iterable[Mapping[str, Any]]) -> Iterable[ports.RecordChange
 
 def http(name: str) -> HttpFunction:
     """The HTTP side of the function ``name``: keys, audit records and page tokens are the caller's tenant's."""
+    from stockyard.edge import origin
     from stockyard.edge.route import HttpFunction
 
     return HttpFunction(
-        name, keys=keys_of, audit=audit, page_key=page_key, admit=lambda tenant: _limits().admit(tenant)
+        name,
+        keys=keys_of,
+        audit=audit,
+        page_key=page_key,
+        admit=lambda tenant: _limits().admit(tenant),
+        origin=lambda event: origin.check(event, configuration().origin_key_hashes),
     )
 
 

@@ -18,7 +18,7 @@ from stockyard.edge.identity import Caller, Roles
 from stockyard.edge.logs import logged
 from stockyard.edge.query import Query
 from stockyard.edge.serve import Call, Dependencies, Reply, log_failure, refusal
-from stockyard.errors import Internal
+from stockyard.errors import Forbidden, Internal
 
 if TYPE_CHECKING:
     from stockyard.domain.records import AuditRecord
@@ -53,8 +53,8 @@ class HttpFunction:
     """The HTTP side of one function.
 
     ``keys`` and ``audit`` reach the caller's tenant, ``page_key`` is the secret of page tokens; all are called when a
-    request needs them, so that a cold start builds nothing. ``admit`` raises when a tenant has had its share. ``clock``
-    and ``randomness`` are given by tests.
+    request needs them, so that a cold start builds nothing. ``admit`` raises when a tenant has had its share,
+    ``origin`` when a request did not come the way it must. ``clock`` and ``randomness`` are given by tests.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class HttpFunction:
         clock: Callable[[], datetime] = _now,
         randomness: Callable[[int], bytes] = os.urandom,
         admit: Callable[[str], None] | None = None,
+        origin: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         self.name = name
         self.routes: list[Route] = []
@@ -74,6 +75,7 @@ class HttpFunction:
         self.lambda_handler = logged(self.logger)(self.handle)
         more = {"admit": admit} if admit else {}
         self._dependencies = Dependencies(keys, audit, page_key, clock, randomness, self.logger, **more)
+        self._origin = origin
         self._table: list[tuple[re.Pattern[str], Route, Handler]] = []
 
     route = _declaring(Route)
@@ -100,6 +102,12 @@ class HttpFunction:
     def _reply(self, event: Mapping[str, Any]) -> Reply:
         context, path = event["requestContext"], str(event["rawPath"])
         method, request_id = str(context["http"]["method"]).upper(), str(context.get("requestId", ""))
+        if self._origin is not None:
+            try:
+                self._origin(event)
+            except Forbidden as forbidden:
+                self.logger.warning("request around the distribution", extra={"request_id": request_id})
+                return refusal(forbidden, path=path, request_id=request_id)
         for pattern, route, handler in self._table:
             match = pattern.fullmatch(path) if route.method == method else None
             # The gateway has matched the path as it was sent, here it is decoded: only what both agree on is served.
