@@ -70,6 +70,20 @@ CLUSTER_METRIC_HOURS = 25
 """Creating, keeping for a month and deleting one cluster: its phases, polls, ledger lines, kubeconfig and CA;
 seconds of its phases, each within an hour. Its two secrets are sealed once, and opened when somebody asks for them."""
 
+CLOUDFRONT = {
+    "domain": "api.example.com",
+    "region": rates.REGION,
+    "cloudfront": {
+        "certificate_arn": f"arn:aws:acm:{rates.REGION}:111111111111:certificate/0a1b",
+        "origin_key_hashes": ["0" * 64],
+    },
+}
+"""The settings of a stage with CloudFront in front of the API."""
+QUIET_REQUESTS = MINUTES
+"""A month's requests of a cluster's agent that has nothing to do: one a minute."""
+ACCESS_LOG_KB = 0.6
+"""Of one request in CloudFront's access log."""
+
 
 def counts(template: Mapping[str, Any]) -> Counter[str]:
     """How many resources of each type the template has."""
@@ -147,6 +161,25 @@ def cluster() -> dict[str, float]:
     }
 
 
+def cloudfront(template: Mapping[str, Any]) -> dict[str, float]:
+    """USD a month that CloudFront and its web ACL add to an unused stage; ``template`` is the edge stack's."""
+    acls = [each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::WAFv2::WebACL"]
+    return {
+        "web ACL": sum(rates.WAF_WEB_ACL + len(acl["Rules"]) * rates.WAF_RULE for acl in acls),
+        "alarms": alarm_metrics(template) * rates.ALARM,
+        "secret": rates.SECRET,
+    }
+
+
+def cloudfront_of_cluster() -> dict[str, float]:
+    """USD a month that the requests of a quiet cluster's agent cost there, at list price."""
+    return {
+        "web ACL": QUIET_REQUESTS * rates.WAF_REQUEST,
+        "requests": QUIET_REQUESTS * rates.CLOUDFRONT_REQUEST,
+        "access log": QUIET_REQUESTS * ACCESS_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+    }
+
+
 def tenant() -> dict[str, float]:
     """USD a month in the tenant's account: one ``t3.medium`` control plane in a network of its own."""
     return {
@@ -166,15 +199,19 @@ def _table(title: str, items: Mapping[str, float]) -> list[str]:
 
 def main() -> int:
     """Prints table and figures. Returns 1 when the idle stage costs more than the goal, with the lasting free tier."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as edge_folder:
         out = synthesize(STAGE, Path(folder), bundled=False)
         template = json.loads((out / f"{Names(STAGE).service_stack}.template.json").read_text())
+        out = synthesize(STAGE, Path(edge_folder), bundled=False, overrides=CLOUDFRONT)
+        edge = json.loads((out / f"{Names(STAGE).edge_stack}.template.json").read_text())
     listed, paid = idle(template), idle_with_free_tier(template)
     lines = [f"USD a month, {rates.REGION}, rates of {rates.AS_OF} ({rates.SOURCE})", ""]
     lines += _table("Idle stage, list price", listed)
     lines += _table("Idle stage, with the free tier that never ends", paid)
     lines += _table("One cluster, made, kept a month, deleted: Stockyard's account", cluster())
     lines += _table("One cluster: the tenant's account", tenant())
+    lines += _table("With the setting cloudfront, on top of an idle stage", cloudfront(edge))
+    lines += _table("With the setting cloudfront, on top of a cluster", cloudfront_of_cluster())
     sys.stdout.write("\n".join(lines) + "\n")
     figures = {
         "benchmark": "cost",
@@ -184,6 +221,8 @@ def main() -> int:
         "idle_usd_month": round(sum(paid.values()), 4),
         "goal_usd_month": GOAL,
         "cluster_usd_month": round(sum(cluster().values()), 4),
+        "cloudfront_usd_month": round(sum(cloudfront(edge).values()), 4),
+        "cloudfront_cluster_usd_month": round(sum(cloudfront_of_cluster().values()), 4),
         "cluster_tenant_usd_month": round(sum(tenant().values()), 4),
     }
     sys.stdout.write(json.dumps(figures) + "\n")

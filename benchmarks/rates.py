@@ -35,6 +35,12 @@ LOGS_GB = 0.50
 LOGS_STORED_GB = 0.03
 TRACE = 5.00 / 1e6
 ASSET_STORED_GB = 0.023
+WAF_WEB_ACL = 5.00
+WAF_RULE = 1.00
+"""A rule of a web ACL, or a group of AWS's own rules."""
+WAF_REQUEST = 0.60 / 1e6
+CLOUDFRONT_REQUEST = 0.01 / 1e4
+"""By https, in North America and Europe; ten million a month are free of charge."""
 
 FREE_ALARMS = 10
 FREE_METRICS = 10

@@ -1,5 +1,5 @@
-"""Validators that others wrote, on everything that is generated: cfn-lint on both stacks and on a tenant's template,
-asl-validator on the workflow documents, Redocly's linter on ``openapi.json``.
+"""Validators that others wrote, on everything that is generated: cfn-lint on the stacks, with and without CloudFront,
+and on a tenant's template, asl-validator on the workflow documents, Redocly's linter on ``openapi.json``.
 
     python -m local.validators
 
@@ -29,6 +29,17 @@ CACHE = ROOT / ".cache" / "validators"
 BIN = Path(sys.executable).parent
 """Programs of the virtual environment. Node and npm come as a wheel."""
 SECONDS = 300
+CLOUDFRONT = {
+    "domain": "api.example.com",
+    "region": "eu-west-1",
+    "certificate_arn": "arn:aws:acm:eu-west-1:111111111111:certificate/0a1b",
+    "cloudfront": {
+        "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/2c3d",
+        "origin_key_hashes": ["0" * 64],
+        "accept_direct": True,
+    },
+}
+"""The settings of a stage with CloudFront in front of the API."""
 CDK_OWN = ("W3005",)
 """Rules of cfn-lint that the CDK's own output breaks: it names dependencies that a reference already implies."""
 
@@ -72,9 +83,26 @@ def installed() -> Path | None:
     return None
 
 
+def synthesize(folder: Path) -> None:
+    """Write the stage ``dev`` into ``folder``, and into ``cloudfront`` in it the same with CloudFront."""
+    plain = [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", str(folder)]
+    subprocess.run(plain, cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    context |= {"bundle": "false", "check_issuer": "false", **CLOUDFRONT}
+    environment = {"CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(folder / "cloudfront")}
+    subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=True,
+        capture_output=True,
+        timeout=SECONDS,
+    )
+
+
 def commands(assembly: Path, packages: Path | None) -> Iterator[Sequence[str]]:
     """What is run, in order."""
-    templates = sorted(str(path) for path in assembly.glob("*.template.json"))
+    templates = sorted(str(path) for path in assembly.glob("**/*.template.json"))
     yield [str(BIN / "cfn-lint"), "--regions", "us-east-1", "--ignore-checks", *CDK_OWN, "--", *templates]
     if packages is not None:
         node, programs = str(BIN / "node"), packages / "node_modules"
@@ -94,8 +122,7 @@ def main() -> int:
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         assembly = Path(folder)
-        synthesis = [sys.executable, "-m", "stacks.synth", "--no-bundle", "--out", folder]
-        subprocess.run(synthesis, cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
+        synthesize(assembly)
         (assembly / "Tenant.template.json").write_text(json.dumps(tenant_document(), indent=1))
         for command in commands(assembly, packages):
             done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The CDK app: two stacks per stage. The names of all resources are in ``names``."""
+"""The CDK app: two stacks per stage, three with CloudFront. The names of all resources are in ``names``."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Puts a stage's two stacks into an app and checks them with cdk-nag."""
+"""Puts a stage's stacks into an app and checks them with cdk-nag."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from cdk_nag import AwsSolutionsChecks
 from layers.vendor.bundle import PYTHON, compiler
 from stacks.config import NEEDED, StageConfig
 from stacks.data_stack import DataStack
+from stacks.edge_stack import EdgeStack
 from stacks.errors import ConfigError, NagError
 from stacks.service_stack import ServiceStack
 
@@ -23,7 +24,11 @@ def build(app: App, config: StageConfig, *, bundled: bool) -> None:
         )
     Tags.of(app).add("stockyard:stage", config.stage)
     data = DataStack(app, config)
-    ServiceStack(app, config, stream_arn=data.stream_arn, bundled=bundled)
+    service = ServiceStack(app, config, stream_arn=data.stream_arn, bundled=bundled)
+    if config.cloudfront is not None:
+        EdgeStack(app, config, config.cloudfront).add_stack_dependency(
+            service, "It asks for the name of the API, which is an output of that stack"
+        )
     problems = findings(app)
     if problems:
         raise NagError("cdk-nag (AwsSolutions):\n" + "\n".join(problems))

@@ -17,6 +17,10 @@ RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731,
 MOST_EVENT_ACCOUNTS = 100
 """A policy of a bus may have 10,240 characters, some 60 an account."""
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+EDGE_REGION = "us-east-1"
+"""Where CloudFront reads certificates and web ACLs, and where its metrics and logs are."""
+MOST_ORIGIN_KEYS = 2
+"""The one that the distribution sends, and during a change the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,23 @@ class Network:
 
     subnet_ids: tuple[str, ...]
     security_group_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloudFront:
+    """CloudFront with a web ACL of AWS WAF in front of the API."""
+
+    certificate_arn: str
+    """Of the domain's certificate, in us-east-1."""
+    origin_key_hashes: tuple[str, ...]
+    """SHA-256, in hexadecimal digits, of the secrets that functions take from the distribution. It sends the first."""
+    address_limit: int = 3000
+    """Requests a minute of one address; further ones are answered 429. The machines of a cluster share an address."""
+    alarm_topic_arn: str = ""
+    """SNS topic in us-east-1 for the alarms on the distribution. Empty: the stage's, when that is in us-east-1."""
+    accept_direct: bool = False
+    """The API also serves what does not come through the distribution, and keeps its regional domain: while the name
+    moves from one to the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,7 @@ class StageConfig(Choices):
     """The API's name, which everything that is made keeps for ever: user data, launch templates, agents. Without one it
     is the gateway's own, and ends with the stack."""
     certificate_arn: str = ""
-    """Of the domain's certificate, in the stage's region."""
+    """Of the domain's certificate, in the stage's region. Not needed where the name is CloudFront's alone."""
     event_organization: str = ""
     """Organization of AWS whose accounts may put request events on our bus; whose requests they are says the table."""
     event_accounts: tuple[str, ...] = ()
@@ -64,6 +85,25 @@ class StageConfig(Choices):
     alarm_topic_arn: str = ""
     """SNS topic that alarms notify; empty for no notification."""
     network: Network | None = None
+    cloudfront: CloudFront | None = None
+    """None: clients reach API Gateway directly."""
+
+    @property
+    def regional_domain(self) -> str:
+        """The domain where API Gateway itself answers to it, else empty."""
+        return self.domain if self.cloudfront is None or self.cloudfront.accept_direct else ""
+
+    @property
+    def origin_key_hashes(self) -> tuple[str, ...]:
+        """The hashes of which functions demand one; none where requests may come from everywhere."""
+        return () if self.cloudfront is None or self.cloudfront.accept_direct else self.cloudfront.origin_key_hashes
+
+    @property
+    def edge_topic_arn(self) -> str:
+        """The topic of the alarms on the distribution. CloudWatch notifies topics of its own region only."""
+        if self.cloudfront is None or self.cloudfront.alarm_topic_arn:
+            return self.cloudfront.alarm_topic_arn if self.cloudfront else ""
+        return self.alarm_topic_arn if self.alarm_topic_arn.split(":")[3:4] == [EDGE_REGION] else ""
 
 
 def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) -> StageConfig:
@@ -86,14 +126,29 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
     for key, value in merged.items():
         checked[key] = CHECKS[key](f"stages.{stage}.{key}", value)
     config = StageConfig(**checked)
-    lacking = [name for name in NEEDED.get(stage, ()) if not getattr(config, name)]
-    if lacking:
-        raise ConfigError(f"stages.{stage}.{lacking[0]}: missing; the stage {stage} needs {', '.join(lacking)}")
-    if bool(config.domain) != bool(config.certificate_arn):
-        raise ConfigError(f"stages.{stage}.domain: domain and certificate_arn go together")
+    _check_names(config)
     if config.event_organization and config.event_accounts:
         raise ConfigError(f"stages.{stage}.event_accounts: either event_organization or event_accounts")
     return config
+
+
+def _check_names(config: StageConfig) -> None:
+    """The name of the API, its certificates and topics: what a stage needs of them, and what goes together."""
+    stage, needed = config.stage, NEEDED.get(config.stage, ())
+    unused = () if config.regional_domain == config.domain else ("certificate_arn",)
+    lacking = [name for name in needed if name not in unused and not getattr(config, name)]
+    if lacking:
+        raise ConfigError(f"stages.{stage}.{lacking[0]}: missing; the stage {stage} needs {', '.join(lacking)}")
+    if config.cloudfront is not None:
+        for name in ("domain", "region"):
+            if not getattr(config, name):
+                raise ConfigError(f"stages.{stage}.{name}: missing; cloudfront needs it")
+        if needed and not config.edge_topic_arn:
+            raise ConfigError(
+                f"stages.{stage}.cloudfront.alarm_topic_arn: missing; alarm_topic_arn is not in {EDGE_REGION}"
+            )
+    if not unused and bool(config.domain) != bool(config.certificate_arn):
+        raise ConfigError(f"stages.{stage}.domain: domain and certificate_arn go together")
 
 
 Check = Callable[[str, Any], Any]
@@ -161,6 +216,43 @@ def _network(key: str, value: Any) -> Network | None:
     return Network(tuple(value["subnet_ids"]), tuple(value["security_group_ids"]))
 
 
+def _hashes(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_ORIGIN_KEYS:
+        raise ConfigError(f"{key}: must be a list of 1 to {MOST_ORIGIN_KEYS} hashes")
+    for each in value:
+        if not isinstance(each, str) or not re.fullmatch(r"[0-9a-f]{64}", each):
+            raise ConfigError(f"{key}: {each!r} is not a SHA-256 of 64 hexadecimal digits")
+    return tuple(value)
+
+
+def _cloudfront(key: str, value: Any) -> CloudFront | None:
+    if value is None:
+        return None
+    checks = {
+        "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate", EDGE_REGION),
+        "origin_key_hashes": _hashes,
+        "address_limit": _whole(100, 2_000_000_000),
+        "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic", EDGE_REGION),
+        "accept_direct": _truth,
+    }
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{key}: must be an object")
+    for name in value:
+        if name not in checks:
+            raise ConfigError(f"{key}.{name}: unknown key; known are {', '.join(sorted(checks))}")
+    for name in ("certificate_arn", "origin_key_hashes"):
+        if not value.get(name):
+            raise ConfigError(f"{key}.{name}: missing")
+    return CloudFront(**{name: checks[name](f"{key}.{name}", each) for name, each in value.items()})
+
+
+def _arn(service: str, resource: str, meaning: str, region: str = "") -> Check:
+    """Of the ARN of something of ``service``, or of nothing; with ``region`` only there."""
+    place = region or "[a-z0-9-]+"
+    where = f" in {region}" if region else ""
+    return _pattern(rf"(arn:[a-z-]+:{service}:{place}:\d{{12}}:{resource})?", meaning + where)
+
+
 _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits that start with a letter")
 
 _BASE = r"https://[A-Za-z0-9.:/_-]*[A-Za-z0-9_-]"
@@ -201,7 +293,8 @@ CHECKS: dict[str, Check] = {
     "manifests_url": _pattern(_BASE, "an https URL without a slash at its end"),
     "agent_image": _pattern(r"([a-z0-9][a-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?", "an image"),
     "domain": _pattern(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?", "the name of a host"),
-    "certificate_arn": _pattern(r"(arn:[a-z-]+:acm:[a-z0-9-]+:\d{12}:certificate/\S+)?", "the ARN of a certificate"),
-    "alarm_topic_arn": _pattern(r"(arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:\S+)?", "the ARN of an SNS topic"),
+    "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate"),
+    "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic"),
     "network": _network,
+    "cloudfront": _cloudfront,
 }

@@ -15,6 +15,7 @@ from stockyard.lifecycle.phases import PROCEDURES
 from stockyard.settings import Settings
 
 _WORKER_SECONDS = next(function.timeout for function in FUNCTIONS if function.name == "cluster_phases")
+_CONFIGURED = {each.name for each in fields(StageConfig)}
 
 
 def environment_of(config: StageConfig) -> Environment | None:
@@ -30,14 +31,17 @@ def render(template: str, stream: str = "") -> str:
 
 
 def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str]:
-    """The environment of one function: every field of ``stockyard.settings.Settings``, and the logger's names.
+    """The environment of one function: every field of ``stockyard.settings.Settings``, and the logger's names. The
+    hashes of the origin's keys are there only where requests must come through CloudFront.
 
     Things are referred to by name where a reference would close a circle (function - workflow - function).
     """
     names = Names(config.stage)
+    hashes = {"origin_key_hashes": ",".join(config.origin_key_hashes)} if config.origin_key_hashes else {}
     workflow = "arn:{partition}:states:{region}:{account}:stateMachine:"
     values: dict[str, Any] = {
-        **{each.name: getattr(config, each.name) for each in fields(Settings) if hasattr(config, each.name)},
+        **{each.name: getattr(config, each.name) for each in fields(Settings) if each.name in _CONFIGURED},
+        **hashes,
         **{
             f"{procedure.workflow}_workflow": render(workflow + names.workflow(procedure.machine))
             for procedure in PROCEDURES.values()

@@ -16,6 +16,7 @@ TABLE_OUTPUT = "TableName"
 """Output of the data stack."""
 API_URL_OUTPUT = "ApiUrl"
 BUS_OUTPUT = "BusName"
+ORIGIN_OUTPUT = "OriginHost"
 """Outputs of the service stack."""
 
 
@@ -26,6 +27,7 @@ class Names:
     def __init__(self, stage: str) -> None:
         self.data_stack = f"Stockyard-{stage}-Data"
         self.service_stack = f"Stockyard-{stage}"
+        self.edge_stack = f"Stockyard-{stage}-Edge"
         self.prefix = self.table = self.bus = self.api = f"stockyard-{stage}"
         self.metrics = namespace(stage)
         """Namespace of our own metrics."""
@@ -34,11 +36,17 @@ class Names:
         """Secret with the realm's admin client; the operator fills it before the first deploy."""
         self.page_key = f"{self.secret_prefix}/page-key"
         self.machine_key = f"{self.secret_prefix}/machine-key"
+        self.origin_key = f"{self.secret_prefix}/origin-key"
+        """Secret in us-east-1 that CloudFront sends with each request; the operator makes it."""
         self.secrets_key = f"alias/{self.prefix}-cluster-secrets"
         """Of the key that secrets of clusters are sealed with; they stand in the table."""
         self.role_pattern = f"{self.service_stack}-*"
         """Pattern of the names CloudFormation gives our functions' roles."""
         self.api_log_group = f"/aws/vendedlogs/apis/{self.api}"
+
+        self.edge_log_group = f"/aws/vendedlogs/cloudfront/{self.prefix}"
+        self.web_acl_log_group = f"aws-waf-logs-{self.prefix}"
+        """AWS WAF takes no name that begins otherwise."""
 
     def function(self, name: str) -> str:
         return f"{self.prefix}-{name.replace('_', '-')}"

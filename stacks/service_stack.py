@@ -14,7 +14,7 @@ from stacks.constructs.roles import acknowledge
 from stacks.constructs.triggers import Triggers
 from stacks.constructs.workflows import Workflows
 from stacks.environment import environment_of
-from stacks.names import API_URL_OUTPUT, BUS_OUTPUT, Names
+from stacks.names import API_URL_OUTPUT, BUS_OUTPUT, ORIGIN_OUTPUT, Names
 
 
 class ServiceStack(Stack):
@@ -57,4 +57,6 @@ class ServiceStack(Stack):
             workflows=workflows.by_name,
         )
         CfnOutput(self, API_URL_OUTPUT, value=http.url)
+        if config.cloudfront is not None:
+            CfnOutput(self, ORIGIN_OUTPUT, value=http.origin_host)
         CfnOutput(self, BUS_OUTPUT, value=triggers.bus.event_bus_name)

@@ -6,6 +6,7 @@ Run it in the repository's root. It writes, for the stage ``dev``:
 
     OUT/Stockyard-dev-Data.template.json    the table; exports its stream's ARN
     OUT/Stockyard-dev.template.json         the rest; reads the stream's ARN by ``Fn::ImportValue``
+    OUT/Stockyard-dev-Edge.template.json    CloudFront and its web ACL, where the stage asks for them
     OUT/asset.*                             code of functions and layers, and the workflow documents
     OUT/workflows/*.asl.json                the workflow documents by name, to be read
 
@@ -20,8 +21,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from layers.vendor.bundle import BundleError
 from stacks.config import load
@@ -31,7 +33,7 @@ from stacks.node import use_bundled_node
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def synthesize(stage: str, out: Path, *, bundled: bool, overrides: dict[str, str] | None = None) -> Path:
+def synthesize(stage: str, out: Path, *, bundled: bool, overrides: Mapping[str, Any] | None = None) -> Path:
     """Write the assembly of ``stage`` into ``out`` and return it. Raises ``ConfigError``, ``NagError``,
     ``BundleError``."""
     context = json.loads((ROOT / "cdk.json").read_text())["context"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from aws_cdk import CfnOutput
+from aws_cdk import Aws, CfnOutput
 from aws_cdk import aws_apigatewayv2 as apigw
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
@@ -49,10 +49,12 @@ class HttpApi(Construct):
             api_name=names.api,
             description=f"Stockyard {config.stage}",
             create_default_stage=False,
-            # With a name of its own the API answers to no other.
-            disable_execute_api_endpoint=bool(config.domain),
+            # With a name of its own the API answers to no other; the one that nobody is told is CloudFront's.
+            disable_execute_api_endpoint=bool(config.domain) and config.cloudfront is None,
         )
         self.url = f"https://{config.domain}" if config.domain else self.api.api_endpoint
+        self.origin_host = f"{self.api.api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}"
+        """Where CloudFront finds the API, if it is in front of it."""
         self._config = config
         self._stage = apigw.HttpStage(
             self,
@@ -62,7 +64,7 @@ class HttpApi(Construct):
             auto_deploy=True,
             detailed_metrics_enabled=False,
             throttle=apigw.ThrottleSettings(rate_limit=config.rate_limit, burst_limit=config.burst_limit),
-            domain_mapping=self._domain(config) if config.domain else None,
+            domain_mapping=self._domain(config) if config.regional_domain else None,
         )
         logs = log_group(self, "AccessLogs", names.api_log_group, config)
         resource = self._stage.node.default_child

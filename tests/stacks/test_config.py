@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stacks.config import CHECKS, Network, StageConfig, load
+from stacks.config import CHECKS, CloudFront, Network, StageConfig, load
 from stacks.constructs.triggers import admission
 from stacks.errors import ConfigError
 
@@ -123,6 +125,59 @@ def test_an_organization_and_accounts_exclude_each_other() -> None:
     both = {"issuer": ISSUER, "event_organization": "o-0123456789", "event_accounts": ["222222222222"]}
     with pytest.raises(ConfigError, match=r"^stages\.dev\.event_accounts: either"):
         load("dev", {"dev": both})
+
+
+FRONT: dict[str, Any] = {
+    "domain": "api.example.com",
+    "region": "eu-west-1",
+    "cloudfront": {
+        "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/0a1b",
+        "origin_key_hashes": ["0" * 64],
+    },
+}
+
+
+def test_stage_config_reads_cloudfront() -> None:
+    config = load("dev", {"dev": {"issuer": ISSUER, **FRONT}})
+    assert config.cloudfront == CloudFront(FRONT["cloudfront"]["certificate_arn"], ("0" * 64,))
+    assert (config.regional_domain, config.origin_key_hashes) == ("", ("0" * 64,))
+    assert load("dev", {"dev": {"issuer": ISSUER}}).cloudfront is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cloudfront": "yes"}, "cloudfront: must be an object"),
+        ({"cloudfront": {}}, "cloudfront.certificate_arn: missing"),
+        ({"certificate_arn": "arn:aws:acm:eu-west-1:111111111111:certificate/0a1b"}, "cloudfront.certificate_arn: "),
+        ({"origin_key_hashes": []}, "cloudfront.origin_key_hashes: missing"),
+        ({"origin_key_hashes": ["0" * 64] * 3}, "cloudfront.origin_key_hashes: must be a list of 1 to 2"),
+        ({"origin_key_hashes": ["the key itself"]}, "cloudfront.origin_key_hashes: 'the key itself' is not a SHA-256"),
+        ({"address_limit": 99}, "cloudfront.address_limit: 99 is not a whole number"),
+        ({"alarm_topic_arn": "arn:aws:sns:eu-west-1:111111111111:alarms"}, "cloudfront.alarm_topic_arn: "),
+        ({"accept_direct": "perhaps"}, "cloudfront.accept_direct: "),
+        ({"waf": True}, "cloudfront.waf: unknown key"),
+        ({"domain": ""}, "domain: missing; cloudfront needs it"),
+        ({"region": ""}, "region: missing; cloudfront needs it"),
+        ({"accept_direct": True}, "domain: domain and certificate_arn go together"),
+    ],
+)
+def test_stage_config_error_names_the_key_of_cloudfront(changes: dict[str, Any], message: str) -> None:
+    whole = {key: value for key, value in changes.items() if key in FRONT}
+    nested = {"cloudfront": {**FRONT["cloudfront"], **{k: v for k, v in changes.items() if k not in FRONT}}}
+    with pytest.raises(ConfigError, match=rf"^stages\.dev\.{re.escape(message)}"):
+        load("dev", {"dev": {"issuer": ISSUER, **FRONT, **nested, **whole}})
+
+
+def test_production_with_cloudfront_needs_a_topic_there_and_no_regional_certificate() -> None:
+    topic = "arn:aws:sns:{}:111111111111:alarms"
+    stage = {"issuer": ISSUER, **FRONT, "alarm_topic_arn": topic.format("eu-west-1")}
+    with pytest.raises(ConfigError, match=r"^stages\.prod\.cloudfront\.alarm_topic_arn: missing"):
+        load("prod", {"prod": stage})
+    own = {**FRONT["cloudfront"], "alarm_topic_arn": topic.format("us-east-1")}
+    assert load("prod", {"prod": {**stage, "cloudfront": own}}).edge_topic_arn == own["alarm_topic_arn"]
+    near = {**stage, "alarm_topic_arn": topic.format("us-east-1")}
+    assert load("prod", {"prod": near}).edge_topic_arn == topic.format("us-east-1")
 
 
 def test_stage_config_error_names_missing_issuer() -> None:

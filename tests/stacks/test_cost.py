@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,10 +41,19 @@ def test_cost_counts_every_schedule() -> None:
 
 
 def test_cost_last_line_is_json_and_equals_items(
-    assembly: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    assembly: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(cost, "synthesize", lambda stage, out, bundled: assembly.folder)
+    acl = {"Type": "AWS::WAFv2::WebACL", "Properties": {"Rules": [{}]}}
+    edge = {"Resources": {"WebAcl": acl}}
+    (tmp_path / "Stockyard-dev-Edge.template.json").write_text(json.dumps(edge))
+    folders = {None: assembly.folder, "api.example.com": tmp_path}
+
+    def synthesize(stage: str, out: Path, *, bundled: bool, overrides: Mapping[str, Any] | None = None) -> Path:
+        return folders[(overrides or {}).get("domain")]
+
+    monkeypatch.setattr(cost, "synthesize", synthesize)
     assert cost.main() == 0
     figures = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert figures["idle_usd_month_list"] == pytest.approx(sum(cost.idle(assembly.service).values()), abs=1e-4)
+    assert figures["cloudfront_usd_month"] == pytest.approx(sum(cost.cloudfront(edge).values()), abs=1e-4)
     assert figures["cluster_usd_month"] == pytest.approx(sum(cost.cluster().values()), abs=1e-4)

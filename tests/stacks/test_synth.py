@@ -60,7 +60,15 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/0a1b",
         "alarm_topic_arn": "arn:aws:sns:us-east-1:111111111111:alarms",
     }
-    context |= {"account": "111111111111", "region": "us-east-1"}
+    context |= {
+        "account": "111111111111",
+        "region": "us-east-1",
+        "cloudfront": {
+            "certificate_arn": "arn:aws:acm:us-east-1:111111111111:certificate/2c3d",
+            "origin_key_hashes": ["0" * 64],
+            "accept_direct": True,
+        },
+    }
     context |= {"bundle": "false", "event_accounts": ["222222222222", "333333333333"]}
     context |= {"network": {"subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"]}}
     out = tmp_path / "out"
@@ -69,7 +77,14 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         [sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert answer.returncode == 0, answer.stderr
-    resources = json.loads((out / "Stockyard-prod.template.json").read_text())["Resources"].values()
+    service = json.loads((out / "Stockyard-prod.template.json").read_text())
+    assert "OriginHost" in service["Outputs"], "what the edge stack reads"
+    manifest = json.loads((out / "manifest.json").read_text())["artifacts"]
+    assert "Stockyard-prod" in manifest["Stockyard-prod-Edge"]["dependencies"]
+    edge = json.loads((out / "Stockyard-prod-Edge.template.json").read_text())["Resources"].values()
+    alarms = [resource["Properties"] for resource in edge if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    assert all(alarm["AlarmActions"] == [context["alarm_topic_arn"]] for alarm in alarms)
+    resources = service["Resources"].values()
     (policy,) = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::Events::EventBusPolicy"]
     assert policy["Statement"]["Condition"] == {"StringEquals": {"events:source": "stockyard.request"}}
     assert len(policy["Statement"]["Principal"]["AWS"]) == 2
