@@ -14,6 +14,7 @@ import pytest
 from stockyard.scheduling.packing import known, limits, model, rows, solve, topology
 from stockyard.scheduling.packing import plan as plan_module
 from stockyard.scheduling.packing.plan import Plan, pack
+from stockyard.scheduling.packing.price.model import Meter
 from tests.harness.packing_checker import faults
 from tests.harness.packing_problems import plan_document, problem_of, random_problem
 
@@ -57,6 +58,12 @@ def test_pods_placed_together_are_placed_as_one_by_one(monkeypatch: pytest.Monke
         assert price == pytest.approx(pack(problem_of(document)).price), document["seed"]
 
 
+def _with_gangs_in_parts(problem: model.Problem, meter: Meter) -> tuple[model.Problem, solve.Solver, tuple[()]]:
+    solver = solve.Solver(problem, meter, split=False)
+    solver.solve()
+    return problem, solver, ()
+
+
 MUTANTS: dict[str, tuple[object, str, object]] = {
     "room": (rows.Rows, "holding", lambda self, names, totals: self.every),
     "labels": (rows.Rows, "of_term", lambda self, term: self.every),
@@ -74,13 +81,13 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
     "anti-affinity in zones": (topology.AntiAffinityRule, "allowed", lambda self, domains, universe: domains),
     "anti-affinity on hosts": (topology.AntiAffinityRule, "allows", lambda self, host: True),
     "those who are refused": (topology.Tallies, "against", lambda self, namespace, labels: ()),
-    "gangs": (plan_module, "_with_whole_gangs", lambda problem: (problem, ())),
+    "gangs": (plan_module, "_with_whole_gangs", _with_gangs_in_parts),
     "who is counted": (topology.Tally, "add", lambda self, domain: None),
     "pods that are there": (topology.Tallies, "record", lambda self, *placed: None),
     "nodes that count": (solve.Solver, "_decided", lambda self, pod_class, possible: possible),
     "labels and taints of known nodes": (known, "satisfies", lambda level, node: True),
     "domains of known nodes": (known.KnownNodes, "within", lambda self, keys, combinations: -1),
-    "room of known nodes": (known.KnownNodes, "_has_room", lambda self, known_node, requests: True),
+    "room of known nodes": (known.KnownNodes, "_holding", lambda self, requests: (1 << len(self.nodes)) - 1),
 }
 
 

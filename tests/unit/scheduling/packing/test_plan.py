@@ -12,10 +12,12 @@ from stockyard.domain.requirements import CAPACITY_TYPE, ZONE, Requirements
 from stockyard.scheduling.packing.model import (
     HOSTNAME,
     Node,
+    PlacedPod,
     Pod,
     PodGroup,
     PodTerm,
     Pool,
+    Preference,
     Problem,
     Selector,
     Settings,
@@ -72,6 +74,16 @@ def test_pods_fill_a_node_that_is_there_first() -> None:
     plan = packed(pod(), 3, nodes=(there,))
     assert [(placement.node, placement.pods) for placement in plan.placements] == [("there", ("p0", "p1"))]
     assert [claim.pods for claim in plan.claims] == [("p2",)]
+
+
+def test_spread_counts_zones_that_a_pod_would_rather_avoid() -> None:
+    elsewhere = term([{"key": ZONE, "operator": "NotIn", "values": ["a"]}])
+    room = {"cpu": 4000, "memory": 8 * GIB, "pods": 9000}
+    near = Node("near", {ZONE: "b"}, room, pods=(PlacedPod("default", (("app", "x"),)),))
+    far = Node("far", {ZONE: "a"}, {})
+    spreads = (Spread(ZONE, 1, APP),)
+    plan = packed(pod(spreads=spreads, preferences=(Preference(1, elsewhere),)), nodes=(near, far), limits={"cpu": 0})
+    assert plan.placements == ()
 
 
 def test_a_node_that_is_ready_goes_before_one_that_starts() -> None:

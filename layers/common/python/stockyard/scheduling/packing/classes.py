@@ -97,6 +97,11 @@ class PodClass:
         return any(_in(self.pod.namespace, term) and term.selector.matches(dict(self.pod.labels)) for term in terms)
 
     @property
+    def waiting_pods(self) -> int:
+        """How many pods have no place."""
+        return len(self.names) - self.placed
+
+    @property
     def waiting(self) -> tuple[str, ...]:
         """The pods that have no place."""
         return self.names[self.placed :]
@@ -214,7 +219,7 @@ def _class_of(
     pod, amounts = group.pod, dict(group.pod.requests)
     counted = tallies.counting(pod.namespace, pod.labels)
     own = {tally for tally, _ in counted}
-    guards = tuple(GuardRule(tally) for tally in own & guarded)
+    guards = tuple(GuardRule(tally) for tally, _ in counted if tally in guarded)
     extended = tuple([item for item in pod.requests if item[0] not in (CPU, MEMORY)])
     mark = replace(pod, requests=extended)
     levels = alike.get(mark)

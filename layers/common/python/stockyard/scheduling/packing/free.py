@@ -22,10 +22,17 @@ from stockyard.scheduling.packing.price import (
     lower_bound,
     solve,
 )
+from stockyard.scheduling.packing.price.model import Meter
+from stockyard.scheduling.packing.price.solve import usual_steps
+from stockyard.scheduling.packing.price.subsets import MOST_PODS
 from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 from stockyard.scheduling.packing.solve import Solver
 from stockyard.scheduling.packing.states import PlannedNode, State
 
+LEAST_STEPS, SPACES_A_STEP = 30, 4
+"""What the search takes for each shape of pods, besides a step for every so many nodes that are there."""
+SEARCH_STEPS = 4_000
+"""What it takes besides for more pods than those of which every split is tried."""
 CLOSE = 0.015
 """A price is close to its bound when it is above it by no more than this part."""
 SMALLEST = (1 / 48, 1 / 24, 1 / 12, 1 / 6)
@@ -41,7 +48,7 @@ class FreePart:
     @classmethod
     def of(cls, problem: Problem) -> FreePart:
         """The free part of a problem."""
-        return cls(Solver(problem, split=False))
+        return cls(Solver(problem, Meter(0), split=False))
 
     @property
     def whole(self) -> bool:
@@ -123,25 +130,39 @@ class FreePart:
             return 0.0
         return float(lower_bound(self.problem).bound) / NANO
 
-    def answer(self, steps: int | None = None) -> Answer:
-        """The best that the search finds, within so many steps of work each time.
+    @property
+    def effort(self) -> int:
+        """About how many steps the search takes at least, however few it is given: of few pods it tries every split."""
+        pods = sum(len(pod_class.names) for pod_class in self.solver.classes)
+        splits = 3**pods // 2 if pods <= MOST_PODS else SEARCH_STEPS
+        spaces = len(self.solver.known.nodes) // SPACES_A_STEP
+        return len(self.solver.classes) * (LEAST_STEPS + spaces) + splits
+
+    def answer(self, meter: Meter) -> Answer:
+        """The best that the search finds. It is made again while the meter has the steps for it.
 
         Where small nodes are cheapest for what they hold, much of each is left over. So while the price is well above
         the bound, the search is also made without the smallest nodes.
         """
-        best = first = solve(self.problem, steps)
+        best = first = self._search(self.problem, meter)
         for share in SMALLEST:
-            if best.gap <= CLOSE or not best.bins:
+            if best.gap <= CLOSE or not best.bins or self.effort >= meter.remaining:
                 break
             least = first.price * share
             barred = sum(1 << place for place, offer in enumerate(self.problem.offers) if offer.price < least)
             shapes = tuple(replace(shape, offers=shape.offers & ~barred) for shape in self.problem.shapes)
             if not any(shape.offers for shape in shapes):
                 break
-            answer = solve(replace(self.problem, shapes=shapes), steps)
+            answer = self._search(replace(self.problem, shapes=shapes), meter)
             if sum(dict(answer.unplaced).values()) <= sum(dict(best.unplaced).values()) and answer.price < best.price:
                 best = replace(answer, bound=first.bound, linear=first.linear, kind=first.kind, greedy=first.greedy)
         return replace(best, certificate=first.certificate, without_wishes=first.without_wishes)
+
+    def _search(self, problem: FreeProblem, meter: Meter) -> Answer:
+        pods = sum(shape.count for shape in problem.shapes)
+        answer = solve(problem, min(meter.remaining, usual_steps(pods)))
+        meter.spent += answer.steps
+        return answer
 
     def place(self, answer: Answer) -> Solver:
         """The solver with the answer carried out."""

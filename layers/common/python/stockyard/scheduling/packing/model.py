@@ -21,6 +21,8 @@ Labels = tuple[tuple[str, str], ...]
 Term = tuple[tuple[str, Requirement], ...]
 """Requirements that all hold, in order of the key."""
 
+STEPS, STEPS_A_POD = 5_000_000, 200
+"""The budget of a plan where none is given: ten to twenty seconds for hard problems."""
 HOSTNAME = "kubernetes.io/hostname"
 NODE_POOL = "karpenter.sh/nodepool"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
@@ -234,6 +236,17 @@ class Settings:
     preferences: bool = True
     split: bool = True
     """A new node is planned where that is cheaper than a larger one. Otherwise a pod joins a node whenever it can."""
+    steps: int | None = None
+    """How much work a plan may take: steps of two to five microseconds of CPython. No clock is looked at, so the answer
+    is the same on every machine. None: ``STEPS`` and ``STEPS_A_POD`` for each pod. To read the problem takes a few
+    microseconds for each different pod, row and node besides."""
+
+    def budget(self, pods: int) -> int:
+        """The steps for so many pods. Raises ``ValueError`` for fewer than one step."""
+        steps = STEPS + STEPS_A_POD * pods if self.steps is None else self.steps
+        if steps < 1:
+            raise ValueError(f"steps: at least 1, not {steps}")
+        return steps
 
 
 @dataclass(frozen=True, slots=True)

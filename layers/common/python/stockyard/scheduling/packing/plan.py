@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from stockyard.domain.node_types import ANY, NodeType
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
+from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.free import FreePart
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem
 from stockyard.scheduling.packing.price import NANO
+from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.reasons import GANG, Reason, reasons
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.solve import EPSILON, Solver
@@ -88,6 +90,8 @@ class Plan:
     bound: float | None = None
     """What every packing of these pods costs at least, in USD an hour; None where that is not known. It is known when
     all pods have a place and none has rules of spread, affinity, ports or preferences."""
+    steps: int = 0
+    """The work that it took, in the unit of ``Settings.steps``."""
 
     @property
     def price(self) -> float:
@@ -117,14 +121,15 @@ def pack(problem: Problem) -> Plan:
 
     The first way lets a pod join a planned node whenever it can. Where a new node would have been cheaper at that
     moment, the second way plans it. Pods without rules between them are packed by the search for price as well.
+    Ways are tried until the steps of the settings are used up. If the first way does not end before, pods are left out.
     """
-    problem, apart = _with_whole_gangs(problem)
-    solver = _solved(problem, split=False)
-    if solver.tempted and problem.settings.split:
-        solver = min(solver, _solved(problem, split=True), key=_quality)
+    meter = Meter(problem.settings.budget(sum(len(group.names) for group in problem.groups)))
+    problem, solver, apart = _with_whole_gangs(problem, meter)
+    if solver.tempted and problem.settings.split and meter.remaining > 0:
+        solver = min(solver, _solved(problem, meter, split=True), key=_quality)
     bound = None
     if problem.settings.split and all(pod_class.plain for pod_class in solver.classes):
-        solver, bound = _for_price(problem, solver)
+        solver, bound = _for_price(problem, solver, meter)
     return Plan(
         tuple(
             Placement(known_node.node.name, tuple(name for _, name in known_node.pods))
@@ -135,40 +140,67 @@ def pack(problem: Problem) -> Plan:
         (*apart, *(LeftOut(pod_class.waiting, reasons(solver, pod_class)) for pod_class in solver.unplaced)),
         tuple(solver.order),
         None if solver.unplaced or apart else bound,
+        meter.spent,
     )
 
 
-def _for_price(problem: Problem, solver: Solver) -> tuple[Solver, float | None]:
+def _for_price(problem: Problem, solver: Solver, meter: Meter) -> tuple[Solver, float | None]:
     """The cheaper one of a packing and of what the search for price finds, and what every packing costs at least."""
     free = FreePart.of(problem)
     if not free.whole:
         return solver, None
-    if _quality(solver) <= (0, free.bound + EPSILON):
+    if _quality(solver) <= (0, free.bound + EPSILON) or free.effort >= meter.remaining:
         return solver, free.bound
-    answer = free.answer()
+    answer = free.answer(meter)
     return min(solver, free.place(answer), key=_quality), answer.bound / NANO
 
 
-def _with_whole_gangs(problem: Problem) -> tuple[Problem, tuple[LeftOut, ...]]:
-    """The problem without the gangs of which not every pod finds a place, and those gangs with the reason."""
+def _with_whole_gangs(problem: Problem, meter: Meter) -> tuple[Problem, Solver, tuple[LeftOut, ...]]:
+    """The problem without the gangs of which not every pod finds a place, its packing, and those gangs with the reason.
+
+    Where steps run out while gangs are in parts, what has a place by then is packed anew with the steps that remain.
+    """
     apart: list[LeftOut] = []
-    while any(group.pod.gang for group in problem.groups):
-        solver = _solved(problem, split=False)
-        missing = {pod_class.pod.gang: pod_class for pod_class in solver.unplaced if pod_class.pod.gang}
-        if not missing:
-            break
-        for group in problem.groups:
-            if group.pod.gang in missing:
-                short = missing[group.pod.gang]
-                message = f"Of gang {group.pod.gang} {short.waiting[0]} has no place, so none of it is placed."
-                gang = Reason("", GANG, group.pod.gang, message)
-                apart.append(LeftOut(group.names, (gang, *reasons(solver, short))))
-        problem = replace(problem, groups=tuple(group for group in problem.groups if group.pod.gang not in missing))
-    return problem, tuple(apart)
+    exhausted = False
+    while True:
+        gangs = any(group.pod.gang for group in problem.groups)
+        part = Meter(max(meter.remaining // 2, 1) if gangs else meter.remaining)
+        solver = _solved(problem, part, split=False)
+        meter.spent += part.spent
+        broken = {pod_class.pod.gang: pod_class for pod_class in solver.unplaced if pod_class.pod.gang}
+        if not broken:
+            return problem, solver, tuple(apart)
+        if exhausted:
+            broken |= {item.pod.gang: item for item in solver.classes if item.pod.gang and item.pod.gang not in broken}
+        exhausted = exhausted or part.remaining <= 0
+        groups = []
+        for group, pod_class in zip(problem.groups, sorted(solver.classes, key=_number), strict=True):
+            names = group.names
+            if group.pod.gang in broken:
+                short = broken[group.pod.gang]
+                apart.append(LeftOut(names, (_of_gang(short), *reasons(solver, short))))
+                continue
+            if exhausted and pod_class.waiting:
+                apart.append(LeftOut(pod_class.waiting, reasons(solver, pod_class)))
+                names = names[: pod_class.placed]
+            if names:
+                groups.append(PodGroup(group.pod, names))
+        problem = replace(problem, groups=tuple(groups))
 
 
-def _solved(problem: Problem, *, split: bool) -> Solver:
-    solver = Solver(problem, split=split)
+def _of_gang(short: PodClass) -> Reason:
+    """Why no pod of a gang is placed."""
+    gang = short.pod.gang
+    first = next(iter(short.waiting or short.names))
+    return Reason("", GANG, gang, f"Of gang {gang} {first} has no place, so none of it is placed.")
+
+
+def _number(pod_class: PodClass) -> int:
+    return pod_class.number
+
+
+def _solved(problem: Problem, meter: Meter, *, split: bool) -> Solver:
+    solver = Solver(problem, meter, split=split)
     solver.solve()
     return solver
 

@@ -15,6 +15,8 @@ from stockyard.scheduling.packing.solve import Solver
 
 NO_NODE_TYPES, TAINT, REQUIREMENT, VOLUME = "NoNodeTypes", "Taint", "Requirement", "Volume"
 RESOURCE, TOPOLOGY, LIMIT, MIN_VALUES, GANG = "Resource", "Topology", "Limit", "MinValues", "Gang"
+BUDGET = "Budget"
+NO_TURN = "The plan's steps of work were used up before the pod had its turn."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,16 @@ class Reason:
 
 
 def reasons(solver: Solver, pod_class: PodClass) -> tuple[Reason, ...]:
-    """Why the pods of the class that wait got no new node, pool by pool, in the order in which pools are tried."""
+    """Why the pods of the class that wait got no new node, pool by pool, in the order in which pools are tried.
+
+    Where the steps were used up before the pods had their turn, that is the reason in pools that could take them; of no
+    pool where a node that is there could.
+    """
     level = pod_class.levels[-1]
-    return tuple(_reason(solver, pod_class, level, number, pool) for number, pool in enumerate(solver.rows.pools))
+    by_pool = tuple(_reason(solver, pod_class, level, number, pool) for number, pool in enumerate(solver.rows.pools))
+    if pod_class in solver.refused or not solver.known.candidates(pod_class.requests, level):
+        return by_pool
+    return Reason("", BUDGET, "steps", NO_TURN), *by_pool
 
 
 def _reason(solver: Solver, pod_class: PodClass, level: Level, number: int, pool: Pool) -> Reason:
@@ -45,6 +54,8 @@ def _refusals(
     yield from _by_labels(solver, level, number, pool)
     mask = solver.rows.of_pool[number] & level.mask
     yield from _by_room(solver, pod_class, mask)
+    if pod_class not in solver.refused:
+        yield BUDGET, "steps", NO_TURN
     mask &= solver.rows.holding(solver.resources, pod_class.requests)
     for key in pod_class.keys:
         domains = level.allowed(key, level.universes.get(key, ()))

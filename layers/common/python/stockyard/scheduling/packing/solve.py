@@ -13,9 +13,10 @@ from itertools import product
 
 from stockyard.domain.node_types import CPU, MEMORY, PODS
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
-from stockyard.scheduling.packing.known import KnownNodes, fits_labels
+from stockyard.scheduling.packing.known import KnownNodes, counts_for
 from stockyard.scheduling.packing.limits import Limits
 from stockyard.scheduling.packing.model import HOSTNAME, HostPort, Node, Problem
+from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.states import PlannedNode, StateIndex, Step
 from stockyard.scheduling.packing.topology import Domain, NodeFilter, SpreadRule, Tallies, Tally
@@ -31,14 +32,17 @@ EPSILON = 1e-9
 
 
 class Solver:
-    """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``."""
+    """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``.
 
-    def __init__(self, problem: Problem, *, split: bool) -> None:
-        self.problem = problem
+    It ends when the ``meter`` has no steps left; what has a place by then is a plan that obeys all rules.
+    """
+
+    def __init__(self, problem: Problem, meter: Meter, *, split: bool) -> None:
+        self.problem, self.meter = problem, meter
         self.resources = _resources(problem)
         self.rows = Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
         self.tallies = Tallies()
-        self.known = KnownNodes(problem.nodes, self.resources)
+        self.known = KnownNodes(problem.nodes, self.resources, meter)
         for node in problem.nodes:
             for pod in node.pods:
                 for term in pod.anti_affinity:
@@ -48,9 +52,11 @@ class Solver:
             for pod in node.pods:
                 self.tallies.record(pod, node.labels, node.taints, node.name, HOSTNAME)
         self.limits = Limits(self.rows)
-        self.index = StateIndex(self.rows, self.resources)
+        self.index = StateIndex(self.rows, self.resources, meter)
         self.planned: list[PlannedNode] = []
         self.unplaced: list[PodClass] = []
+        self.refused: set[PodClass] = set()
+        """Classes of which no pod finds a place beside what is placed by now."""
         self.order: list[str] = []
         """The pods in the order in which they were placed."""
         self._busy = self._busiest()
@@ -70,14 +76,20 @@ class Solver:
         """Place what can be placed. A class that found no place is tried again after others have changed the world."""
         queue = deque(self.classes)
         idle = 0
-        while queue and idle < len(queue):
+        while queue and idle < len(queue) and self.meter.remaining > 0:
             pod_class = queue.popleft()
             before = pod_class.placed
-            while pod_class.placed < len(pod_class.names) and (self._place_many(pod_class) or self._place(pod_class)):
-                pass
-            idle = idle + 1 if pod_class.placed == before else 0
-            if pod_class.placed < len(pod_class.names):
+            while pod_class.waiting_pods and self.meter.remaining > 0:
+                if not self._place_many(pod_class) and not self._place(pod_class):
+                    break
+            idle += 1
+            if pod_class.placed > before:
+                idle = 0
+                self.refused.clear()
+            if pod_class.waiting_pods:
                 queue.append(pod_class)
+                if self.meter.remaining > 0:
+                    self.refused.add(pod_class)
         self.unplaced = list(queue)
 
     # --- many pods --------------------------------------------------------------------------------------------------
@@ -127,6 +139,7 @@ class Solver:
         return count > 0
 
     def _take_many(self, pod_class: PodClass, node: PlannedNode, count: int) -> None:
+        self.meter.spent += 1
         names = pod_class.names[pod_class.placed : pod_class.placed + count]
         pod_class.placed += count
         node.pods += [(pod_class.number, name) for name in names]
@@ -142,6 +155,8 @@ class Solver:
         if candidates and self._on_known(pod_class, level, candidates):
             return True
         for domains in self._domains(pod_class, level):
+            if self.meter.remaining <= 0:
+                return False
             mask = level.masks.get(domains)
             if mask is None:
                 mask = level.mask
@@ -159,6 +174,7 @@ class Solver:
         choices = []
         for key in pod_class.keys:
             allowed = level.allowed(key, level.universes.get(key) or self._universe(key, level))
+            self.meter.spent += 2 + len(allowed) // 2
             tallies = [tally.by_domain for tally, _ in pod_class.counted if tally.key == key]
             if len(tallies) == 1:
                 counts = tallies[0]
@@ -172,9 +188,10 @@ class Solver:
         """The domains of a label that the pod may use, of nodes that are there and of those that pools can make."""
         column = self.rows.column(key)
         universe = {value for value, rows in column.items() if value is not None and rows & level.domain_mask}
+        self.meter.spent += len(self.known.nodes) + len(column)
         for known_node in self.known.nodes:
             value = known_node.node.labels.get(key)
-            if value is not None and value not in universe and fits_labels(level, known_node.node):
+            if value is not None and value not in universe and counts_for(level, known_node.node):
                 universe.add(value)
         level.universes[key] = listed = sorted(universe, key=str)
         return listed
@@ -190,6 +207,7 @@ class Solver:
             candidates &= candidates - 1
             known_node = self.known.nodes[number]
             node = known_node.node
+            self.meter.spent += 1
             if _conflict(pod_class.pod.ports, known_node.ports) or not level.allows_host(node.name):
                 continue
             self.known.take(number, pod_class.requests)
@@ -204,6 +222,7 @@ class Solver:
     def _in_planned(self, pod_class: PodClass, level: Level, domains: Domains, mask: int) -> bool:
         """Put the next pod onto a planned node, or onto a new one where that is cheaper or nothing else takes it."""
         for step in self.index.ranking(pod_class.requests, mask).steps():
+            self.meter.spent += 1
             place = self._host(pod_class, level, step)
             if place is None:
                 continue
@@ -222,18 +241,8 @@ class Solver:
                 if self._split and self._in_new(pod_class, level, domains, mask, step.added - EPSILON):
                     return True
             node = step.state.nodes.pop(place)
-            self._enter(
-                pod_class,
-                level,
-                node,
-                step.state.pool,
-                possible,
-                step.totals,
-                step.state.ports,
-                row,
-                step.state.row,
-                domains,
-            )
+            state, totals = step.state, step.totals
+            self._enter(pod_class, level, node, state.pool, possible, totals, state.ports, row, state.row, domains)
             return True
         return self._in_new(pod_class, level, domains, mask, None)
 
@@ -259,10 +268,11 @@ class Solver:
                 break
         else:
             return place
-        while place:
-            place -= 1
-            if level.allows_host(nodes[place].name):
-                return place
+        for number in range(place - 1, -1, -1):
+            if level.allows_host(nodes[number].name):
+                self.meter.spent += place - number
+                return number
+        self.meter.spent += place
         return None
 
     def _in_new(self, pod_class: PodClass, level: Level, domains: Domains, mask: int, below: float | None) -> bool:
@@ -291,6 +301,7 @@ class Solver:
 
     def _take(self, pod_class: PodClass, level: Level, pods: list[tuple[int, str]], host: str) -> None:
         """The next pod is on the host."""
+        self.meter.spent += 5
         name = pod_class.next_name()
         pods.append((pod_class.number, name))
         self.order.append(name)
@@ -324,6 +335,7 @@ class Solver:
         self, pod_class: PodClass, name: str, labels: Mapping[str, Domain], passes: Callable[[NodeFilter], bool]
     ) -> None:
         """Count a placed pod in its domains."""
+        self.meter.spent += len(pod_class.counted)
         for tally, where in pod_class.counted:
             domain = name if tally.key == HOSTNAME else labels.get(tally.key)
             if domain is not None and (where.all or passes(where)):
@@ -352,6 +364,7 @@ class Solver:
     def _enough_values(self, pool: int, possible: int) -> bool:
         """Whether the node types that are left have as many values as ``minValues`` asks."""
         for key, least in self._min_values[pool]:
+            self.meter.spent += 2 + len(self.rows.distinct(key)) // 8
             values = sum(1 for rows in self.rows.distinct(key).values() if rows & possible)
             if values < least:
                 return False

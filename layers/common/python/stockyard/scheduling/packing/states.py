@@ -14,10 +14,13 @@ from typing import NamedTuple
 
 from stockyard.domain.node_types import CPU, MEMORY
 from stockyard.scheduling.packing.model import HostPort
+from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
 
 Busy = tuple[int, int | None]
 """How many pods of a rule of hosts there are, and how many there may be in the end."""
+EMPTY_A_STEP = 32
+"""How many states are looked at for nodes in one step of work."""
 UNEVEN = 4.0
 """How much worse an uneven rest of a machine is than an even one."""
 
@@ -77,6 +80,7 @@ class Ranking:
     def steps(self) -> Iterator[Step]:
         """The steps onto states that have nodes, in order. What is placed between two of them is seen the next time."""
         filled = self._index.filled
+        self._index.meter.spent += 2 * (len(filled) - self._seen)
         for number in range(self._seen, len(filled)):
             state = filled[number]
             if state.nodes and state not in self._present:
@@ -99,8 +103,8 @@ class Ranking:
 class StateIndex:
     """All states of one packing, and the rankings of the size that is placed at the moment."""
 
-    def __init__(self, rows: Rows, resources: Sequence[str]) -> None:
-        self.rows, self.resources = rows, resources
+    def __init__(self, rows: Rows, resources: Sequence[str], meter: Meter) -> None:
+        self.rows, self.resources, self.meter = rows, resources, meter
         self.filled: list[State] = []
         """States in the order in which they came to have nodes; a state is there again when it was empty meanwhile."""
         self._states: dict[tuple[int, int, tuple[int, ...], tuple[HostPort, ...], tuple[Busy, ...]], State] = {}
@@ -113,6 +117,7 @@ class StateIndex:
         if requests != self._requests:
             self._requests = requests
             self._rankings.clear()
+            self.meter.spent += len(self._states) // EMPTY_A_STEP
             self.filled = [state for state in self._states.values() if state.nodes]
         ranking = self._rankings.get(mask)
         if ranking is None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
 
 from stockyard.scheduling.packing.model import Labels, PlacedPod, Pod, PodTerm, Selector, Spread, Taint, Term
 
@@ -143,12 +144,43 @@ class GuardRule:
 Rule = SpreadRule | AffinityRule | AntiAffinityRule | GuardRule
 
 
+Item = TypeVar("Item")
+
+
+class SelectorIndex(Generic[Item]):
+    """What has a selector, found by the labels of a pod: most selectors ask for a value that few pods have."""
+
+    def __init__(self) -> None:
+        self._by_label: defaultdict[tuple[str, str], list[tuple[int, Selector, Item]]] = defaultdict(list)
+        self._others: list[tuple[int, Selector, Item]] = []
+        self._count = 0
+
+    def add(self, selector: Selector, item: Item) -> None:
+        """One more item."""
+        entry = (self._count, selector, item)
+        self._count += 1
+        for key, requirement in selector.requirements or ():
+            if requirement.values and not requirement.complement:
+                for value in requirement.values:
+                    self._by_label[key, value].append(entry)
+                return
+        self._others.append(entry)
+
+    def matching(self, labels: Labels) -> list[Item]:
+        """The items that select a pod with these labels, in the order in which they came."""
+        by_key = dict(labels)
+        entries = [*self._others, *(entry for label in by_key.items() for entry in self._by_label.get(label, ()))]
+        return [item for _, selector, item in sorted(entries, key=itemgetter(0)) if selector.matches(by_key)]
+
+
 class Tallies:
     """All tallies of one problem, shared by pods with equal constraints."""
 
     def __init__(self) -> None:
         self._selecting: dict[tuple[str, frozenset[str] | None, Selector, NodeFilter], Tally] = {}
         self._holding: dict[PodTerm, Tally] = {}
+        self._selectors: SelectorIndex[tuple[frozenset[str] | None, NodeFilter, Tally]] = SelectorIndex()
+        self._holders: SelectorIndex[tuple[frozenset[str] | None, Tally]] = SelectorIndex()
         self._counting: dict[tuple[str, Labels], tuple[tuple[Tally, NodeFilter], ...]] = {}
         self._against: dict[tuple[str, Labels], tuple[Tally, ...]] = {}
 
@@ -166,23 +198,24 @@ class Tallies:
         """The tally of the pods that hold this required term of anti-affinity."""
         if term not in self._holding:
             self._holding[term] = Tally(term.key)
+            self._holders.add(term.selector, (term.namespaces, self._holding[term]))
         return self._holding[term]
 
     def _of(self, key: str, namespaces: frozenset[str] | None, selector: Selector, node_filter: NodeFilter) -> Tally:
         mark = (key, namespaces, selector, node_filter)
         if mark not in self._selecting:
             self._selecting[mark] = Tally(key)
+            self._selectors.add(selector, (namespaces, node_filter, self._selecting[mark]))
         return self._selecting[mark]
 
     def counting(self, namespace: str, labels: Labels) -> tuple[tuple[Tally, NodeFilter], ...]:
         """The tallies that count a pod, each with the nodes on which it does. All tallies are there by now."""
         mark = (namespace, labels)
         if mark not in self._counting:
-            by_key = dict(labels)
             self._counting[mark] = tuple(
                 (tally, node_filter)
-                for (_, namespaces, selector, node_filter), tally in self._selecting.items()
-                if (namespaces is None or namespace in namespaces) and selector.matches(by_key)
+                for namespaces, node_filter, tally in self._selectors.matching(labels)
+                if namespaces is None or namespace in namespaces
             )
         return self._counting[mark]
 
@@ -190,11 +223,10 @@ class Tallies:
         """The tallies of the pods that do not want to be with a pod like this. All tallies are there by now."""
         mark = (namespace, labels)
         if mark not in self._against:
-            by_key = dict(labels)
             self._against[mark] = tuple(
                 tally
-                for term, tally in self._holding.items()
-                if (term.namespaces is None or namespace in term.namespaces) and term.selector.matches(by_key)
+                for namespaces, tally in self._holders.matching(labels)
+                if namespaces is None or namespace in namespaces
             )
         return self._against[mark]
 

@@ -57,12 +57,15 @@ def first_fit(market: Market, spaces: Sequence[Vector], usable: Sequence[int], p
     """What the rule puts into each space. Bit n of ``usable[s]`` says that shape s may be in space n."""
     states = [market.pack(room) | market.guard for room in spaces]
     filled: list[Counts] = [{} for _ in spaces]
+    guard = market.guard
     for shape in by_cpu_and_memory(market, pods):
         count, request = pods[shape], market.packed[shape]
-        for number, state in enumerate(states):
-            fitting = market.most(state, shape, count) if usable[shape] >> number & 1 else 0
+        for number in [n for n, state in enumerate(states) if (state - request) & guard == guard]:
+            fitting = market.most(states[number], shape, count) if usable[shape] >> number & 1 else 0
             if fitting:
                 filled[number][shape] = fitting
-                states[number] = state - fitting * request
+                states[number] -= fitting * request
                 count -= fitting
+                if not count:
+                    break
     return filled

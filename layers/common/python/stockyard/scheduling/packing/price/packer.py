@@ -14,6 +14,7 @@ from stockyard.scheduling.packing.price.relaxation import Guide, Relaxation
 from stockyard.scheduling.packing.price.search import Search
 from stockyard.scheduling.packing.price.subsets import MOST_PODS, cheapest_split
 from stockyard.scheduling.packing.price.wishes import Bought, split, too_large, within_counts, within_limits
+from stockyard.scheduling.table import mask_of
 
 
 class Plan:
@@ -130,10 +131,7 @@ class Packer:
         market, spaces = self.market(self.barred), self.problem.spaces
         if not spaces:
             return []
-        shapes = [
-            sum(1 << number for number in pods if self.problem.shapes[number].spaces >> place & 1)
-            for place in range(len(spaces))
-        ]
+        shapes = self._entering(pods)
         rooms = [market.reduce(space.room) for space in spaces]
         slots = [Slot(market.pack(room) | market.guard, mask, {}) for room, mask in zip(rooms, shapes, strict=True)]
         bound = {shape: count for shape, count in pods.items() if not market.holders[shape]}
@@ -148,6 +146,18 @@ class Packer:
             slots.append(Slot(market.pack(room) | market.guard, EVERY, {}))
         self._pack(market, slots, free_pods)
         return [slot.counts for slot in slots[: len(spaces)]]
+
+    def _entering(self, pods: Counts) -> list[int]:
+        """For each space the shapes that may be in it, as a mask."""
+        by_mask: dict[int, list[int]] = {}
+        for number in pods:
+            by_mask.setdefault(self.problem.shapes[number].spaces, []).append(number)
+        width = max(pods, default=0) + 1
+        masks = {mask: mask_of(numbers, width) for mask, numbers in by_mask.items()}
+        return [
+            sum(shapes for mask, shapes in masks.items() if mask >> place & 1)
+            for place in range(len(self.problem.spaces))
+        ]
 
     def _pack(self, market: Market, slots: Sequence[Slot], pods: Counts) -> None:
         if pods:

@@ -34,7 +34,7 @@ def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
     if not pods:
         nothing = Certificate((), (), 1, Fraction(0), Fraction(0))
         return Answer((), (), 0, 0, 0, 0, "optimal", 0, nothing, 0)
-    budget = BASE_STEPS + STEPS_A_POD * sum(pods.values()) if steps is None else steps
+    budget = usual_steps(sum(pods.values())) if steps is None else steps
     meter = Meter(budget)
     packer = Packer(problem, meter)
     anchor = packer.anchor(pods)
@@ -69,6 +69,11 @@ def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
         certificate=certificate,
         steps=meter.spent,
     )
+
+
+def usual_steps(pods: int) -> int:
+    """The budget of a search for so many pods where none is given."""
+    return BASE_STEPS + STEPS_A_POD * pods
 
 
 def lower_bound(problem: FreeProblem) -> Certificate:
