@@ -32,6 +32,8 @@ from moto.sts.responses import TokenResponse
 from moto.utilities.utils import get_partition
 
 from local.aws.corrections import lifecycle_policies
+from local.aws.corrections.balancers import fifty_tags
+from local.aws.corrections.interfaces import tagged_interfaces
 from local.aws.corrections.quick_offerings import quick_offerings
 
 RESPONSES: Mapping[str, Any] = {"ec2": EC2Response, "elbv2": ELBV2Response, "iam": IamResponse, "sts": TokenResponse}
@@ -55,7 +57,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
             return _lifecycle(client, operation, parameters)
         return original(client, operation, parameters)
 
-    with patch.object(BaseClient, "_make_api_call", call), quick_offerings():
+    with patch.object(BaseClient, "_make_api_call", call), quick_offerings(), tagged_interfaces(), fifty_tags():
         yield
 
 

@@ -169,6 +169,8 @@ def _hiding(
     return describe
 
 
+TAGGED = ("instance", "volume", "network-interface")
+"""What a fleet or its launch template tags of an instance."""
 ALIVE = frozenset({"pending", "running", "stopping", "stopped"})
 LAST = float("inf")
 """The priority of an override without one."""
@@ -257,7 +259,8 @@ class _Fleet:
     def _run(self, specification: Mapping[str, Any], override: Mapping[str, Any]) -> str:
         data = self._backend.get_launch_template_by_name(specification["LaunchTemplateName"]).default_version().data
         options = data.get("MetadataOptions", {})
-        tags = {kind: self._tags.get(kind, {}) for kind in ("instance", "volume")}
+        of_template = convert_tag_spec(data.get("TagSpecifications", []))
+        tags = {kind: {**of_template.get(kind, {}), **self._tags.get(kind, {})} for kind in TAGGED}
         slashed = sorted(key for key in tags["instance"] if "/" in key)
         if slashed and options.get("InstanceMetadataTags") == "enabled":
             raise InvalidTagKey(slashed[0])

@@ -47,9 +47,33 @@ class LifecyclePoliciesBackend(BaseBackend):  # type: ignore[misc]
         summary = ("PolicyId", "Description", "State", "Tags")
         return {"Policies": [{name: self._policy(policy_id)[name] for name in summary} for policy_id in ids]}
 
+    def get_lifecycle_policy(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        policy = self._policy(parameters["PolicyId"])
+        return {"Policy": {**policy, "PolicyArn": self._arn(policy["PolicyId"])}}
+
+    def update_lifecycle_policy(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        policy_id = self._policy(parameters["PolicyId"])["PolicyId"]
+        changed = {name: parameters[name] for name in ("Description", "State", "PolicyDetails") if name in parameters}
+        self.policies[policy_id] = {**self.policies[policy_id], **changed}
+        return {}
+
+    def tag_resource(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        policy = self._policy(parameters["ResourceArn"].rpartition("/")[2])
+        self.policies[policy["PolicyId"]] = {**policy, "Tags": {**policy["Tags"], **parameters["Tags"]}}
+        return {}
+
+    def untag_resource(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        policy = self._policy(parameters["ResourceArn"].rpartition("/")[2])
+        tags = {key: value for key, value in policy["Tags"].items() if key not in parameters["TagKeys"]}
+        self.policies[policy["PolicyId"]] = {**policy, "Tags": tags}
+        return {}
+
     def delete_lifecycle_policy(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         del self.policies[self._policy(parameters["PolicyId"])["PolicyId"]]
         return {}
+
+    def _arn(self, policy_id: str) -> str:
+        return f"arn:aws:dlm:{self.region_name}:{self.account_id}:policy/{policy_id}"
 
     def _policy(self, policy_id: str) -> dict[str, Any]:
         if policy_id not in self.policies:
@@ -70,6 +94,10 @@ dlm_backends = BackendDict(LifecyclePoliciesBackend, "dlm")
 OPERATIONS: Mapping[str, Callable[[LifecyclePoliciesBackend, Mapping[str, Any]], dict[str, Any]]] = {
     "CreateLifecyclePolicy": LifecyclePoliciesBackend.create_lifecycle_policy,
     "GetLifecyclePolicies": LifecyclePoliciesBackend.get_lifecycle_policies,
+    "GetLifecyclePolicy": LifecyclePoliciesBackend.get_lifecycle_policy,
+    "UpdateLifecyclePolicy": LifecyclePoliciesBackend.update_lifecycle_policy,
+    "TagResource": LifecyclePoliciesBackend.tag_resource,
+    "UntagResource": LifecyclePoliciesBackend.untag_resource,
     "DeleteLifecyclePolicy": LifecyclePoliciesBackend.delete_lifecycle_policy,
 }
 
@@ -104,9 +132,16 @@ def lifecycle_policies() -> Iterator[None]:
 
 def _request(environ: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Operation and parameters, by method and path."""
-    method, policy_id = environ["REQUEST_METHOD"], unquote(environ["PATH_INFO"]).removeprefix("/policies").strip("/")
-    if method == "POST":
-        return "CreateLifecyclePolicy", json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
-    if method == "DELETE":
-        return "DeleteLifecyclePolicy", {"PolicyId": policy_id}
-    return "GetLifecyclePolicies", {"PolicyIds": parse_qs(environ.get("QUERY_STRING", "")).get("policyIds", [])}
+    method, path = environ["REQUEST_METHOD"], unquote(environ["PATH_INFO"])
+    query = parse_qs(environ.get("QUERY_STRING", ""))
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body = json.loads(environ["wsgi.input"].read(length)) if length else {}
+    if path.startswith("/tags/"):
+        arn = {"ResourceArn": path.removeprefix("/tags/")}
+        keys = {"TagKeys": query.get("tagKeys", [])}
+        return ("TagResource", {**arn, **body}) if method == "POST" else ("UntagResource", {**arn, **keys})
+    policy_id = path.removeprefix("/policies").strip("/")
+    if method == "GET" and not policy_id:
+        return "GetLifecyclePolicies", {"PolicyIds": query.get("policyIds", [])}
+    names = {"DELETE": "DeleteLifecyclePolicy", "GET": "GetLifecyclePolicy", "PATCH": "UpdateLifecyclePolicy"}
+    return names.get(method, "CreateLifecyclePolicy"), {**body, **({"PolicyId": policy_id} if policy_id else {})}

@@ -89,12 +89,24 @@ def _named(principal: Any, caller: str, role: str) -> bool:
     return bool(principals & set(map(str, many(principal.get("AWS")))))
 
 
-def holds(operator: str, value: str | None, accepted: list[str]) -> bool:
-    """Whether ``value`` meets a condition of a policy. None stands for a missing key."""
+EACH = "ForAllValues:"
+
+
+def holds(operator: str, value: str | tuple[str, ...] | None, accepted: list[str]) -> bool:
+    """Whether ``value`` meets a condition of a policy. None stands for a missing key, and a tuple is of a key that has
+    many values."""
+    if operator.startswith(EACH):
+        return all(_holds(operator.removeprefix(EACH), single, accepted) for single in value or ())
+    if isinstance(value, tuple):
+        return operator == "Null" and accepted != ["true"]
+    return _holds(operator, value, accepted)
+
+
+def _holds(operator: str, value: str | None, accepted: list[str]) -> bool:
     if operator == "Null":
         return (value is None) == (accepted == ["true"])
     if operator.endswith("IfExists"):
-        return value is None or holds(operator.removesuffix("IfExists"), value, accepted)
+        return value is None or _holds(operator.removesuffix("IfExists"), value, accepted)
     if value is None:
         return "Not" in operator
     if operator in {"Bool", "StringEquals", "ArnEquals"}:

@@ -9,7 +9,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from local.aws.corrections.interfaces import interfaces_go_with_gateways
+from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
 from tests.harness.inprocess import OWN_ACCOUNT, credentials
 
 
@@ -39,3 +39,23 @@ def test_the_interface_is_deleted_with_its_gateway(aws: None) -> None:
 def test_moto_still_keeps_the_interface(aws: None) -> None:
     """When this test fails, the correction can be removed."""
     assert len(left_after_deletion()) == 1
+
+
+def tags_of_new_interface() -> list[Any]:
+    ec2: Any = boto3.client("ec2")
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    tags = [{"ResourceType": "network-interface", "Tags": [{"Key": "a", "Value": "b"}]}]
+    ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, TagSpecifications=tags)
+    (interface,) = ec2.describe_network_interfaces()["NetworkInterfaces"]
+    pairs: list[Any] = interface["TagSet"]
+    return pairs
+
+
+def test_the_interface_of_an_instance_has_the_tags_of_the_request(aws: None) -> None:
+    with tagged_interfaces():
+        assert tags_of_new_interface() == [{"Key": "a", "Value": "b"}]
+
+
+def test_moto_still_gives_it_none(aws: None) -> None:
+    """When this test fails, the correction can be removed."""
+    assert tags_of_new_interface() == []

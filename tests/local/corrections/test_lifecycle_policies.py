@@ -38,11 +38,21 @@ def life(client: Any) -> list[Any]:
     answers: list[Any] = [dlm.get_lifecycle_policies(PolicyIds=[policy_id])["Policies"][0]["Tags"]]
     by_policy = [{"Name": "tag:by", "Values": ["policy"]}]
     answers.append(len(ec2.describe_snapshots(OwnerIds=["self"], Filters=by_policy)["Snapshots"]))
+    arn = dlm.get_lifecycle_policy(PolicyId=policy_id)["Policy"]["PolicyArn"]
+    dlm.tag_resource(ResourceArn=arn, Tags={"c": "d", "e": "f"})
+    dlm.untag_resource(ResourceArn=arn, TagKeys=["a", "e"])
+    dlm.update_lifecycle_policy(PolicyId=policy_id, PolicyDetails={**DETAILS, "ResourceTypes": ["INSTANCE"]})
+    policy = dlm.get_lifecycle_policy(PolicyId=policy_id)["Policy"]
+    answers.append((policy["Tags"], policy["PolicyDetails"]["ResourceTypes"], policy["Description"]))
     dlm.delete_lifecycle_policy(PolicyId=policy_id)
     answers.append(dlm.get_lifecycle_policies()["Policies"])
     for call, parameters in (
         (dlm.delete_lifecycle_policy, {"PolicyId": policy_id}),
         (dlm.get_lifecycle_policies, {"PolicyIds": [policy_id]}),
+        (dlm.get_lifecycle_policy, {"PolicyId": policy_id}),
+        (dlm.update_lifecycle_policy, {"PolicyId": policy_id, "State": "DISABLED"}),
+        (dlm.tag_resource, {"ResourceArn": arn, "Tags": {"a": "b"}}),
+        (dlm.untag_resource, {"ResourceArn": arn, "TagKeys": ["a"]}),
     ):
         with pytest.raises(ClientError) as refusal:
             call(**parameters)
@@ -54,7 +64,8 @@ def life(client: Any) -> list[Any]:
 
 def test_answers_are_the_same_over_http_and_in_the_process() -> None:
     missing = ("ResourceNotFoundException", 404)
-    expected = [{"a": "b"}, 1, [], missing, missing]
+    changed_policy = ({"c": "d"}, ["INSTANCE"], "d")
+    expected = [{"a": "b"}, 1, changed_policy, [], *[missing] * 6]
     BackendDict.reset()
     keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
     make: Any = boto3.client
