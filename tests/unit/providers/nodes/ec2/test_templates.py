@@ -39,6 +39,23 @@ def test_outdated_template_is_replaced(hand: Any, build: Any) -> None:
     assert [security_group["GroupId"] for security_group in hand.instances()[0]["SecurityGroups"]] == [group]
 
 
+def test_other_tags_of_the_cluster_make_another_template(hand: Any) -> None:
+    """Interfaces of nodes are tagged by the template, so that one with earlier tags would go on giving those."""
+    hand.yard.cluster = replace(hand.yard.cluster, tags={"team": "a"})
+    hand.prepare()
+    hand.launch()
+    (before,) = hand.templates()
+    hand.terminate()
+    hand.yard.cluster = replace(hand.yard.cluster, tags={"team": "b"})
+    hand.again()
+    hand.launch()
+    (after,) = hand.templates()
+    assert after["LaunchTemplateId"] != before["LaunchTemplateId"]
+    (interface,) = hand.instances()[0]["NetworkInterfaces"]
+    described = hand.calls.describe_network_interfaces(NetworkInterfaceIds=[interface["NetworkInterfaceId"]])
+    assert {"Key": "team", "Value": "b"} in described["NetworkInterfaces"][0]["TagSet"]
+
+
 def test_two_providers_of_cluster_have_own_templates_for_one_pool(hand: Any) -> None:
     hand.claim = replace(hand.claim, labels={"stockyard.dev/pool": "workers"})
     hand.prepare()

@@ -66,7 +66,10 @@ class Template:
 def ensure(calls: Calls, request: TemplateRequest) -> Template:
     """Make the template, or find it. Run twice, or by two at once, there is one."""
     data = _data(request)
-    content = hashlib.sha256(json.dumps([data, request.spot], sort_keys=True).encode()).hexdigest()[:32]
+    # Tags of the cluster's owner are part of it: what is made by the template carries them.
+    own_tags = [dict(request.owner.own_tags)] if request.owner.own_tags else []
+    parts = json.dumps([data, request.spot, *own_tags], sort_keys=True)
+    content = hashlib.sha256(parts.encode()).hexdigest()[:32]
     owner_tags = tags.of_owner(request.owner)
     for name in request.names():
         template = next(iter(_KIND.search(calls, {}, name)), None)
