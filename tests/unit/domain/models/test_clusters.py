@@ -313,8 +313,12 @@ def test_ranges_that_are_refused(cidrs, path):
 
 
 @pytest.mark.parametrize(
-    "key", ["aws:a", "AWS:a", "stockyard:tenant", "Stockyard:x", "Name", "kubernetes.io/cluster/a", "", "a" * 129, "a!"]
-)
+    "key",
+    [
+        "aws:a", "AWS:a", "stockyard:tenant", "Stockyard:x", "Name", "kubernetes.io/cluster/a",
+        "kubernetes.io/role/elb", "", "a" * 129, "a!",
+    ],
+)  # fmt: skip
 def test_tags_that_cannot_be_given(key):
     assert set(faults(changed("/tags", {key: "v"}))) == {"/tags/" + key.replace("/", "~1")}
 

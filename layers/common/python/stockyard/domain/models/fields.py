@@ -20,7 +20,7 @@ _LABEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _TAG = re.compile(r"[\w .:/=+@-]*")
 _SECRET = re.compile(r"[!-~]{24,32}")
-_RESERVED_TAGS = ("stockyard:", "kubernetes.io/cluster/")
+_RESERVED_TAGS = ("stockyard:", "kubernetes.io/")
 MAX_TAGS = 40
 
 
