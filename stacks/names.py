@@ -8,6 +8,7 @@ from stockyard.metrics import namespace
 
 PROVISION, PROVISION_NODE = "provision-cluster", "provision-node"
 DELETE, DELETE_NODE = "delete-cluster", "delete-node"
+RETAG = "retag-cluster"
 
 RUNNERS = {procedure.machine: FUNCTIONS[procedure.subject] for procedure in PROCEDURES.values()}
 """The function that runs the phases of each workflow."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import PROVISION, PROVISION_NODE, RUNNERS, Names
+from stacks.names import PROVISION, PROVISION_NODE, RETAG, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
@@ -135,7 +135,9 @@ class Permissions:
             self._table(actions=TABLE_LEDGER),
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
+            # A deletion stops what still works on the cluster.
             self._executions(PROVISION, "states:DescribeExecution", "states:StopExecution"),
+            self._executions(RETAG, "states:DescribeExecution", "states:StopExecution"),
             self._wake(),
         )
 

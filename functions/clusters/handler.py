@@ -91,7 +91,7 @@ def get_cluster(request: Request) -> Answer:
     dry_run=True,
 )
 def change_cluster(request: Request) -> Answer:
-    """Change a cluster. A JSON merge patch of description and tags."""
+    """Change a cluster. A JSON merge patch of description and tags; tags reach what is there in the background."""
     from stockyard.operations.clusters import change
 
     services = wiring.services(request.caller.tenant)

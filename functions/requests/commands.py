@@ -36,20 +36,21 @@ def _change(request: EventRequest) -> Mapping[str, Any]:
     services = wiring.services(request.tenant)
     for remaining in range(TRIES, -1, -1):
         try:
-            changed = _changed(services, request)
+            changed, operation_id = _changed(services, request)
             break
         except PreconditionFailed:
             # An event names no version: what it asks for holds for the cluster as it is by then.
             if not remaining:
                 raise
-    return {"cluster": changed.id, "operation_id": None, "status": changed.status}
+    return {"cluster": changed.id, "operation_id": operation_id, "status": changed.status}
 
 
-def _changed(services: Services, request: EventRequest) -> Cluster:
+def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | None]:
+    """The changed cluster, and the operation that has begun with the change; None where none has."""
     from stockyard.operations.clusters.change import change_cluster
 
     cluster = find_cluster(services, request.cluster)
-    return change_cluster(
+    changed = change_cluster(
         services,
         cluster.id,
         cluster.version,
@@ -58,6 +59,7 @@ def _changed(services: Services, request: EventRequest) -> Cluster:
         actor=request.actor,
         request_id=request.request_id,
     )
+    return changed, changed.operation_id if changed.operation_id != cluster.operation_id else None
 
 
 def _delete(request: EventRequest) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from stockyard.errors import CredentialsRevoked, Fenced, VendorError
 from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, ENSURE, PROCEDURES, REMOVE, procedure_of
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
-from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome
+from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome, Retags
 from stockyard.providers import registry
 from stockyard.settings import Settings
 from tests.harness import inventory
@@ -186,3 +186,24 @@ def test_resource_of_another_tenant_is_never_discarded(world: World) -> None:
         assert world.case.cloud.discard(world.case.account, thing, "acme")
         assert world.case.cloud.discard(world.case.account, thing, "acme"), "again is no error"
     assert world.tagged() == set()
+
+
+def test_other_tags_reach_everything_and_ours_stay(world: World) -> None:
+    driver = world.case.driver
+    assert isinstance(driver, Retags)
+    world.cluster = replace(world.cluster, tags={"team": "a", "stage": "one"})
+    world.run("ensure", world.creation)
+    before = inventory.tags("222222222222", "us-east-1")
+    own = {name: tags for name, tags in before.items() if tags.get("team") == "a"}
+    assert len(own) >= len(world.tagged())
+    world.cluster = replace(world.cluster, tags={"stage": "two", "cost": "7"})
+    for _ in range(2):
+        assert driver.retag(world.work("tags"), ["team", "stockyard:tenant", "Name"]).done
+        after = inventory.tags("222222222222", "us-east-1")
+        assert after.keys() == before.keys()
+        for name, tags in own.items():
+            fixed = {key: value for key, value in tags.items() if key not in ("team", "stage")}
+            assert after[name] == {**fixed, "stage": "two", "cost": "7"}, name
+        assert {name: after[name] for name in after if name not in own} == {
+            name: tags for name, tags in before.items() if name not in own
+        }

@@ -10,81 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.harness.ec2_actions import CREATED_TYPES, OF_A_FLEET, PREFIXES, USED
 from tests.harness.policies import Ask
 
 Call = Mapping[str, Any]
 Tags = dict[str, str]
+Context = dict[str, str | tuple[str, ...]]
+"""Condition keys of a call."""
 
-PREFIXES: Mapping[str, str] = {
-    "vpc": "vpc",
-    "subnet": "subnet",
-    "igw": "internet-gateway",
-    "rtb": "route-table",
-    "nat": "natgateway",
-    "eipalloc": "elastic-ip",
-    "sg": "security-group",
-    "i": "instance",
-    "vol": "volume",
-    "eni": "network-interface",
-    "ami": "image",
-    "rtbassoc": "association",
-    "lt": "launch-template",
-    "fleet": "fleet",
-    "snap": "snapshot",
-}
-"""Prefix of an id in EC2 -> the resource type in an ARN."""
-CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
-    "AllocateAddress": ("elastic-ip",),
-    "CreateInternetGateway": ("internet-gateway",),
-    "CreateLaunchTemplate": ("launch-template",),
-    "CreateNatGateway": ("natgateway",),
-    "CreateRouteTable": ("route-table",),
-    "CreateSecurityGroup": ("security-group",),
-    "CreateSubnet": ("subnet",),
-    "CreateVolume": ("volume",),
-    "CreateVpc": ("vpc",),
-    "RunInstances": ("instance", "volume", "network-interface"),
-}
-"""EC2 action -> types that it creates, each checked with the tags that the request gives to that type."""
-USED: Mapping[str, tuple[str, ...]] = {
-    "AllocateAddress": (),
-    "AssociateRouteTable": ("route-table", "subnet"),
-    "AttachInternetGateway": ("internet-gateway", "vpc"),
-    "AttachVolume": ("instance", "volume"),
-    "AuthorizeSecurityGroupIngress": ("security-group",),
-    "CreateInternetGateway": (),
-    "CreateLaunchTemplate": (),
-    "CreateNatGateway": ("subnet", "elastic-ip"),
-    "CreateRoute": ("route-table",),
-    "CreateRouteTable": ("vpc",),
-    "CreateSecurityGroup": ("vpc",),
-    "CreateSubnet": ("vpc",),
-    "CreateVolume": (),
-    "CreateVpc": (),
-    "DeleteInternetGateway": ("internet-gateway",),
-    "DeleteLaunchTemplate": ("launch-template",),
-    "DeleteNatGateway": ("natgateway",),
-    "DeleteRouteTable": ("route-table",),
-    "DeleteSecurityGroup": ("security-group",),
-    "DeleteSnapshot": ("snapshot",),
-    "DeleteSubnet": ("subnet",),
-    "DeleteVolume": ("volume",),
-    "DeleteVpc": ("vpc",),
-    "DetachInternetGateway": ("internet-gateway", "vpc"),
-    "DisassociateRouteTable": ("route-table", "subnet"),
-    "GetConsoleOutput": ("instance",),
-    "ModifyVpcAttribute": ("vpc",),
-    "RebootInstances": ("instance",),
-    "ReleaseAddress": ("elastic-ip",),
-    "RevokeSecurityGroupIngress": ("security-group",),
-    "RunInstances": ("image", "subnet", "security-group", "key-pair"),
-    "StartInstances": ("instance",),
-    "StopInstances": ("instance",),
-    "TerminateInstances": ("instance",),
-}
-"""EC2 action -> types of existing resources that are checked."""
-OF_A_FLEET = ("image", "subnet", "security-group")
-"""Types of resources that an instant fleet uses besides its template."""
 MACHINE = "ec2.amazonaws.com"
 SNAPSHOTS = "dlm.amazonaws.com"
 BALANCING = "elasticloadbalancing.amazonaws.com"
@@ -131,6 +64,8 @@ class Account:
     """Instance profile -> the role in it."""
     snapshot_tags: Tags = field(default_factory=dict)
     """What the latest snapshot policy gives its snapshots."""
+    node_tags: dict[str, Tags] = field(default_factory=dict)
+    """Resource type -> what the latest fleet gives it; its answer does not tell the ids of all that it made."""
     templates: dict[str, tuple[str, Call]] = field(default_factory=dict)
     """Name of a launch template -> its id and its data."""
 
@@ -165,8 +100,9 @@ class Account:
         named = self._named(parameters)
         for kind in USED[operation]:
             for thing in named.get(kind, ()):
-                of_policy = self.snapshot_tags if kind == "snapshot" else {}
-                yield Ask(action, self._arn(call, kind, thing), resource_tags(self.tags.get(thing, of_policy)))
+                latest = self.snapshot_tags if kind == "snapshot" else self.node_tags.get(kind, {})
+                context = resource_tags(self.tags.get(thing, latest))
+                yield Ask(action, self._arn(call, kind, thing), {**context, **tag_keys(operation, parameters)})
         request_tags_by_type = {
             specification["ResourceType"]: tags_of(specification["Tags"])
             for specification in parameters.get("TagSpecifications", ())
@@ -192,6 +128,7 @@ class Account:
             specification["ResourceType"]: tags_of(specification["Tags"])
             for specification in (*parameters["TagSpecifications"], *data["TagSpecifications"])
         }
+        self.node_tags.update(request_tags_by_type)
         for operation in ("CreateFleet", "RunInstances"):
             action = f"ec2:{operation}"
             for kind in OF_A_FLEET:
@@ -216,6 +153,10 @@ class Account:
         action = f"elasticloadbalancing:{operation}"
         if operation.startswith("Describe"):
             yield Ask(action, "*")
+            return
+        if operation in ("AddTags", "RemoveTags"):
+            for arn in map(_network, parameters["ResourceArns"]):
+                yield Ask(action, arn, {**resource_tags(self.tags.get(arn, {})), **tag_keys(operation, parameters)})
             return
         tags = tags_of(parameters.get("Tags", ()))
         answer = call.get("answer") or {}
@@ -252,6 +193,10 @@ class Account:
         tags = tags_of(parameters.get("Tags", ()))
         kind, name = ("instance-profile", profile) if profile else ("role", role)
         arn = self._identity(kind, str(name))
+        if operation.startswith(("Tag", "Untag")):
+            context = {**resource_tags(self.tags.get(arn, {})), **tag_keys(operation, parameters)}
+            yield Ask(f"iam:{operation}", arn, context)
+            return
         if operation == "CreateRole":
             self.boundaries[arn] = parameters.get("PermissionsBoundary", "")
         if tags and not call.get("error"):
@@ -269,6 +214,11 @@ class Account:
         operation, parameters = call["operation"], call["parameters"]
         if operation == "GetLifecyclePolicies":
             yield Ask(f"dlm:{operation}", "*")
+            return
+        if operation in ("TagResource", "UntagResource"):
+            arn = parameters["ResourceArn"]
+            context = {**resource_tags(self.tags.get(arn, {})), **tag_keys(operation, parameters)}
+            yield Ask(f"dlm:{operation}", arn, context)
             return
         tags = dict(parameters.get("Tags", {}))
         policy_id = parameters.get("PolicyId") or (call.get("answer") or {}).get("PolicyId", "new")
@@ -362,12 +312,21 @@ def tags_of(pairs: Any) -> Tags:
     return {tag["Key"]: tag["Value"] for tag in pairs}
 
 
-def request_tags(tags: Tags) -> dict[str, str]:
+def request_tags(tags: Tags) -> Context:
     """The condition keys for the tags in a request."""
     return {f"aws:RequestTag/{key}": value for key, value in tags.items()}
 
 
-def resource_tags(tags: Tags) -> dict[str, str]:
+def tag_keys(operation: str, parameters: Call) -> Context:
+    """The condition key for the keys of tags in a call that only changes tags; empty for another call."""
+    if "tag" not in operation.lower() or "TagSpecifications" in parameters:
+        return {}
+    tags = parameters.get("Tags", parameters.get("TagKeys", ()))
+    keys = [tag["Key"] if isinstance(tag, Mapping) else str(tag) for tag in tags]
+    return {"aws:TagKeys": tuple(keys)} if keys else {}
+
+
+def resource_tags(tags: Tags) -> Context:
     """The condition keys for the tags of a resource."""
     return {f"aws:ResourceTag/{key}": value for key, value in tags.items()}
 

@@ -46,3 +46,22 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "instance_profile": iam.instance_profiles,
     }
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}
+
+
+def tags(account: str, region: str) -> dict[str, dict[str, str]]:
+    """The tags of all that :func:`things` names and of network interfaces, by id. Without what has none."""
+    iam, policies = iam_backends[account]["aws"], dlm_backends[account][region].policies
+    balancing, ec2 = elbv2_backends[account][region], ec2_backends[account][region]
+    ids = {thing for _, thing in things(account, region)} | set(ec2.enis)
+    arns = [thing for thing in ids if ":elasticloadbalancing:" in thing]
+    by_id: dict[str, Any] = {
+        **ec2.tags,
+        **{arn: balancing.tagging_service.get_tag_dict_for_resource(arn) for arn in arns},
+        **{name: _mapping(identity.tags) for name, identity in [*iam.roles.items(), *iam.instance_profiles.items()]},
+        **{policy_id: policy["Tags"] for policy_id, policy in policies.items()},
+    }
+    return {thing: dict(by_id[thing]) for thing in ids if by_id.get(thing)}
+
+
+def _mapping(pairs: list[dict[str, str]]) -> dict[str, str]:
+    return {pair["Key"]: pair["Value"] for pair in pairs}

@@ -1,5 +1,5 @@
 """A small evaluator of IAM policies, for the statements that we write: full action names, resources with wildcards,
-conditions with string operators and ``Null``. It never grants anything: it only proves our own policies.
+conditions with string operators, ``ForAllValues`` and ``Null``. It grants nothing: it only proves our own policies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Ask:
 
     action: str
     resource: str
-    context: Mapping[str, str] = field(default_factory=dict)
+    context: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.action} on {self.resource} with {dict(self.context)}"

@@ -73,6 +73,15 @@ class Good:
         assert operation["status"] == "succeeded", operation["error"]
 
 
+def _tags(served: Served, cluster_path: str) -> None:
+    """A tag is given to all that is there, the nodes' machines included, and taken from it."""
+    for document in ({"tags": {"team": "a"}}, {"tags": {"team": None, "stage": "b"}}):
+        etag = {"If-Match": served.call("GET", cluster_path).headers["etag"]}
+        changed = served.call("PATCH", cluster_path, document, headers=etag)
+        assert changed.status == 200, changed.text
+        assert served.operation(changed.body["operation_id"])["status"] == "succeeded"
+
+
 def _second_account(served: Served) -> str:
     """Registered and changed; its path."""
     role = f"arn:aws:iam::{ACME_ACCOUNT}:role/nobody"
@@ -136,6 +145,7 @@ def _instances(served: Served, cluster: str) -> None:
         good.wait_for_success(claim["operation_id"])
     for state in ("Off", "On", "Reboot"):
         good.wait_for_success(good("POST", "node-claims/instance/power", {"state": state})["operation_id"])
+    _tags(served, f"/v1/clusters/{cluster}")
     for claim in claims:
         good.wait_for_success(good("DELETE", f"node-claims/{claim['id']}")["id"])
 

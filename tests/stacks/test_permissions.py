@@ -86,7 +86,14 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ("cluster_phases", "states:SendTaskSuccess", PROVISION),
         *(
             ("reaper", "states:DescribeExecution", f"{EXECUTION}{name}:op_1-1")
-            for name in ("provision-cluster", "delete-cluster", "provision-node", "delete-node", "power-node")
+            for name in (
+                "provision-cluster",
+                "delete-cluster",
+                "retag-cluster",
+                "provision-node",
+                "delete-node",
+                "power-node",
+            )
         ),
         ("clusters", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
         ("clusters", "sts:AssumeRole", TENANT_ROLE),

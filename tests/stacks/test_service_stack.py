@@ -327,6 +327,7 @@ def test_logical_ids_of_stateful_resources_are_stable(assembly: Any) -> None:
         "PageKey61DE4612",
         "WorkflowsProvisionClusterD3D3CCDB",
         "WorkflowsDeleteCluster0B72E991",
+        "WorkflowsRetagClusterC85DFCA6",
         "WorkflowsProvisionNode9F2BC81C",
         "WorkflowsDeleteNodeC12963D8",
         "WorkflowsPowerNodeE3F32B5A",

@@ -30,6 +30,8 @@ STARTED: Mapping[str, str] = {
     "power_node": "power_node",
 }
 """How the outbox calls a workflow -> the document of the release before."""
+EARLIER = [procedure for procedure in PROCEDURES.values() if procedure.workflow in STARTED]
+"""The procedures that the release before had."""
 
 
 def before(name: str) -> str:
@@ -55,7 +57,7 @@ def tasks(procedure: Procedure) -> list[dict[str, Any]]:
     return [state["Parameters"]["Payload"] for state in states if state["Type"] == "Task"]
 
 
-@pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.kind)
+@pytest.mark.parametrize("procedure", EARLIER, ids=lambda procedure: procedure.kind)
 def test_every_call_of_the_release_before_is_understood(procedure: Procedure) -> None:
     for payload in tasks(procedure):
         assert f"{procedure.subject}_id.$" in payload

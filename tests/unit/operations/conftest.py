@@ -60,6 +60,8 @@ class MemoryProvider:
     dark: set[str] = field(default_factory=set)
     sweeps: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
     """The tenant, account and regions of each sweep. Regions in ``dark`` refuse to answer."""
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The tags of each thing that has any."""
     account_fault: str | None = None
     """The message of a failed verification of an account; None if accounts can be verified."""
 
@@ -102,12 +104,22 @@ class MemoryProvider:
         self._strike(self.faults, phase)
         vendor_id = f"i-{work.cluster.id}" if kind == "instance" else f"{phase}-{work.cluster.id}"
         self.things[vendor_id] = phase
+        self.tags.setdefault(vendor_id, dict(work.cluster.tags))
         self._strike(self.late, phase)
         if line.state != "made":
             work.ledger.made(line, vendor_id)
         facts = {"endpoint": "nlb.example"} if phase == "endpoint" else {}
         facts = {"instance_id": vendor_id} if phase == "control_plane" else facts
         return Outcome(True, facts=facts)
+
+    def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
+        """``late`` faults come when the first thing has its tags."""
+        self._strike(self.faults, "retag")
+        for vendor_id in self.things:
+            carried = {key: value for key, value in self.tags[vendor_id].items() if key not in stale_keys}
+            self.tags[vendor_id] = {**carried, **work.cluster.tags}
+            self._strike(self.late, "retag")
+        return Outcome(True, f"{len(self.things)} resources carry the tags.")
 
     def remove(self, phase: str, work: CloudWork) -> Outcome:
         self._strike(self.faults, f"remove {phase}")

@@ -2,7 +2,7 @@
 
 ``CallerError``: the caller can do something about it (translated to HTTP by the edge). ``ServiceError``: something
 behind us failed. ``VendorError``: what a cloud or service answered, translated once, in the provider or adapter.
-``StoreError``: the table refused or failed. Two more are shown on operations.
+``StoreError``: the table refused or failed. Three more are shown on operations.
 
 Class names are API: workflow documents name the retryable ones in ``Retry.ErrorEquals`` and callers see
 ``error_type``.
@@ -143,6 +143,12 @@ class ClusterCouldNotBeDeployed(StockyardError):
     """A background phase failed for good."""
 
     title = "The cluster could not be deployed"
+
+
+class ClusterCouldNotBeRetagged(StockyardError):
+    """What stands in the cloud for a ready cluster could not be given its tags."""
+
+    title = "The cluster's resources could not be tagged"
 
 
 class NodeCouldNotBeProvisioned(StockyardError):

@@ -140,6 +140,7 @@ def workflows() -> ports.Workflows:
     arns = {
         "provision": settings.provision_workflow,
         "delete": settings.delete_workflow,
+        "retag": settings.retag_workflow,
         "provision_node": settings.provision_node_workflow,
         "delete_node": settings.delete_node_workflow,
         "power_node": settings.power_node_workflow,

@@ -52,6 +52,17 @@ class CloudAccount(VersionedRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class TagChange:
+    """Tags that were changed, and that what stands in the cloud may not carry yet."""
+
+    version: int
+    """The cluster's version that it came with, so that no two are equal."""
+    time: str
+    stale_keys: tuple[str, ...]
+    """Keys of tags that the cluster has no more, and that something in the cloud may still carry."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster(VersionedRecord):
     """One Kubernetes cluster.
 
@@ -98,6 +109,8 @@ class Cluster(VersionedRecord):
     """Minutes for which a machine is kept that did not come up."""
     kept_until: str | None = None
     """When such a machine is removed; None when none is kept."""
+    tag_change: TagChange | None = None
+    """None when all that stands in the cloud carries ``tags``."""
     sequence: int = 0
 
 

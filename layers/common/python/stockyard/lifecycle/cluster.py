@@ -14,8 +14,11 @@ A ready cluster stays ``ready`` while an operation changes it; when that fails i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from stockyard.domain.conditions import Condition
-from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.records import Cluster, Operation, TagChange
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
@@ -30,6 +33,8 @@ STATUSES: dict[str, frozenset[str]] = {
     "failed": frozenset({"preparing", "deleting"}),
     "deleting": frozenset(),
 }
+MOST_STALE_KEYS = 400
+"""Keys of removed tags that a cluster remembers until they are gone from its cloud: ten times what it can have."""
 
 
 class ClusterMoves(Moves[Cluster]):
@@ -146,6 +151,31 @@ class ClusterMoves(Moves[Cluster]):
         if any(condition.type == phases.DEGRADED for condition in cluster.conditions):
             changed = self.condition(changed, phases.DEGRADED, "False", "Changed", text, now)
         return self._success(changed, operation, phase, self._noted(cluster, "Changed", text), now)
+
+    def change_tags(self, cluster: Cluster, tags: Mapping[str, str], now: str) -> Cluster:
+        """The cluster with other tags, which its cloud is to get; its version stays. Also the same tags count, because
+        something may have lost them. ``IllegalTransition`` when too many removed ones are still in the cloud."""
+        earlier_keys = cluster.tag_change.stale_keys if cluster.tag_change is not None else ()
+        stale_keys = tuple(sorted({*earlier_keys, *cluster.tags} - set(tags)))
+        if len(stale_keys) > MOST_STALE_KEYS:
+            raise IllegalTransition(
+                f"{len(stale_keys)} removed tags would still have to be taken from what stands in the cloud; at most"
+                f" {MOST_STALE_KEYS} are remembered. Go on when the condition {phases.TAGS_APPLIED} is True."
+            )
+        change = TagChange(cluster.version + 1, now, stale_keys)
+        changed = replace(cluster, tags=dict(tags), tag_change=change)
+        text = "What stands in the cloud gets the tags as soon as the cluster is ready and nothing else works on it."
+        return self.condition(changed, phases.TAGS_APPLIED, "Unknown", "Pending", text, now)
+
+    def end_retag(
+        self, cluster: Cluster, operation: Operation, change: TagChange | None, message: str, now: str
+    ) -> Change[Cluster] | None:
+        """All that stands in the cloud carries the tags of that change; None when they were changed again since."""
+        if cluster.tag_change != change:
+            return None
+        tagged = replace(cluster, tag_change=None)
+        tagged = self.condition(tagged, phases.TAGS_APPLIED, "True", "Succeeded", message, now)
+        return self.end_change(tagged, operation, operation.phases[-1].name, now)
 
 
 MOVES = ClusterMoves()

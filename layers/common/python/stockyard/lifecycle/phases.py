@@ -24,11 +24,14 @@ from stockyard.lifecycle.node_phases import (
 
 CREATE_CLUSTER = "create_cluster"
 DELETE_CLUSTER = "delete_cluster"
+RETAG_CLUSTER = "retag_cluster"
 
 READY = "Ready"
 DELETED = "Deleted"
 DEGRADED = "Degraded"
 """A ready cluster's condition after a change of it has failed."""
+TAGS_APPLIED = "TagsApplied"
+"""A cluster's condition since its tags were changed: whether what stands in the cloud carries them."""
 
 ENSURE, REMOVE = "ensure", "remove"
 """Work of the subject's driver. Any other name in ``Phase.runs`` is an action of the operation's package."""
@@ -171,6 +174,19 @@ _DELETE = _deletion(
     ),
     error="ClusterCouldNotBeDeployed",
 )
+_RETAG = Procedure(
+    kind=RETAG_CLUSTER,
+    workflow="retag",
+    machine="retag-cluster",
+    subject="cluster",
+    comment="Gives what stands in the cloud for a cluster the tags that the cluster has now.",
+    phases=(Phase("tags", 7200, "retag", TAGS_APPLIED),),
+    on_failure=FAIL,
+    error="ClusterCouldNotBeRetagged",
+    doing="its tags were being changed",
+    advice="Then send the tags again, also if they are the same; what carries them already stays as it is.",
+    ends=("retagged", "not_retagged"),
+)
 _MACHINE = (MACHINE_PHASE,)
 _CREATE_NODE = Procedure(
     kind=CREATE_NODE,
@@ -223,7 +239,8 @@ _POWER_NODE = Procedure(
 
 Procedures = Mapping[tuple[str, str], Procedure]
 PROCEDURES: Procedures = {
-    (procedure.kind, ANY): procedure for procedure in (_CREATE, _DELETE, _CREATE_NODE, _DELETE_NODE, _POWER_NODE)
+    (procedure.kind, ANY): procedure
+    for procedure in (_CREATE, _DELETE, _RETAG, _CREATE_NODE, _DELETE_NODE, _POWER_NODE)
 }
 """By kind of operation and driver. A driver whose phases differ brings rows of its own."""
 

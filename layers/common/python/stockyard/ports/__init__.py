@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stockyard.domain.writes import Add, Check, Create, Put, Remove, Replace, Write
     from stockyard.ports.clouds import Cloud, PriceList, Skipped, Tagged, Verification
-    from stockyard.ports.clusters import CloudWork, ClusterDriver, ClusterPlan, Finding, Ledger, Outcome, ShowsConsole
+    from stockyard.ports.clusters import (
+        CloudWork,
+        ClusterDriver,
+        ClusterPlan,
+        Finding,
+        Ledger,
+        Outcome,
+        Retags,
+        ShowsConsole,
+    )
     from stockyard.ports.services import (
         EVENTS_AT_ONCE,
         Background,

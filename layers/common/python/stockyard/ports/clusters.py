@@ -88,6 +88,20 @@ class ShowsConsole(Protocol):
         ...
 
 
+@runtime_checkable
+class Retags(Protocol):
+    """A driver that can change the tags of what stands in the cloud for a cluster, the machines of its nodes
+    included."""
+
+    def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
+        """Look at everything, and give it the cluster's tags where it lacks them or has others; take the
+        ``stale_keys`` from it. What we or the cloud set ourselves stays as it is, also under a key that is named.
+
+        Run twice, the second run changes nothing. What goes meanwhile is no error.
+        """
+        ...
+
+
 class ClusterDriver(Protocol):
     """One way to make clusters in a cloud. Phase names are those of the workflow documents."""
 

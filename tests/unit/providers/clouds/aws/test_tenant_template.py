@@ -12,6 +12,7 @@ from stockyard.errors import Internal
 from stockyard.providers.clouds.aws import calls, node_statements, tenant_template
 from stockyard.providers.clusters.ec2 import identity
 from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER, OF_A_VOLUME_KEY
+from tests.harness.policies import Ask, allowed_by
 from tests.harness.stage import Stage
 
 SERVICES = {"elbv2": "elasticloadbalancing", "elb": "elasticloadbalancing", "service-quotas": "servicequotas"}
@@ -59,7 +60,7 @@ def _resolved(value: Any) -> Any:
 def test_policies_are_within_size_limit_of_iam(yard: Any) -> None:
     template = tenant_template.render(yard.account, "01KDVJXQ80000000000000000A", Stage(name_prefix="vantage-stage"))
     policies = [r["Properties"] for r in template["Resources"].values() if r["Type"] == "AWS::IAM::ManagedPolicy"]
-    assert len(policies) == 5
+    assert len(policies) == 6
     for policy in policies:
         size = len(json.dumps(_resolved(policy["PolicyDocument"]), separators=(",", ":")))
         assert size <= 6144, f"a policy has {size} characters"
@@ -84,7 +85,10 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, monkeypatch:
     monkeypatch.setattr(calls.Calls, "call", call)
     monkeypatch.setattr(calls.Calls, "pages", pages)
     list(yard.provider.inspect(yard.work("account")))
+    yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"team": "a"})
     yard.create()
+    yard.cluster = yard.ledger.cluster = replace(yard.cluster, tags={"stage": "b"})
+    yard.provider.retag(yard.work("tags"), ["team"])
     yard.provider.console(yard.work("control_plane"))
     session, owned = yard.tenant(), [{"Key": f"kubernetes.io/cluster/{yard.cluster.client_id}", "Value": "owned"}]
     ec2 = session.client("ec2")
@@ -202,3 +206,20 @@ def test_what_is_removed_or_changed_carries_our_tag(yard: Any) -> None:
 def test_template_requires_principal(yard: Any) -> None:
     with pytest.raises(Internal):
         tenant_template.render(yard.account, "inst-1", Stage(principal_pattern=""))
+
+
+def test_only_tags_of_a_clusters_owner_are_changed_on_what_is_there(yard: Any) -> None:
+    """Who may change our tags could make anything ours, or lose it. A call without keys means all tags."""
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    statements = [_resolved(statement) for statement in _statements(template) if "Retag" in statement["Sid"]]
+    mark = {"aws:ResourceTag/stockyard:installation": "inst-1"}
+    volume, role = (
+        "arn:aws-us-gov:ec2:us-gov-west-1:222222222222:volume/vol-1",
+        "arn:aws-us-gov:iam::222222222222:role/stockyard/vantage-c-node-role",
+    )
+    for action, thing in (("ec2:DeleteTags", volume), ("ec2:CreateTags", volume), ("iam:UntagRole", role)):
+        assert allowed_by(statements, Ask(action, thing, {**mark, "aws:TagKeys": ("team", "stage")}))
+        assert not allowed_by(statements, Ask(action, thing, mark)), "no keys"
+        assert not allowed_by(statements, Ask(action, thing, {"aws:TagKeys": ("team",)})), "not ours"
+        for key in ("stockyard:installation", "kubernetes.io/cluster/c", "Name", "vantage-cluster"):
+            assert not allowed_by(statements, Ask(action, thing, {**mark, "aws:TagKeys": ("team", key)})), key

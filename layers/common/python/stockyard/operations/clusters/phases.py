@@ -10,7 +10,8 @@ from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.clusters.deployment import deploy_settings
-from stockyard.operations.engine.advance import Fence
+from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
+from stockyard.operations.engine.advance import Fence, Loaded
 from stockyard.operations.engine.console import CONSOLE
 from stockyard.operations.engine.keep import end_kept
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
@@ -98,6 +99,20 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
     return Outcome(True)
 
 
+def _retag(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    driver, work = cloud_work(services, cluster, "tags", fence)
+    return retag(services, driver, work)
+
+
+def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
+    """The cluster is ready. Tags that were changed meanwhile follow at once, or else when the sweep comes by."""
+    end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now))(services, fence, loaded, outcome)
+    cluster = services.store.get(Cluster, fence.subject_id)
+    if cluster is not None:
+        start_if_due(services, cluster)
+    return outcome
+
+
 def _removal(_: Services, cluster: Cluster) -> list[Write]:
     """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
     record = Remove(Cluster, cluster.id, version=cluster.version)
@@ -110,9 +125,10 @@ RUNNER: Runner[Cluster] = Runner(
     MOVES,
     remove=_remove,
     ensure=_ensure,
-    actions={"deploy": _deploy, "settle": _settle, "client": _remove_client},
+    actions={"deploy": _deploy, "retag": _retag, "settle": _settle, "client": _remove_client},
     ends={
-        "complete": end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now)),
+        "complete": _complete,
+        "retag": end_retag,
         "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),
         "forget": end_deletion(MOVES, _removal),
     },

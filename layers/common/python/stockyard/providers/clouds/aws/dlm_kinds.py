@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.records import CloudAccount
+from stockyard.errors import VendorNotFound
 from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import Kind, State, TaggedThing
@@ -40,6 +41,15 @@ def _describe(calls: Calls, vendor_id: str) -> Mapping[str, Any] | None:
         return ec2_kinds.SNAPSHOT.describe(calls, vendor_id)
     policies = calls.call("dlm", "get_lifecycle_policies", PolicyIds=[vendor_id])["Policies"]
     return next(iter(policies), None)
+
+
+def policy(calls: Calls, policy_id: str) -> Mapping[str, Any] | None:
+    """A policy with its ARN, its tags and its details, of which a listing has only some; None when it is gone."""
+    try:
+        described: dict[str, Any] = calls.call("dlm", "get_lifecycle_policy", PolicyId=policy_id)["Policy"]
+    except VendorNotFound:
+        return None
+    return {**described, "Tags": described.get("Tags") or {}}
 
 
 def _remove(calls: Calls, vendor_id: str) -> None:

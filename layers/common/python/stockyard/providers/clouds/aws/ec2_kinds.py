@@ -18,6 +18,8 @@ _STATES = {
     "shutting-down": State.LEAVING,
     "deleted": State.ABSENT,
     "terminated": State.ABSENT,
+    "cancelled": State.ABSENT,
+    "closed": State.ABSENT,
 }
 
 
@@ -55,7 +57,8 @@ def _kind(
             else list(calls.pages("ec2", describe, key, Filters=tags.filters(required_tags), **narrow))
         )
         living = (item for item in _items({key: page}, plural) if state_of(item) is not State.ABSENT)
-        things = (TaggedThing(item[identity], tags.mapping(item.get("Tags"))) for item in living)
+        # Interfaces spell it otherwise.
+        things = (TaggedThing(item[identity], tags.mapping(item.get("Tags") or item.get("TagSet"))) for item in living)
         return [thing for thing in things if tags.carries(thing.tags, required_tags)]
 
     def describe_one(calls: Calls, vendor_id: str) -> Mapping[str, Any] | None:
@@ -93,6 +96,10 @@ def _terminate(calls: Calls, vendor_id: str) -> None:
     calls.call("ec2", "terminate_instances", InstanceIds=[vendor_id])
 
 
+def _goes_with_instance(_: Calls, __: str) -> None:
+    """EC2 itself removes it with its instance."""
+
+
 VPC = _kind("vpc", "Vpcs", "describe_vpcs", _by("delete_vpc", "VpcId"))
 SUBNET = _kind("subnet", "Subnets", "describe_subnets", _by("delete_subnet", "SubnetId"), repeatable=True)
 INTERNET_GATEWAY = _kind(
@@ -110,6 +117,8 @@ SECURITY_GROUP = _kind(
 )
 INSTANCE = _kind("instance", "Instances", "describe_instances", _terminate)
 VOLUME = _kind("volume", "Volumes", "describe_volumes", _by("delete_volume", "VolumeId"))
+NETWORK_INTERFACE = _kind("network_interface", "NetworkInterfaces", "describe_network_interfaces", _goes_with_instance)
+SPOT_REQUEST = _kind("spot_request", "SpotInstanceRequests", "describe_spot_instance_requests", _goes_with_instance)
 SNAPSHOT = _kind("snapshot", "Snapshots", "describe_snapshots", _by("delete_snapshot", "SnapshotId"), OwnerIds=["self"])
 _TEMPLATE = _kind(
     "launch_template",

@@ -86,6 +86,11 @@ def of_instances(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if _READABLE.fullmatch(key)}
 
 
+def is_fixed(key: str, prefix: str) -> bool:
+    """Whether a tag of this key is ours, AWS's or a controller's, so that no change of a cluster's tags touches it."""
+    return key in ("Name", f"{prefix}-cluster") or key.lower().startswith(("aws:", "kubernetes.io/", "stockyard:"))
+
+
 def pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """As AWS writes tags."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]

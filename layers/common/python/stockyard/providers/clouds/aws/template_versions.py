@@ -59,6 +59,21 @@ ADDITIONS = (
             "ec2:ModifyVolume",
         ),
     ),
+    Addition(
+        3,
+        "give what is there other tags when a cluster's tags are changed",
+        (
+            "dlm:GetLifecyclePolicy",
+            "dlm:UntagResource",
+            "dlm:UpdateLifecyclePolicy",
+            "ec2:DeleteTags",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSpotInstanceRequests",
+            "elasticloadbalancing:RemoveTags",
+            "iam:UntagInstanceProfile",
+            "iam:UntagRole",
+        ),
+    ),
 )
 CURRENT = max(addition.version for addition in ADDITIONS)
 

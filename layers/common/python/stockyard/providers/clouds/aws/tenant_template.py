@@ -29,6 +29,7 @@ from stockyard.providers.clouds.aws.statements import (
     resolved,
     things,
 )
+from stockyard.providers.clouds.aws.tag_statements import changed_tags
 
 READ = (
     "dlm:GetLifecyclePolicies",
@@ -43,9 +44,11 @@ READ = (
     "ec2:DescribeKeyPairs",
     "ec2:DescribeLaunchTemplates",
     "ec2:DescribeNatGateways",
+    "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeSnapshots",
+    "ec2:DescribeSpotInstanceRequests",
     "ec2:DescribeSubnets",
     "ec2:DescribeVolumes",
     "ec2:DescribeVpcs",
@@ -175,7 +178,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
         "Resources": {
             "Boundary": managed(policy(boundary), boundary_name(account, prefix)),
-            # IAM takes 6,144 characters a managed policy, so there are four.
+            # IAM takes 6,144 characters a managed policy, so there are five.
             "MachinePermissions": managed(policy(_machines(here, *tagged))),
             "NodePermissions": managed(policy(nodes(here, installation))),
             "Permissions": managed(
@@ -188,6 +191,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
                     ]
                 )
             ),
+            "TagPermissions": managed(policy(changed_tags(here, installation, prefix))),
             "SnapshotPermissions": managed(policy(snapshots(here, installation, account, prefix))),
             "SnapshotRole": snapshot_role(here, installation, account, prefix),
             "Role": {
@@ -198,7 +202,13 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
                     "AssumeRolePolicyDocument": policy([own_trust]),
                     "ManagedPolicyArns": [
                         {"Ref": name}
-                        for name in ("MachinePermissions", "NodePermissions", "Permissions", "SnapshotPermissions")
+                        for name in (
+                            "MachinePermissions",
+                            "NodePermissions",
+                            "Permissions",
+                            "SnapshotPermissions",
+                            "TagPermissions",
+                        )
                     ],
                 },
             },

@@ -80,18 +80,22 @@ def _attached(builder: Builder, volume: str, instance: str, zone: str) -> str:
     return ""
 
 
+def of_snapshots(marks: Mapping[str, str], owner: tags.Owner) -> list[dict[str, str]]:
+    """Those of the tags that a snapshot gets. Ours come first: by them a deletion and the sweep find the snapshots."""
+    carried = {name: marks[name] for name in sorted(marks, key=lambda name: name in owner.own_tags)}
+    return tags.pairs(carried)[:MOST_TAGS]
+
+
 def _policy(builder: Builder) -> None:
     name = builder.name("etcd-snapshots")
     builder.want(Wish(dlm_kinds.SNAPSHOT_POLICY, KEY, name, partial(_create_policy, builder)))
 
 
 def _create_policy(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
-    # Ours come first: by them a deletion and the sweep find the snapshots.
-    carried = {name: marks[name] for name in sorted(marks, key=builder.owner.own_tags.__contains__)}
     schedule = {
         "Name": "daily",
         "CopyTags": False,
-        "TagsToAdd": tags.pairs(carried)[:MOST_TAGS],
+        "TagsToAdd": of_snapshots(marks, builder.owner),
         # AWS begins within an hour of it; a fixed time would be every cluster's.
         "CreateRule": {"Interval": 24, "IntervalUnit": "HOURS", "Times": [f"{int(line.token[:8], 16) % 24:02d}:00"]},
         "RetainRule": {"Count": etcd_snapshots(builder.work.cluster)},

@@ -17,6 +17,7 @@ from stockyard.providers.clusters.ec2 import (
     machine,
     network,
     planning,
+    retag,
     security,
 )
 from stockyard.providers.clusters.ec2.building import Builder
@@ -77,6 +78,10 @@ class Ec2ClusterDriver:
         if phase == "control_plane" and outcome.done:
             return leftovers.remove_rest(builder)
         return outcome
+
+    def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
+        """See ``ports.Retags.retag``."""
+        return retag.retag(self._builder(work), stale_keys)
 
     def console(self, work: CloudWork) -> str | None:
         """See ``ports.ShowsConsole.console``."""

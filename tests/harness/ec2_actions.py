@@ -1,0 +1,81 @@
+"""EC2's actions with the types of resources that AWS checks for each, as its Service Authorization Reference says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PREFIXES: Mapping[str, str] = {
+    "vpc": "vpc",
+    "subnet": "subnet",
+    "igw": "internet-gateway",
+    "rtb": "route-table",
+    "nat": "natgateway",
+    "eipalloc": "elastic-ip",
+    "sg": "security-group",
+    "i": "instance",
+    "vol": "volume",
+    "eni": "network-interface",
+    "ami": "image",
+    "rtbassoc": "association",
+    "lt": "launch-template",
+    "fleet": "fleet",
+    "snap": "snapshot",
+    "sir": "spot-instances-request",
+}
+"""Prefix of an id in EC2 -> the resource type in an ARN."""
+CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
+    "AllocateAddress": ("elastic-ip",),
+    "CreateInternetGateway": ("internet-gateway",),
+    "CreateLaunchTemplate": ("launch-template",),
+    "CreateNatGateway": ("natgateway",),
+    "CreateRouteTable": ("route-table",),
+    "CreateSecurityGroup": ("security-group",),
+    "CreateSubnet": ("subnet",),
+    "CreateVolume": ("volume",),
+    "CreateVpc": ("vpc",),
+    "RunInstances": ("instance", "volume", "network-interface"),
+}
+"""EC2 action -> types that it creates, each checked with the tags that the request gives to that type."""
+RETAGGED = tuple(sorted(set(PREFIXES.values()) - {"association", "fleet", "image"}))
+"""Types whose tags the calls for tags alone may change."""
+USED: Mapping[str, tuple[str, ...]] = {
+    "AllocateAddress": (),
+    "AssociateRouteTable": ("route-table", "subnet"),
+    "AttachInternetGateway": ("internet-gateway", "vpc"),
+    "AttachVolume": ("instance", "volume"),
+    "AuthorizeSecurityGroupIngress": ("security-group",),
+    "CreateInternetGateway": (),
+    "CreateLaunchTemplate": (),
+    "CreateNatGateway": ("subnet", "elastic-ip"),
+    "CreateRoute": ("route-table",),
+    "CreateTags": RETAGGED,
+    "CreateRouteTable": ("vpc",),
+    "CreateSecurityGroup": ("vpc",),
+    "CreateSubnet": ("vpc",),
+    "CreateVolume": (),
+    "CreateVpc": (),
+    "DeleteInternetGateway": ("internet-gateway",),
+    "DeleteLaunchTemplate": ("launch-template",),
+    "DeleteNatGateway": ("natgateway",),
+    "DeleteRouteTable": ("route-table",),
+    "DeleteSecurityGroup": ("security-group",),
+    "DeleteSnapshot": ("snapshot",),
+    "DeleteSubnet": ("subnet",),
+    "DeleteTags": RETAGGED,
+    "DeleteVolume": ("volume",),
+    "DeleteVpc": ("vpc",),
+    "DetachInternetGateway": ("internet-gateway", "vpc"),
+    "DisassociateRouteTable": ("route-table", "subnet"),
+    "GetConsoleOutput": ("instance",),
+    "ModifyVpcAttribute": ("vpc",),
+    "RebootInstances": ("instance",),
+    "ReleaseAddress": ("elastic-ip",),
+    "RevokeSecurityGroupIngress": ("security-group",),
+    "RunInstances": ("image", "subnet", "security-group", "key-pair"),
+    "StartInstances": ("instance",),
+    "StopInstances": ("instance",),
+    "TerminateInstances": ("instance",),
+}
+"""EC2 action -> types of existing resources that are checked."""
+OF_A_FLEET = ("image", "subnet", "security-group")
+"""Types of resources that an instant fleet uses besides its template."""
