@@ -68,15 +68,17 @@ class NewPool(PoolSpec):
     form: str = "stockyard"
     """Which document it came as: ``stockyard``, ``group``, ``autoNodes`` or ``karpenter``."""
     document: dict[str, Any] = field(default_factory=dict)
-    """The document as it came, where the form is not our own."""
+    """What the document said that no other field holds, where the form is not our own: a profile, labels of the
+    document itself, a node class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool(PoolSpec):
     """A source of claims of one cluster. ``id`` is ``{cluster id}/{name}``.
 
-    ``generation`` counts changes of the specification; ``claims_made`` counts the claims that were ever made for it: each
-    batch of claims raises it in the transaction that writes them, so that two passes never both make what is missing.
+    ``generation`` counts changes of the specification; ``claims_made`` counts the claims that were ever made for it:
+    each batch of claims raises it in the transaction that writes them, so that two passes never both make what is
+    missing.
     """
 
     id: str

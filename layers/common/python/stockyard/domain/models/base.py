@@ -19,6 +19,8 @@ Fault = tuple[tuple[str | int, ...], str]
 """What is wrong at a place: the path to it, and the words."""
 
 _FAULTS = "faults"
+_HANDED_ON = ("Template", "selector")
+"""How the names of objects end that another system reads: nothing is taken out of them."""
 _WORDS = {
     "missing": "this field is required",
     "extra_forbidden": "unknown field",
@@ -131,6 +133,17 @@ def read_part(models: Sequence[type[M]], document: Any) -> M | None:
     except ValidationError as error:
         faults = _faults(error)
     raise refuse(*faults)
+
+
+def without_nulls(value: Any, name: str = "") -> Any:
+    """``value`` without the fields that are null: to Kubernetes they are not there."""
+    if name.endswith(_HANDED_ON):
+        return value
+    if isinstance(value, dict):
+        return {key: without_nulls(inner, str(key)) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [without_nulls(inner) for inner in value]
+    return value
 
 
 def summary(problems: Iterable[FieldProblem]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ProviderDocument
 from stockyard.domain.models import manifests as models
-from stockyard.domain.models.base import read, summary
+from stockyard.domain.models.base import read, summary, without_nulls
 from stockyard.domain.models.block_fields import block_document
 from stockyard.domain.models.node_claims import claim_fields
 from stockyard.domain.node_records import NewClaim
@@ -17,8 +17,6 @@ from stockyard.errors import FieldProblem, InvalidInput
 Document = ProviderDocument | NewClaim
 _LATER: Mapping[str, str] = {KARPENTER: "NodePool", "infrastructure.modelplane.ai/v1alpha1": "EKSCluster"}
 _OF_A_VCLUSTER = frozenset({"privateNodes", "controlPlane", "sync", "networking", "policies", "integrations"})
-_HANDED_ON = ("Template", "selector")
-"""How the names of objects end that another system reads: nothing is taken out of them."""
 
 
 def read_manifests(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
@@ -55,7 +53,7 @@ def _read(document: Mapping[str, Any], place: int) -> Document:
     reader = _READERS.get((version, kind)) if isinstance(version, str) and isinstance(kind, str) else None
     if reader is None:
         raise _unknown(document, place)
-    return reader(_without_nulls(document), place)
+    return reader(without_nulls(document), place)
 
 
 def _unknown(document: Mapping[str, Any], place: int) -> InvalidInput:
@@ -71,17 +69,6 @@ def _unknown(document: Mapping[str, Any], place: int) -> InvalidInput:
         kinds = sorted({f"{kind_read} of {of}" for of, kind_read in _READERS})
         fault = FieldProblem(pointer(place, "kind"), f"is not one of {', '.join(kinds)}")
     return InvalidInput(summary([fault]), errors=[fault])
-
-
-def _without_nulls(value: Any, name: str = "") -> Any:
-    """``value`` without the fields that are null: to Kubernetes they are not there."""
-    if name.endswith(_HANDED_ON):
-        return value
-    if isinstance(value, dict):
-        return {key: _without_nulls(inner, str(key)) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list):
-        return [_without_nulls(inner) for inner in value]
-    return value
 
 
 # --- one function a form ----------------------------------------------------------------------------------------------

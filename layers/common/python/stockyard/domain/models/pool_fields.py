@@ -1,0 +1,146 @@
+"""What the documents of pools share, whoever published them: durations, limits, budgets, labels that are reserved."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+
+from stockyard.domain import durations, schedules
+from stockyard.domain.models import fields, patterns
+from stockyard.domain.models.base import Fault, check
+from stockyard.domain.models.node_fields import Camel, Resources
+from stockyard.domain.pool_records import NODES
+from stockyard.domain.quantities import milli
+from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, ZONE
+
+MAX_POOLS = 100
+"""Pools of one document."""
+MAX_NODES = 10_000
+MAX_BUDGETS = 50
+NODE_POOL, HOSTNAME, OWN_POOL = "karpenter.sh/nodepool", "kubernetes.io/hostname", "stockyard.dev/pool"
+_RESTRICTED_DOMAINS = ("kubernetes.io", "k8s.io", "karpenter.sh")
+_OPEN_DOMAINS = ("node.kubernetes.io", "node-restriction.kubernetes.io", "kops.k8s.io")
+"""Parts of restricted domains whose labels anybody may set."""
+_OPEN_KEYS = frozenset(
+    {
+        *(ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE),
+        *("beta.kubernetes.io/instance-type", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"),
+        *("failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"),
+    }
+)
+
+
+def restricted_fault(key: str) -> str | None:
+    """Why Karpenter refuses ``key`` as a label or a requirement of a pool, or None."""
+    if key in (NODE_POOL, HOSTNAME):
+        return f'label "{key}" is restricted'
+    domain = key.rpartition("/")[0]
+    if key in _OPEN_KEYS or not domain or _within(domain, _OPEN_DOMAINS):
+        return None
+    for restricted in _RESTRICTED_DOMAINS:
+        if _within(domain, (restricted,)):
+            return f'label domain "{restricted}" is restricted'
+    return None
+
+
+def _within(domain: str, parents: tuple[str, ...]) -> bool:
+    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    faults: list[Fault] = [((key,), fault) for key in labels if (fault := restricted_fault(key))]
+    if OWN_POOL in labels:
+        faults.append(((OWN_POOL,), "is set by Stockyard and cannot be given"))
+    check(faults)
+    return labels
+
+
+def _limits(limits: dict[str, Any]) -> dict[str, Any]:
+    fault = "must be a whole number of nodes"
+    check([((name,), fault) for name, amount in limits.items() if name == NODES and milli(amount) % 1000])
+    return limits
+
+
+def _duration(text: str) -> str:
+    durations.seconds(text)
+    return text
+
+
+def _schedule(text: str) -> str:
+    schedules.parse(text)
+    return text
+
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if type(value) is int else value
+
+
+_BUDGET_NODES = patterns.worded(
+    r"^((100|[0-9]{1,2})%|[0-9]{1,6})$", "a number of nodes, or a percentage from 0% to 100%"
+)
+_BUDGET_DURATION = patterns.worded(
+    r"^(([0-9]{1,6}(h|m))|([0-9]{1,6}h[0-9]{1,6}m))(0s)?$", "a duration in hours and minutes such as 10m or 1h30m"
+)
+
+NodeLabels = Annotated[fields.Labels, AfterValidator(_labels)]
+"""Labels of the nodes of a pool."""
+Limits = Annotated[Resources, AfterValidator(_limits)]
+"""``nodes``, ``usd_hour`` in USD, or a resource, of all nodes together."""
+Duration = Annotated[str, StringConstraints(max_length=33, pattern=patterns.DURATION), AfterValidator(_duration)]
+DurationOrNever = Annotated[
+    str, StringConstraints(max_length=33, pattern=patterns.DURATION_OR_NEVER), AfterValidator(_duration)
+]
+Schedule = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_schedule)]
+"""Five fields of cron, or ``@daily`` and the like. In UTC."""
+BudgetNodes = Annotated[str, BeforeValidator(_number_as_text), StringConstraints(pattern=_BUDGET_NODES)]
+"""How many nodes, or which part of them, may be disrupted at a time."""
+BudgetDuration = Annotated[str, StringConstraints(pattern=_BUDGET_DURATION), AfterValidator(_duration)]
+Weight = Annotated[int, Field(ge=1, le=100)]
+
+
+class Budget(Camel):
+    """How many nodes may be disrupted at a time; with a ``schedule``, only for ``duration`` from then."""
+
+    nodes: BudgetNodes
+    reasons: Annotated[list[Literal["Empty", "Drifted", "Underutilized"]], Field(max_length=MAX_BUDGETS)] = Field(
+        default_factory=list
+    )
+    schedule: Schedule | None = None
+    duration: BudgetDuration | None = None
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if (self.schedule is None) != (self.duration is None):
+            raise ValueError("'schedule' must be set with 'duration'")
+        return self
+
+    def entry(self) -> dict[str, Any]:
+        """The budget as the record keeps it: without what says nothing. No reason means all of them."""
+        parts = {"reasons": list(self.reasons), "schedule": self.schedule, "duration": self.duration}
+        return {"nodes": self.nodes, **{name: value for name, value in parts.items() if value}}
+
+
+class Disruption(Camel):
+    """When nodes may be replaced or removed to save money."""
+
+    consolidate_after: DurationOrNever | None = None
+    consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
+    budgets: Annotated[list[Budget], Field(max_length=MAX_BUDGETS)] | None = None
+
+    def block(self, consolidate_after: str) -> dict[str, Any]:
+        """The block as the record keeps it, with the published defaults; ``consolidate_after`` is that of the form.
+
+        Without budgets there is one of 10 %. An empty list of budgets stays one: it limits nothing.
+        """
+        budgets = [{"nodes": "10%"}] if self.budgets is None else [budget.entry() for budget in self.budgets]
+        return {
+            "consolidateAfter": self.consolidate_after or consolidate_after,
+            "consolidationPolicy": self.consolidation_policy,
+            "budgets": budgets,
+        }
+
+
+def texts(amounts: dict[str, Any]) -> dict[str, str]:
+    """Quantities as the record keeps them."""
+    return {name: str(amount) for name, amount in amounts.items()}

@@ -1,0 +1,152 @@
+"""The documents that pools are shown as, by the form that they came in.
+
+A document of a foreign form that is read, stored and shown again differs only in what docs/pool-documents.md lists. A
+pool that its form cannot say any more, because it was changed on our own routes, is shown as a manifest of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.durations import NEVER
+from stockyard.domain.manifests import KARPENTER, OWN, PROVIDER
+from stockyard.domain.node_groups import group_of_pool, pool_of_group
+from stockyard.domain.pool_records import STATIC, NewPool, Pool, PoolSpec
+
+AnyPool = NewPool | Pool
+_NOT_OF_A_VCLUSTER = ("startup_taints", "annotations", "kubelet_args", "floor", "headroom")
+_NOT_OF_A_NODE_POOL = ("properties", "kubelet_args", "floor", "headroom")
+
+
+def pool_manifest(pool: AnyPool) -> dict[str, Any]:
+    """The pool as a document of the form that it came in: a vcluster.yaml with this pool, a NodePool, a node group;
+    any other, and one that its form cannot say, as a ``Pool`` of ours."""
+    if pool.form == "autoNodes" and says_vcluster(pool):
+        return vcluster_document([pool])
+    if pool.form == "karpenter" and says_node_pool(pool):
+        return node_pool(pool)
+    if pool.form == "group" and says_group(pool):
+        return group_of_pool(pool)
+    return own_manifest(pool)
+
+
+def says_vcluster(pool: AnyPool) -> bool:
+    """Whether a vcluster.yaml can say all of the pool."""
+    open_ended = any("minValues" in requirement for requirement in pool.requirements)
+    return bool(pool.provider_ref) and not open_ended and not any(getattr(pool, name) for name in _NOT_OF_A_VCLUSTER)
+
+
+def says_node_pool(pool: AnyPool) -> bool:
+    """Whether a NodePool can say all of the pool."""
+    return not any(getattr(pool, name) for name in _NOT_OF_A_NODE_POOL)
+
+
+def says_group(pool: AnyPool) -> bool:
+    """Whether a node group can say all of the pool."""
+    return _spec(pool_of_group(group_of_pool(pool), pool.provider_ref)) == _spec(pool)
+
+
+def _spec(pool: AnyPool) -> dict[str, Any]:
+    return PoolSpec.spec(pool)
+
+
+# --- vcluster.yaml ----------------------------------------------------------------------------------------------------
+
+
+def vcluster_document(pools: Sequence[AnyPool], *, vpn: bool = False, node_to_node: bool = False) -> dict[str, Any]:
+    """A vcluster.yaml with these pools, in the form that is current: a list with an entry for each provider."""
+    entries: dict[str, dict[str, Any]] = {}
+    for pool in pools:
+        entry = entries.setdefault(pool.provider_ref, {"provider": pool.provider_ref})
+        entry.setdefault(pool.kind, []).append(_auto_pool(pool))
+    private: dict[str, Any] = {"enabled": True}
+    if vpn or node_to_node:
+        private["vpn"] = {"enabled": vpn, **({"nodeToNode": {"enabled": True}} if node_to_node else {})}
+    return {"privateNodes": {**private, "autoNodes": list(entries.values())}}
+
+
+def _auto_pool(pool: AnyPool) -> dict[str, Any]:
+    static = pool.kind == STATIC
+    selectors = [
+        {"property": requirement["key"], "operator": requirement["operator"], **_values(requirement)}
+        for requirement in pool.requirements
+    ]
+    optional = {
+        "properties": dict(pool.properties),
+        "nodeTypeSelector": selectors,
+        "taints": [dict(taint) for taint in pool.taints],
+        "nodeLabels": dict(pool.labels),
+        "limits": dict(pool.limits),
+        "disruption": dict(pool.disruption),
+        "terminationGracePeriod": pool.termination_grace_period or NEVER,
+        "expireAfter": pool.expire_after or ("" if static else NEVER),
+        "weight": pool.weight,
+        "profile": pool.document.get("profile"),
+    }
+    quantity = {"quantity": pool.quantity} if static else {}
+    return {"name": pool.name, **quantity, **_without_empty(optional)}
+
+
+def _values(requirement: Mapping[str, Any]) -> dict[str, Any]:
+    return {"values": list(requirement["values"])} if requirement.get("values") else {}
+
+
+# --- NodePool ---------------------------------------------------------------------------------------------------------
+
+
+def node_pool(pool: AnyPool) -> dict[str, Any]:
+    """The pool as a NodePool of ``karpenter.sh/v1``. What a NodePool cannot say is left out."""
+    static = pool.kind == STATIC
+    provider = {PROVIDER: pool.provider_ref} if pool.provider_ref else {}
+    metadata = _without_empty({"labels": {**pool.labels, **provider}, "annotations": dict(pool.annotations)})
+    template = {
+        "taints": [dict(taint) for taint in pool.taints],
+        "startupTaints": [dict(taint) for taint in pool.startup_taints],
+        "nodeClassRef": pool.document.get("nodeClassRef") if pool.form == "karpenter" else None,
+        "terminationGracePeriod": "" if pool.termination_grace_period == NEVER else pool.termination_grace_period,
+        "expireAfter": pool.expire_after or ("" if static else NEVER),
+    }
+    spec = {
+        "template": {
+            **({"metadata": metadata} if metadata else {}),
+            "spec": {"requirements": [dict(entry) for entry in pool.requirements], **_without_empty(template)},
+        },
+        **_without_empty({"limits": dict(pool.limits), "weight": pool.weight, "disruption": dict(pool.disruption)}),
+        **({"replicas": pool.quantity} if static else {}),
+    }
+    written = pool.document.get("metadata", {}) if pool.form == "karpenter" else {}
+    return {"apiVersion": KARPENTER, "kind": "NodePool", "metadata": {"name": pool.name, **written}, "spec": spec}
+
+
+# --- ours -------------------------------------------------------------------------------------------------------------
+
+
+def own_manifest(pool: AnyPool) -> dict[str, Any]:
+    """The pool as a manifest of ``stockyard/v1``, with the fields of our own routes in camel case."""
+    static = pool.kind == STATIC
+    optional = {
+        "provider": pool.provider_ref,
+        "requirements": [dict(entry) for entry in pool.requirements],
+        "properties": dict(pool.properties),
+        "taints": [dict(taint) for taint in pool.taints],
+        "startupTaints": [dict(taint) for taint in pool.startup_taints],
+        "labels": dict(pool.labels),
+        "annotations": dict(pool.annotations),
+        "kubeletArgs": dict(pool.kubelet_args),
+        "floor": pool.floor,
+        "headroom": dict(pool.headroom),
+        "limits": dict(pool.limits),
+        "weight": pool.weight,
+        "expireAfter": pool.expire_after,
+        "terminationGracePeriod": pool.termination_grace_period,
+        "disruption": dict(pool.disruption),
+    }
+    quantity = {"quantity": pool.quantity} if static else {}
+    spec = {"kind": pool.kind, **quantity, **_without_empty(optional)}
+    return {"apiVersion": OWN, "kind": "Pool", "metadata": {"name": pool.name}, "spec": spec}
+
+
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value}
