@@ -10,6 +10,7 @@ from stockyard.domain.node_types import ANY, NodeType
 from stockyard.domain.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.free import FreePart
+from stockyard.scheduling.packing.guided import SMALLEST, GuidedSolver, RuledPart
 from stockyard.scheduling.packing.model import Pod, PodGroup, Pool, Problem
 from stockyard.scheduling.packing.price import NANO
 from stockyard.scheduling.packing.price.model import Meter
@@ -130,6 +131,8 @@ def pack(problem: Problem) -> Plan:
     bound = None
     if problem.settings.split and all(pod_class.plain for pod_class in solver.classes):
         solver, bound = _for_price(problem, solver, meter)
+    elif problem.settings.split:
+        solver = _guided(problem, solver, meter)
     return Plan(
         tuple(
             Placement(known_node.node.name, tuple(name for _, name in known_node.pods))
@@ -153,6 +156,24 @@ def _for_price(problem: Problem, solver: Solver, meter: Meter) -> tuple[Solver, 
         return solver, free.bound
     answer = free.answer(meter)
     return min(solver, free.place(answer), key=_quality), answer.bound / NANO
+
+
+def _guided(problem: Problem, solver: Solver, meter: Meter) -> Solver:
+    """The cheapest of a packing and of those that proposals of the search for price lead to."""
+    ruled = RuledPart(solver)
+    if not ruled.suits or not ruled.far:
+        return solver
+    best = solver
+    for share in SMALLEST:
+        targets = ruled.propose(share, meter) if ruled.effort < meter.remaining else None
+        if targets is None:
+            break
+        guided = GuidedSolver(problem, meter, targets)
+        guided.solve()
+        if best is not solver and _quality(guided) > _quality(best):
+            break
+        best = min(best, guided, key=_quality)
+    return best
 
 
 def _with_whole_gangs(problem: Problem, meter: Meter) -> tuple[Problem, Solver, tuple[LeftOut, ...]]:

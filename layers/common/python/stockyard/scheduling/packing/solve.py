@@ -74,7 +74,7 @@ class Solver:
 
     def solve(self) -> None:
         """Place what can be placed. A class that found no place is tried again after others have changed the world."""
-        queue = deque(self.classes)
+        queue = deque(pod_class for pod_class in self.classes if pod_class.waiting_pods)
         idle = 0
         while queue and idle < len(queue) and self.meter.remaining > 0:
             pod_class = queue.popleft()
@@ -208,7 +208,7 @@ class Solver:
             known_node = self.known.nodes[number]
             node = known_node.node
             self.meter.spent += 1
-            if _conflict(pod_class.pod.ports, known_node.ports) or not level.allows_host(node.name):
+            if conflict(pod_class.pod.ports, known_node.ports) or not level.allows_host(node.name):
                 continue
             self.known.take(number, pod_class.requests)
             known_node.ports += pod_class.pod.ports
@@ -254,7 +254,7 @@ class Solver:
     def _host(self, pod_class: PodClass, level: Level, step: Step) -> int | None:
         """The place in the state's list of a node that the rules of hosts allow, the newest first."""
         state = step.state
-        if _conflict(pod_class.pod.ports, state.ports):
+        if conflict(pod_class.pod.ports, state.ports):
             return None
         nodes = state.nodes
         if not level.host_rules:
@@ -390,5 +390,6 @@ def _resources(problem: Problem) -> tuple[str, ...]:
     return (*first, *sorted(names - set(first)))
 
 
-def _conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:
+def conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:
+    """Whether some of the ports cannot be beside those in use."""
     return bool(ports and ports_in_use) and any(port.conflicts(other) for port in ports for other in ports_in_use)
