@@ -14,8 +14,10 @@ from stockyard.scheduling.packing.price.relaxation import Relaxation, certify
 from stockyard.scheduling.packing.price.shapes_bound import shapes_bound
 from stockyard.scheduling.packing.price.subsets import MOST_PODS
 
-BASE_STEPS, STEPS_A_POD = 60_000, 80
+BASE_STEPS, STEPS_A_POD = 100_000, 80
 """The budget of a problem where none is given."""
+FEW_PODS, FEW_PODS_STEPS = 600, 300_000
+"""Up to so many pods the last nodes are a large part of the price, and most searches end by themselves: more steps."""
 BOUND_STEPS, BOUND_PODS = 60_000, 600
 """What the bound by whole nodes may cost besides, and up to how many pods it is worth it."""
 
@@ -73,7 +75,7 @@ def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
 
 def usual_steps(pods: int) -> int:
     """The budget of a search for so many pods where none is given."""
-    return BASE_STEPS + STEPS_A_POD * pods
+    return BASE_STEPS + STEPS_A_POD * pods + (FEW_PODS_STEPS if pods <= FEW_PODS else 0)
 
 
 def lower_bound(problem: FreeProblem) -> Certificate:
