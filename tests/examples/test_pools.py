@@ -112,9 +112,9 @@ def test_names_that_come_twice_are_refused_and_each_alternative_is_read() -> Non
 @pytest.mark.parametrize("path", NODE_POOLS, ids=lambda path: path.stem)
 def test_a_node_pool_is_shown_as_it_came(path: Path) -> None:
     (document,) = parse(path.read_bytes(), 32)
-    pool = read_node_pool(document).pool
+    pool = read_node_pool(document).pools[0]
     assert pool_manifest(pool) == normal_node_pool(document)
-    assert read_node_pool(pool_manifest(pool)).pool == pool
+    assert read_node_pool(pool_manifest(pool)).pools[0] == pool
 
 
 def test_the_published_refusals() -> None:

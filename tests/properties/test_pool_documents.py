@@ -154,10 +154,10 @@ def test_a_document_that_is_shown_reads_as_the_same_pools(seed: int, soaking: bo
         for pool in pools.values():
             assert read_vcluster(pool_manifest(pool)).pools == (pool,), document
         manifest = node_pool(chance)
-        read = read_node_pool(manifest).pool
+        read = read_node_pool(manifest).pools[0]
         manifest_shown = pool_manifest(read)
-        assert read_node_pool(manifest_shown).pool == read, manifest
-        assert pool_manifest(read_node_pool(manifest_shown).pool) == manifest_shown
+        assert read_node_pool(manifest_shown).pools[0] == read, manifest
+        assert pool_manifest(read_node_pool(manifest_shown).pools[0]) == manifest_shown
 
 
 def test_no_document_is_a_fault_of_ours(seed: int, soaking: bool) -> None:

@@ -101,7 +101,7 @@ def test_any_pool_can_be_seen_as_a_node_pool() -> None:
     assert document["metadata"] == {"name": "d"}
     assert document["spec"]["template"]["metadata"] == {"labels": {"vcluster.loft.sh/provider-platform": "q"}}
     assert "terminationGracePeriod" not in document["spec"]["template"]["spec"], "no NodePool says Never there"
-    read = read_node_pool(document).pool
+    read = read_node_pool(document).pools[0]
     assert read.requirements == DYNAMIC.requirements
     assert (read.limits, read.weight, read.disruption) == (DYNAMIC.limits, 4, DYNAMIC.disruption)
 
@@ -109,7 +109,7 @@ def test_any_pool_can_be_seen_as_a_node_pool() -> None:
 def test_a_static_pool_as_a_node_pool_has_replicas() -> None:
     document = node_pool(STATIC)
     assert document["spec"]["replicas"] == 2
-    assert read_node_pool(document).pool.quantity == 2
+    assert read_node_pool(document).pools[0].quantity == 2
 
 
 def test_a_changed_node_pool_is_shown_as_ours_where_it_must() -> None:

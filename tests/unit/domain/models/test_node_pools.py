@@ -41,7 +41,7 @@ def faults(document: dict[str, Any]) -> dict[str, str]:
 
 def test_defaults_are_those_of_karpenter() -> None:
     document = read_node_pool(node_pool())
-    pool = document.pool
+    pool = document.pools[0]
     assert (pool.name, pool.kind, pool.form, pool.provider_ref) == ("general", "dynamic", "karpenter", "")
     assert list(pool.requirements) == REQUIREMENTS
     assert (pool.expire_after, pool.termination_grace_period, pool.weight, pool.limits) == ("720h", "", 0, {})
@@ -80,7 +80,7 @@ def test_every_field() -> None:
         "annotations": {"note": "any text"},
     }
     read = read_node_pool(document, at=(3,))
-    pool = read.pool
+    pool = read.pools[0]
     assert read.cluster_ref == "demo"
     assert (pool.provider_ref, pool.labels, pool.annotations) == ("amazon", {"team": "a"}, {"note": "any text"})
     assert pool.taints == ({"key": "gpu", "effect": "NoSchedule"},)
@@ -101,16 +101,16 @@ def test_every_field() -> None:
 
 
 def test_replicas_make_a_static_pool() -> None:
-    pool = read_node_pool(node_pool({"replicas": 3, "limits": {"nodes": "5"}})).pool
+    pool = read_node_pool(node_pool({"replicas": 3, "limits": {"nodes": "5"}})).pools[0]
     assert (pool.kind, pool.quantity, pool.limits) == ("static", 3, {"nodes": "5"})
     assert (pool.expire_after, pool.disruption) == ("", {})
-    aged = read_node_pool(node_pool({"replicas": 0, "disruption": {}}, {"expireAfter": "48h"})).pool
+    aged = read_node_pool(node_pool({"replicas": 0, "disruption": {}}, {"expireAfter": "48h"})).pools[0]
     assert (aged.kind, aged.quantity, aged.expire_after) == ("static", 0, "48h")
     assert aged.disruption["budgets"] == [{"nodes": "10%"}]
 
 
 def test_a_list_without_budgets_limits_nothing() -> None:
-    assert read_node_pool(node_pool({"disruption": {"budgets": []}})).pool.disruption["budgets"] == []
+    assert read_node_pool(node_pool({"disruption": {"budgets": []}})).pools[0].disruption["budgets"] == []
 
 
 def requirement(**fields: Any) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def test_what_is_wrong_is_named_at_its_place(case: str) -> None:
     ],
 )
 def test_open_labels_are_not_restricted(key: str) -> None:
-    assert read_node_pool(with_label(key)).pool.labels == {key: "v"}
+    assert read_node_pool(with_label(key)).pools[0].labels == {key: "v"}
 
 
 def test_the_number_of_budgets_and_values_is_bounded() -> None:

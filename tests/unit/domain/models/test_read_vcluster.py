@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.models.read_vcluster import VClusterDocument, is_vcluster, read_vcluster
+from stockyard.domain.models.read_vcluster import is_vcluster, read_vcluster
 from stockyard.domain.pointers import pointer
+from stockyard.domain.pool_manifests import PoolsDocument
 
 SELECTOR = [{"property": "zone-kind", "value": "edge"}]
 ENTRY = {"key": "zone-kind", "operator": "In", "values": ["edge"]}
@@ -21,7 +22,7 @@ def of_dynamic(**fields: Any) -> dict[str, Any]:
     return vcluster([{"provider": "p", "dynamic": [{"name": "a", **fields}]}])
 
 
-def remarks(document: VClusterDocument) -> dict[str, str]:
+def remarks(document: PoolsDocument) -> dict[str, str]:
     words = {pointer(*place).removeprefix("/privateNodes"): text for place, text in document.warnings}
     return {place: text for place, text in words.items() if not place.endswith("/terminationGracePeriod")}
 

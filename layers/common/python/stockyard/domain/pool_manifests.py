@@ -7,10 +7,11 @@ pool that its form cannot say any more, because it was changed on our own routes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.durations import NEVER
-from stockyard.domain.manifests import KARPENTER, OWN, PROVIDER
+from stockyard.domain.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
 from stockyard.domain.node_groups import group_of_pool, pool_of_group
 from stockyard.domain.pool_records import STATIC, NewPool, Pool, PoolSpec
 
@@ -19,16 +20,33 @@ _NOT_OF_A_VCLUSTER = ("startup_taints", "annotations", "kubelet_args", "floor", 
 _NOT_OF_A_NODE_POOL = ("properties", "kubelet_args", "floor", "headroom")
 
 
-def pool_manifest(pool: AnyPool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PoolsDocument:
+    """The pools that a document asks for, each with its place in it: one of a NodePool or a ``Pool``, all of a
+    vcluster.yaml.
+
+    ``cluster_ref`` is the cluster that it names, else empty. ``vpn`` and ``node_to_node`` say which networks are asked
+    for.
+    """
+
+    pools: tuple[NewPool, ...] = ()
+    places: tuple[Place, ...] = ()
+    cluster_ref: str = ""
+    vpn: bool = False
+    node_to_node: bool = False
+    warnings: Warnings = field(default_factory=list)
+
+
+def pool_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
     """The pool as a document of the form that it came in: a vcluster.yaml with this pool, a NodePool, a node group;
-    any other, and one that its form cannot say, as a ``Pool`` of ours."""
+    any other, and one that its form cannot say, as a ``Pool`` of ours, which names its ``cluster``."""
     if pool.form == "autoNodes" and says_vcluster(pool):
         return vcluster_document([pool])
     if pool.form == "karpenter" and says_node_pool(pool):
         return node_pool(pool)
     if pool.form == "group" and says_group(pool):
         return group_of_pool(pool)
-    return own_manifest(pool)
+    return own_manifest(pool, cluster)
 
 
 def says_vcluster(pool: AnyPool) -> bool:
@@ -122,10 +140,11 @@ def node_pool(pool: AnyPool) -> dict[str, Any]:
 # --- ours -------------------------------------------------------------------------------------------------------------
 
 
-def own_manifest(pool: AnyPool) -> dict[str, Any]:
+def own_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
     """The pool as a manifest of ``stockyard/v1``, with the fields of our own routes in camel case."""
     static = pool.kind == STATIC
     optional = {
+        "cluster": cluster,
         "provider": pool.provider_ref,
         "requirements": [dict(entry) for entry in pool.requirements],
         "properties": dict(pool.properties),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -33,6 +32,7 @@ from stockyard.domain.models.pool_fields import (
     texts,
 )
 from stockyard.domain.node_groups import EXPIRE_AFTER
+from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.domain.pool_records import DYNAMIC, NODES, STATIC, NewPool
 from stockyard.domain.requirements import IN, MOST_MIN_VALUES, NOT_IN, integer
 
@@ -40,15 +40,6 @@ CONSOLIDATE_AFTER = "0s"
 """The published default of a NodePool."""
 _BOUNDS = ("Gt", "Lt", "Gte", "Lte")
 _PROVIDER_NAME = re.compile(patterns.DNS_LABEL[1:-1])
-
-
-@dataclass(frozen=True, slots=True)
-class NodePoolDocument:
-    """The pool of a NodePool, and the cluster that its label names, else empty."""
-
-    pool: NewPool
-    cluster_ref: str = ""
-    warnings: Warnings = field(default_factory=list)
 
 
 class PoolRequirement(Camel):
@@ -175,7 +166,7 @@ class PoolMetadata(Metadata):
 NodePool = Manifest[PoolMetadata, NodePoolSpec]
 
 
-def read_node_pool(document: Mapping[str, Any], *, at: Place = ()) -> NodePoolDocument:
+def read_node_pool(document: Mapping[str, Any], *, at: Place = ()) -> PoolsDocument:
     """The pool that a NodePool asks for. Raises ``InvalidInput`` with every fault, below ``at``."""
     manifest = read(NodePool, without_nulls(document), at=at)
     spec, template = manifest.spec, manifest.spec.template
@@ -205,7 +196,7 @@ def read_node_pool(document: Mapping[str, Any], *, at: Place = ()) -> NodePoolDo
     if template.spec.node_class_ref is not None:
         place = (*at, "spec", "template", "spec", "nodeClassRef")
         warnings.append((place, "This is kept and not used: a node provider says how nodes are made."))
-    return NodePoolDocument(pool, manifest.metadata.labels.get(CLUSTER, ""), warnings)
+    return PoolsDocument((pool,), (at,), manifest.metadata.labels.get(CLUSTER, ""), warnings=warnings)
 
 
 def _parts_without_field(metadata: Metadata, node_class: NodeClassRef | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
 
 from pydantic import ConfigDict, Field
@@ -28,6 +28,7 @@ from stockyard.domain.models.pool_fields import MAX_POOLS, restricted_fault, tex
 from stockyard.domain.node_groups import EXPIRE_AFTER
 from stockyard.domain.node_types import BUILT_IN
 from stockyard.domain.pointers import pointer
+from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.domain.pool_records import DYNAMIC, STATIC, NewPool
 from stockyard.domain.requirements import ARCH, DOES_NOT_EXIST, EXISTS, IN, NOT_IN, REGION, ZONE
 from stockyard.errors import FieldProblem, InvalidInput
@@ -42,22 +43,6 @@ _PRIVATE = frozenset({"enabled", "vpn", "nodeToNode", "autoNodes", "nodePools"})
 _OF_A_POOL = re.compile(r"(.*/(?:static|dynamic)/[0-9]+)/(?:requirements|nodeTypeSelector)/.+")
 
 Entry = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class VClusterDocument:
-    """The pools of a vcluster.yaml, each with its place in the document.
-
-    ``cluster_ref`` is the cluster that a label names, else empty. ``vpn`` and ``node_to_node`` say which networks are
-    asked for.
-    """
-
-    pools: tuple[NewPool, ...] = ()
-    places: tuple[Place, ...] = ()
-    cluster_ref: str = ""
-    vpn: bool = False
-    node_to_node: bool = False
-    warnings: Warnings = field(default_factory=list)
 
 
 class _Metadata(Camel):
@@ -100,7 +85,7 @@ _PARTS = frozenset({"privateNodes", "controlPlane", "sync", "networking", "polic
 
 def read_vcluster(
     document: Mapping[str, Any], *, at: Place = (), properties: Collection[str] = KNOWN_PROPERTIES
-) -> VClusterDocument:
+) -> PoolsDocument:
     """The pools of a vcluster.yaml. ``properties`` are the names of properties that node types have: with a boolean,
     such a name is not split into a name and a value. Raises ``InvalidInput`` with every fault, below ``at``."""
     document = without_nulls(document)
@@ -109,7 +94,7 @@ def read_vcluster(
     cluster_ref = metadata.labels.get(CLUSTER, "")
     if "privateNodes" not in document:
         warnings.append((at, "There are no privateNodes in it, so there are no pools."))
-        return VClusterDocument(cluster_ref=cluster_ref, warnings=warnings)
+        return PoolsDocument(cluster_ref=cluster_ref, warnings=warnings)
     here = (*at, "privateNodes")
     private = read(PrivateNodes, document["privateNodes"], at=here)
     warnings += _networks(private, here)
@@ -118,7 +103,7 @@ def read_vcluster(
     if pools and not private.enabled:
         _raise([FieldProblem(pointer(*here, "enabled"), "must be true where pools exist")])
     vpn, node_to_node = private.vpn, private.vpn.node_to_node.enabled or private.node_to_node.enabled
-    return VClusterDocument(tuple(pools), tuple(places), cluster_ref, vpn.enabled, node_to_node, warnings)
+    return PoolsDocument(tuple(pools), tuple(places), cluster_ref, vpn.enabled, node_to_node, warnings)
 
 
 def _ignored(document: Mapping[str, Any], at: Place) -> Warnings:
