@@ -180,7 +180,7 @@ def read_classes(problem: Problem, rows: Rows, tallies: Tallies, resources: Sequ
         for term in group.pod.anti_affinity:
             if not term.weight:
                 tallies.of_holders(term)
-    alike: dict[Pod, tuple[Level, ...]] = {}
+    alike: dict[object, tuple[Level, ...]] = {}
     classes = [
         _class_of(number, group, steps_of_pod, rows, tallies, resources, guarded, alike)
         for number, (group, steps_of_pod) in enumerate(zip(problem.groups, steps, strict=True))
@@ -213,15 +213,17 @@ def _class_of(
     tallies: Tallies,
     resources: Sequence[str],
     guarded: Set[Tally],
-    alike: dict[Pod, tuple[Level, ...]],
+    alike: dict[object, tuple[Level, ...]],
 ) -> PodClass:
-    """One class. ``alike`` are the levels of pods that differ in nothing but what they request of cores and memory."""
+    """One class. ``alike`` are the levels of pods that differ in nothing that levels are made of: not in what they
+    request of cores and memory, say."""
     pod, amounts = group.pod, dict(group.pod.requests)
     counted = tallies.counting(pod.namespace, pod.labels)
     own = {tally for tally, _ in counted}
     guards = tuple(GuardRule(tally) for tally, _ in counted if tally in guarded)
     extended = tuple([item for item in pod.requests if item[0] not in (CPU, MEMORY)])
-    mark = replace(pod, requests=extended)
+    rules = (pod.preferences, pod.spreads, pod.affinity, pod.anti_affinity)
+    mark = (pod.namespace, pod.labels, extended, pod.terms, pod.volumes, pod.tolerations, rules)
     levels = alike.get(mark)
     if levels is None:
         levels = alike[mark] = tuple(

@@ -68,7 +68,7 @@ class RuledPart:
     def suits(self) -> bool:
         """Whether the search and the solver want the same: the cheapest nodes of any pool, with a price each."""
         rows = self.solver.rows
-        return bool(self.parts) and len({pool.weight for pool in rows.pools}) <= 1 and UNKNOWN_PRICE not in rows.prices
+        return len({pool.weight for pool in rows.pools}) <= 1 and UNKNOWN_PRICE not in rows.prices
 
     @cached_property
     def _rules(self) -> dict[Tally, tuple[int, int]]:
@@ -153,8 +153,9 @@ class RuledPart:
             usable |= pod_class.levels[0].mask
         for node in solver.planned:
             usable |= node.state.mask
+        cheapest = {id(row.room): row for row in reversed(list(solver.rows.each(usable)))}
         rooms: dict[tuple[int, ...], int] = {}
-        for row in solver.rows.each(usable):
+        for row in reversed(cheapest.values()):
             room = (*(max(0, row.room.get(name, 0)) for name in solver.resources), *most)
             rooms.setdefault(room, round(row.price * NANO))
         guide = Relaxation(list(rooms), list(rooms.values()), [1] * len(rooms), 1).solve([demand])
@@ -191,6 +192,8 @@ class RuledPart:
 
     def propose(self, share: float, meter: Meter) -> list[Target] | None:
         """Nodes that the search for price would buy, none of them cheaper than a share of the packing; None: no way."""
+        if not self.parts:
+            return None
         problem = self.problem
         total = sum(node.state.row.price for node in self.solver.planned) * NANO
         barred = sum(1 << place for place, offer in enumerate(problem.offers) if offer.price < total * share)

@@ -78,8 +78,8 @@ class Solver:
         idle = 0
         while queue and idle < len(queue) and self.meter.remaining > 0:
             pod_class = queue.popleft()
-            before = pod_class.placed
-            while pod_class.waiting_pods and self.meter.remaining > 0:
+            before, pods, meter = pod_class.placed, len(pod_class.names), self.meter
+            while pod_class.placed < pods and meter.spent < meter.limit:
                 if not self._place_many(pod_class) and not self._place(pod_class):
                     break
             idle += 1
@@ -155,7 +155,7 @@ class Solver:
         if candidates and self._on_known(pod_class, level, candidates):
             return True
         for domains in self._domains(pod_class, level):
-            if self.meter.remaining <= 0:
+            if self.meter.spent >= self.meter.limit:
                 return False
             mask = level.masks.get(domains)
             if mask is None:
