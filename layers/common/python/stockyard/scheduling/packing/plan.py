@@ -20,6 +20,10 @@ from stockyard.scheduling.packing.solve import EPSILON, Solver
 from stockyard.scheduling.packing.states import PlannedNode
 
 
+AGAIN = 2
+"""The second way takes about so many times the steps of the first; it is not begun where they are not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Pods that go onto a node that is there."""
@@ -126,8 +130,10 @@ def pack(problem: Problem) -> Plan:
     """
     meter = Meter(problem.settings.budget(sum(len(group.names) for group in problem.groups)))
     problem, solver, apart = _with_whole_gangs(problem, meter)
-    if solver.tempted and problem.settings.split and meter.remaining > 0:
-        solver = min(solver, _solved(problem, meter, split=True), key=_quality)
+    if solver.tempted and problem.settings.split and AGAIN * meter.spent <= meter.remaining:
+        part = Meter(meter.remaining // 2)
+        solver = min(solver, _solved(problem, part, split=True), key=_quality)
+        meter.spent += part.spent
     bound = None
     if problem.settings.split and all(pod_class.plain for pod_class in solver.classes):
         solver, bound = _for_price(problem, solver, meter)
