@@ -19,7 +19,6 @@ from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.solve import EPSILON, Solver
 from stockyard.scheduling.packing.states import PlannedNode
 
-
 AGAIN = 2
 """The second way takes about so many times the steps of the first; it is not begun where they are not there."""
 
