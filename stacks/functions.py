@@ -30,6 +30,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS, 1024),
     FunctionSpec("node_providers", "HTTP: node providers, node types, node environments", HTTP_SECONDS),
     FunctionSpec("node_claims", "HTTP: node claims", HTTP_SECONDS, 1024),
+    FunctionSpec("pools", "HTTP: pools of clusters", HTTP_SECONDS, 1024),
     FunctionSpec("apply", "HTTP: manifests", HTTP_SECONDS, 1024),
     FunctionSpec("records", "HTTP: operations, events, audit, quotas, prices, health, unknown routes", HTTP_SECONDS),
     FunctionSpec(
@@ -39,6 +40,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, 1024, private=True),
     FunctionSpec("node_phases", "One phase of making a node or giving it back", 120, 1024),
     FunctionSpec("scheduler", "Binds claims to node types", 60, 1769, asynchronous=True),
+    FunctionSpec("autoscaler", "Keeps pools at the nodes that they are to have", 60, 1769, asynchronous=True),
     FunctionSpec("relay", "Sends what the outbox holds", 60, asynchronous=True),
     FunctionSpec("reaper", "The sweep: orphans and expired leases", 240, asynchronous=True, private=True),
     FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),
@@ -48,6 +50,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
 SCHEDULES: Mapping[str, tuple[int, str]] = {
     "relay": (1, "Sends again what the stream did not deliver"),
     "scheduler": (1, "Looks again at claims that wait"),
+    "autoscaler": (1, "Looks at pools that lack nodes or are on their way out"),
     "reaper": (5, "Sweeps orphans and expired leases"),
     "catalog": (15, "Refreshes prices and offers that are missing or a day old"),
 }

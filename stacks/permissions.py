@@ -49,6 +49,8 @@ BY_THE_PLATFORM: Mapping[str, str] = {
 """The AWS service that uses a statement with the role's credentials. Our own code does not make these calls."""
 
 TABLE_READ = ("dynamodb:GetItem", "dynamodb:Query")
+TABLE_BATCH = ("dynamodb:BatchGetItem",)
+"""Claims of a cluster are listed by their entries and read together."""
 TABLE_CREATE = (*TABLE_READ, "dynamodb:PutItem")
 TABLE_CHANGE = (*TABLE_CREATE, "dynamodb:UpdateItem", "dynamodb:DeleteItem")
 TABLE_LEDGER = (*TABLE_CHANGE, "dynamodb:ConditionCheckItem")
@@ -104,7 +106,9 @@ class Permissions:
 
     def _changes_of_clusters(self) -> tuple[Statement, ...]:
         secrets = self._own_secrets(self._names.identity_admin, self._names.page_key)
-        return self._table(), secrets, *self._tenant_roles()
+        # The plan of a deletion lists the nodes.
+        table = self._table(actions=(*TABLE_CHANGE, *TABLE_BATCH))
+        return table, secrets, *self._tenant_roles()
 
     def _cloud_accounts(self) -> tuple[Statement, ...]:
         # Verification proves that the role is refused without the external id, so it must be allowed to leave it out.
@@ -114,6 +118,14 @@ class Permissions:
         return self._table(), self._own_secrets(self._names.page_key)
 
     _node_claims = _node_providers
+
+    def _pools(self) -> tuple[Statement, ...]:
+        # A new pool is written under a check that its cluster is not on its way out.
+        actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem")
+        return self._table(actions=actions), self._own_secrets(self._names.page_key)
+
+    def _autoscaler(self) -> tuple[Statement, ...]:
+        return (self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)),)
 
     def _apply(self) -> tuple[Statement, ...]:
         return (self._table(actions=(*TABLE_CREATE, "dynamodb:UpdateItem")),)
@@ -132,7 +144,7 @@ class Permissions:
 
     def _cluster_phases(self) -> tuple[Statement, ...]:
         return (
-            self._table(actions=TABLE_LEDGER),
+            self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH)),
             self._own_secrets(self._names.identity_admin),
             *self._tenant_roles(),
             # A deletion stops what still works on the cluster.

@@ -21,7 +21,7 @@ NAMES_ONLY: Mapping[str, tuple[str, ...]] = {
 }
 """Service -> the parameters that are recorded. For other services all parameters except :data:`HELD_BACK` are."""
 HELD_BACK = frozenset({"UserData", "Entries", "PolicyDocument", "AssumeRolePolicyDocument"})
-COUNTED = frozenset({"GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"})
+COUNTED = frozenset({"BatchGetItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem"})
 """DynamoDB's calls whose consumed units are recorded."""
 MAKING = ("Create", "Run", "Allocate", "Associate")
 """Calls whose answer is recorded too, because it names the created resource."""

@@ -21,6 +21,26 @@ from stacks.names import Names
 ALLOWED_TYPES = "tenant/allowed-node-types"
 """The id of the fact that names the node types a tenant may use."""
 
+OWN_SOURCE = "stockyard"
+POOL_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "Pools": (
+        "Pool",
+        "Pools that are new, changed or on their way out",
+        {"reason": ["Created", "Changed", "DeletionRequested"]},
+    ),
+    "PoolNodes": (
+        "NodeClaim",
+        "Nodes of pools that have come, failed or gone",
+        {"pool": [{"exists": True}], "reason": [{"anything-but": ["Accepted", "Scheduled", "Provisioned", "Joined"]}]},
+    ),
+    "PoolClusters": (
+        "Cluster",
+        "Clusters that are ready",
+        {"phase": {"before": [{"anything-but": ["ready"]}], "after": ["ready"]}},
+    ),
+}
+"""Events that wake the passes over pools: name of the rule -> detail type, meaning, pattern of the detail."""
+
 
 def admission(config: StageConfig, partition: str, bus: str) -> dict[str, Any] | None:
     """The one statement of the bus's policy: who else may put requests on it. None without anybody.
@@ -143,6 +163,16 @@ class Triggers(Construct):
             event_pattern=events.EventPattern(source=[REQUEST_SOURCE], detail_type=list(REQUEST_TYPES)),
             targets=[self._target("requests")],
         )
+        for name, (detail_type, meaning, detail) in POOL_EVENTS.items():
+            events.Rule(
+                self,
+                name,
+                rule_name=self._names.function(f"autoscaler-{detail_type.lower()}"),
+                description=meaning,
+                event_bus=bus,
+                event_pattern=events.EventPattern(source=[OWN_SOURCE], detail_type=[detail_type], detail=detail),
+                targets=[self._target("autoscaler")],
+            )
         statement = admission(self._config, Stack.of(self).partition, bus.event_bus_arn)
         if statement:
             events.CfnEventBusPolicy(

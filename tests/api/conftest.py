@@ -75,7 +75,7 @@ CHOICES: Mapping[str, Callable[[Operation], bool]] = {
     "closed_to_platform": lambda operation: not operation.public and "stockyard-platform" not in operation.roles,
     "with_id": lambda operation: "{id}" in operation.path and not operation.public,
     "listing": lambda operation: operation.method == "GET" and "{" not in operation.path and not operation.public,
-    "paged": lambda operation: "page_token" in operation.parameters,
+    "paged": lambda operation: "page_token" in operation.parameters and "{" not in operation.path,
 }
 """Arguments of tests by name, each with the operations that it runs over."""
 
@@ -129,6 +129,7 @@ class Api:
 
 
 BODIES: Mapping[str, Any] = {
+    "POST /v1/clusters/{id}/pools": {"name": "workers", "quantity": 1},
     "POST /v1/clusters/{id}/ready": machine_report("https://k"),
     "POST /v1/clusters/{id}/bootstrap": {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}},
     "POST /v1/clusters/{id}/observations": {

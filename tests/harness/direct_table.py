@@ -20,6 +20,7 @@ from local.aws.corrections.quick_tables import quick_tables
 from tests.harness.inprocess import OWN_ACCOUNT, REGION
 
 ACTIONS: Mapping[str, str] = {
+    "BatchGetItem": "batch_get_item",
     "GetItem": "get_item",
     "PutItem": "put_item",
     "Query": "query",

@@ -9,6 +9,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar, assert_never
 
 from stockyard import errors
@@ -65,6 +66,11 @@ class MemoryStore:
         with self._table.lock:
             item = self._partition(kind, id).get(id)
             return None if item is None else codec.from_item(kind, item)
+
+    def get_all(self, kind: type[R], ids: Sequence[str]) -> Sequence[R]:
+        """The records of these ids; see ``ports.Store.get_all``."""
+        records = map(partial(self.get, kind), ids)
+        return [record for record in records if record is not None]
 
     def list(
         self,

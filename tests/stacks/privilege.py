@@ -12,6 +12,7 @@ SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing 
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
+    ("requests", "Table dynamodb:BatchGetItem"): "reads the nodes when a deletion is planned",
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,

@@ -39,10 +39,11 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     assert served.call("DELETE", second).status in (202, 204)
     _quota_and_report(served, cluster_path)
     _nodes(served, "privilege")
+    _pools(served, "privilege")
     _instances(served, "privilege")
     _event_accounts(served)
     _events(served, body)
-    for function in ("relay", "reaper"):
+    for function in ("relay", "autoscaler", "reaper"):
         _invoke(served, function)
     deletion = served.call("DELETE", cluster_path)
     assert served.operation(deletion.body["id"])["status"] == "succeeded"
@@ -129,6 +130,36 @@ def _nodes(served: Served, cluster: str) -> None:
     for name in ("two", "one"):
         assert served.operation(good("DELETE", f"node-claims/{name}")["id"])["status"] == "succeeded"
     assert good("GET", "node-claims")["items"] == []
+
+
+def _pools(served: Served, cluster: str) -> None:
+    """Pools that are made, read in pages, made smaller and deleted; one with a node stays until its cluster goes."""
+    good = Good(served)
+    path = f"clusters/{cluster}/pools"
+
+    def nodes(name: str) -> Any:
+        answer = served.call("GET", f"/v1/{path}/{name}")
+        return answer.body["nodes"]["available"] if answer.status == 200 else None
+
+    for name, quantity in (("first", 2), ("second", 1)):
+        wish = {"name": name, "quantity": quantity, "provider": "lab"}
+        good("POST", f"{path}?dry_run=true", wish)
+        good("POST", path, wish)
+        served.wait(f"nodes of pool {name}", lambda name=name, quantity=quantity: nodes(name) == quantity, 60)
+    more = good("GET", f"{path}?page_size=1")["next_page_token"]
+    good("GET", f"{path}?page_size=1&page_token={more}")
+    version = good("GET", f"{path}/first")["version"]
+    good("PATCH", f"{path}/first", {"quantity": 1}, If_Match=f'"{version}"')
+    served.wait("the smaller pool", lambda: nodes("first") == 1, 60)
+    # A claim that nothing was made for is gone at once.
+    impossible = {"name": "third", "quantity": 1, "requirements": [{"key": "example.com/none", "values": ["x"]}]}
+    good("POST", path, impossible)
+    served.wait("the claim of the third pool", lambda: good("GET", f"{path}/third")["nodes"]["claims"] == 1, 60)
+    for name in ("first", "third"):
+        good("DELETE", f"{path}/{name}?dry_run=true")
+        good("DELETE", f"{path}/{name}")
+        served.wait(f"the end of pool {name}", lambda name=name: nodes(name) is None, 60)
+    good("DELETE", f"clusters/{cluster}?dry_run=true")
 
 
 def _instances(served: Served, cluster: str) -> None:

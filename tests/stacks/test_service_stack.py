@@ -22,16 +22,16 @@ from stockyard.settings import Settings, read
 
 ROOT = Path(__file__).parents[2]
 NAMES = [spec.name for spec in FUNCTIONS]
-ASYNCHRONOUS = ["relay", "scheduler", "reaper", "requests", "catalog"]
+ASYNCHRONOUS = ["relay", "scheduler", "autoscaler", "reaper", "requests", "catalog"]
 
 
 def _ref(value: dict[str, Any]) -> str:
     return str(value["Fn::GetAtt"][0] if "Fn::GetAtt" in value else value["Ref"])
 
 
-def test_fourteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
+def test_sixteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
     functions = assembly.of_type("AWS::Lambda::Function")
-    assert len(functions) == len(NAMES) == 14
+    assert len(functions) == len(NAMES) == 16
     for function in functions.values():
         assert function["Properties"]["Architectures"] == ["arm64"]
         assert function["Properties"]["Runtime"] == "python3.13"
@@ -47,7 +47,7 @@ def test_each_function_has_own_role_and_log_group(assembly: Any) -> None:
         groups.add(group)
         properties = assembly.service["Resources"][group]["Properties"]
         assert properties["LogGroupName"] == f"/aws/lambda/stockyard-dev-{name.replace('_', '-')}"
-    assert len(roles) == len(groups) == 14
+    assert len(roles) == len(groups) == 16
 
 
 def test_every_log_group_has_retention(assembly: Any) -> None:
@@ -113,7 +113,7 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 54
+    assert len(functions) == 59
     assert unguarded == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
@@ -235,6 +235,7 @@ def test_schedules_and_request_rule(assembly: Any) -> None:
     expected = {
         "relay": "rate(1 minute)",
         "scheduler": "rate(1 minute)",
+        "autoscaler": "rate(1 minute)",
         "reaper": "rate(5 minutes)",
         "catalog": "rate(15 minutes)",
     }
@@ -247,7 +248,14 @@ def test_schedules_and_request_rule(assembly: Any) -> None:
         "source": ["stockyard.request"],
         "detail-type": ["CreateCluster", "ChangeCluster", "DeleteCluster"],
     }
-    assert properties["EventBusName"] == {"Ref": next(iter(assembly.of_type("AWS::Events::EventBus")))}
+    bus = {"Ref": next(iter(assembly.of_type("AWS::Events::EventBus")))}
+    assert properties["EventBusName"] == bus
+    for detail_type in ("Pool", "NodeClaim", "Cluster"):
+        function, properties = rules.pop(f"stockyard-dev-autoscaler-{detail_type.lower()}")
+        assert function == assembly.function("autoscaler")[0]
+        pattern = properties["EventPattern"]
+        assert (pattern["source"], pattern["detail-type"]) == (["stockyard"], [detail_type])
+        assert properties["EventBusName"] == bus
     assert rules == {}
 
 
@@ -321,6 +329,7 @@ def test_logical_ids_of_stateful_resources_are_stable(assembly: Any) -> None:
         "TriggersBus6827132D",
         "FunctionsRelayFailures47AD2372",
         "FunctionsSchedulerFailures7139FC0F",
+        "FunctionsAutoscalerFailuresA982D3C7",
         "FunctionsReaperFailures8BA05DE6",
         "FunctionsRequestsFailures9E0FCFCF",
         "FunctionsCatalogFailures21D20FDF",

@@ -70,11 +70,20 @@ def _consumed(parameters: Mapping[str, Any], result: Mapping[str, Any]) -> Any:
         checks = sum("ConditionCheck" in item for item in parameters["TransactItems"])
         name = next(iter(parameters["TransactItems"][0].values()))["TableName"]
         return [_units(name, 0.0, written(_changes.made, 2) + 2 * checks)]
+    if "RequestItems" in parameters:
+        return [_batch_units(name, request, result) for name, request in parameters["RequestItems"].items()]
     if _changes.made:
         return _units(parameters["TableName"], 0.0, written(_changes.made, 1))
     items = result["Items"] if "Items" in result else [result.get("Item") or {}]
     units = max(1, math.ceil(sum(_size(item) for item in items) / READ))
     return _units(parameters["TableName"], units * (1.0 if parameters.get("ConsistentRead") else 0.5), 0.0)
+
+
+def _batch_units(table: str, request: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """Each record of a batch is rounded up by itself; one that is missing counts as the smallest."""
+    items = result["Responses"].get(table, ())
+    units = sum(max(1, math.ceil(_size(item) / READ)) for item in items) + len(request["Keys"]) - len(items)
+    return _units(table, units * (1.0 if request.get("ConsistentRead") else 0.5), 0.0)
 
 
 def _units(table: str, read: float, write: float) -> dict[str, Any]:

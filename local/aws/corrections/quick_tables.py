@@ -25,7 +25,7 @@ from moto.dynamodb.responses import DynamoHandler
 
 from local.aws.corrections.indexed_items import candidates, indexing, looking_again
 
-PLAIN = frozenset({"GetItem", "PutItem", "Query", "Scan", "TransactWriteItems", "UpdateItem"})
+PLAIN = frozenset({"BatchGetItem", "GetItem", "PutItem", "Query", "Scan", "TransactWriteItems", "UpdateItem"})
 """Actions whose parameters and results are JSON already; no record of ours has a binary value."""
 LARGEST = 405_000
 """The largest item in bytes, as moto counts them."""

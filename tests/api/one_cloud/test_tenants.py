@@ -327,7 +327,7 @@ def test_a_claim_for_a_foreign_cluster_is_refused(api, acme):
 def test_a_cluster_client_sees_nothing_of_another_tenant(api, all_operations, acme):
     """Tries a client id of its own tenant, and the client id of acme's cluster, both in its own tenant."""
     open_to_both = [operation for operation in all_operations if operation.machine and operation.roles]
-    assert len(open_to_both) == 4
+    assert len(open_to_both) == 6
     for operation in open_to_both:
         for client in ("globex-0123456789ab", acme["client"]):
             answer = api.call(operation, api.token("globex", client_id=client), at=acme["claim"])

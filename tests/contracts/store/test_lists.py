@@ -83,3 +83,23 @@ def test_list_where_matches_none_and_several_fields(store: Store, cluster: Calla
 def test_list_without_records_is_empty(store: Store) -> None:
     page = store.list(Cluster)
     assert (page.items, page.next_id) == ([], None)
+
+
+# --- several by their ids ---------------------------------------------------------------------------------------------
+
+
+def test_records_are_read_together_in_the_order_of_their_ids(store: Store) -> None:
+    facts = [Fact(f"f-{number:03}", str(number), TIME) for number in range(250)]
+    for fact in facts:
+        store.commit(Create(fact))
+    shuffled = [fact.id for fact in facts]
+    random.Random(1).shuffle(shuffled)
+    records = store.get_all(Fact, [*shuffled[:125], "f-none", *shuffled[125:]])
+    assert [record.id for record in records] == shuffled
+    assert {record.id: record for record in records} == {fact.id: fact for fact in facts}
+    assert store.get_all(Fact, []) == []
+
+
+def test_nobody_reads_another_tenants_records_together(registry: Any, store: Store) -> None:
+    store.commit(Create(Fact("f-1", "secret", TIME)))
+    assert registry.store("globex").get_all(Fact, ["f-1"]) == []

@@ -90,3 +90,15 @@ def test_a_read_costs_one_unit_for_4_kb_and_half_when_not_consistent(client: Any
     absent = client.get_item(TableName="t", Key={"pk": {"S": "p"}, "sk": {"S": "none"}}, **CAPACITY_REQUESTED)
     assert absent["ConsumedCapacity"]["ReadCapacityUnits"] == 0.5
     assert "ConsumedCapacity" not in client.query(TableName="t", **query)
+
+
+def test_each_record_of_a_batch_is_rounded_up_by_itself(client: Any) -> None:
+    for name, size in (("a", 100), ("b", 5000)):
+        client.put_item(TableName="t", Item=item(name, size))
+    keys = [{"pk": {"S": "p"}, "sk": {"S": name}} for name in ("a", "b", "none")]
+
+    def units(**options: Any) -> float:
+        answer = client.batch_get_item(RequestItems={"t": {"Keys": keys, **options}}, **CAPACITY_REQUESTED)
+        return float(answer["ConsumedCapacity"][0]["ReadCapacityUnits"])
+
+    assert (units(ConsistentRead=True), units()) == (4.0, 2.0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stockyard.edge.route import HttpFunction
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
+    from stockyard.operations.pools.autoscaler import Autoscaler
     from stockyard.operations.relay.outbox import Relay
     from stockyard.operations.scheduler.wake import Scheduler
     from stockyard.operations.sweep.run import Reaper
@@ -257,6 +258,13 @@ def scheduler() -> Scheduler:
     from stockyard.operations.scheduler.wake import Scheduler
 
     return Scheduler(registry(), services)
+
+
+def autoscaler() -> Autoscaler:
+    """What keeps pools at the nodes that they are to have."""
+    from stockyard.operations.pools.autoscaler import Autoscaler
+
+    return Autoscaler(registry(), services)
 
 
 @cache

@@ -204,6 +204,7 @@ def test_the_route_takes_a_token_and_keeps_it_nowhere(
     monkeypatch.setattr(wiring, "services", lambda _: nodes.services)
     monkeypatch.setattr(wiring, "store", nodes.registry.store)
     monkeypatch.setattr(wiring, "machine_key", lambda: KEY)
+    monkeypatch.setattr(wiring, "configuration", lambda: nodes.services.settings)
     token = booting.user_data[claim.id]
     answers = [
         handler.http.handle(_posted(claim.id, {"cluster_id": booting.yard.cluster.id, **proof}), None)

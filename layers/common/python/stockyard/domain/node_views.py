@@ -159,6 +159,16 @@ def _quantities(resources: Mapping[str, int]) -> dict[str, str]:
     return {name: resource_text(name, amount) for name, amount in sorted(resources.items())}
 
 
+def requirement_view(requirement: Mapping[str, Any]) -> dict[str, Any]:
+    """A requirement of a claim or pool as a ``RequirementView`` document."""
+    return {
+        "key": requirement["key"],
+        "operator": requirement.get("operator", "In"),
+        "values": list(requirement.get("values") or ()),
+        "min_values": requirement.get("minValues"),
+    }
+
+
 def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
     """``claim`` as a ``NodeClaimView`` document."""
     return {
@@ -168,15 +178,7 @@ def node_claim_view(claim: NodeClaim) -> dict[str, Any]:
         "provider": claim.provider_ref,
         "type": claim.type_ref,
         "environment": claim.environment_ref,
-        "requirements": [
-            {
-                "key": requirement["key"],
-                "operator": requirement.get("operator", "In"),
-                "values": list(requirement.get("values") or ()),
-                "min_values": requirement.get("minValues"),
-            }
-            for requirement in claim.requirements
-        ],
+        "requirements": [requirement_view(requirement) for requirement in claim.requirements],
         "placement": attributes(claim.placement, _PLACEMENT) if claim.placement else None,
     }
 

@@ -76,9 +76,8 @@ class NewPool(PoolSpec):
 class Pool(PoolSpec):
     """A source of claims of one cluster. ``id`` is ``{cluster id}/{name}``.
 
-    ``generation`` counts changes of the specification; ``claims_made`` counts the claims that were ever made for it:
-    each batch of claims raises it in the transaction that writes them, so that two passes never both make what is
-    missing.
+    ``generation`` counts changes of the specification, ``claims_made`` the claims that were ever made for it: each
+    batch of claims raises it in the transaction that writes them, so that two passes never both make what is missing.
     """
 
     id: str
@@ -118,6 +117,12 @@ def pool_id(cluster_id: str, name: str) -> str:
     return f"{cluster_id}/{name}"
 
 
+def entry_id(cluster_id: str, pool: str, claim_id: str = "") -> str:
+    """The id of a claim's entry in its cluster, or without a claim how those of a pool begin; ``pool`` is the pool's
+    name, empty for none."""
+    return f"{cluster_id}/{pool or NO_POOL}/{claim_id}"
+
+
 def cluster_claim(cluster_id: str, pool: str, claim_id: str, made_at: str) -> ClusterClaim:
-    """The entry of a claim in its cluster; ``pool`` is the pool's name, empty for none."""
-    return ClusterClaim(f"{cluster_id}/{pool or NO_POOL}/{claim_id}", claim_id, made_at)
+    """The entry of a claim in its cluster."""
+    return ClusterClaim(entry_id(cluster_id, pool, claim_id), claim_id, made_at)

@@ -50,6 +50,10 @@ class Store(Protocol):
     def get(self, kind: type[R], id: str) -> R | None:
         """The record, read consistently, or None."""
 
+    def get_all(self, kind: type[R], ids: Sequence[str]) -> Sequence[R]:
+        """The records of these ids, each read consistently, in the order of ``ids``; those that are missing are left
+        out. The ids are different ones."""
+
     def list(
         self,
         kind: type[R],

@@ -7,6 +7,7 @@ table    ``T#{tenant}#{Kind}``          the record's id
 due      ``DUE#{Kind}``                 the moment it is due; only unseen clusters
 due      ``DUE#Outbox#{shard}``         the moment from which the schedule sends the item, if the stream has not
 due      ``DUE#NodeClaim#{shard}``      the moment the scheduler must look at the claim again
+due      ``DUE#Pool``                   the moment a pass must look at the pool again
 due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters and node providers
 ======== ============================== ===========================================================
@@ -39,6 +40,7 @@ from stockyard.domain.records import (
     NodeClaim,
     NodeProvider,
     Outbox,
+    Pool,
     Record,
     Refusal,
     Resource,
@@ -114,7 +116,7 @@ def due_partitions(kind: Kind, tenants: Collection[str] | None = None) -> tuple[
         return tuple(sorted({_shard(kind, tenant) for tenant in tenants}))
     if kind in _SHARDS:
         return tuple(f"DUE#{kind.__name__}#{shard}" for shard in range(_SHARDS[kind]))
-    if kind is not Cluster:
+    if kind not in (Cluster, Pool):
         raise ValueError(f"{kind.__name__} records are not indexed by due time")
     return (f"DUE#{kind.__name__}",)
 
@@ -149,7 +151,7 @@ def everything_partition(kind: Kind) -> str:
 
 def due_at(record: Record) -> str | None:
     """When a schedule must look at the record; None when it need not."""
-    if isinstance(record, Outbox | NodeClaim):
+    if isinstance(record, Outbox | NodeClaim | Pool):
         return record.due_at
     if isinstance(record, Cluster) and record.status in UNSEEN:
         return record.lease_expires_at

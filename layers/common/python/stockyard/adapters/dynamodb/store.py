@@ -30,6 +30,8 @@ R = TypeVar("R", bound=Record)
 
 _ATTEMPTS = 7
 _PAUSE_SECONDS = 0.02
+_BATCH_KEYS = 100
+"""DynamoDB's limit of keys in a call."""
 _FILTER_PAGE = 200
 """Records DynamoDB looks at per call when it filters: a compromise of round trips and read units."""
 
@@ -71,6 +73,26 @@ class DynamoStore:
             )
         item = answer.get("Item")
         return None if item is None else codec.from_item(kind, item)
+
+    def get_all(self, kind: type[R], ids: Sequence[str]) -> Sequence[R]:
+        """The records of these ids; see ``ports.Store.get_all``. Raises ``StoreUnavailable`` when the table leaves
+        keys unread again and again."""
+        items: dict[str, codec.Item] = {}
+        for begin in range(0, len(ids), _BATCH_KEYS):
+            names = [keys.checked_id(kind, name) for name in ids[begin : begin + _BATCH_KEYS]]
+            unread: Any = [requests.key(self._tenant, kind, name) for name in names]
+            for attempt in range(_ATTEMPTS):
+                request: Any = {self._table: {"Keys": unread, "ConsistentRead": True}}
+                with calls.translated():
+                    answer: Any = self._client.batch_get_item(RequestItems=request)
+                items |= {item["sk"]["S"]: item for item in answer["Responses"].get(self._table, ())}
+                unread = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys")
+                if not unread:
+                    break
+                self._sleep(random.uniform(0, _PAUSE_SECONDS * 2**attempt))
+            else:
+                raise errors.StoreUnavailable("The table left records unread")
+        return [codec.from_item(kind, items[name]) for name in ids if name in items]
 
     def list(
         self,

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim, Pool
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.pools import pools
 from stockyard.operations.services import Services
-from stockyard.ports import Outcome
+from stockyard.ports import Outcome, Remove
 
 LOOK_AGAIN = 20
 NAMED = 5
 
 
 def claims_of(services: Services, cluster: Cluster) -> list[NodeClaim]:
-    """Every claim that was made for the cluster."""
-    return list(every(services.store, NodeClaim, where={"cluster_id": cluster.id}))
+    """Every claim that was made for the cluster.
+
+    When no entry is left all claims of the tenant are read: those of earlier releases have none.
+    """
+    entered = pools.claims_of(services, cluster.id)
+    return entered or list(every(services.store, NodeClaim, where={"cluster_id": cluster.id}))
 
 
 def release(services: Services, cluster: Cluster, session: str) -> Outcome:
@@ -30,4 +35,6 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
         names = ", ".join(claim.name for claim in remaining_claims[:NAMED])
         more = f" and {len(remaining_claims) - NAMED} more" if len(remaining_claims) > NAMED else ""
         return Outcome(False, f"Waiting for nodes to be given back: {names}{more}.", wait_seconds=LOOK_AGAIN)
+    for pool in pools.pools_of(services, cluster.id):
+        services.store.commit(Remove(Pool, pool.id))
     return node_environments.clear_all(services, cluster, session)

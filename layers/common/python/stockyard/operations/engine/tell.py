@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from stockyard.domain import ids
-from stockyard.domain.records import CloudAccount, Event, Outbox
+from stockyard.domain.records import CloudAccount, Event, NodeClaim, Outbox
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
@@ -57,9 +57,17 @@ def tell(services: Services, actor: str, about: EventSubject, transition: Transi
             "phase": {"before": transition.before, "after": transition.after},
             "reason": transition.reason,
             "message": transition.message,
+            **_belongs(about),
         },
     }
     return [Create(event), Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, now))]
+
+
+def _belongs(about: EventSubject) -> dict[str, str]:
+    """Of a claim of a pool: whose it is, so that a rule can wake who looks after the pool."""
+    if isinstance(about, NodeClaim) and about.pool:
+        return {"cluster_id": about.cluster_id, "pool": about.pool}
+    return {}
 
 
 def account_writes(services: Services, actor: str, account: CloudAccount, transition: Transition) -> list[Write]:

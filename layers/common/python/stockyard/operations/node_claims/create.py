@@ -10,6 +10,7 @@ from stockyard.domain import ids
 from stockyard.domain.node_records import NewClaim
 from stockyard.domain.node_types import NodeType
 from stockyard.domain.platform import is_shared
+from stockyard.domain.pool_records import cluster_claim
 from stockyard.domain.records import Name, NodeClaim
 from stockyard.domain.requirements import NODE_TYPE
 from stockyard.errors import Conflict, InUse, InvalidInput, NotFound
@@ -22,7 +23,7 @@ from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, load
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
-from stockyard.ports import Create
+from stockyard.ports import Create, Write
 from stockyard.scheduling.reading import Reader
 
 MOST_BYTES = 64 * 1024
@@ -38,13 +39,10 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
     if id is not None and (existing := services.store.get(NodeClaim, id)) is not None:
         return existing
     draft = draft_of(services, request, actor, id)
-    procedure, now = services.procedure(CREATE_NODE), draft.created_at
-    operation = new_operation(services.new_id(ids.OPERATION), procedure, draft.id, actor, now)
-    claim, operation, messages = change_writes(services, actor, MOVES.accept(draft, operation, now))
+    claim, writes = acceptance(services, draft, actor)
     quotas = claim_quota_writes(services, request.provider_ref, actor, 1)
-    name = Name(f"node-claim/{claim.name}", claim.id)
     try:
-        services.store.commit(*quotas, Create(name), Create(claim), Create(operation), *messages)
+        services.store.commit(*quotas, *writes)
     except Conflict as conflict:
         if conflict.index is not None and conflict.index < len(quotas):
             raise quota_refusal(quotas, conflict.index) from conflict
@@ -55,6 +53,16 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
             raise InUse(f"There is a node claim called {claim.name}.") from conflict
         raise
     return claim
+
+
+def acceptance(services: Services, draft: NodeClaim, actor: str) -> tuple[NodeClaim, list[Write]]:
+    """A new claim and the writes that make it, its name first; the quotas that it counts for are not among them."""
+    procedure, now = services.procedure(CREATE_NODE), draft.created_at
+    operation = new_operation(services.new_id(ids.OPERATION), procedure, draft.id, actor, now)
+    claim, operation, messages = change_writes(services, actor, MOVES.accept(draft, operation, now))
+    name = Name(f"node-claim/{claim.name}", claim.id)
+    entries = [Create(cluster_claim(claim.cluster_id, claim.pool, claim.id, now))] if claim.cluster_id else []
+    return claim, [Create(name), Create(claim), Create(operation), *entries, *messages]
 
 
 def draft_of(services: Services, request: NewClaim, actor: str, id: str | None) -> NodeClaim:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import ids
+from stockyard.domain.pool_records import ClusterClaim, entry_id
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Name, NodeClaim, Operation
 from stockyard.lifecycle.change import Transition
@@ -54,9 +55,11 @@ def give_back(services: Services, claim: NodeClaim, actor: str, first: Transitio
 
 
 def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
-    """What goes with a claim's record: its name, and its share of the quotas."""
+    """What goes with a claim's record: its name, its entry in its cluster, and its share of the quotas."""
     quotas = claim_quota_writes(services, claim.provider_ref, claim.created_by, -1)
-    return [Remove(Name, f"node-claim/{claim.name}"), *quotas]
+    entry = entry_id(claim.cluster_id, claim.pool, claim.id)
+    entries = [Remove(ClusterClaim, entry)] if claim.cluster_id else []
+    return [Remove(Name, f"node-claim/{claim.name}"), *entries, *quotas]
 
 
 def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:

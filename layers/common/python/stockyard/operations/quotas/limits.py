@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stockyard.domain.pool_records import PoolSpec
 from stockyard.domain.records import Cluster, Counter, Quota
 from stockyard.errors import Conflict, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
@@ -44,6 +45,16 @@ def check_groups(services: Services, groups: Sequence[Mapping[str, Any]]) -> Non
             raise QuotaExceeded(
                 f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a group; {group.get('name')} asks for more."
             )
+
+
+def check_pools(services: Services, pools: Sequence[PoolSpec]) -> None:
+    """``QuotaExceeded`` for more pools than a cluster may have node groups, or more nodes than one of them may."""
+    most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
+    if most is not None and len(pools) > most:
+        raise QuotaExceeded(f"The quota '{GROUPS}' allows {most} pools in a cluster.")
+    nodes = max(max(pool.quantity, pool.floor) for pool in pools)
+    if most_nodes is not None and nodes > most_nodes:
+        raise QuotaExceeded(f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a pool; {nodes} are asked for.")
 
 
 def view(services: Services, name: str) -> dict[str, Any]:

@@ -66,16 +66,23 @@ def _counted(evaluations: Sequence[Evaluation]) -> dict[str, int]:
 def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     """The dry run of a creation: where it would be placed, at what price, and what was ruled out."""
     draft = draft_of(services, request, "", None)
-    evaluations, refused = _evaluations(services, draft)
-    best = next((evaluation for evaluation in evaluations if evaluation.selected), None)
+    best, rejected, refused = cheapest(services, draft)
     creates = [{"kind": "node-claim", "name": draft.name}]
     items: list[PriceItem] = []
     if best is not None:
         creates.append({"kind": "node", "name": best.node_type.name})
         items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", 1, best.usd_hour)]
+    waits = [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
+    warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
+    return plan_of(items, creates=creates, rejected=rejected, warnings=warnings)
+
+
+def cheapest(services: Services, claim: NodeClaim) -> tuple[Evaluation | None, list[dict[str, str]], str]:
+    """The way that the claim would be placed now, if any; what was ruled out and why; why it cannot be placed at all,
+    empty where that is not so."""
+    evaluations, refused = _evaluations(services, claim)
+    best = next((evaluation for evaluation in evaluations if evaluation.selected), None)
     # Who names a provider asks for none of the others' types.
     against = (v for v in evaluations if v.rule not in (None, PROVIDER))
     rejected = [{"pointer": "", "detail": f"{v.node_type.name}: {v.message}"} for v in against]
-    waits = [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
-    warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
-    return plan_of(items, creates=creates, rejected=rejected[:MAX_CANDIDATES], warnings=warnings)
+    return best, rejected[:MAX_CANDIDATES], refused

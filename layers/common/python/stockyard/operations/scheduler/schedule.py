@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain.platform import is_shared, use_of
+from stockyard.domain.pool_records import cluster_claim
 from stockyard.domain.records import Fact, LaunchGroup, NodeClaim, Placement, PlacementOption
 from stockyard.errors import Conflict
 from stockyard.lifecycle.node_claim import MOVES
@@ -85,7 +86,7 @@ def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
         if isinstance(request, Refused):
             _wait(services, claim, request.reason, request.message, report)
         else:
-            pending.append((replace(claim, cluster_id=reader.cluster_id(claim)), request))
+            pending += [(entered, request) for entered in _entered(services, claim, reader.cluster_id(claim), report)]
     for _ in range(ROUNDS):
         if not pending:
             break
@@ -93,6 +94,20 @@ def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
         pending = _round(current, pending, report)
     report.unplaced += len(pending)
     return report
+
+
+def _entered(services: Services, claim: NodeClaim, cluster_id: str, report: Report) -> list[NodeClaim]:
+    """The claim with its entry in its cluster, which may have come after it; none when it was changed meanwhile."""
+    if claim.cluster_id == cluster_id:
+        return [claim]
+    entered = replace(claim, cluster_id=cluster_id, version=claim.version + 1)
+    entry = cluster_claim(cluster_id, claim.pool, claim.id, services.now())
+    try:
+        services.store.commit(Replace(entered), Create(entry))
+    except Conflict:
+        report.lost += 1
+        return []
+    return [entered]
 
 
 def _round(

@@ -1,0 +1,35 @@
+"""The handler of events and of the minute schedule that keeps the pools of clusters at the nodes they are to have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from stockyard import wiring
+from stockyard.edge.logs import logged
+
+logger = Logger()
+
+
+@logged(logger)
+def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """An event of our bus names a cluster, a pool or a claim of a pool; anything else is the schedule, which looks at
+    every pool that is due.
+
+    Events may come twice, late and in any order: a pass reads what is there, and writes at the versions that it read.
+    """
+    autoscaler = wiring.autoscaler()
+    detail = event.get("detail")
+    if detail is None:
+        report = autoscaler.due(wiring.clock().now())
+    else:
+        report = autoscaler.woken(str(detail["tenant"]), cluster_named(event))
+    logger.info("pools", extra=report)
+    return dict(report)
+
+
+def cluster_named(event: dict[str, Any]) -> str:
+    """The id of the cluster that an event is about: a claim's event names it, a pool's id begins with it."""
+    detail = event["detail"]
+    return str(detail["cluster_id"] if "cluster_id" in detail else detail["subject"].partition("/")[0])

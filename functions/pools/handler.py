@@ -1,0 +1,124 @@
+"""Pools over HTTP: where a cluster's nodes come from, and how many there shall be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard import wiring
+from stockyard.domain.pool_records import Pool
+from stockyard.domain.pool_views import pool_view
+from stockyard.domain.records import Cluster
+from stockyard.edge.contract import Answer, Request
+from stockyard.edge.identity import Roles
+from stockyard.errors import NotFound
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.pools import pools
+from stockyard.operations.services import Services
+
+http = wiring.http("pools")
+lambda_handler = http.lambda_handler
+
+VIEW = "pools:PoolView"
+
+
+def _cluster(request: Request, services: Services) -> Cluster:
+    """The cluster that the path names; for a cluster's own client its own, and no other."""
+    from stockyard.operations.machines.own_claims import cluster_of
+
+    cluster = find_cluster(services, request.params["id"])
+    if request.caller.machine and cluster_of(services, request.caller.client_id).id != cluster.id:
+        raise NotFound(f"There is no cluster {request.params['id']}.")
+    return cluster
+
+
+def _answer(services: Services, pool: Pool, status: int, **settings: Any) -> Answer:
+    claims = pools.claims_of(services, pool.cluster_id, pool.name)
+    return Answer(status, pool_view(pool, claims), version=pool.version, subject=pool.id, **settings)
+
+
+@http.route(
+    "POST /v1/clusters/{id}/pools",
+    roles=Roles.CHANGERS,
+    body="pools:PoolCreate",
+    answers={201: VIEW, 200: "plan:PlanView"},
+    idempotent=True,
+    dry_run=True,
+    description="Its nodes are made in the background as soon as the cluster is ready. With `dry_run` the answer is a"
+    " plan: what its first nodes would be, and cost.",
+)
+def create_pool(request: Request) -> Answer:
+    """Make a pool. Static with a `quantity`, otherwise dynamic."""
+    services = wiring.services(request.caller.tenant)
+    cluster = _cluster(request, services)
+    new_pool = request.body.new_pool()
+    if request.dry_run:
+        from stockyard.operations.pools.plan import plan_pool
+
+        return Answer.plan(plan_pool(services, cluster, new_pool))
+    pool = pools.create_pool(services, cluster, new_pool, request.caller.actor)
+    return _answer(services, pool, 201, location=f"/v1/clusters/{cluster.id}/pools/{pool.name}")
+
+
+@http.route("GET /v1/clusters/{id}/pools", roles=Roles.READERS, machine=True, answers={200: VIEW}, paged=True)
+def list_pools(request: Request) -> Answer:
+    """List the pools of a cluster. In order of name. A cluster's own client sees those of its cluster."""
+    services = wiring.services(request.caller.tenant)
+    cluster = _cluster(request, services)
+    by_pool: dict[str, list[Any]] = {}
+    for claim in pools.claims_of(services, cluster.id):
+        by_pool.setdefault(claim.pool, []).append(claim)
+    return Answer.matching(
+        request.page,
+        lambda after, limit: services.store.list(Pool, prefix=f"{cluster.id}/", after=after, limit=limit),
+        lambda _: True,
+        lambda pool: pool_view(pool, by_pool.get(pool.name, ())),
+    )
+
+
+@http.route("GET /v1/clusters/{id}/pools/{name}", roles=Roles.READERS, machine=True, answers={200: VIEW})
+def get_pool(request: Request) -> Answer:
+    """Get a pool. A cluster's own client sees those of its cluster."""
+    services = wiring.services(request.caller.tenant)
+    pool = pools.find_pool(services, _cluster(request, services), request.params["name"])
+    return _answer(services, pool, 200)
+
+
+@http.route(
+    "PATCH /v1/clusters/{id}/pools/{name}",
+    roles=Roles.CHANGERS,
+    body="pools:PoolPatch",
+    answers={200: VIEW},
+    if_match=True,
+    dry_run=True,
+)
+def change_pool(request: Request) -> Answer:
+    """Change a pool. A JSON merge patch; what the nodes are made of is drift of those that are there."""
+    services = wiring.services(request.caller.tenant)
+    cluster = _cluster(request, services)
+    pool = pools.find_pool(services, cluster, request.params["name"])
+    changed = request.body.apply_to(pool)
+    if request.dry_run:
+        request.check_version("pool", pool.version)
+        pools.check_pool(services, cluster, changed)
+        return Answer.change_plan(pool, pools.changes_of(pool, changed))
+    actor, request_id = request.caller.actor, request.request_id
+    moved = pools.change_pool(services, cluster, pool, request.version, changed, actor, request_id)
+    return _answer(services, moved, 200, audited=True)
+
+
+@http.route(
+    "DELETE /v1/clusters/{id}/pools/{name}",
+    roles=Roles.CHANGERS,
+    answers={202: VIEW, 200: "plan:PlanView"},
+    dry_run=True,
+)
+def delete_pool(request: Request) -> Answer:
+    """Delete a pool. Its nodes are drained and given back, then it is gone; a second request changes nothing."""
+    services = wiring.services(request.caller.tenant)
+    cluster = _cluster(request, services)
+    if request.dry_run:
+        from stockyard.operations.pools.plan import plan_deletion
+
+        return Answer.plan(plan_deletion(services, cluster, request.params["name"]))
+    pool = pools.delete_pool(services, cluster, request.params["name"], request.caller.actor)
+    return _answer(services, pool, 202, location=f"/v1/clusters/{cluster.id}/pools/{pool.name}")

@@ -1,0 +1,307 @@
+"""Pools as callers send and see them on our own routes."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from stockyard.domain.models import fields, patterns
+from stockyard.domain.models.base import Fault, Input, Irremovable, View, check, check_fixed, read
+from stockyard.domain.models.cluster_views import ConditionView
+from stockyard.domain.models.node_claims import RequirementView
+from stockyard.domain.models.node_fields import (
+    Annotations,
+    DnsLabel,
+    KubeletArgs,
+    Properties,
+    Requirements,
+    Resources,
+    Taints,
+)
+from stockyard.domain.pool_records import DYNAMIC, NODES, STATIC, USD_HOUR, NewPool, Pool
+from stockyard.domain.quantities import milli
+
+MAX_NODES = 10_000
+MAX_BUDGETS = 50
+POOL_LABELS = ("stockyard.dev/pool", "karpenter.sh/nodepool")
+"""Labels that say of which pool a node is: they are set by us."""
+_ONLY_STATIC = ("quantity",)
+_ONLY_DYNAMIC = ("floor", "headroom", "weight", "disruption")
+_FIXED = frozenset({"name", "kind", "provider"})
+
+Nodes = Annotated[int, Field(ge=0, le=MAX_NODES)]
+Duration = Annotated[str, StringConstraints(pattern=patterns.DURATION_OR_NEVER)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=patterns.LABEL)]
+
+
+def _limits(limits: dict[str, Any]) -> dict[str, Any]:
+    faults: list[Fault] = []
+    for name, amount in limits.items():
+        if name == NODES and milli(amount) % 1000:
+            faults.append(((name,), "must be a whole number of nodes"))
+        if "/" not in name and name not in (NODES, USD_HOUR) and not re.fullmatch(r"[a-z][a-z0-9-]{0,62}", name):
+            faults.append(((name,), f"must be {NODES}, {USD_HOUR} or the name of a resource"))
+    check(faults)
+    return limits
+
+
+def _own_labels(labels: dict[str, str]) -> dict[str, str]:
+    check([((key,), "is set by Stockyard and cannot be given") for key in labels if key in POOL_LABELS])
+    return labels
+
+
+Limits = Annotated[Resources, AfterValidator(_limits)]
+NodeLabels = Annotated[fields.Labels, AfterValidator(_own_labels)]
+
+
+class BudgetInput(Input):
+    """How many nodes may be disrupted at a time: a number or a percentage, while its window is open."""
+
+    nodes: Annotated[str, StringConstraints(pattern=r"^((100|[0-9]{1,2})%|[0-9]{1,6})$")]
+    reasons: Annotated[list[Literal["Empty", "Drifted", "Underutilized"]], Field(max_length=3)] | None = None
+    schedule: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
+    duration: Annotated[str, StringConstraints(pattern=patterns.DURATION)] | None = None
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if (self.schedule is None) != (self.duration is None):
+            raise ValueError("schedule and duration are given together or not at all")
+        return self
+
+
+class DisruptionInput(Input):
+    """When nodes of a dynamic pool may be replaced or removed to save money."""
+
+    consolidate_after: Duration = "0s"
+    consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
+    budgets: Annotated[list[BudgetInput], Field(max_length=MAX_BUDGETS)] = Field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """The block as Karpenter's NodePool has it."""
+        budgets = [budget.model_dump(exclude_none=True) for budget in self.budgets]
+        return {
+            "consolidateAfter": self.consolidate_after,
+            "consolidationPolicy": self.consolidation_policy,
+            **({"budgets": budgets} if budgets else {}),
+        }
+
+
+class PoolCreate(Input):
+    """A pool of a cluster. It is ``static`` with a ``quantity``: that many nodes, always. Otherwise it is ``dynamic``:
+    as many nodes as pending pods need, at least ``floor``, with room for ``headroom``, within ``limits``.
+
+    Without a ``provider`` the cheapest of all serves each node. ``limits`` are ``nodes``, ``usd_hour`` and resources.
+    """
+
+    name: Name
+    kind: Literal["static", "dynamic"] | None = None
+    provider: DnsLabel | None = None
+    requirements: Requirements = Field(default_factory=list)
+    properties: Properties = Field(default_factory=dict)
+    taints: Taints = Field(default_factory=list)
+    startup_taints: Taints = Field(default_factory=list)
+    labels: NodeLabels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+    kubelet_args: KubeletArgs = Field(default_factory=dict)
+    quantity: Nodes | None = None
+    floor: Nodes = 0
+    headroom: Resources = Field(default_factory=dict)
+    limits: Limits = Field(default_factory=dict)
+    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    expire_after: Duration | None = None
+    termination_grace_period: Duration | None = None
+    disruption: DisruptionInput | None = None
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        kind = self.pool_kind()
+        if kind == STATIC and self.quantity is None:
+            check([(("quantity",), "this field is required for a static pool")])
+        foreign_fields, other = (_ONLY_DYNAMIC, DYNAMIC) if kind == STATIC else (_ONLY_STATIC, STATIC)
+        check([((name,), f"is for {other} pools only") for name in foreign_fields if name in self.model_fields_set])
+        most = self.limits.get(NODES)
+        if most is not None and max(self.floor, self.quantity or 0) * 1000 > milli(most):
+            name = "quantity" if kind == STATIC else "floor"
+            check([((name,), f"is more than the limit of {most} nodes")])
+        return self
+
+    def pool_kind(self) -> str:
+        """``static`` or ``dynamic``; where it is not said, a quantity says it."""
+        return self.kind or (STATIC if self.quantity is not None else DYNAMIC)
+
+    def new_pool(self) -> NewPool:
+        """The pool that is asked for."""
+        kind = self.pool_kind()
+        dynamic = kind == DYNAMIC
+        return NewPool(
+            name=self.name,
+            kind=kind,
+            provider_ref=self.provider or "",
+            requirements=tuple(requirement.entry() for requirement in self.requirements),
+            properties=dict(self.properties),
+            taints=tuple(taint.entry() for taint in self.taints),
+            startup_taints=tuple(taint.entry() for taint in self.startup_taints),
+            labels=dict(self.labels),
+            annotations=dict(self.annotations),
+            kubelet_args=dict(self.kubelet_args),
+            quantity=self.quantity or 0,
+            floor=self.floor,
+            headroom=_texts(self.headroom),
+            limits=_texts(self.limits),
+            weight=self.weight or 0,
+            expire_after=self.expire_after or (EXPIRE_AFTER if dynamic else ""),
+            termination_grace_period=self.termination_grace_period or "",
+            disruption=(self.disruption or DisruptionInput()).document() if dynamic else {},
+        )
+
+
+EXPIRE_AFTER = "720h"
+"""Of nodes of dynamic pools, as Karpenter has it."""
+
+
+def _texts(amounts: dict[str, Any]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+class PoolPatch(Input):
+    """A JSON merge patch of a pool: absent means as it was; maps are merged, and ``null`` removes what may be absent.
+
+    Name, kind and provider of a pool cannot change.
+    """
+
+    requirements: Irremovable[Requirements] = None
+    properties: dict[str, str | None] | None = None
+    taints: Irremovable[Taints] = None
+    startup_taints: Irremovable[Taints] = None
+    labels: dict[str, fields.LabelValue | None] | None = None
+    annotations: dict[str, str | None] | None = None
+    kubelet_args: dict[str, str | None] | None = None
+    quantity: Irremovable[Nodes] = None
+    floor: Irremovable[Nodes] = None
+    headroom: dict[str, str | int | float | None] | None = None
+    limits: dict[str, str | int | float | None] | None = None
+    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    expire_after: Duration | None = None
+    termination_grace_period: Duration | None = None
+    disruption: DisruptionInput | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unchangeable(cls, document: Any) -> Any:
+        return check_fixed(document, _FIXED)
+
+    def apply_to(self, pool: Pool) -> NewPool:
+        """The pool after the patch. Raises ``InvalidInput`` for what it then would be."""
+        document = own_document(pool)
+        for name in self.model_fields_set:
+            value = getattr(self, name)
+            if isinstance(value, dict):
+                merged = {**document.get(name, {}), **value}
+                document[name] = {key: amount for key, amount in merged.items() if amount is not None}
+            elif value is None:
+                document.pop(name, None)
+            elif isinstance(value, list):
+                document[name] = [_plain(entry.entry()) for entry in value]
+            elif isinstance(value, Input):
+                document[name] = value.model_dump(exclude_none=True)
+            else:
+                document[name] = value
+        return read(PoolCreate, document).new_pool()
+
+
+def own_document(pool: NewPool | Pool) -> dict[str, Any]:
+    """The pool as the body of our own route that makes it."""
+    static = pool.kind == STATIC
+    sized = {"quantity": pool.quantity} if static else {"floor": pool.floor, "headroom": dict(pool.headroom)}
+    optional = {
+        "provider": pool.provider_ref,
+        "weight": pool.weight,
+        "expire_after": pool.expire_after,
+        "termination_grace_period": pool.termination_grace_period,
+        "disruption": _own_disruption(pool.disruption),
+    }
+    return {
+        "name": pool.name,
+        "kind": pool.kind,
+        "requirements": [_plain(requirement) for requirement in pool.requirements],
+        "properties": dict(pool.properties),
+        "taints": [dict(taint) for taint in pool.taints],
+        "startup_taints": [dict(taint) for taint in pool.startup_taints],
+        "labels": dict(pool.labels),
+        "annotations": dict(pool.annotations),
+        "kubelet_args": dict(pool.kubelet_args),
+        **sized,
+        "limits": dict(pool.limits),
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+def _plain(entry: dict[str, Any]) -> dict[str, Any]:
+    names = {"minValues": "min_values"}
+    return {names.get(name, name): value for name, value in entry.items()}
+
+
+def _own_disruption(block: dict[str, Any]) -> dict[str, Any]:
+    names = {"consolidateAfter": "consolidate_after", "consolidationPolicy": "consolidation_policy"}
+    return {names.get(name, name): value for name, value in block.items()}
+
+
+class BudgetView(View):
+    """How many nodes may be disrupted at a time."""
+
+    nodes: str
+    reasons: list[str] | None
+    schedule: str | None
+    duration: str | None
+
+
+class DisruptionView(View):
+    """When nodes may be replaced or removed to save money."""
+
+    consolidate_after: str
+    consolidation_policy: str
+    budgets: list[BudgetView]
+
+
+class PoolNodesView(View):
+    """The claims of a pool: how many there are to be, are there, and are available, and what they cost together."""
+
+    desired: int
+    claims: int
+    available: int
+    usd_hour: float | None
+
+
+class PoolView(View):
+    """A source of nodes of one cluster."""
+
+    cluster_id: str
+    name: str
+    kind: Literal["static", "dynamic"]
+    form: str
+    provider: str
+    requirements: list[RequirementView]
+    properties: dict[str, str]
+    taints: list[dict[str, Any]]
+    startup_taints: list[dict[str, Any]]
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    kubelet_args: dict[str, str]
+    quantity: int
+    floor: int
+    headroom: dict[str, str]
+    limits: dict[str, str]
+    weight: int
+    expire_after: str
+    termination_grace_period: str
+    disruption: DisruptionView | None
+    nodes: PoolNodesView
+    deleting: bool
+    conditions: list[ConditionView]
+    generation: int
+    created_by: str
+    created_at: str
+    updated_at: str
+    version: int

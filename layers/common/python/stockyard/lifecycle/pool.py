@@ -1,0 +1,147 @@
+"""What a pool has to do next: pure functions from (records, what was seen, now) to a decision.
+
+::
+
+    ClusterNotReady ──cluster ready──> Scaling ──all there──> Ready
+                                          ▲ │                   │
+                                          │ └─QuotaExceeded     │ a node is lost, the quantity changes
+                                          └─────────────────────┘
+    (any) ──deletion──> Deleting ──no claim is there──> gone
+
+``now`` is RFC 3339 text. Nothing here reads a clock or a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from stockyard.domain import times
+from stockyard.domain.conditions import Condition, with_condition
+from stockyard.domain.node_records import NodeClaim
+from stockyard.domain.pool_records import STATIC, Pool
+from stockyard.domain.records import Cluster
+
+READY = "Ready"
+POOLS_READY = "PoolsReady"
+"""The condition of a cluster that says whether its pools have the nodes that they are to have."""
+NOT_READY, SCALING, SATISFIED, LEAVING, QUOTA = "ClusterNotReady", "Scaling", "Satisfied", "Deleting", "QuotaExceeded"
+BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 30, 3600
+"""How long a pool waits after a claim became no node; twice as long after each further one."""
+LOOK_AGAIN_SECONDS = 300
+"""When a pool that lacks nodes is looked at again though nothing was told of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do for a pool: make so many claims, give these back. ``pool`` is the record as it is to be."""
+
+    pool: Pool
+    create: int = 0
+    give_back: tuple[NodeClaim, ...] = ()
+    remove: bool = False
+    """Whether the record goes: nothing is left of a pool that is deleted."""
+
+
+def wanted_nodes(pool: Pool) -> int:
+    """How many nodes the pool has to have, whatever pods there are."""
+    return pool.quantity if pool.kind == STATIC else pool.floor
+
+
+def living(claims: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """The claims that are, or may become, nodes."""
+    return [claim for claim in claims if not claim.deleting and claim.phase != "Failed"]
+
+
+def decide(pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str) -> Decision:
+    """The next step of a pool; ``claims`` are all of it that exist, those on their way out too."""
+    if pool.deleting:
+        leaving = tuple(claim for claim in claims if not claim.deleting)
+        text = f"{len(claims)} nodes are given back." if claims else "Every node is gone."
+        return Decision(_condition(pool, "False", LEAVING, text, now), give_back=leaving, remove=not claims)
+    if cluster.status != "ready":
+        text = f"Cluster {cluster.name} is {cluster.status}; its pools make nodes when it is ready."
+        return Decision(replace(_condition(pool, "False", NOT_READY, text, now), due_at=None))
+    # A claim that became no node is given back and replaced. While somebody looks at its machine it stays.
+    failed = [claim for claim in claims if claim.phase == "Failed" and not claim.deleting]
+    replaced = tuple(claim for claim in failed if claim.kept_until is None or claim.kept_until < now)
+    current = living(claims)
+    target = wanted_nodes(pool)
+    surplus = surplus_of(pool, current) if pool.kind == STATIC else ()
+    pool = _after_failures(pool, replaced, now)
+    missing = max(0, target - len(current))
+    waits = pool.failures > 0 and pool.due_at is not None and now < pool.due_at
+    available = sum(claim.phase == "Available" for claim in current)
+    if available >= target and not surplus:
+        settled = replace(pool, failures=0, due_at=None)
+        return Decision(_condition(settled, "True", SATISFIED, _count(available, target), now), 0, replaced)
+    due_at = pool.due_at if pool.due_at is not None and now < pool.due_at else later_than(now, LOOK_AGAIN_SECONDS)
+    changed = _condition(replace(pool, due_at=due_at), "False", SCALING, _count(available, target), now)
+    return Decision(changed, 0 if waits else missing, (*replaced, *surplus))
+
+
+def surplus_of(pool: Pool, current: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
+    """The claims that a pool with fewer nodes gives back first: those without a machine, then those that are not
+    available, then those made from an older generation of the pool, then the youngest."""
+    count = len(current) - wanted_nodes(pool)
+    if count <= 0:
+        return ()
+
+    def preference(claim: NodeClaim) -> tuple[bool, bool, bool, int]:
+        stale = claim.pool_generation != pool.generation
+        return (claim.placement is not None, claim.phase == "Available", not stale, -_age(claim))
+
+    return tuple(sorted(current, key=lambda claim: (*preference(claim), claim.id))[:count])
+
+
+def refused(pool: Pool, reason: str, message: str, now: str) -> Pool:
+    """A pool that could not make its claims for now."""
+    changed = _condition(pool, "False", reason, message, now)
+    return replace(changed, due_at=later_than(now, LOOK_AGAIN_SECONDS))
+
+
+def later_than(now: str, seconds: int) -> str:
+    """The moment so many seconds after ``now``."""
+    return times.to_text(times.from_text(now) + timedelta(seconds=seconds))
+
+
+def pools_condition(pools: Sequence[Pool], now: str) -> Condition:
+    """``PoolsReady`` of a cluster with these pools."""
+    waiting = [pool for pool in pools if not is_ready(pool) and not pool.deleting]
+    if not waiting:
+        return Condition(POOLS_READY, "True", SATISFIED, f"{len(pools)} pools have their nodes.", now)
+    reasons = "; ".join(f"{pool.name}: {_message(pool)}" for pool in waiting[:3])
+    more = f" (and {len(waiting) - 3} more)" if len(waiting) > 3 else ""
+    return Condition(POOLS_READY, "False", SCALING, f"{reasons}{more}", now)
+
+
+def is_ready(pool: Pool) -> bool:
+    """Whether the pool has the nodes that it is to have."""
+    return any(condition.type == READY and condition.status == "True" for condition in pool.conditions)
+
+
+def _after_failures(pool: Pool, failed: Sequence[NodeClaim], now: str) -> Pool:
+    # A node that was there and is lost is replaced at once; one that never came would fail again just so.
+    never_joined = sum(not claim.node_name for claim in failed)
+    if not never_joined:
+        return pool
+    failures = pool.failures + never_joined
+    wait = min(BACKOFF_SECONDS * 2 ** min(failures - 1, 10), LONGEST_BACKOFF_SECONDS)
+    return replace(pool, failures=failures, due_at=later_than(now, wait))
+
+
+def _age(claim: NodeClaim) -> int:
+    return times.epoch(times.from_text(claim.created_at))
+
+
+def _count(available: int, target: int) -> str:
+    return f"{available} of {target} nodes are available."
+
+
+def _message(pool: Pool) -> str:
+    return next((condition.message for condition in pool.conditions if condition.type == READY), "Not looked at yet.")
+
+
+def _condition(pool: Pool, status: str, reason: str, message: str, now: str) -> Pool:
+    return replace(pool, conditions=with_condition(pool.conditions, Condition(READY, status, reason, message, now)))

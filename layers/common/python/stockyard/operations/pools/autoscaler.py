@@ -1,0 +1,74 @@
+"""Which clusters a pass over pools looks at: the one that an event names, or all whose pools are due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from stockyard.domain.pool_records import Pool
+from stockyard.errors import StockyardError
+from stockyard.operations.pools.reconcile import Report, reconcile
+from stockyard.operations.services import Services
+from stockyard.ports import Registry
+
+MOST_DUE = 1000
+"""Pools that one pass of the schedule reads; the longest due come first."""
+PASS_SECONDS = 40.0
+"""How long a pass begins with further clusters: the function has 60 seconds."""
+TRIES = 3
+"""How often a pass looks at a cluster again whose pools somebody else changed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """The ports of the passes, which work for all tenants, each by itself."""
+
+    registry: Registry
+    services_of: Callable[[str], Services]
+    seconds: Callable[[], float] = time.monotonic
+
+    def woken(self, tenant: str, cluster_id: str) -> Mapping[str, int]:
+        """Look at the pools of one cluster."""
+        total = Report()
+        self._look(tenant, cluster_id, total)
+        return _counts(total, 1)
+
+    def due(self, now: datetime) -> Mapping[str, int]:
+        """Look at every cluster that has a pool which is due. One cluster's failure keeps none of the others; the
+        first is raised when all were looked at."""
+        clusters = dict.fromkeys(
+            (tenant, pool.cluster_id) for tenant, pool in self.registry.due(Pool, now, limit=MOST_DUE)
+        )
+        total, failure, ends_at, looked_at = Report(), None, self.seconds() + PASS_SECONDS, 0
+        for tenant, cluster_id in clusters:
+            if self.seconds() >= ends_at:
+                break
+            looked_at += 1
+            try:
+                self._look(tenant, cluster_id, total)
+            except StockyardError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return _counts(total, looked_at)
+
+    def _look(self, tenant: str, cluster_id: str, total: Report) -> None:
+        services = self.services_of(tenant)
+        for _ in range(TRIES):
+            report = reconcile(services, cluster_id)
+            total.created += report.created
+            total.given_back += report.given_back
+            total.lost += report.lost
+            if not report.lost:
+                return
+
+
+def _counts(report: Report, clusters: int) -> Mapping[str, int]:
+    return {
+        "clusters": clusters,
+        "claims_created": report.created,
+        "claims_given_back": report.given_back,
+        "lost": report.lost,
+    }

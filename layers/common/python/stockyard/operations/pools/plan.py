@@ -1,0 +1,50 @@
+"""The dry runs of pools: what the first nodes of a pool would be, and cost; what a deletion gives back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain.pool_records import NewPool
+from stockyard.domain.prices import PriceItem
+from stockyard.domain.records import Cluster
+from stockyard.lifecycle.pool import wanted_nodes
+from stockyard.operations.node_claims.delete import price_items
+from stockyard.operations.pools.claims import draft_claim
+from stockyard.operations.pools.pools import check_pool, claims_of, draft, find_pool
+from stockyard.operations.pricing import plan_of
+from stockyard.operations.scheduler.explain import cheapest
+from stockyard.operations.services import Services
+
+
+def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[str, Any]:
+    """The dry run of a creation: where each of the first nodes would be placed now, and at what price."""
+    check_pool(services, cluster, new_pool)
+    pool = draft(services, cluster.id, new_pool, "")
+    claim = draft_claim(services, cluster.id, pool)
+    warnings = []
+    if cluster.status != "ready":
+        warnings.append(
+            {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
+        )
+        claim = replace(claim, cluster_ref="", cluster_id="")
+    best, rejected, refused = cheapest(services, claim)
+    count = wanted_nodes(pool)
+    creates = [{"kind": "pool", "name": pool.name}]
+    items: list[PriceItem] = []
+    if best is not None:
+        creates += [{"kind": "node", "name": best.node_type.name} for _ in range(count)]
+        total = None if best.usd_hour is None else best.usd_hour * count
+        items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", count, total)] if count else []
+    else:
+        warnings.append({"pointer": "", "detail": refused or "No node type fits now: its nodes will wait."})
+    return plan_of(items, creates=creates, rejected=rejected, warnings=warnings)
+
+
+def plan_deletion(services: Services, cluster: Cluster, name: str) -> dict[str, Any]:
+    """The dry run of a deletion: every node of the pool, and the price that ends."""
+    pool = find_pool(services, cluster, name)
+    claims = claims_of(services, cluster.id, pool.name)
+    deletes = [{"kind": "node-claim", "name": claim.name} for claim in claims]
+    items = [item for claim in claims for item in price_items(claim)]
+    return plan_of(items, deletes=[*deletes, {"kind": "pool", "name": pool.name}])

@@ -1,0 +1,160 @@
+"""Make, change and delete a pool of a cluster. Its nodes are the work of ``operations.pools.reconcile``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain.pool_records import ClusterClaim, NewPool, Pool, entry_id, pool_id
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.errors import Conflict, IllegalTransition, InUse, InvalidInput, NotFound, PreconditionFailed
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.pool import is_ready
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.listing import every
+from stockyard.operations.node_providers.catalog import load
+from stockyard.operations.quotas.limits import check_pools
+from stockyard.operations.services import Services
+from stockyard.ports import Check, Create, Replace, Write
+from stockyard.scheduling.reading import Reader
+
+PREPARING, LEAVING = "Preparing", "Deleting"
+
+
+def find_pool(services: Services, cluster: Cluster, name: str) -> Pool:
+    """The cluster's pool of that name, else ``NotFound``."""
+    pool = services.store.get(Pool, pool_id(cluster.id, name))
+    if pool is None:
+        raise NotFound(f"Cluster {cluster.name} has no pool {name}.")
+    return pool
+
+
+def pools_of(services: Services, cluster_id: str) -> list[Pool]:
+    """The pools of a cluster, in order of name."""
+    return list(every(services.store, Pool, prefix=f"{cluster_id}/"))
+
+
+def claims_of(services: Services, cluster_id: str, pool: str | None = None) -> list[NodeClaim]:
+    """The claims of a cluster, or of one of its pools, read consistently; those on their way out too."""
+    prefix = f"{cluster_id}/" if pool is None else entry_id(cluster_id, pool)
+    entries = every(services.store, ClusterClaim, prefix=prefix)
+    return list(services.store.get_all(NodeClaim, [entry.claim_id for entry in entries]))
+
+
+def shown_status(pool: Pool) -> str:
+    """The state of a pool as events name it."""
+    if pool.deleting:
+        return LEAVING
+    return "Ready" if is_ready(pool) else PREPARING
+
+
+def create_pool(services: Services, cluster: Cluster, new_pool: NewPool, actor: str) -> Pool:
+    """The pool, without claims yet. Raises ``InvalidInput``, ``InUse`` for a name that is taken, ``QuotaExceeded``."""
+    check_pool(services, cluster, new_pool)
+    pool = draft(services, cluster.id, new_pool, actor)
+    try:
+        services.store.commit(*creation(services, pool, actor), Check(Cluster, cluster.id, {"status": cluster.status}))
+    except Conflict as conflict:
+        if conflict.index == 0:
+            raise InUse(f"Cluster {cluster.name} has a pool {pool.name}.") from conflict
+        raise
+    return pool
+
+
+def draft(services: Services, cluster_id: str, new_pool: NewPool, actor: str) -> Pool:
+    """The record of a new pool, due at once."""
+    now = services.now()
+    return Pool(
+        id=pool_id(cluster_id, new_pool.name),
+        cluster_id=cluster_id,
+        name=new_pool.name,
+        created_at=now,
+        updated_at=now,
+        form=new_pool.form,
+        document=new_pool.document,
+        due_at=now,
+        created_by=actor,
+        sequence=1,
+        **new_pool.spec(),
+    )
+
+
+def creation(services: Services, pool: Pool, actor: str) -> list[Write]:
+    """The writes that make a pool, its record first."""
+    created = Transition("Pool", None, PREPARING, "Created", f"Pool {pool.name} is made.")
+    return [Create(pool), *tell(services, actor, pool, created)]
+
+
+def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
+    """Raises ``InvalidInput`` or ``QuotaExceeded`` for a pool that the cluster cannot have."""
+    if cluster.status == "deleting":
+        raise IllegalTransition(f"Cluster {cluster.name} is being deleted.")
+    if new_pool.provider_ref and new_pool.provider_ref not in load(services).providers:
+        raise InvalidInput.at("/provider", f"There is no node provider {new_pool.provider_ref}.")
+    try:
+        # The scheduler must be able to read the claims that the pool will make.
+        Reader().request(new_pool.requirements, {})
+    except ValueError as error:
+        raise InvalidInput.at("/requirements", str(error)) from None
+    other_pools = [pool for pool in pools_of(services, cluster.id) if pool.name != new_pool.name]
+    check_pools(services, [*other_pools, new_pool])
+
+
+def change_pool(
+    services: Services, cluster: Cluster, pool: Pool, version: int, changed: NewPool, actor: str, request_id: str
+) -> Pool:
+    """The changed pool. ``PreconditionFailed`` unless it stands at ``version``."""
+    if pool.version != version:
+        raise PreconditionFailed(f"The pool is at version {pool.version}, not {version}.")
+    if pool.deleting:
+        raise IllegalTransition("The pool is being deleted.")
+    check_pool(services, cluster, changed)
+    changes, now = changes_of(pool, changed), services.now()
+    fields: dict[str, Any] = {
+        **changes,
+        "form": changed.form,
+        "document": changed.document,
+        "generation": pool.generation + bool(changes),
+    }
+    stamped: dict[str, Any] = {
+        "updated_at": now,
+        "due_at": now,
+        "version": version + 1,
+        "sequence": pool.sequence + 1,
+        "failures": 0,
+    }
+    moved: Pool = replace(pool, **{**fields, **stamped})
+    message = f"Changed: {', '.join(sorted(changes)) or 'nothing'}."
+    audit = services.audit_record(actor, "ChangePool", pool.id, request_id, message)
+    status = shown_status(pool)
+    event = tell(services, actor, moved, Transition("Pool", status, status, "Changed", message))
+    try:
+        services.store.commit(Replace(moved), Create(audit), *event)
+    except Conflict as conflict:
+        raise PreconditionFailed("The pool was changed by someone else just now.") from conflict
+    return moved
+
+
+def delete_pool(services: Services, cluster: Cluster, name: str, actor: str) -> Pool:
+    """The pool on its way out: its nodes are given back, then the record goes. A second request changes nothing."""
+    for _ in range(8):
+        pool = find_pool(services, cluster, name)
+        if pool.deleting:
+            return pool
+        now = services.now()
+        leaving: Pool = replace(
+            pool, deleting=True, updated_at=now, due_at=now, version=pool.version + 1, sequence=pool.sequence + 1
+        )
+        requested = Transition("Pool", shown_status(pool), LEAVING, "DeletionRequested", "The pool is given back.")
+        try:
+            services.store.commit(Replace(leaving), *tell(services, actor, leaving, requested))
+        except Conflict:
+            continue
+        return leaving
+    raise Conflict("The pool changes too often to be deleted. Send the request again.")
+
+
+def changes_of(pool: Pool, changed: NewPool) -> dict[str, Any]:
+    """Field -> what it would become, of those that differ."""
+    before = pool.spec()
+    return {name: value for name, value in changed.spec().items() if value != before[name]}

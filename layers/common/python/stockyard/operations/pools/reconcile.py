@@ -1,0 +1,177 @@
+"""One pass over the pools of a cluster: claims are made where nodes are missing, and given back where there are too
+many, until each pool has what it is to have.
+
+Passes may overlap: a batch of claims is written in one transaction with its pool, at the version that was read, and
+under a check that the cluster is still ready. So nothing is made twice, and nothing for a cluster that is going.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from stockyard.domain.conditions import Condition, with_condition
+from stockyard.domain.pool_records import Pool
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.errors import Conflict, NotFound, QuotaExceeded
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.pool import POOLS_READY, QUOTA, READY, Decision, decide, pools_condition, refused
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.node_claims.create import acceptance
+from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.pools.claims import draft_claim
+from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
+from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
+from stockyard.operations.services import Services
+from stockyard.ports import Check, Remove, Replace, Write
+
+AT_ONCE = 10
+"""Claims of a transaction: each is eight writes."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a pass did. ``lost``: pools that somebody else changed meanwhile; they are looked at again."""
+
+    created: int = 0
+    given_back: int = 0
+    lost: int = 0
+
+
+def reconcile(services: Services, cluster_id: str) -> Report:
+    """Bring every pool of the cluster one step nearer to what it is to have."""
+    report = Report()
+    cluster = services.store.get(Cluster, cluster_id)
+    pools = pools_of(services, cluster_id)
+    if cluster is None or cluster.status == "deleting" or not (pools or _has_condition(cluster)):
+        return report
+    by_pool: dict[str, list[NodeClaim]] = {}
+    for claim in claims_of(services, cluster_id):
+        by_pool.setdefault(claim.pool, []).append(claim)
+    settled = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in pools]
+    if cluster.status == "ready":
+        _show(services, cluster, [pool for pool in settled if pool is not None])
+    return report
+
+
+def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim], report: Report) -> Pool | None:
+    """The pool after its step; None when it is gone."""
+    decision = decide(pool, cluster, claims, services.now())
+    try:
+        current = _written(services, pool, decision)
+        if current is None:
+            return None
+        missing = decision.create
+        while missing > 0:
+            count = min(missing, AT_ONCE)
+            current = _batch(services, cluster, current, count)
+            report.created += count
+            missing -= count
+    except Conflict:
+        report.lost += 1
+        return services.store.get(Pool, pool.id)
+    except QuotaExceeded as refusal:
+        return _refusal(services, pool, refusal)
+    for claim in decision.give_back:
+        with suppress(NotFound, Conflict):
+            delete_claim(services, claim.id, WORKFLOW_ACTOR)
+            report.given_back += 1
+    return current
+
+
+def _written(services: Services, pool: Pool, decision: Decision) -> Pool | None:
+    """The pool as the decision leaves it, with an event when its state changed; None when it was removed."""
+    if decision.remove:
+        removed = replace(pool, sequence=pool.sequence + 1)
+        deleted = Transition("Pool", LEAVING, None, "Deleted", f"Pool {pool.name} is gone.")
+        events = tell(services, WORKFLOW_ACTOR, removed, deleted)
+        services.store.commit(Remove(Pool, pool.id, pool.version), *events)
+        return None
+    changed = decision.pool
+    # To give back is guarded by the version too: two passes must not each choose others.
+    if changed == pool and not decision.give_back:
+        return pool
+    return _replaced(services, pool, changed)
+
+
+def _replaced(services: Services, before: Pool, changed: Pool, *writes: Write) -> Pool:
+    now = services.now()
+    changed = replace(changed, version=before.version + 1, updated_at=now)
+    events: list[Write] = []
+    old, new = shown_status(before), shown_status(changed)
+    condition, earlier = _ready_condition(changed), _ready_condition(before)
+    if (
+        not changed.deleting
+        and condition is not None
+        and (old != new or earlier is None or earlier.reason != condition.reason)
+    ):
+        changed = replace(changed, sequence=before.sequence + 1)
+        transition = Transition("Pool", old, new, condition.reason, condition.message)
+        events = tell(services, WORKFLOW_ACTOR, changed, transition)
+    services.store.commit(Replace(changed), *writes, *events)
+    return changed
+
+
+def _refusal(services: Services, pool: Pool, refusal: QuotaExceeded) -> Pool | None:
+    current = services.store.get(Pool, pool.id)
+    if current is None:
+        return None
+    with suppress(Conflict):
+        return _replaced(services, current, refused(current, QUOTA, refusal.detail, services.now()))
+    return current
+
+
+def _batch(services: Services, cluster: Cluster, pool: Pool, count: int) -> Pool:
+    """Make ``count`` claims of the pool in one transaction."""
+    drafts = [draft_claim(services, cluster.id, pool) for _ in range(count)]
+    quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, count)
+    made_writes = [write for draft in drafts for write in acceptance(services, draft, WORKFLOW_ACTOR)[1]]
+    changed = replace(pool, version=pool.version + 1, claims_made=pool.claims_made + count, updated_at=services.now())
+    fence = Check(Cluster, cluster.id, {"status": "ready"})
+    try:
+        services.store.commit(*quotas, Replace(changed), fence, *made_writes)
+    except Conflict as conflict:
+        if conflict.index is not None and conflict.index < len(quotas):
+            raise quota_refusal(quotas, conflict.index) from conflict
+        raise
+    return changed
+
+
+def _ready_condition(pool: Pool) -> Condition | None:
+    return next((condition for condition in pool.conditions if condition.type == READY), None)
+
+
+def _has_condition(cluster: Cluster) -> bool:
+    return any(condition.type == POOLS_READY for condition in cluster.conditions)
+
+
+def _show(services: Services, cluster: Cluster, pools: Sequence[Pool]) -> None:
+    """Keep the cluster's condition ``PoolsReady`` as its pools are; an event tells when it turns."""
+    for _ in range(4):
+        turned = pools_condition(pools, services.now())
+        earlier = next((condition for condition in cluster.conditions if condition.type == POOLS_READY), None)
+        if earlier is not None and (earlier.status, earlier.message) == (turned.status, turned.message):
+            return
+        changed = replace(
+            cluster,
+            conditions=with_condition(cluster.conditions, turned),
+            version=cluster.version + 1,
+            updated_at=services.now(),
+        )
+        events: list[Write] = []
+        if earlier is None or earlier.status != turned.status:
+            changed = replace(changed, sequence=cluster.sequence + 1)
+            reason = POOLS_READY if turned.status == "True" else "PoolsNotReady"
+            transition = Transition("Cluster", cluster.status, cluster.status, reason, turned.message)
+            events = tell(services, WORKFLOW_ACTOR, changed, transition)
+        try:
+            services.store.commit(Replace(changed, fence={"status": "ready"}), *events)
+        except Conflict:
+            current = services.store.get(Cluster, cluster.id)
+            if current is None or current.status != "ready":
+                return
+            cluster = current
+            continue
+        return

@@ -1,0 +1,131 @@
+"""What a pool's document may say on our own routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stockyard.domain.models.base import read
+from stockyard.domain.models.pools import PoolCreate, PoolPatch, own_document
+from stockyard.domain.pool_records import NewPool, Pool
+from stockyard.errors import InvalidInput
+
+FULL: dict[str, Any] = {
+    "name": "workers",
+    "provider": "aws",
+    "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"], "min_values": 1}],
+    "properties": {"allocation_strategy": "lowest-price"},
+    "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
+    "startup_taints": [{"key": "s", "effect": "NoExecute"}],
+    "labels": {"team": "a"},
+    "annotations": {"note": "x"},
+    "kubelet_args": {"max-pods": "50"},
+    "floor": 2,
+    "headroom": {"cpu": "1", "memory": "2Gi"},
+    "limits": {"nodes": "10", "cpu": 100, "usd_hour": 3.5, "nvidia.com/gpu": "4"},
+    "weight": 5,
+    "expire_after": "24h",
+    "termination_grace_period": "5m",
+    "disruption": {
+        "consolidate_after": "1m",
+        "consolidation_policy": "WhenEmpty",
+        "budgets": [{"nodes": "10%", "reasons": ["Empty"], "schedule": "0 9 * * 1-5", "duration": "8h"}],
+    },
+}
+
+
+def pool(**fields: Any) -> NewPool:
+    return read(PoolCreate, {"name": "workers", **fields}).new_pool()
+
+
+def record(new_pool: NewPool) -> Pool:
+    return Pool(id="c/workers", cluster_id="c", name=new_pool.name, created_at="", updated_at="", **new_pool.spec())
+
+
+def faults(**fields: Any) -> list[str]:
+    with pytest.raises(InvalidInput) as refusal:
+        pool(**fields)
+    return sorted(problem.pointer for problem in refusal.value.errors)
+
+
+@pytest.mark.parametrize("document", [FULL, {"name": "w", "quantity": 3}, {"name": "w"}, {"name": "w", "floor": 1}])
+def test_a_pool_reads_back_from_its_own_document(document: dict[str, Any]) -> None:
+    new_pool = read(PoolCreate, document).new_pool()
+    assert read(PoolCreate, own_document(new_pool)).new_pool() == new_pool
+    assert read(PoolPatch, {}).apply_to(record(new_pool)).spec() == new_pool.spec()
+
+
+def test_a_quantity_makes_a_pool_static() -> None:
+    assert (pool(quantity=0).kind, pool().kind, pool(kind="static", quantity=1).kind) == ("static", "dynamic", "static")
+
+
+def test_only_nodes_of_dynamic_pools_expire_by_default() -> None:
+    assert (pool().expire_after, pool(quantity=1).expire_after) == ("720h", "")
+    assert pool(expire_after="Never").expire_after == "Never"
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointers"),
+    [
+        ({"name": "-"}, ["/name"]),
+        ({"name": ""}, ["/name"]),
+        ({"name": "a" * 64}, ["/name"]),
+        ({"name": "a/b"}, ["/name"]),
+        ({"kind": "static"}, ["/quantity"]),
+        ({"kind": "dynamic", "quantity": 1}, ["/quantity"]),
+        ({"quantity": 1, "floor": 1, "weight": 1}, ["/floor", "/weight"]),
+        ({"quantity": -1}, ["/quantity"]),
+        ({"quantity": 10_001}, ["/quantity"]),
+        ({"quantity": 3, "limits": {"nodes": 2}}, ["/quantity"]),
+        ({"floor": 3, "limits": {"nodes": "2"}}, ["/floor"]),
+        ({"limits": {"nodes": "1500m"}}, ["/limits/nodes"]),
+        ({"limits": {"Cpu": "1"}}, ["/limits/Cpu"]),
+        ({"limits": {"cpu": "-1"}}, ["/limits/cpu"]),
+        ({"limits": {"cpu": "many"}}, ["/limits/cpu"]),
+        ({"weight": 0}, ["/weight"]),
+        ({"weight": 101}, ["/weight"]),
+        ({"labels": {"stockyard.dev/pool": "x"}}, ["/labels/stockyard.dev~1pool"]),
+        ({"expire_after": "soon"}, ["/expire_after"]),
+        ({"termination_grace_period": "-5s"}, ["/termination_grace_period"]),
+        ({"disruption": {"consolidation_policy": "Always"}}, ["/disruption/consolidation_policy"]),
+        ({"disruption": {"budgets": [{"nodes": "101%"}]}}, ["/disruption/budgets/0/nodes"]),
+        ({"disruption": {"budgets": [{"nodes": "1", "duration": "1h"}]}}, ["/disruption/budgets/0"]),
+        ({"kubelet_args": {"anonymous-auth": "true"}}, ["/kubelet_args/anonymous-auth"]),
+        ({"sizes": 3}, ["/sizes"]),
+    ],
+)
+def test_bad_input_is_named(fields: dict[str, Any], pointers: list[str]) -> None:
+    assert faults(**fields) == pointers
+
+
+@pytest.mark.parametrize("field", ["name", "kind", "provider"])
+def test_name_kind_and_provider_cannot_change(field: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        read(PoolPatch, {field: "x"})
+    assert [problem.pointer for problem in refusal.value.errors] == [f"/{field}"]
+
+
+def test_a_patch_merges_maps_and_null_removes() -> None:
+    before = record(read(PoolCreate, FULL).new_pool())
+    patch = {
+        "labels": {"team": None, "zone": "b"},
+        "limits": {"nodes": None, "cpu": "7"},
+        "weight": None,
+        "disruption": None,
+        "taints": [],
+        "floor": 0,
+    }
+    after = read(PoolPatch, patch).apply_to(before)
+    assert after.labels == {"zone": "b"}
+    assert after.limits == {"cpu": "7", "usd_hour": "3.5", "nvidia.com/gpu": "4"}
+    assert (after.weight, after.taints, after.floor) == (0, (), 0)
+    assert after.disruption == {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    assert after.requirements == before.requirements
+
+
+def test_a_patch_that_makes_a_bad_pool_is_refused() -> None:
+    before = record(pool(quantity=1))
+    with pytest.raises(InvalidInput) as refusal:
+        read(PoolPatch, {"floor": 2}).apply_to(before)
+    assert [problem.pointer for problem in refusal.value.errors] == ["/floor"]
