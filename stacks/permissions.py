@@ -128,7 +128,8 @@ class Permissions:
         return (self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)),)
 
     def _apply(self) -> tuple[Statement, ...]:
-        return (self._table(actions=(*TABLE_CREATE, "dynamodb:UpdateItem")),)
+        # A new pool is written under a check that its cluster is not on its way out.
+        return (self._table(actions=(*TABLE_CREATE, "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem")),)
 
     def _records(self) -> tuple[Statement, ...]:
         return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from stockyard_client.models import Operation, Plan
@@ -111,17 +111,26 @@ class NodeClaims(Collection):
         return self._record(NodeClaim, answer)
 
 
+class AppliedList(list[Applied]):
+    """What became of each manifest; ``warnings`` are about documents as a whole."""
+
+    def __init__(self, results: Iterable[Applied], warnings: Iterable[dict[str, Any]] = ()) -> None:
+        super().__init__(results)
+        self.warnings = tuple(warnings)
+
+
 class Manifests(Collection):
     """Documents of Kubernetes' form."""
 
     name = "apply"
 
-    def apply(self, documents: Sequence[Body], *, idempotency_key: str | None = None) -> Sequence[Applied]:
+    def apply(self, documents: Sequence[Body], *, idempotency_key: str | None = None) -> AppliedList:
         """Makes what is not there and changes what differs; all are checked before one is stored."""
         answer = self._transport.send(
             "POST", path(self.name), body=[*documents], idempotency_key=idempotency_key
         ).object()
-        return [parsed(Applied, item) for item in answer.get("results", ())]
+        results = [parsed(Applied, item) for item in answer.get("results", ())]
+        return AppliedList(results, answer.get("warnings", ()))
 
     def plan(self, documents: Sequence[Body]) -> Plan:
         """What :meth:`apply` would do."""

@@ -19,9 +19,10 @@ lambda_handler = http.lambda_handler
     idempotent=True,
     dry_run=True,
     yaml=True,
-    description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, NodeClaim of"
-    " `karpenter.sh/v1`. All are checked before one is stored; pointers begin with the number of the document."
-    " NodeProviders need the role stockyard-admin or stockyard-platform. With `dry_run` the answer is a plan.",
+    description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool of `stockyard/v1`,"
+    " NodePool and NodeClaim of `karpenter.sh/v1`, and the pools of a vcluster.yaml. All are checked before one is"
+    " stored; pointers begin with the number of the document. NodeProviders need the role stockyard-admin or"
+    " stockyard-platform. With `dry_run` the answer is a plan.",
 )
 def apply_manifests(request: Request) -> Answer:
     """Apply manifests. Makes what is not there, changes what differs, and leaves the rest alone."""
@@ -40,4 +41,6 @@ def apply_manifests(request: Request) -> Answer:
             action = f"Create{result['kind']}"
             record = services.audit_record(request.caller.actor, action, result["id"], request.request_id, "apply")
             wiring.audit(request.caller.tenant, record)
-    return Answer(200, {"results": results, "warnings": []}, subject="apply", audited=True)
+    return Answer(
+        200, {"results": results, "warnings": apply.document_warnings(desired)}, subject="apply", audited=True
+    )

@@ -18,6 +18,9 @@ from stockyard.domain.models.read_vcluster import read_vcluster
 from stockyard.domain.pool_manifests import pool_manifest, vcluster_document
 from stockyard.edge.yaml_body import parse
 from stockyard.errors import InvalidInput, MalformedBody
+from stockyard.operations.manifests.apply import apply_manifests, plan_manifests
+from stockyard.operations.manifests.desired import read_desired
+from tests.unit.operations.conftest import World, make_world
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "examples"
 VCLUSTERS = sorted((FOLDER / "vcluster").glob("vclusteryaml-*.yaml"))
@@ -29,6 +32,11 @@ BUDGETS = [{"nodes": "10%"}]
 pytestmark = pytest.mark.skipif(
     not VCLUSTERS or not NODE_POOLS, reason="the published examples are not beside this repository"
 )
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
 
 
 def normal_vcluster(document: dict[str, Any]) -> dict[str, Any]:
@@ -115,6 +123,26 @@ def test_a_node_pool_is_shown_as_it_came(path: Path) -> None:
     pool = read_node_pool(document).pools[0]
     assert pool_manifest(pool) == normal_node_pool(document)
     assert read_node_pool(pool_manifest(pool)).pools[0] == pool
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in (*VCLUSTERS, *NODE_POOLS) if path.stem != ALTERNATIVES], ids=lambda path: path.stem
+)
+def test_an_example_applies_and_then_changes_nothing(world: World, path: Path) -> None:
+    """Its provider may come later."""
+    world.create("demo")
+    documents = parse(path.read_bytes(), 32)
+
+    def desired() -> Any:
+        return read_desired(world.services, documents, "user:ann", admin=True)
+
+    plan = plan_manifests(world.services, desired())
+    results = apply_manifests(world.services, desired(), "user:ann", "req-1")
+    assert [entry["name"] for entry in plan["creates"] if entry["kind"] == "pool"] == [
+        result["name"] for result in results if result["action"] == "created"
+    ]
+    again = apply_manifests(world.services, desired(), "user:ann", "req-2")
+    assert [result["action"] for result in again] == ["unchanged"] * len(results)
 
 
 def test_the_published_refusals() -> None:

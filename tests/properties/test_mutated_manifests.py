@@ -55,9 +55,9 @@ VALUES: tuple[Any, ...] = (
 )
 """What takes the place of a part."""
 KINDS = {
-    "stockyard/v1": ("NodeProvider", "NodeClaim"),
+    "stockyard/v1": ("NodeProvider", "NodeClaim", "Pool"),
     "management.loft.sh/v1": ("NodeProvider", "NodeClaim"),
-    "karpenter.sh/v1": ("NodeClaim",),
+    "karpenter.sh/v1": ("NodeClaim", "NodePool"),
 }
 """What is applied: the kinds that docs/objects.md lists."""
 TEXTS = ("!!bool ", "!!int ", "&a ", "*a", "? ", "- ", "\t", "---\n", "'", '"', "{", "]", ": ", "~", "\x07", "%TAG x\n")

@@ -146,6 +146,13 @@ def _pools(served: Served, cluster: str) -> None:
         good("POST", f"{path}?dry_run=true", wish)
         good("POST", path, wish)
         served.wait(f"nodes of pool {name}", lambda name=name, quantity=quantity: nodes(name) == quantity, 60)
+    metadata = {"name": "fourth", "labels": {"stockyard.dev/cluster": cluster}}
+    template = {"spec": {"requirements": []}}
+    for weight in (1, 2):
+        spec = {"template": template, "weight": weight}
+        document = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": metadata, "spec": spec}
+        good("POST", "apply", [document])
+    good("DELETE", f"{path}/fourth")
     more = good("GET", f"{path}?page_size=1")["next_page_token"]
     good("GET", f"{path}?page_size=1&page_token={more}")
     version = good("GET", f"{path}/first")["version"]

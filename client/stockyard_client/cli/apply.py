@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,24 +13,42 @@ from stockyard_client.cli.node_sheets import APPLIED
 from stockyard_client.cli.options import DryRun
 from stockyard_client.cli.output import Form, Output, show_many
 
+CLUSTER = "stockyard.dev/cluster"
+"""The label by which documents of pools name their cluster."""
+
 
 def apply(
     run: typer.Context,
     file: Annotated[
         list[str], typer.Option("--file", "-f", help="JSON or YAML manifests; - reads standard input; may be repeated.")
     ],
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="Whose pools a vcluster.yaml or a NodePool asks for, where it does not say it."),
+    ] = None,
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Make what the manifests ask for and change what differs; all are checked before one is stored."""
     context = contexts.of(run)
-    documents = [document for source in file for document in read_documents(source)]
+    documents = [of_cluster(document, cluster) for source in file for document in read_documents(source)]
     with context.client() as client:
         if dry_run:
             plans.show(context, output, client.manifests.plan(documents))
             return
         results = client.manifests.apply(documents)
     show_many(context, output, APPLIED, results)
-    for result in results:
-        for warning in result.warnings:
-            context.say(f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")
+    for warning in (*results.warnings, *(warning for result in results for warning in result.warnings)):
+        context.say(f"Warning: {warning.get('pointer') or '/'}: {warning.get('detail', '')}", "yellow")
+
+
+def of_cluster(document: dict[str, Any], cluster: str | None) -> dict[str, Any]:
+    """The document; one that asks for pools and names no cluster names this one."""
+    is_vcluster = "kind" not in document and "privateNodes" in document
+    metadata = document.get("metadata") or {}
+    if cluster is None or not (is_vcluster or document.get("kind") == "NodePool") or not isinstance(metadata, dict):
+        return document
+    labels = metadata.get("labels") or {}
+    if not isinstance(labels, dict):
+        return document
+    return {**document, "metadata": {**metadata, "labels": {CLUSTER: cluster, **labels}}}

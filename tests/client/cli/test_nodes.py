@@ -246,6 +246,29 @@ def test_what_is_said_of_the_whole_has_no_pointer(cli, api):
     assert output == "! sim.small: too small\n! /1: sim.large: full\n"
 
 
+def test_apply_names_the_cluster_of_pools_that_name_none(cli, api, tmp_path):
+    warning = {"pointer": "/0/sync", "detail": "not looked at"}
+    api.answer("POST", "/v1/apply", {"results": [{**APPLIED, "kind": "Pool"}], "warnings": [warning]})
+    label = "stockyard.dev/cluster"
+    documents = [
+        {"privateNodes": {"enabled": True}},
+        {"kind": "NodePool", "metadata": {"name": "a", "labels": {label: "own"}}},
+        {"kind": "NodePool", "metadata": {"name": "b", "labels": {"team": "x"}}},
+        {"kind": "NodeProvider", "metadata": {"name": "c"}},
+    ]
+    file = tmp_path / "pools.json"
+    file.write_text(json.dumps(documents), encoding="utf-8")
+    result = cli("apply", "-f", str(file), "--cluster", "demo")
+    assert "Warning: /0/sync: not looked at" in result.stderr
+    (body,) = api.bodies("POST")
+    assert [document.get("metadata", {}).get("labels") for document in body] == [
+        {label: "demo"},
+        {label: "own"},
+        {label: "demo", "team": "x"},
+        None,
+    ]
+
+
 def test_apply_takes_several_files_documents_and_lists(cli, api, tmp_path):
     api.answer("POST", "/v1/apply", {"results": [{**APPLIED, "warnings": [{"pointer": "/0", "detail": "W"}]}]})
     yaml_file, json_file = tmp_path / "one.yaml", tmp_path / "two.json"

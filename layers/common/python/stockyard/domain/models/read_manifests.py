@@ -1,8 +1,8 @@
-"""Reads manifests into documents of providers and claims, all of them before anything is done with one."""
+"""Reads manifests into documents of providers, pools and claims, all of them before anything is done with one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ProviderDocument
@@ -10,22 +10,30 @@ from stockyard.domain.models import manifests as models
 from stockyard.domain.models.base import read, summary, without_nulls
 from stockyard.domain.models.block_fields import block_document
 from stockyard.domain.models.node_claims import claim_fields
+from stockyard.domain.models.node_pools import read_node_pool
+from stockyard.domain.models.own_pools import read_own_pool
+from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster, read_vcluster
 from stockyard.domain.node_records import NewClaim
 from stockyard.domain.pointers import pointer
+from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.errors import FieldProblem, InvalidInput
 
-Document = ProviderDocument | NewClaim
-_LATER: Mapping[str, str] = {KARPENTER: "NodePool", "infrastructure.modelplane.ai/v1alpha1": "EKSCluster"}
-_OF_A_VCLUSTER = frozenset({"privateNodes", "controlPlane", "sync", "networking", "policies", "integrations"})
+Document = ProviderDocument | PoolsDocument | NewClaim
+_LATER: Mapping[str, str] = {"infrastructure.modelplane.ai/v1alpha1": "EKSCluster"}
 
 
-def read_manifests(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """The documents in their order. ``InvalidInput`` has every fault, below the number of its document."""
+def read_manifests(
+    documents: Sequence[Mapping[str, Any]], properties: Collection[str] = KNOWN_PROPERTIES
+) -> list[Document]:
+    """The documents in their order; ``properties`` are the names of properties that node types have.
+
+    ``InvalidInput`` has every fault, below the number of its document.
+    """
     manifests: list[Document] = []
     faults: list[FieldProblem] = []
     for place, document in enumerate(documents):
         try:
-            manifests.append(_read(document, place))
+            manifests.append(_read(document, place, properties))
         except InvalidInput as refused:
             faults.extend(refused.errors)
     faults += _repeated(manifests) if not faults else []
@@ -34,21 +42,24 @@ def read_manifests(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
     return manifests
 
 
-def kind_name(document: Document) -> str:
-    """What its manifest calls it."""
-    return "NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim"
-
-
 def _repeated(documents: Sequence[Document]) -> list[FieldProblem]:
-    names = [(kind_name(document), document.name) for document in documents]
+    """Providers and claims that come twice; of pools only their clusters tell."""
+    names = [
+        ("NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim", document.name)
+        if not isinstance(document, PoolsDocument)
+        else None
+        for document in documents
+    ]
     return [
         FieldProblem(pointer(place, "metadata", "name"), f"another {name[0]} of this name is given before")
         for place, name in enumerate(names)
-        if name in names[:place]
+        if name is not None and name in names[:place]
     ]
 
 
-def _read(document: Mapping[str, Any], place: int) -> Document:
+def _read(document: Mapping[str, Any], place: int, properties: Collection[str]) -> Document:
+    if is_vcluster(document):
+        return read_vcluster(document, at=(place,), properties=properties)
     version, kind = document.get("apiVersion"), document.get("kind")
     reader = _READERS.get((version, kind)) if isinstance(version, str) and isinstance(kind, str) else None
     if reader is None:
@@ -58,9 +69,7 @@ def _read(document: Mapping[str, Any], place: int) -> Document:
 
 def _unknown(document: Mapping[str, Any], place: int) -> InvalidInput:
     version, kind = document.get("apiVersion"), document.get("kind")
-    if version is None and kind is None and _OF_A_VCLUSTER & set(document):
-        fault = FieldProblem(pointer(place), "a vcluster.yaml cannot be applied: it is not built yet")
-    elif not isinstance(version, str) or not isinstance(kind, str):
+    if not isinstance(version, str) or not isinstance(kind, str):
         lacking = "kind" if isinstance(version, str) else "apiVersion"
         fault = FieldProblem(pointer(place, lacking), "this field is required")
     elif _LATER.get(version) == kind:
@@ -148,4 +157,6 @@ _READERS: Mapping[tuple[str, str], Callable[[Any, int], Document]] = {
     (VCLUSTER, "NodeClaim"): _vcluster_claim,
     (KARPENTER, "NodeClaim"): _karpenter_claim,
     (OWN, "NodeClaim"): _own_claim,
+    (KARPENTER, "NodePool"): lambda document, place: read_node_pool(document, at=(place,)),
+    (OWN, "Pool"): lambda document, place: read_own_pool(document, at=(place,)),
 }

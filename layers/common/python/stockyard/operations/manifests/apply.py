@@ -1,4 +1,4 @@
-"""Apply manifests: make what is not there and change what differs, providers first."""
+"""Apply manifests: make what is not there and change what differs, first providers, then pools, then claims."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider
+from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.power import power_claim
@@ -22,17 +23,27 @@ from stockyard.operations.services import Services
 def apply_manifests(
     services: Services, desired: Sequence[Desired], actor: str, request_id: str
 ) -> list[dict[str, Any]]:
-    """What became of each, in their order. A second call finds everything unchanged.
+    """What became of each resource, in the order of the documents. A second call finds everything unchanged.
 
     Raises ``IllegalTransition`` when something was changed by someone else since it was read.
     """
-    results: dict[int, dict[str, Any]] = {}
-    for manifest in sorted(desired, key=lambda manifest: (isinstance(manifest, DesiredClaim), manifest.place)):
+    results: dict[int, list[dict[str, Any]]] = {}
+    for manifest in sorted(desired, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
         try:
             results[manifest.place] = _applied(services, manifest, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
-    return [results[place] for place in sorted(results)]
+    return [result for place in sorted(results) for result in results[place]]
+
+
+_ORDER = (DesiredProvider, DesiredPools, DesiredClaim)
+
+
+def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
+    """What is odd about documents as a whole, and about none of the resources that they ask for."""
+    return [
+        remark for manifest in desired if isinstance(manifest, DesiredPools) for remark in remarks(manifest.warnings)
+    ]
 
 
 def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, Any]:
@@ -41,6 +52,12 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
     items: list[dict[str, Any]] = []
     planned = {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
     for manifest in desired:
+        if isinstance(manifest, DesiredPools):
+            plan_part = plan_pools(services, manifest, planned)
+            items += plan_part.pop("items")
+            for name, entries in plan_part.items():
+                plan[name] += entries
+            continue
         plan["warnings"] += remarks(manifest.warnings)
         if manifest.current is not None:
             plan["changes"] += [
@@ -68,9 +85,15 @@ def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"currency": "USD", "hour": hour, "month": month, "complete": complete, "items": list(items)}
 
 
-def _applied(services: Services, manifest: Desired, actor: str, request_id: str) -> dict[str, Any]:
+def _applied(services: Services, manifest: Desired, actor: str, request_id: str) -> list[dict[str, Any]]:
+    if isinstance(manifest, DesiredPools):
+        return apply_pools(services, manifest, actor, request_id)
     if isinstance(manifest, DesiredProvider):
-        return _applied_provider(services, manifest, actor, request_id)
+        return [_applied_provider(services, manifest, actor, request_id)]
+    return [_applied_claim(services, manifest, actor, request_id)]
+
+
+def _applied_claim(services: Services, manifest: DesiredClaim, actor: str, request_id: str) -> dict[str, Any]:
     claim, operation_id = manifest.current, None
     if claim is None:
         claim = create_claim(services, manifest.document, actor)
@@ -102,7 +125,12 @@ def _applied_provider(services: Services, manifest: DesiredProvider, actor: str,
     return _result("NodeProvider", provider, manifest, None)
 
 
-def _result(kind: str, record: NodeProvider | NodeClaim, manifest: Desired, operation_id: str | None) -> dict[str, Any]:
+def _result(
+    kind: str,
+    record: NodeProvider | NodeClaim,
+    manifest: DesiredProvider | DesiredClaim,
+    operation_id: str | None,
+) -> dict[str, Any]:
     return {
         "kind": kind,
         "name": record.name,

@@ -9,15 +9,22 @@ from typing import Any
 
 from stockyard.domain import provider_kinds
 from stockyard.domain.declared_types import declared
-from stockyard.domain.manifests import CLUSTER, ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.manifests import ProviderDocument, Warnings, asked_requirements, provider_warnings
 from stockyard.domain.node_records import NewClaim
 from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pointers import pointer
-from stockyard.domain.records import UNSEEN, Cluster, Counter, Name, NodeClaim, NodeProvider
+from stockyard.domain.pool_manifests import PoolsDocument
+from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound
 from stockyard.lifecycle.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
-from stockyard.operations.listing import every
+from stockyard.operations.manifests.pools import (
+    DesiredPools,
+    desired_pools,
+    pool_faults,
+    property_keys,
+    sole_cluster,
+)
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
 from stockyard.operations.quotas.limits import limit_of, refusal
@@ -79,7 +86,7 @@ class DesiredClaim:
         return [((self.place, "spec", name), "This is kept, and does nothing yet.") for name in unused]
 
 
-Desired = DesiredProvider | DesiredClaim
+Desired = DesiredProvider | DesiredPools | DesiredClaim
 
 
 def read_desired(
@@ -89,30 +96,35 @@ def read_desired(
 
     Raises ``InvalidInput`` with every fault below the number of its document, ``Forbidden`` for providers without
     ``admin``, ``QuotaExceeded`` when they are too many together, ``InUse`` for a node type that would go and has nodes,
-    ``IllegalTransition`` for a claim that is being deleted.
+    ``IllegalTransition`` for a claim or a pool that is being deleted.
     """
     from stockyard.domain.models.read_manifests import read_manifests
+    from stockyard.domain.models.read_vcluster import KNOWN_PROPERTIES, is_vcluster
 
-    read = read_manifests(documents)
+    properties = KNOWN_PROPERTIES | property_keys(services) if any(map(is_vcluster, documents)) else KNOWN_PROPERTIES
+    read = read_manifests(documents, properties)
     if not admin and any(isinstance(document, ProviderDocument) for document in read):
         raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
-    if services.tenant == PLATFORM and any(isinstance(document, NewClaim) for document in read):
-        raise Forbidden("Claims belong to tenants: name one by the header X-Stockyard-Tenant.")
+    if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for document in read):
+        raise Forbidden("Claims and pools belong to tenants: name one by the header X-Stockyard-Tenant.")
     desired = [_desired(services, place, document) for place, document in enumerate(read)]
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
     for manifest in desired:
         if isinstance(manifest, DesiredProvider):
             faults += _provider_faults(services, manifest)
-        else:
+        elif isinstance(manifest, DesiredClaim):
             faults += _claim_faults(services, manifest, new)
+    faults += pool_faults(services, [manifest for manifest in desired if isinstance(manifest, DesiredPools)], new)
     if faults:
         raise InvalidInput("; ".join(f"{fault.pointer}: {fault.detail}" for fault in faults[:3]), errors=faults)
     _check_quotas(services, desired, actor)
     return desired
 
 
-def _desired(services: Services, place: int, document: ProviderDocument | NewClaim) -> Desired:
+def _desired(services: Services, place: int, document: ProviderDocument | PoolsDocument | NewClaim) -> Desired:
+    if isinstance(document, PoolsDocument):
+        return desired_pools(services, place, document)
     if isinstance(document, ProviderDocument):
         provider = draft(services, document)
         name = services.store.get(Name, provider_name(services.tenant, document.name))
@@ -123,17 +135,8 @@ def _desired(services: Services, place: int, document: ProviderDocument | NewCla
     current = services.store.get(NodeClaim, name.owner) if name else None
     if document.form == "karpenter" and not document.cluster_ref:
         # Karpenter runs in one cluster, so its claims do not name it.
-        document = replace(document, cluster_ref=current.cluster_ref if current else _sole_cluster(services, place))
+        document = replace(document, cluster_ref=current.cluster_ref if current else sole_cluster(services, place))
     return DesiredClaim(place, document, current, _claim_changes(current, document))
-
-
-def _sole_cluster(services: Services, place: int) -> str:
-    """The name of the tenant's one cluster, empty when it has none. ``InvalidInput`` when it has several."""
-    names = [cluster.name for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
-    if len(names) > 1:
-        at = pointer(place, "metadata", "labels", CLUSTER)
-        raise InvalidInput.at(at, f"is needed: the tenant has {len(names)} clusters")
-    return names[0] if names else ""
 
 
 def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, Any]:

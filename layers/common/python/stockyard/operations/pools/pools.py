@@ -86,10 +86,14 @@ def creation(services: Services, pool: Pool, actor: str) -> list[Write]:
 
 
 def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
-    """Raises ``InvalidInput`` or ``QuotaExceeded`` for a pool that the cluster cannot have."""
+    """Raises ``InvalidInput`` or ``QuotaExceeded`` for a pool that the cluster cannot have.
+
+    A foreign document may come before its provider: claims of the pool then wait with ``ProviderNotFound``.
+    """
     if cluster.status == "deleting":
         raise IllegalTransition(f"Cluster {cluster.name} is being deleted.")
-    if new_pool.provider_ref and new_pool.provider_ref not in load(services).providers:
+    strict = new_pool.form == "stockyard"
+    if strict and new_pool.provider_ref and new_pool.provider_ref not in load(services).providers:
         raise InvalidInput.at("/provider", f"There is no node provider {new_pool.provider_ref}.")
     try:
         # The scheduler must be able to read the claims that the pool will make.

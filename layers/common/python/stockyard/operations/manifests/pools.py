@@ -1,0 +1,200 @@
+"""Pools that documents ask for, compared with those that their clusters have: checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stockyard.domain.manifests import CLUSTER, Place, Warnings
+from stockyard.domain.node_views import remarks
+from stockyard.domain.pointers import pointer
+from stockyard.domain.pool_manifests import PoolsDocument
+from stockyard.domain.pool_records import NewPool, Pool, pool_id
+from stockyard.domain.records import UNSEEN, Cluster
+from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, NotFound
+from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.listing import every
+from stockyard.operations.node_providers.catalog import load
+from stockyard.operations.pools.plan import plan_pool
+from stockyard.operations.pools.pools import change_pool, check_pool, create_pool, pools_of
+from stockyard.operations.quotas.limits import check_pools
+from stockyard.operations.services import Services
+
+_OWN = "stockyard"
+_FORM_FIELDS = ("form", "document")
+"""What a pool has beside its specification, and a document may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredPool:
+    """A pool to make, or with ``current`` to change by ``fields``."""
+
+    at: Place
+    cluster: Cluster
+    pool: NewPool
+    current: Pool | None
+    fields: Mapping[str, Any]
+    warnings: Warnings
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredPools:
+    """The pools of one document, and its warnings that are of no pool alone."""
+
+    place: int
+    pools: tuple[DesiredPool, ...]
+    warnings: Warnings
+
+
+def sole_cluster(services: Services, place: int) -> str:
+    """The name of the tenant's one cluster, empty when it has none. ``InvalidInput`` when it has several."""
+    names = [cluster.name for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
+    if len(names) > 1:
+        at = pointer(place, "metadata", "labels", CLUSTER)
+        raise InvalidInput.at(at, f"is needed: the tenant has {len(names)} clusters")
+    return names[0] if names else ""
+
+
+def property_keys(services: Services) -> set[str]:
+    """The names of all properties that node types have."""
+    return {key for node_type in load(services).node_types.values() for key in node_type.properties}
+
+
+def desired_pools(services: Services, place: int, document: PoolsDocument) -> DesiredPools:
+    """The pools of a document, compared with what their cluster has. ``InvalidInput`` for a cluster that is not
+    there."""
+    if not document.pools:
+        return DesiredPools(place, (), document.warnings)
+    cluster = _cluster(services, place, document)
+    pools = tuple(
+        _desired(services, cluster, pool, at, [warning for warning in document.warnings if _is_of(warning[0], at)])
+        for pool, at in zip(document.pools, document.places, strict=True)
+    )
+    general = [warning for warning in document.warnings if not any(_is_of(warning[0], at) for at in document.places)]
+    if document.pools[0].form == "autoNodes":
+        names = {pool.name for pool in document.pools}
+        general += [
+            ((place, "privateNodes"), f"Pool {pool.name} is not in it and stays: remove it by its name.")
+            for pool in pools_of(services, cluster.id)
+            if pool.form == "autoNodes" and pool.name not in names and not pool.deleting
+        ]
+    return DesiredPools(place, pools, general)
+
+
+def _is_of(warning: Place, at: Place) -> bool:
+    return warning[: len(at)] == at
+
+
+def _cluster(services: Services, place: int, document: PoolsDocument) -> Cluster:
+    own = document.pools[0].form == _OWN
+    at = pointer(place, "spec", "cluster") if own else pointer(place, "metadata", "labels", CLUSTER)
+    name = document.cluster_ref or sole_cluster(services, place)
+    if not name:
+        raise InvalidInput.at(at, "There is no cluster that could have the pools.")
+    try:
+        return find_cluster(services, name)
+    except NotFound as missing:
+        raise InvalidInput.at(at, missing.detail) from missing
+
+
+def _desired(services: Services, cluster: Cluster, pool: NewPool, at: Place, warnings: Warnings) -> DesiredPool:
+    current = services.store.get(Pool, pool_id(cluster.id, pool.name))
+    fields: dict[str, Any] = {}
+    if current is not None:
+        names = (*pool.spec(), *_FORM_FIELDS)
+        fields = {name: getattr(pool, name) for name in names if getattr(pool, name) != getattr(current, name)}
+    return DesiredPool(at, cluster, pool, current, fields, warnings)
+
+
+def pool_faults(
+    services: Services, documents: Sequence[DesiredPools], new_providers: Collection[str]
+) -> list[FieldProblem]:
+    """What is wrong with pools beside what is there. ``QuotaExceeded`` when a cluster would have too many together,
+    ``IllegalTransition`` for a pool or a cluster that is being deleted."""
+    faults: list[FieldProblem] = []
+    by_cluster: dict[str, dict[str, NewPool]] = {}
+    for desired in (pool for document in documents for pool in document.pools):
+        pools = by_cluster.setdefault(desired.cluster.id, {})
+        if desired.pool.name in pools:
+            name_at = pointer(*desired.at, *_name_below(desired.pool))
+            faults.append(FieldProblem(name_at, "another pool of this name and cluster is given before"))
+        pools[desired.pool.name] = desired.pool
+        faults += _faults(services, desired, new_providers)
+    for cluster_id, pools in by_cluster.items():
+        check_pools(
+            services, [*(pool for pool in pools_of(services, cluster_id) if pool.name not in pools), *pools.values()]
+        )
+    return faults
+
+
+def _faults(services: Services, desired: DesiredPool, new_providers: Collection[str]) -> list[FieldProblem]:
+    pool, current = desired.pool, desired.current
+    if current is not None:
+        if current.deleting:
+            raise IllegalTransition(f"Pool {current.name} is being deleted.")
+        if "kind" in desired.fields:
+            text = f"pool {current.name} is {current.kind}, which cannot change"
+            return [FieldProblem(pointer(*desired.at), text)]
+        if "provider_ref" in desired.fields:
+            text = f"the provider of pool {current.name} cannot change"
+            return [FieldProblem(pointer(*desired.at), text)]
+        if not desired.fields:
+            return []
+    if pool.provider_ref in new_providers:
+        pool = replace(pool, provider_ref="")
+    try:
+        check_pool(services, desired.cluster, pool)
+    except InvalidInput as refused:
+        at = pointer(*desired.at, *(("spec",) if pool.form == _OWN else ()))
+        return [FieldProblem(at + fault.pointer, fault.detail) for fault in refused.errors]
+    return []
+
+
+def _name_below(pool: NewPool) -> tuple[str, ...]:
+    return ("name",) if pool.form == "autoNodes" else ("metadata", "name")
+
+
+def plan_pools(services: Services, document: DesiredPools, new_providers: Collection[str]) -> dict[str, list[Any]]:
+    """The part of a dry run that is about these pools: ``items`` are lines of the bill."""
+    plan: dict[str, list[Any]] = {name: [] for name in ("creates", "changes", "rejected", "warnings", "items")}
+    plan["warnings"] += remarks(document.warnings)
+    for desired in document.pools:
+        plan["warnings"] += remarks(desired.warnings)
+        if desired.current is not None:
+            plan["changes"] += [
+                {"pointer": pointer(*desired.at, name), "before": getattr(desired.current, name), "after": value}
+                for name, value in desired.fields.items()
+                if name not in _FORM_FIELDS
+            ]
+        elif desired.pool.provider_ref in new_providers:
+            plan["creates"].append({"kind": "pool", "name": desired.pool.name})
+        else:
+            part = plan_pool(services, desired.cluster, desired.pool)
+            plan["creates"] += part["creates"]
+            plan["items"] += part["price"]["items"]
+            for name in ("rejected", "warnings"):
+                plan[name] += [{**remark, "pointer": pointer(*desired.at) + remark["pointer"]} for remark in part[name]]
+    return plan
+
+
+def apply_pools(services: Services, document: DesiredPools, actor: str, request_id: str) -> list[dict[str, Any]]:
+    """What became of each pool of a document, in their order."""
+    return [_applied(services, desired, actor, request_id) for desired in document.pools]
+
+
+def _applied(services: Services, desired: DesiredPool, actor: str, request_id: str) -> dict[str, Any]:
+    pool, action = desired.current, "unchanged"
+    if pool is None:
+        pool, action = create_pool(services, desired.cluster, desired.pool, actor), "created"
+    elif desired.fields:
+        changed = change_pool(services, desired.cluster, pool, pool.version, desired.pool, actor, request_id)
+        pool, action = changed, "changed"
+    return {
+        "kind": "Pool",
+        "name": pool.name,
+        "id": pool.id,
+        "action": action,
+        "warnings": remarks(desired.warnings),
+        "operation_id": None,
+    }
