@@ -246,3 +246,23 @@ def test_warnings_stand_with_their_pool_or_with_the_document(nodes: Nodes) -> No
     assert pool(nodes, "a").requirements == ({"key": "acme.com/fast", "operator": "Exists"},)
     plan_pointers = {remark["pointer"] for remark in plan_manifests(nodes.services, read)["warnings"]}
     assert set(words) < plan_pointers
+
+
+def test_limits_that_no_node_fits_within_are_said(nodes: Nodes) -> None:
+    documents = [node_pool(limits={"cpu": 1}), own(provider="lab", limits={"usd_hour": "0.05"})]
+    at = {
+        "/0/spec/limits/cpu": "No node fits within it: lab.small alone is 2 of cpu.",
+        "/1/spec/limits/usd_hour": "No node fits within it: lab.small alone is 0.1 USD an hour.",
+    }
+    read = desired(nodes, *documents)
+    planned = {remark["pointer"]: remark["detail"] for remark in plan_manifests(nodes.services, read)["warnings"]}
+    assert at.items() <= planned.items()
+    results = apply_manifests(nodes.services, read, USER, "req-1")
+    assert {remark["pointer"]: remark["detail"] for result in results for remark in result["warnings"]} == at
+    document = vcluster({"name": "a"})
+    document["privateNodes"]["autoNodes"][0]["dynamic"] = [{"name": "d", "limits": {"cpu": "1"}}]
+    _, result = apply_manifests(nodes.services, desired(nodes, document), USER, "req-1")
+    assert "/0/privateNodes/autoNodes/0/dynamic/0/limits/cpu" in {remark["pointer"] for remark in result["warnings"]}
+    lowered = desired(nodes, node_pool(limits={"cpu": "500m"}))
+    planned = {remark["pointer"] for remark in plan_manifests(nodes.services, lowered)["warnings"]}
+    assert planned == {"/0/spec/limits/cpu"}

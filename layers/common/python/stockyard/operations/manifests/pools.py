@@ -16,7 +16,7 @@ from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput, NotF
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import load
-from stockyard.operations.pools.plan import plan_pool
+from stockyard.operations.pools.plan import limit_warnings, plan_pool
 from stockyard.operations.pools.pools import change_pool, check_pool, create_pool, pools_of
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
@@ -146,9 +146,16 @@ def _faults(services: Services, desired: DesiredPool, new_providers: Collection[
     try:
         check_pool(services, desired.cluster, pool)
     except InvalidInput as refused:
-        at = pointer(*desired.at, *(("spec",) if pool.form == _OWN else ()))
-        return [FieldProblem(at + fault.pointer, fault.detail) for fault in refused.errors]
+        return [FieldProblem(_place(desired, fault.pointer), fault.detail) for fault in refused.errors]
     return []
+
+
+def _place(desired: DesiredPool, field: str) -> str:
+    """Where the document says a field of the pool; ``field`` is a pointer into the pool, empty for all of it."""
+    below = "" if desired.pool.form == "autoNodes" or not field else "/spec"
+    if desired.pool.form == "karpenter" and field.startswith("/requirements"):
+        below = "/spec/template/spec"
+    return pointer(*desired.at) + below + field
 
 
 def _name_below(pool: NewPool) -> tuple[str, ...]:
@@ -167,6 +174,7 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
                 for name, value in desired.fields.items()
                 if name not in _FORM_FIELDS
             ]
+            plan["warnings"] += _limit_warnings(services, desired) if "limits" in desired.fields else []
         elif desired.pool.provider_ref in new_providers:
             plan["creates"].append({"kind": "pool", "name": desired.pool.name})
         else:
@@ -174,8 +182,13 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
             plan["creates"] += part["creates"]
             plan["items"] += part["price"]["items"]
             for name in ("rejected", "warnings"):
-                plan[name] += [{**remark, "pointer": pointer(*desired.at) + remark["pointer"]} for remark in part[name]]
+                plan[name] += [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in part[name]]
     return plan
+
+
+def _limit_warnings(services: Services, desired: DesiredPool) -> list[dict[str, str]]:
+    remarks_below = limit_warnings(services, desired.cluster, desired.pool)
+    return [{**remark, "pointer": _place(desired, remark["pointer"])} for remark in remarks_below]
 
 
 def apply_pools(services: Services, document: DesiredPools, actor: str, request_id: str) -> list[dict[str, Any]]:
@@ -185,6 +198,9 @@ def apply_pools(services: Services, document: DesiredPools, actor: str, request_
 
 def _applied(services: Services, desired: DesiredPool, actor: str, request_id: str) -> dict[str, Any]:
     pool, action = desired.current, "unchanged"
+    warnings = remarks(desired.warnings)
+    if pool is None or "limits" in desired.fields:
+        warnings += _limit_warnings(services, desired)
     if pool is None:
         pool, action = create_pool(services, desired.cluster, desired.pool, actor), "created"
     elif desired.fields:
@@ -195,6 +211,6 @@ def _applied(services: Services, desired: DesiredPool, actor: str, request_id: s
         "name": pool.name,
         "id": pool.id,
         "action": action,
-        "warnings": remarks(desired.warnings),
+        "warnings": warnings,
         "operation_id": None,
     }

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.pool_records import NewPool
+from stockyard.domain.pointers import pointer
+from stockyard.domain.pool_limits import too_small
+from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.prices import PriceItem
-from stockyard.domain.records import Cluster
+from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.lifecycle.pool import wanted_nodes
 from stockyard.operations.node_claims.delete import price_items
 from stockyard.operations.pools.claims import draft_claim
 from stockyard.operations.pools.pools import check_pool, claims_of, draft, find_pool
 from stockyard.operations.pricing import plan_of
-from stockyard.operations.scheduler.explain import cheapest
+from stockyard.operations.scheduler.explain import cheapest, fitting_types
 from stockyard.operations.services import Services
 
 
@@ -21,13 +23,12 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
     """The dry run of a creation: where each of the first nodes would be placed now, and at what price."""
     check_pool(services, cluster, new_pool)
     pool = draft(services, cluster.id, new_pool, "")
-    claim = draft_claim(services, cluster.id, pool)
-    warnings = []
+    claim = _sample(services, cluster, pool)
+    warnings = limit_warnings(services, cluster, new_pool)
     if cluster.status != "ready":
         warnings.append(
             {"pointer": "", "detail": f"Cluster {cluster.name} is {cluster.status}: its pools wait for it."}
         )
-        claim = replace(claim, cluster_ref="", cluster_id="")
     best, rejected, refused = cheapest(services, claim)
     count = wanted_nodes(pool)
     creates = [{"kind": "pool", "name": pool.name}]
@@ -39,6 +40,23 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
     else:
         warnings.append({"pointer": "", "detail": refused or "No node type fits now: its nodes will wait."})
     return plan_of(items, creates=creates, rejected=rejected, warnings=warnings)
+
+
+def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> list[dict[str, str]]:
+    """What to say of limits that are below the smallest node type that the pool may have."""
+    if not new_pool.limits:
+        return []
+    types = fitting_types(services, _sample(services, cluster, draft(services, cluster.id, new_pool, "")))
+    return [
+        {"pointer": pointer("limits", *([name] if name else [])), "detail": words}
+        for name, words in too_small(new_pool.limits, types)
+    ]
+
+
+def _sample(services: Services, cluster: Cluster, pool: Pool) -> NodeClaim:
+    """A claim as the pool would make it. One of a cluster that is not ready is of none: it could not be placed."""
+    claim = draft_claim(services, cluster.id, pool)
+    return claim if cluster.status == "ready" else replace(claim, cluster_ref="", cluster_id="")
 
 
 def plan_deletion(services: Services, cluster: Cluster, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.domain.node_records import NewClaim
 from stockyard.domain.node_views import option_views
+from stockyard.domain.pool_limits import PricedType
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.views import attributes
@@ -18,8 +19,19 @@ from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused
 from stockyard.operations.services import Services
-from stockyard.scheduling.explain import PROVIDER, Evaluation, explain, reasons
+from stockyard.scheduling.explain import (
+    EXTENDED,
+    FULL,
+    PROVIDER,
+    REFUSED,
+    UNAVAILABLE,
+    Evaluation,
+    explain,
+    reasons,
+)
 
+_FITTING = (None, EXTENDED, FULL, REFUSED, UNAVAILABLE)
+"""Rules that leave a node type to a pool: another claim of it, or a later one, may have it."""
 MAX_CANDIDATES = 200
 """Node types that an answer lists; ``considered`` counts all."""
 
@@ -75,6 +87,13 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     waits = [{"pointer": "", "detail": refused or "No node type fits now: it will wait."}]
     warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
     return plan_of(items, creates=creates, rejected=rejected, warnings=warnings)
+
+
+def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
+    """The node types that the claim, or one that asks for what only some have, could get now or when they are free,
+    each with the price of the cheapest way to it."""
+    evaluations, _ = _evaluations(services, claim)
+    return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
 
 
 def cheapest(services: Services, claim: NodeClaim) -> tuple[Evaluation | None, list[dict[str, str]], str]:
