@@ -146,6 +146,9 @@ class Located(SimulatedNodes):
 
     out_of_zone = out_of_reach
 
+    def zones(self, *_: object) -> frozenset[str]:
+        return frozenset()
+
 
 @pytest.mark.parametrize("field", ["region", "cloudAccount"])
 def test_change_of_place_requires_no_nodes_or_environments(nodes: Nodes, field: str) -> None:

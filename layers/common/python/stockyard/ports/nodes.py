@@ -93,6 +93,9 @@ class HasTopology(Protocol):
     def out_of_zone(self, provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:
         """Why no machine can stand in a zone as asked for; empty when one can, or may."""
 
+    def zones(self, provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
+        """The zones in which machines can stand; empty while that is not known."""
+
 
 @runtime_checkable
 class Drifts(Protocol):

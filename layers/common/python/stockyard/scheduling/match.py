@@ -67,6 +67,17 @@ def choose_all(
     return selected
 
 
+def possible_offerings(
+    index: Index, request: SchedulingRequest, availability: Availability
+) -> Sequence[RankedOffering]:
+    """Every offering that claims with these requirements may get, whatever resources they ask for, in order.
+
+    Each has the zones that are allowed and were not refused. Least numbers of values are not looked at.
+    """
+    matcher = _TableMatcher(index.table(request.provider), availability.free, availability.refused)
+    return matcher.possible(request)
+
+
 class _Batch:
     """The state of one call: a matcher per table, and the free nodes of limited node types."""
 
@@ -120,9 +131,30 @@ class _TableMatcher:
             first.node_type, first.capacity_type, first.zones, first.usd_hour, first.cost, tuple(alternatives)
         )
 
+    def possible(self, request: SchedulingRequest) -> Sequence[RankedOffering]:
+        """See ``possible_offerings``."""
+        zones, matches, _ = self._permitted(request, self._candidates)
+        return list(self._cheapest(matches, zones))
+
     def _matching_rows(self, request: SchedulingRequest) -> tuple[frozenset[str], int]:
         """The allowed zones, and the rows that satisfy every rule."""
-        matches = self._candidates & self._resources(request.resources)
+        zones, matches, counted = self._permitted(request, self._candidates & self._resources(request.resources))
+        if (
+            counted
+            and matches
+            and not all(
+                rules.satisfies_min_values(self._table, self._zones, key, requirement, matches)
+                for key, requirement in counted
+            )
+        ):
+            matches = 0
+        return zones, matches
+
+    def _permitted(
+        self, request: SchedulingRequest, matches: int
+    ) -> tuple[frozenset[str], int, list[tuple[str, Requirement]] | None]:
+        """The allowed zones, those of the rows that the request's requirements permit, and the requirements that ask
+        for a number of values."""
         if request.allowed is not None:
             matches &= self._allowed(request.allowed)
         if request.out_of_reach:
@@ -142,17 +174,7 @@ class _TableMatcher:
                 self._kept_alive.append(requirement)
             matches &= mask
         zones, offered = self._rows_of_zones.get(id(zone_requirement)) or self._offering(zone_requirement)
-        matches &= offered
-        if (
-            counted
-            and matches
-            and not all(
-                rules.satisfies_min_values(self._table, self._zones, key, requirement, matches)
-                for key, requirement in counted
-            )
-        ):
-            matches = 0
-        return zones, matches
+        return zones, matches & offered, counted
 
     def _resources(self, resources: Mapping[str, int]) -> int:
         matches = self._table.every

@@ -97,6 +97,7 @@ class Ec2Nodes:
     location = staticmethod(topology.location)
     out_of_reach = staticmethod(topology.out_of_reach)
     out_of_zone = staticmethod(topology.out_of_zone)
+    zones = staticmethod(topology.zones_of)
     still_offers = staticmethod(catalogue.still_offers)
 
     def sheet(self, provider: NodeProvider) -> str:

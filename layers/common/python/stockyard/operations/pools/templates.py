@@ -1,0 +1,187 @@
+"""Pools as the packer reads them: for each the node types that its claims could be bound to now, and what it has.
+
+``supply`` reads what the tenant has; everything else is a function of its arguments. A type that the scheduler would
+refuse to a claim of the pool is none of the pool's types here, so what is planned can be bound.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from stockyard.domain.manifests import matched
+from stockyard.domain.node_types import ANY, NodeType, Offering, read_resources
+from stockyard.domain.pool_records import DYNAMIC, NODES, USD_HOUR, Pool
+from stockyard.domain.quantities import milli
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
+from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
+from stockyard.operations.node_claims.work import environment_id
+from stockyard.operations.node_providers.allowed_types import allowed_types
+from stockyard.operations.node_providers.catalog import Catalog, availability, load
+from stockyard.operations.pools.claims import POOL_LABEL
+from stockyard.operations.services import Services
+from stockyard.ports.nodes import HasTopology
+from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings
+from stockyard.scheduling.order import RankedOffering
+from stockyard.scheduling.packing import model
+from stockyard.scheduling.reading import Reader
+
+_ASKED_OFTEN = (ARCH, REGION)
+"""Labels that every node has in the packer's eyes. Claims that ask for them get only types that declare them."""
+_OF_OFFERINGS = (ZONE, CAPACITY_TYPE)
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What nodes of a cluster can be had of now. Keys are names of providers."""
+
+    catalog: Catalog
+    availability: Availability = field(default_factory=Availability)
+    allowed: tuple[str, ...] | None = None
+    """Names of types and ``provider.*`` that the tenant may use; None: all."""
+    out_of_reach: frozenset[str] = frozenset()
+    zones: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The zones in which a provider's machines can stand, where that is known."""
+
+
+def supply(services: Services, cluster: Cluster | None) -> Supply:
+    """What the tenant has for the cluster; without one all providers are in reach."""
+    catalog = load(services)
+    out_of_reach: set[str] = set()
+    zones: dict[str, frozenset[str]] = {}
+    for name, provider in catalog.providers.items():
+        source: object = services.node_sources.get(provider.kind)
+        if cluster is None or not isinstance(source, HasTopology):
+            continue
+        if source.out_of_reach(provider, cluster):
+            out_of_reach.add(name)
+            continue
+        environment = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
+        if reached_zones := source.zones(provider, environment):
+            zones[name] = reached_zones
+    scarce = availability(services, catalog, services.clock.now())
+    return Supply(catalog, scarce, allowed_types(services), frozenset(out_of_reach), zones)
+
+
+def templates(stock: Supply, pools: Iterable[Pool], claims: Iterable[NodeClaim] = ()) -> Sequence[model.Pool]:
+    """The pools that make nodes for pods: the dynamic ones that nobody deletes, in the order given.
+
+    ``claims`` are those of the cluster, those on their way out too: they count against the limits of their pool until
+    they are gone. Raises ``ValueError`` for a requirement or limit that cannot be read, which is checked when it comes.
+    """
+    by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
+    for claim in claims:
+        by_pool[claim.pool].append(claim)
+    reader = Reader()
+    return [
+        _template(stock, reader, pool, by_pool[pool.name])
+        for pool in pools
+        if pool.kind == DYNAMIC and not pool.deleting
+    ]
+
+
+def every_provider(stock: Supply, name: str) -> model.Pool:
+    """One pool of that name over all providers, without limits."""
+    return model.Pool(name, node_types(stock, Requirements()))
+
+
+def node_types(stock: Supply, requirements: Requirements, provider: str = "") -> tuple[NodeType, ...]:
+    """The node types that claims with these requirements could be bound to now, in order of price, each with the
+    offerings that are left. ``provider``: the one that is asked, empty for all."""
+    request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.out_of_reach)
+    offerings: dict[str, list[RankedOffering]] = {}
+    for offering in possible_offerings(stock.catalog.index, request, stock.availability):
+        offerings.setdefault(offering.node_type.name, []).append(offering)
+    offered = (_node_type(stock, rows, requirements) for rows in offerings.values())
+    return tuple(node_type for node_type in offered if node_type.offerings)
+
+
+def _node_type(stock: Supply, rows: Sequence[RankedOffering], requirements: Requirements) -> NodeType:
+    node_type = rows[0].node_type
+    known_zones = stock.zones.get(node_type.provider)
+    offerings = tuple(
+        Offering(row.capacity_type, zones, row.usd_hour)
+        for row in rows
+        if (zones := row.zones if known_zones is None else _within(row.zones, known_zones))
+    )
+    # The packer lets a node have any value of a label that its type does not tell; the scheduler of claims does not.
+    absent = {key: () for key in (*requirements, *_ASKED_OFTEN) if not _is_told(node_type, key)}
+    properties = {**node_type.properties, **absent} if absent else node_type.properties
+    return replace(node_type, offerings=offerings, properties=properties)
+
+
+def _is_told(node_type: NodeType, key: str) -> bool:
+    return key in node_type.properties or key in _OF_OFFERINGS
+
+
+def _within(zones: Sequence[str], known_zones: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(known_zones)) if ANY in zones else tuple(zone for zone in zones if zone in known_zones)
+
+
+def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeClaim]) -> model.Pool:
+    requirements = reader.request(pool.requirements).requirements
+    limits = {name: milli(quantity) for name, quantity in pool.limits.items() if name != USD_HOUR}
+    money = pool.limits.get(USD_HOUR)
+    used, spent = usage(stock, reader, claims) if pool.limits else ({}, 0.0)
+    return model.Pool(
+        pool.name,
+        node_types(stock, requirements, pool.provider_ref),
+        requirements,
+        {**pool.labels, POOL_LABEL: pool.name},
+        tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in pool.taints),
+        pool.weight,
+        limits,
+        used,
+        None if money is None else _usd(money),
+        spent,
+    )
+
+
+def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[Mapping[str, int], float]:
+    """What claims have of what limits count: thousandths of a unit by resource and of ``nodes``, and USD an hour.
+
+    A claim that is not placed yet counts as what it would be bound to now. One that failed counts while its machine is
+    kept. What has no known price costs nothing here: the packer makes no such node below a limit in money.
+    """
+    used: defaultdict[str, int] = defaultdict(int)
+    spent = 0.0
+    not_placed: dict[str, tuple[Mapping[str, int], float | None]] = {}
+    for claim in claims:
+        if claim.phase == "Failed" and claim.kept_until is None:
+            continue
+        if claim.placement is not None:
+            node_type = stock.catalog.node_types.get(claim.placement.type)
+            capacity = node_type.capacity if node_type is not None else read_resources(claim.resources, pods=None)
+            price = claim.placement.usd_hour
+        else:
+            mark = f"{claim.provider_ref} {claim.requirements} {claim.resources}"
+            if mark not in not_placed:
+                not_placed[mark] = _next_binding(stock, reader, claim)
+            capacity, price = not_placed[mark]
+        used[NODES] += 1000
+        spent += price or 0.0
+        for name, amount in capacity.items():
+            used[name] += amount
+    return dict(used), spent
+
+
+def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapping[str, int], float | None]:
+    """Capacity and price of what the claim would be bound to now; what it asks for when nothing fits, and nothing for
+    a claim that cannot be read: the scheduler refuses it."""
+    try:
+        request = reader.request(
+            matched(claim), claim.resources, claim.provider_ref or None, stock.allowed, stock.out_of_reach
+        )
+    except ValueError:
+        return {}, None
+    best = choose(stock.catalog.index, request, stock.availability)
+    return (request.resources, None) if best is None else (best.node_type.capacity, best.usd_hour)
+
+
+def _usd(amount: str) -> float:
+    """A limit in money, to the last digit: quantities are read in thousandths, which may be more than was allowed."""
+    try:
+        return float(amount)
+    except ValueError:
+        return milli(amount) / 1000
