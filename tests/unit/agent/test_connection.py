@@ -48,8 +48,8 @@ class Wire:
             threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
 
     def _serve(self, peer: socket.socket) -> None:
-        with peer, suppress(ConnectionError):
-            file = peer.makefile("rb")
+        # The socket is closed when its file is too.
+        with peer, peer.makefile("rb") as file, suppress(ConnectionError):
             while received := file.readline():
                 length = 0
                 while (line := file.readline()).strip():
