@@ -104,9 +104,11 @@ def test_diversified_claims_on_demand_are_launched_alone(life: FleetLife) -> Non
     (provider,) = providers(life).values()
     spread = replace(provider, spec={"ec2": {**provider.spec["ec2"], "allocationStrategy": "diversified"}})
     source: Any = life.services.node_sources["ec2"]
-    assert source.together(provider, "on-demand") > 1
-    assert source.together(spread, "on-demand") == 1
-    assert source.together(spread, "spot") > 1, "EC2 itself spreads spot"
+    assert source.together(provider, "on-demand", {}) > 1
+    assert source.together(spread, "on-demand", {}) == 1
+    assert source.together(provider, "on-demand", {"allocation_strategy": "diversified"}) == 1
+    assert source.together(spread, "on-demand", {"allocation_strategy": "lowest-price"}) > 1, "the claim's own wins"
+    assert source.together(spread, "spot", {}) > 1, "EC2 itself spreads spot"
 
 
 # --- announcing and leaving ----------------------------------------------------------------------------------------

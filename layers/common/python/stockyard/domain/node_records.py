@@ -49,6 +49,8 @@ class NodeProvider(VersionedRecord):
     annotations: dict[str, str] = field(default_factory=dict)
     generation: int = 1
     created_by: str = ""
+    implicit: bool = False
+    """It was made for the node groups of clusters, and goes with the last of them."""
     removing_until: str = ""
     """Until this moment it is on its way out, and no claim begins with it. Empty when nobody removes it."""
     sequence: int = 0

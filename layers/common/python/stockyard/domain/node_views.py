@@ -20,7 +20,7 @@ from stockyard.domain.views import CHANGES, STATE, attributes
 T = TypeVar("T")
 
 _WORDS = ("display_name", "properties", "labels", "annotations")
-_PROVIDER = ("id", "name", "kind", *_WORDS, "price_per_cost_unit", *STATE, "generation", *CHANGES)
+_PROVIDER = ("id", "name", "kind", *_WORDS, "price_per_cost_unit", "implicit", *STATE, "generation", *CHANGES)
 _CLAIM_OTHERWISE = frozenset({"cluster_ref", "provider_ref", "requirements", "document"})
 """What a claim's view shows under another name or in another form, or does not show."""
 _CLAIM = (

@@ -110,7 +110,7 @@ def pools_condition(pools: Sequence[Pool], now: str) -> Condition:
     """``PoolsReady`` of a cluster with these pools."""
     waiting = [pool for pool in pools if not is_ready(pool) and not pool.deleting]
     if not waiting:
-        return Condition(POOLS_READY, "True", SATISFIED, f"{len(pools)} pools have their nodes.", now)
+        return Condition(POOLS_READY, "True", SATISFIED, "All pools have their nodes.", now)
     reasons = "; ".join(f"{pool.name}: {_message(pool)}" for pool in waiting[:3])
     more = f" (and {len(waiting) - 3} more)" if len(waiting) > 3 else ""
     return Condition(POOLS_READY, "False", SCALING, f"{reasons}{more}", now)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.ports.clouds import PriceList
@@ -85,6 +86,19 @@ class ShowsConsole(Protocol):
     def console(self, work: CloudWork) -> str | None:
         """The text as the cloud has it, with whatever secrets the machine has printed; None when there is no machine.
         It may be empty: clouds show a console minutes late."""
+        ...
+
+
+@runtime_checkable
+class ServesNodeGroups(Protocol):
+    """A driver whose clusters name node groups, and that knows the provider which serves them."""
+
+    def group_provider(self, cluster: Cluster) -> ProviderDocument:
+        """The provider of the cluster's account and region; the same for every cluster there. Makes no call."""
+        ...
+
+    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        """What the nodes cost that the groups never go below, by group. Makes no call."""
         ...
 
 

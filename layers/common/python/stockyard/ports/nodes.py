@@ -61,8 +61,8 @@ class Group(Protocol):
 class LaunchesTogether(Protocol):
     """A source that launches several equal claims by one call. Then it is told their ``group``."""
 
-    def together(self, provider: NodeProvider, capacity_type: str) -> int:
-        """How many equal claims one call takes at most; 1: each is launched alone."""
+    def together(self, provider: NodeProvider, capacity_type: str, properties: Mapping[str, str]) -> int:
+        """How many equal claims with these properties one call takes at most; 1: each is launched alone."""
 
 
 SIGNATURE, TOKEN = "signature", "token"

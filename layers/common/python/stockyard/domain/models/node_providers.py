@@ -119,6 +119,7 @@ class NodeProviderView(View):
     display_name: str
     properties: dict[str, str]
     price_per_cost_unit: float | None
+    implicit: bool
     spec: dict[str, Any]
     phase: Literal["Pending", "Available", "Failed"]
     reason: str

@@ -25,6 +25,8 @@ from stockyard.operations.clusters.deployment import remember_organization
 from stockyard.operations.clusters.plan import plan
 from stockyard.operations.clusters.undo_acceptance import undo
 from stockyard.operations.engine.advance import change_writes
+from stockyard.operations.pools.groups import group_pools
+from stockyard.operations.pools.pools import creation
 from stockyard.operations.quotas.limits import check_groups, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Finding, Replace
@@ -178,8 +180,11 @@ def _hand_over(services: Services, accepted: Cluster, actor: str) -> Cluster:
     operation = new_operation(operation_id, procedure, accepted.id, actor, now)
     change = MOVES.prepare(accepted, operation, procedure, now)
     cluster, operation_record, writes = change_writes(services, actor, change)
+    pools = [write for pool in group_pools(services, cluster, actor) for write in creation(services, pool, actor)]
     try:
-        services.store.commit(Replace(cluster, fence={"status": "accepting"}), Create(operation_record), *writes)
+        services.store.commit(
+            Replace(cluster, fence={"status": "accepting"}), Create(operation_record), *writes, *pools
+        )
     except Conflict as conflict:
         stored = services.store.get(Cluster, accepted.id)
         if stored is not None and stored.status not in UNSEEN:

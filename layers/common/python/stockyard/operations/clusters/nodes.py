@@ -8,6 +8,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools import pools
+from stockyard.operations.pools.groups import remove_provider
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove
 
@@ -37,4 +38,7 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
         return Outcome(False, f"Waiting for nodes to be given back: {names}{more}.", wait_seconds=LOOK_AGAIN)
     for pool in pools.pools_of(services, cluster.id):
         services.store.commit(Remove(Pool, pool.id))
-    return node_environments.clear_all(services, cluster, session)
+    outcome = node_environments.clear_all(services, cluster, session)
+    if outcome.done:
+        remove_provider(services, cluster)
+    return outcome

@@ -10,6 +10,7 @@ from stockyard.domain.records import Cluster
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
+from stockyard.ports.clusters import ServesNodeGroups
 
 
 def worker_groups(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -26,12 +27,8 @@ def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> d
     """The body of a dry run's answer."""
     driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
     pools = [("pool", str(group.get("name"))) for group in worker_groups(cluster.settings)]
-    # What the nodes of a floor cost is decided when each is placed: the plan says so, and is not complete.
-    floors = [
-        PriceItem(f"{group['min_size']} nodes of pool {group['name']}", int(group["min_size"]), None)
-        for group in worker_groups(cluster.settings)
-        if group.get("min_size")
-    ]
+    driver: object = services.cluster_drivers[cluster.driver]
+    floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
     creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]
     return plan_of(
         [*driver_plan.items, *floors],

@@ -39,7 +39,9 @@ def form(
     for claim, placement in placed:
         provider = providers[placement.provider_id]
         source: object = services.node_sources.get(provider.kind)
-        limit = source.together(provider, placement.capacity_type) if isinstance(source, LaunchesTogether) else 1
+        limit = 1
+        if isinstance(source, LaunchesTogether):
+            limit = source.together(provider, placement.capacity_type, claim.properties)
         if limit > 1 and claim.cluster_id:
             key = _equal(claim, placement)
             alike.setdefault(key, []).append(claim)

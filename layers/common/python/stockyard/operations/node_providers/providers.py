@@ -104,14 +104,17 @@ def plan_creation(services: Services, document: ProviderDocument) -> NodeProvide
     return provider
 
 
-def create_provider(services: Services, document: ProviderDocument, actor: str, id: str | None = None) -> NodeProvider:
-    """A new provider. ``id`` is the same in every try of one request: a second try finds what the first one made.
+def create_provider(
+    services: Services, document: ProviderDocument, actor: str, id: str | None = None, *, implicit: bool = False
+) -> NodeProvider:
+    """A new provider; ``implicit`` when it is made for node groups of clusters. ``id`` is the same in every try of one
+    request: a second try finds what the first one made.
 
     Raises ``InvalidInput``, ``QuotaExceeded``, and ``InUse`` when another provider has the name.
     """
     if id is not None and (existing := services.store.get(NodeProvider, id)):
         return existing
-    provider = draft(services, document, actor, id)
+    provider = replace(draft(services, document, actor, id), implicit=implicit)
     refuse_faults(check_provider(services, provider))
     limit = limit_of(services, QUOTA)
     name = Name(provider_name(services.tenant, provider.name), provider.id)

@@ -22,6 +22,7 @@ from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.claims import draft_claim
+from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
@@ -64,6 +65,8 @@ def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[Nod
         if current is None:
             return None
         missing = decision.create
+        if missing > 0:
+            ensure_provider(services, cluster, current)
         while missing > 0:
             count = min(missing, AT_ONCE)
             current = _batch(services, cluster, current, count)

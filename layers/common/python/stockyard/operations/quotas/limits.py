@@ -7,11 +7,13 @@ provider, claims of each user. What they count is counted all the same, so that 
 from __future__ import annotations
 
 import re
+from collections import Counter as Counts
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.domain.pool_records import PoolSpec
-from stockyard.domain.records import Cluster, Counter, Quota
+from stockyard.domain.pool_records import NODES, Pool, PoolSpec
+from stockyard.domain.quantities import milli
+from stockyard.domain.records import Counter, Quota
 from stockyard.errors import Conflict, NotFound, PreconditionFailed, QuotaExceeded
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
@@ -52,9 +54,15 @@ def check_pools(services: Services, pools: Sequence[PoolSpec]) -> None:
     most, most_nodes = limit_of(services, GROUPS), limit_of(services, GROUP_NODES)
     if most is not None and len(pools) > most:
         raise QuotaExceeded(f"The quota '{GROUPS}' allows {most} pools in a cluster.")
-    nodes = max(max(pool.quantity, pool.floor) for pool in pools)
+    nodes = max(map(nodes_asked, pools))
     if most_nodes is not None and nodes > most_nodes:
         raise QuotaExceeded(f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a pool; {nodes} are asked for.")
+
+
+def nodes_asked(pool: PoolSpec) -> int:
+    """The most nodes that the pool itself asks for; the limit of one without a limit is the quota's."""
+    limit = milli(pool.limits.get(NODES, 0)) // 1000
+    return max(pool.quantity, pool.floor, limit)
 
 
 def view(services: Services, name: str) -> dict[str, Any]:
@@ -86,10 +94,10 @@ def _usage(store: Store, name: str) -> int:
     if name.startswith(PER_USER):
         return max((counter.value for counter in every(store, Counter, f"quota/{name}/")), default=0)
     if name in (GROUPS, GROUP_NODES):
-        clusters = [cluster.settings.get("autoscaler_node_groups") or () for cluster in every(store, Cluster)]
+        pools = list(every(store, Pool))
         if name == GROUPS:
-            return max(map(len, clusters), default=0)
-        return max((int(group.get("max_size", 0)) for groups in clusters for group in groups), default=0)
+            return max(Counts(pool.cluster_id for pool in pools).values(), default=0)
+        return max(map(nodes_asked, pools), default=0)
     counter = store.get(Counter, f"quota/{name}")
     return counter.value if counter else 0
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
@@ -11,6 +13,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number
 from stockyard.providers.clusters.ec2 import (
     endpoint,
+    groups,
     identity,
     inspection,
     leftovers,
@@ -51,6 +54,14 @@ class Ec2ClusterDriver:
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
         """See ``ports.ClusterDriver.plan``."""
         return planning.plan(cluster, prices, self._config.name_prefix)
+
+    def group_provider(self, cluster: Cluster) -> ProviderDocument:
+        """See ``ports.clusters.ServesNodeGroups``."""
+        return groups.provider(cluster)
+
+    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        """See ``ports.clusters.ServesNodeGroups``."""
+        return groups.floor_items(cluster, prices)
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""

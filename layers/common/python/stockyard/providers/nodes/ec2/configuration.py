@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.declared_types import block_of
+from stockyard.domain.node_groups import ALLOCATION_STRATEGY
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.aws import DEFAULT_REGION
@@ -34,6 +35,11 @@ def setting(provider: NodeProvider, field: str) -> Any:
     """A field of the provider's block; None where the document leaves it to us."""
     block: Mapping[str, Any] = block_of(provider)
     return block.get(field)
+
+
+def strategy(properties: Mapping[str, str], provider: NodeProvider) -> str:
+    """How EC2 chooses among the types of a claim with these properties; empty where nobody says it."""
+    return properties.get(ALLOCATION_STRATEGY) or setting(provider, "allocationStrategy") or ""
 
 
 def pool(claim: NodeClaim, provider: NodeProvider) -> str:

@@ -21,7 +21,7 @@ from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker, Wish
 from stockyard.providers.nodes.ec2 import fleet, place, templates
-from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
 from stockyard.providers.nodes.ec2.ways import placement, types, ways
 from stockyard.providers.nodes.ec2.work import REBOOT
@@ -79,7 +79,7 @@ class Launch:
             **self._place().facts(),
             "asked_at": to_text(work.now),
             "capacity_type": capacity_type,
-            "strategy": setting(work.provider, "allocationStrategy") or "",
+            "strategy": strategy(work.claim.properties, work.provider),
             "architectures": ",".join(f"{name}={architecture}" for name, architecture in architectures.items()),
         }
 

@@ -13,7 +13,7 @@ from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
 from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, reserved, together, topology
-from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting
+from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
 from stockyard.providers.nodes.ec2.looks import Looks
 from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner, group_owner
@@ -87,10 +87,10 @@ class Ec2Nodes:
             return attempt.run()
         return together.launch(attempt, work.group, group_owner(work, work.group.id, self._config))
 
-    def together(self, provider: NodeProvider, capacity_type: str) -> int:
+    def together(self, provider: NodeProvider, capacity_type: str, properties: Mapping[str, str]) -> int:
         """See ``ports.nodes.LaunchesTogether``. One call launches on demand what is first in its order, so claims that
         are to begin with different types are launched alone."""
-        spread = setting(provider, "allocationStrategy") == DIVERSIFIED and capacity_type == ON_DEMAND
+        spread = strategy(properties, provider) == DIVERSIFIED and capacity_type == ON_DEMAND
         return 1 if spread else MOST_TOGETHER
 
     # See ``ports.nodes.HasTopology`` and, of the last one, ``ports.nodes.Drifts``.
