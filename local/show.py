@@ -23,6 +23,8 @@ MARKS = {
     "skipped": ("-", "dim"),
 }
 LIMIT_SECONDS = 300.0
+POOLS_READY = "PoolsReady"
+"""The condition of a cluster that says whether its pools have the nodes that they have to have."""
 
 
 def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> bool:
@@ -36,7 +38,10 @@ def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> b
         console.print(f"[red]{cluster['name']} failed[/] in {error.get('phase')}: {error.get('cause')}")
         console.print(f"hint: {error.get('hint')}")
         return False
-    console.print(f"[green]{cluster['name']} is ready[/] after {time.monotonic() - started:.1f} s\n")
+    console.print(f"[green]{cluster['name']} is ready[/] after {time.monotonic() - started:.1f} s")
+    if await_pools(call, cluster["id"], console):
+        console.print(f"[green]its pools have their nodes[/] after {time.monotonic() - started:.1f} s")
+    console.print()
     console.print(tree(call("GET", f"/v1/clusters/{cluster['id']}/tree")))
     console.print(price(plan["price"]))
     return True
@@ -57,6 +62,26 @@ def follow(call: Call, operation_id: str, console: Console) -> dict[str, Any]:
                 return operation
             time.sleep(0.2)
     raise TimeoutError(f"{operation_id} still runs after {LIMIT_SECONDS:.0f} s")
+
+
+def await_pools(call: Call, cluster_id: str, console: Console) -> bool:
+    """Show how many nodes the pools have until they have all. Returns False when there are no pools.
+
+    Raises ``TimeoutError`` after five minutes.
+    """
+    if not call("GET", f"/v1/clusters/{cluster_id}/pools")["items"]:
+        return False
+    end, message_printed = time.monotonic() + LIMIT_SECONDS, ""
+    while time.monotonic() < end:
+        conditions = call("GET", f"/v1/clusters/{cluster_id}")["conditions"]
+        condition = next((item for item in conditions if item["type"] == POOLS_READY), {})
+        if condition.get("message", "") != message_printed:
+            message_printed = condition["message"]
+            console.print(f"pools: {message_printed}", style="dim", markup=False, soft_wrap=True)
+        if condition.get("status") == "True":
+            return True
+        time.sleep(0.2)
+    raise TimeoutError(f"the pools lack nodes after {LIMIT_SECONDS:.0f} s: {message_printed}")
 
 
 def _print_changes(operation: Mapping[str, Any], states_printed: Mapping[str, str], console: Console) -> dict[str, str]:

@@ -13,6 +13,7 @@ from stockyard_client.errors import (
     ConnectionFailed,
     FieldProblem,
     OperationFailed,
+    PoolsNotReady,
     StockyardClientError,
     WaitTimedOut,
 )
@@ -27,6 +28,7 @@ from stockyard_client.node_models import (
     NodeType,
     PriceOf,
 )
+from stockyard_client.pool_models import Pool, PoolNodes
 from stockyard_client.version import VERSION
 
 __version__ = VERSION
@@ -51,6 +53,9 @@ __all__ = [
     "OperationFailed",
     "Phase",
     "Plan",
+    "Pool",
+    "PoolNodes",
+    "PoolsNotReady",
     "Price",
     "PriceOf",
     "StockyardClientError",

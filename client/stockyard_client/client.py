@@ -11,10 +11,16 @@ from typing import Any, Self
 import httpx
 
 from stockyard_client import waiting
-from stockyard_client.models import Operation
+from stockyard_client.errors import ApiError
+from stockyard_client.models import Cluster, Operation
 from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
+from stockyard_client.pool_models import Pool
+from stockyard_client.pool_resources import Pools
 from stockyard_client.resources import Accounts, Clusters, Events, Operations
 from stockyard_client.transport import Token, Transport
+
+POOLS_READY = "PoolsReady"
+"""The condition of a cluster that says whether its pools have the nodes that they have to have."""
 
 
 class Client:
@@ -42,6 +48,7 @@ class Client:
         self._clock = clock
         self.accounts = Accounts(self._transport)
         self.clusters = Clusters(self._transport)
+        self.pools = Pools(self._transport)
         self.operations = Operations(self._transport)
         self.events = Events(self._transport)
         self.node_providers = NodeProviders(self._transport)
@@ -68,6 +75,66 @@ class Client:
             interval=interval,
         )
 
+    def wait_pool(
+        self, cluster: str, pool: str, *, timeout: float | None = None, on_change: Callable[[str], None] | None = None
+    ) -> Pool:
+        """The pool once it has the nodes that it has to have. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
+        return waiting.wait_until(
+            lambda: self.pools.get(cluster, pool),
+            lambda record: record.ready,
+            _state_of_pool,
+            f"pool {pool}",
+            timeout=timeout,
+            sleep=self._sleep,
+            clock=self._clock,
+            on_change=on_change,
+        )
+
+    def wait_pool_gone(
+        self, cluster: str, pool: str, *, timeout: float | None = None, on_change: Callable[[str], None] | None = None
+    ) -> None:
+        """Returns once there is no such pool. Raises ``PoolsNotReady`` after ``timeout`` seconds."""
+
+        def read() -> Pool | None:
+            try:
+                return self.pools.get(cluster, pool)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                return None
+
+        waiting.wait_until(
+            read,
+            lambda record: record is None,
+            lambda record: "it is gone" if record is None else _state_of_pool(record),
+            f"pool {pool}",
+            timeout=timeout,
+            sleep=self._sleep,
+            clock=self._clock,
+            on_change=on_change,
+        )
+
+    def wait_pools(
+        self, cluster: str, *, timeout: float | None = None, on_change: Callable[[str], None] | None = None
+    ) -> Cluster:
+        """The cluster once its condition ``PoolsReady`` holds; at once when it has no pools.
+
+        Raises ``PoolsNotReady`` after ``timeout`` seconds. ``on_change`` gets the condition's message, with counts.
+        """
+        record = self.clusters.get(cluster)
+        if next(self.pools.list(record.id, page_size=1), None) is None:
+            return record
+        return waiting.wait_until(
+            lambda: self.clusters.get(record.id),
+            lambda current: _pools_state(current)[0] == "True",
+            lambda current: _pools_state(current)[1],
+            f"the pools of cluster {record.name}",
+            timeout=timeout,
+            sleep=self._sleep,
+            clock=self._clock,
+            on_change=on_change,
+        )
+
     def health(self) -> dict[str, Any]:
         """What ``/v1/health`` says; needs no token."""
         return self._transport.send("GET", "/v1/health").object()
@@ -83,3 +150,16 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _state_of_pool(pool: Pool) -> str:
+    condition = pool.condition
+    return condition.message if condition is not None else "it was not looked at yet"
+
+
+def _pools_state(cluster: Cluster) -> tuple[str, str]:
+    """Status and message of the condition that speaks of all pools of the cluster."""
+    for condition in cluster.conditions:
+        if condition.type == POOLS_READY:
+            return condition.status, condition.message
+    return "Unknown", "they were not looked at yet"

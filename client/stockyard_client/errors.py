@@ -7,7 +7,8 @@
     ├── ConnectionFailed    no answer: the name, the connection, the time limit of one call
     ├── UnexpectedAnswer    an answer that is not what the API documents
     ├── OperationFailed     a waited-for operation ended in ``failed``
-    └── WaitTimedOut        the operation still runs after the given time
+    ├── WaitTimedOut        the operation still runs after the given time
+    └── PoolsNotReady       pools still lack nodes after the given time
 """
 
 from __future__ import annotations
@@ -79,4 +80,12 @@ class WaitTimedOut(StockyardClientError):
     def __init__(self, operation: Operation, seconds: float) -> None:
         super().__init__(f"operation {operation.id} is still {operation.status} after {seconds:g} s")
         self.operation = operation
+        self.seconds = seconds
+
+
+class PoolsNotReady(StockyardClientError):
+    """What was waited for has not its nodes, or is not gone, after ``seconds``. It goes on by itself."""
+
+    def __init__(self, name: str, state: str, seconds: float) -> None:
+        super().__init__(f"{name} after {seconds:g} s: {state}")
         self.seconds = seconds

@@ -42,19 +42,21 @@ class Collection:
     def _record(self, model: type[R], answer: Answer) -> R:
         return parsed(model, answer.object()).with_etag(answer.headers.get("ETag"))
 
-    def _pages(self, model: type[M], query: Mapping[str, Any], page_size: int | None) -> Iterator[M]:
+    def _pages(
+        self, model: type[M], query: Mapping[str, Any], page_size: int | None, url: str | None = None
+    ) -> Iterator[M]:
         token: str | None = None
         while True:
             parameters = {**query, "page_size": page_size, "page_token": token}
-            page = self._transport.send("GET", path(self.name), query=parameters).object()
+            page = self._transport.send("GET", url or path(self.name), query=parameters).object()
             for item in page.get("items", ()):
                 yield parsed(model, item)
             token = page.get("next_page_token")
             if not token:
                 return
 
-    def _plan(self, method: str, url: str, body: Body | None = None) -> Plan:
-        answer = self._transport.send(method, url, query={"dry_run": "true"}, body=body).object()
+    def _plan(self, method: str, url: str, body: Body | None = None, headers: Mapping[str, str] | None = None) -> Plan:
+        answer = self._transport.send(method, url, query={"dry_run": "true"}, body=body, headers=headers).object()
         return parsed(Plan, answer.get("plan", {}))
 
     def _update(self, model: type[R], reference: R | str | int, changes: Body) -> R:

@@ -7,7 +7,7 @@ from typing import Annotated
 import stamina.instrumentation
 import typer
 
-from stockyard_client.cli import accounts, apply, claims, clusters, node_providers, operations, people
+from stockyard_client.cli import accounts, apply, claims, clusters, node_providers, operations, people, pools
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.failures import Commands
 from stockyard_client.cli.output import Form, Output, write_document
@@ -37,6 +37,7 @@ app.add_typer(clusters.app, name="cluster")
 app.add_typer(operations.app, name="operation")
 app.add_typer(node_providers.app, name="provider")
 app.add_typer(node_providers.types, name="type")
+app.add_typer(pools.app, name="pool")
 app.add_typer(claims.app, name="claim")
 app.add_typer(node_providers.prices, name="price")
 app.command()(apply.apply)

@@ -51,8 +51,10 @@ def create(
         cluster = client.clusters.create(body)
         context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
         if wait and cluster.operation_id:
+            started = context.clock()
             progress.wait(context, client, cluster.operation_id, timeout)
-            cluster = client.clusters.get(cluster.id)
+            remaining = None if timeout is None else max(0.0, timeout - (context.clock() - started))
+            cluster = client.wait_pools(cluster.id, timeout=remaining, on_change=progress.lines(context))
     show_one(context, output, CLUSTERS, cluster)
 
 

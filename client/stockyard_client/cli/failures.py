@@ -10,7 +10,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from stockyard_client.cli.context import Context, NotConfigured
-from stockyard_client.errors import ApiError, OperationFailed, StockyardClientError, WaitTimedOut
+from stockyard_client.errors import ApiError, OperationFailed, PoolsNotReady, StockyardClientError, WaitTimedOut
 from stockyard_client.models import Operation
 from stockyard_client.sessions import LoginFailed
 
@@ -43,6 +43,7 @@ class BadInput(StockyardClientError):
 _KINDS: tuple[tuple[type[BaseException], int], ...] = (
     (KeyboardInterrupt, INTERRUPTED),
     (WaitTimedOut, TIMED_OUT),
+    (PoolsNotReady, TIMED_OUT),
     (BadInput, USAGE),
     (NotConfigured, USAGE),
     (LoginFailed, NOT_ALLOWED),
@@ -70,6 +71,9 @@ def explain(context: Context, error: BaseException) -> None:
         case WaitTimedOut():
             _headline(context, str(error))
             context.say(f"It goes on by itself. To wait again: stockyard operation wait {error.operation.id}")
+        case PoolsNotReady():
+            _headline(context, str(error))
+            context.say("It goes on by itself.")
         case _:
             _headline(context, str(error))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -32,6 +32,16 @@ def wait(context: Context, client: Client, operation: str, timeout: float | None
     """Waits for ``operation`` and shows its phases on stderr; raises what the SDK raises."""
     with _watcher(context) as watch:
         return client.wait_operation(operation, timeout=timeout, on_change=watch)
+
+
+def lines(context: Context) -> Callable[[str], None]:
+    """What prints a line on stderr for each text that it gets, with the seconds since now."""
+    started = context.clock()
+
+    def line(text: str) -> None:
+        context.say(f"[{context.clock() - started:5.0f}s] {text}")
+
+    return line
 
 
 def mark(console: Console, state: str) -> str:

@@ -114,6 +114,7 @@ def test_wait_prints_a_line_per_change_and_then_the_record(
         status = "succeeded" if len(states) == 3 else "running"
         accepted_creation.answer("GET", "/v1/operations/op_01", operation_document(status, *states))
     accepted_creation.answer("GET", "/v1/clusters/clu_01", cluster_document(status="ready", phase=None))
+    accepted_creation.answer("GET", "/v1/clusters/clu_01/pools", {"items": []})
     result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
     assert result.exit_code == 0, result.stderr
     assert result.stderr.splitlines()[1:] == [
@@ -124,6 +125,44 @@ def test_wait_prints_a_line_per_change_and_then_the_record(
         "[    4s] control_plane  succeeded",
     ]
     assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
+
+
+@pytest.fixture
+def cluster_with_pools(accepted_creation, operation_document, cluster_document):
+    """A cluster that is ready at once; its pools get their nodes one by one."""
+
+    def pools_ready(status, message):
+        conditions = [{"type": "PoolsReady", "status": status, "reason": "Scaling", "message": message}]
+        return cluster_document(status="ready", phase=None, conditions=conditions)
+
+    accepted_creation.answer("GET", "/v1/operations/op_01", operation_document("succeeded", *["succeeded"] * 3))
+    accepted_creation.answer("GET", "/v1/clusters/clu_01/pools", {"items": [{"name": "workers", "kind": "dynamic"}]})
+    accepted_creation.answer("GET", "/v1/clusters/clu_01", cluster_document(status="ready", phase=None, conditions=[]))
+    accepted_creation.answer("GET", "/v1/clusters/clu_01", cluster_document(status="ready", phase=None, conditions=[]))
+    accepted_creation.answer("GET", "/v1/clusters/clu_01", pools_ready("False", "workers: 1 of 2 nodes are available."))
+    return accepted_creation, pools_ready
+
+
+def test_wait_goes_on_until_the_pools_have_their_nodes(cli, cluster_with_pools):
+    api, pools_ready = cluster_with_pools
+    api.answer("GET", "/v1/clusters/clu_01", pools_ready("True", "1 pools have their nodes."))
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.splitlines()[-3:] == [
+        "[    0s] they were not looked at yet",
+        "[    1s] workers: 1 of 2 nodes are available.",
+        "[    2s] 1 pools have their nodes.",
+    ]
+    assert result.stdout.splitlines()[1].split()[:2] == ["demo", "ready"]
+
+
+@pytest.mark.usefixtures("cluster_with_pools")
+def test_pools_that_do_not_get_their_nodes_in_time_end_the_wait(cli):
+    result = cli("cluster", "create", "-f", str(EXAMPLE), "--wait", "--timeout", "1m")
+    assert (result.exit_code, result.stdout) == (124, "")
+    headline = "Error: the pools of cluster demo after 60 s: workers: 1 of 2 nodes are available."
+    assert headline in result.stderr
+    assert cli.clock.time == 60
 
 
 def test_wait_that_times_out_says_how_to_go_on(cli, accepted_creation, operation_document):

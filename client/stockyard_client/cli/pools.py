@@ -1,0 +1,268 @@
+"""``stockyard pool``: where the nodes of a cluster come from, and how many there shall be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from stockyard_client.cli import context as contexts
+from stockyard_client.cli import plans, progress
+from stockyard_client.cli.apply import of_cluster
+from stockyard_client.cli.claims import requirement
+from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.inputs import pairs, read_document
+from stockyard_client.cli.options import DryRun, File, Timeout, Wait
+from stockyard_client.cli.output import Form, Output, show_many, show_one
+from stockyard_client.cli.pool_sheets import POOLS
+from stockyard_client.client import Client
+from stockyard_client.pool_models import Pool
+
+app = typer.Typer(no_args_is_help=True, help="Pools of a cluster.", rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="POOL", help="Its name.")]
+Cluster = Annotated[str, typer.Option(help="The cluster, by name or id.", autocompletion=cluster_names)]
+Quantity = Annotated[int | None, typer.Option(help="Nodes of a static pool.")]
+Floor = Annotated[int | None, typer.Option(help="Nodes that a dynamic pool never goes below.")]
+Weight = Annotated[int | None, typer.Option(help="Pools of a larger weight are tried first, 1 to 100.")]
+Require = Annotated[
+    list[str] | None, typer.Option(help="key=v1,v2, key!=v1, key>5, key<5, or key alone; may be repeated.")
+]
+Limit = Annotated[list[str] | None, typer.Option(help="nodes=5, usd_hour=2, cpu=64, ...; may be repeated.")]
+Label = Annotated[list[str] | None, typer.Option(help="key=value, of its nodes; may be repeated.")]
+TaintOption = Annotated[
+    list[str] | None, typer.Option(help="key=value:Effect or key:Effect, of its nodes; may be repeated.")
+]
+
+
+@app.command()
+def create(
+    run: typer.Context,
+    cluster: Cluster,
+    file: File = None,
+    name: Annotated[str | None, typer.Option(help="Wins over the document's name.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Default: the cheapest of all serves each node.")] = None,
+    quantity: Quantity = None,
+    floor: Floor = None,
+    weight: Weight = None,
+    require: Require = None,
+    limit: Limit = None,
+    label: Label = None,
+    taint: TaintOption = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Make a pool, from a file, from options, or both (options win). Static with a quantity, otherwise dynamic."""
+    context = contexts.of(run)
+    body = read_document(file) if file else {}
+    options = _options(quantity, floor, weight, require, limit, label, taint)
+    options |= {key: value for key, value in (("name", name), ("provider", provider)) if value is not None}
+    with context.client() as client:
+        if "apiVersion" in body:
+            if options:
+                raise BadInput("a manifest says everything itself: give no options beside it")
+            pool = _from_manifest(context, client, cluster, body, output, dry_run=dry_run)
+        else:
+            body = merged(body, options)
+            if "name" not in body:
+                raise BadInput("give --file, or at least --name")
+            pool = _from_body(context, client, cluster, body, output, dry_run=dry_run)
+        if pool is None:
+            return
+        context.say(f"Pool {pool.name} of cluster {cluster} is made.")
+        if wait:
+            pool = _waited(context, client, cluster, pool.name, timeout)
+    show_one(context, output, POOLS, pool)
+
+
+def _from_body(
+    context: contexts.Context, client: Client, cluster: str, body: dict[str, Any], output: Form, *, dry_run: bool
+) -> Pool | None:
+    """The pool; None when it was only planned."""
+    if dry_run:
+        plans.show(context, output, client.pools.plan_create(cluster, body))
+        return None
+    return client.pools.create(cluster, body)
+
+
+def _from_manifest(
+    context: contexts.Context, client: Client, cluster: str, manifest: dict[str, Any], output: Form, *, dry_run: bool
+) -> Pool | None:
+    """The pool that the manifest made; None when it was only planned."""
+    spec = manifest.get("spec")
+    if manifest.get("kind") == "Pool" and isinstance(spec, dict):
+        manifest = {**manifest, "spec": {"cluster": cluster, **spec}}
+    manifest = of_cluster(manifest, cluster)
+    if dry_run:
+        plans.show(context, output, client.manifests.plan([manifest]))
+        return None
+    client.manifests.apply([manifest])
+    return client.pools.get(cluster, str((manifest.get("metadata") or {}).get("name")))
+
+
+@app.command("list")
+def list_(run: typer.Context, cluster: Cluster, output: Output = Form.TABLE) -> None:
+    """List the pools of a cluster, with their nodes (available, of those asked for) and price."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_many(context, output, POOLS, client.pools.list(cluster))
+
+
+@app.command()
+def get(run: typer.Context, pool: Name, cluster: Cluster, output: Output = Form.TABLE) -> None:
+    """Show one pool."""
+    context = contexts.of(run)
+    with context.client() as client:
+        show_one(context, output, POOLS, client.pools.get(cluster, pool))
+
+
+@app.command()
+def edit(
+    run: typer.Context,
+    pool: Name,
+    cluster: Cluster,
+    file: File = None,
+    quantity: Quantity = None,
+    floor: Floor = None,
+    weight: Weight = None,
+    require: Require = None,
+    limit: Limit = None,
+    label: Label = None,
+    taint: TaintOption = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Change a pool by a JSON merge patch, by options, or both (options win).
+
+    Requirements and taints are replaced as a whole. Limits and labels are merged; an empty value (gpu=) removes one.
+    """
+    context = contexts.of(run)
+    patch = read_document(file) if file else {}
+    options = _options(quantity, floor, weight, require, limit, label, taint)
+    for field in ("limits", "labels"):
+        if field in options:
+            options[field] = {key: value or None for key, value in options[field].items()}
+    patch = merged(patch, options, joined=())
+    if not patch:
+        raise BadInput("give --file, or what is to change")
+    with context.client() as client:
+        _change(context, client, cluster, pool, patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
+
+
+@app.command()
+def scale(
+    run: typer.Context,
+    pool: Name,
+    cluster: Cluster,
+    quantity: Quantity = None,
+    floor: Floor = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Change how many nodes a pool has: the quantity of a static one, the floor of a dynamic one."""
+    if (quantity is None) == (floor is None):
+        raise BadInput("give either --quantity, of a static pool, or --floor, of a dynamic one")
+    context = contexts.of(run)
+    patch = {"quantity": quantity} if quantity is not None else {"floor": floor}
+    with context.client() as client:
+        _change(context, client, cluster, pool, patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
+
+
+@app.command()
+def delete(
+    run: typer.Context,
+    pool: Name,
+    cluster: Cluster,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Give every node of a pool back, then the pool is gone."""
+    context = contexts.of(run)
+    with context.client() as client:
+        if dry_run:
+            plans.show(context, output, client.pools.plan_delete(cluster, pool))
+            return
+        record = client.pools.delete(cluster, pool)
+        context.say(f"Pool {pool} of cluster {cluster} is being deleted; {record.nodes.claims} nodes are given back.")
+        if wait:
+            client.wait_pool_gone(cluster, pool, timeout=timeout, on_change=progress.lines(context))
+            return
+    show_one(context, output, POOLS, record)
+
+
+def _change(
+    context: contexts.Context,
+    client: Client,
+    cluster: str,
+    pool: str,
+    patch: dict[str, Any],
+    *,
+    dry_run: bool,
+    wait: bool,
+    timeout: float | None,
+    output: Form,
+) -> None:
+    if dry_run:
+        plans.show(context, output, client.pools.plan_update(cluster, pool, patch))
+        return
+    record = client.pools.update(cluster, pool, patch)
+    if wait:
+        record = _waited(context, client, cluster, pool, timeout)
+    show_one(context, output, POOLS, record)
+
+
+def _waited(context: contexts.Context, client: Client, cluster: str, pool: str, timeout: float | None) -> Pool:
+    return client.wait_pool(cluster, pool, timeout=timeout, on_change=progress.lines(context))
+
+
+def _options(
+    quantity: int | None,
+    floor: int | None,
+    weight: int | None,
+    require: list[str] | None,
+    limit: list[str] | None,
+    label: list[str] | None,
+    taint: list[str] | None,
+) -> dict[str, Any]:
+    """The fields that options give."""
+    fields = {
+        "quantity": quantity,
+        "floor": floor,
+        "weight": weight,
+        "requirements": [requirement(text) for text in require] if require else None,
+        "limits": pairs(limit) if limit else None,
+        "labels": pairs(label) if label else None,
+        "taints": [_taint(text) for text in taint] if taint else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def merged(
+    body: dict[str, Any], options: dict[str, Any], joined: tuple[str, ...] = ("requirements", "taints")
+) -> dict[str, Any]:
+    """``body`` with ``options``: maps are merged, and so are the lists of the fields ``joined``."""
+    result = {**body, **options}
+    for name, value in options.items():
+        before = body.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            result[name] = {**before, **value}
+        elif name in joined and isinstance(before, list):
+            result[name] = [*before, *value]
+    return result
+
+
+def _taint(text: str) -> dict[str, str]:
+    """``key=value:Effect`` or ``key:Effect``."""
+    front, colon, effect = text.rpartition(":")
+    key, _, value = front.partition("=")
+    if not colon or not key or not effect:
+        raise BadInput(f"{text!r} is not key=value:Effect")
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}

@@ -1,0 +1,96 @@
+"""What the API answers about pools, and about what pods would need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from stockyard_client.models import Condition, Model, Resource
+
+STATIC = "static"
+READY = "Ready"
+
+
+class PoolNodes(Model):
+    """How many nodes a pool has to have at least, has asked for, and has; what they cost together in USD an hour."""
+
+    desired: int = 0
+    claims: int = 0
+    available: int = 0
+    usd_hour: float | None = None
+
+
+class Pool(Resource):
+    """A source of nodes of one cluster; ``kind`` is static or dynamic."""
+
+    cluster_id: str = ""
+    name: str
+    kind: str
+    provider: str = ""
+    quantity: int = 0
+    floor: int = 0
+    limits: dict[str, str] = Field(default_factory=dict)
+    weight: int = 0
+    nodes: PoolNodes = PoolNodes()
+    deleting: bool = False
+    conditions: tuple[Condition, ...] = ()
+    created_at: str | None = None
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition that says whether it has its nodes; None until the pool was looked at."""
+        return next((condition for condition in self.conditions if condition.type == READY), None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has the nodes that it has to have now.
+
+        The condition alone may be of a moment before the pool was changed, so the nodes are counted as well.
+        """
+        counted = self.nodes.available >= self.nodes.desired
+        exact = self.kind != STATIC or self.nodes.claims == self.nodes.desired
+        return counted and exact and self.condition is not None and self.condition.status == "True"
+
+
+class PlannedNode(Model):
+    """Equal nodes that pods would need: of which pool, what they are, and the pods on each."""
+
+    pool: str = ""
+    type: str
+    provider: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+    usd_hour: float | None = None
+    pods: tuple[str, ...] = ()
+
+
+class Refusal(Model):
+    """A pool, and the first rule that refused pods there; no pool where it is the same in all."""
+
+    pool: str = ""
+    rule: str
+    subject: str = ""
+    message: str = ""
+
+
+class LeftOut(Model):
+    """Equal pods that would have no place, and why not."""
+
+    pods: tuple[str, ...] = ()
+    count: int = 0
+    reasons: tuple[Refusal, ...] = ()
+
+
+class Placements(Model):
+    """Where pods would go. ``bound`` is what every packing of them costs at least, ``gap`` how far the price is above
+    it (0.01 is one per cent); both None where that is not known. All money is in USD an hour."""
+
+    nodes: tuple[PlannedNode, ...] = ()
+    existing: tuple[dict[str, Any], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    pods: int = 0
+    usd_hour: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    warnings: tuple[dict[str, Any], ...] = ()

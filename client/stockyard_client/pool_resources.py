@@ -1,0 +1,74 @@
+"""Pools of a cluster as Python calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stockyard_client.errors import ApiError
+from stockyard_client.models import Plan
+from stockyard_client.pool_models import Pool
+from stockyard_client.resources import Body, Collection, path
+
+ATTEMPTS = 5
+"""How often a change is tried while passes over the pool change its record as well."""
+
+
+class Pools(Collection):
+    """Where the nodes of a cluster come from. Clusters are named by id or name, pools by name."""
+
+    name = "pools"
+
+    def create(self, cluster: str, body: Body, *, idempotency_key: str | None = None) -> Pool:
+        """Makes a pool; its nodes are made in the background."""
+        answer = self._transport.send("POST", _path(cluster), body=body, idempotency_key=idempotency_key)
+        return self._record(Pool, answer)
+
+    def plan_create(self, cluster: str, body: Body) -> Plan:
+        """What :meth:`create` would make at first, and cost."""
+        return self._plan("POST", _path(cluster), body)
+
+    def list(self, cluster: str, *, page_size: int | None = None) -> Iterator[Pool]:
+        """All pools of the cluster in order of name, page by page."""
+        return self._pages(Pool, {}, page_size, _path(cluster))
+
+    def get(self, cluster: str, pool: str) -> Pool:
+        """One pool."""
+        return self._record(Pool, self._transport.send("GET", _path(cluster, pool)))
+
+    def update(self, cluster: str, pool: Pool | str, changes: Body) -> Pool:
+        """A JSON merge patch, guarded by the record's ETag (412 when it has changed).
+
+        Of a name alone the record is read first, and again when a pass over the pool changed it in between.
+        """
+        if isinstance(pool, Pool):
+            return self._changed(cluster, pool, changes)
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._changed(cluster, self.get(cluster, pool), changes)
+            except ApiError as error:
+                if error.status != 412:
+                    raise
+        return self._changed(cluster, self.get(cluster, pool), changes)
+
+    def plan_update(self, cluster: str, pool: str, changes: Body) -> Plan:
+        """What :meth:`update` would change."""
+        headers = {"If-Match": self.get(cluster, pool).etag}
+        return self._plan("PATCH", _path(cluster, pool), changes, headers)
+
+    def delete(self, cluster: str, pool: str) -> Pool:
+        """Gives every node of the pool back; then it is gone."""
+        return self._record(Pool, self._transport.send("DELETE", _path(cluster, pool)))
+
+    def plan_delete(self, cluster: str, pool: str) -> Plan:
+        """What :meth:`delete` would remove and save."""
+        return self._plan("DELETE", _path(cluster, pool))
+
+    def _changed(self, cluster: str, pool: Pool, changes: Body) -> Pool:
+        headers = {"If-Match": pool.etag}
+        return self._record(
+            Pool, self._transport.send("PATCH", _path(cluster, pool.name), body=changes, headers=headers)
+        )
+
+
+def _path(cluster: str, *pool: str) -> str:
+    return path("clusters", cluster, "pools", *pool)

@@ -1,0 +1,60 @@
+"""``make run`` shows the pools of its cluster until they have their nodes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from local import show
+
+
+class Api:
+    """Answers of the API in turn: a cluster's conditions, the last of which stay."""
+
+    def __init__(self, pools: Sequence[str], *conditions: tuple[str, str]) -> None:
+        self._pools = [{"name": name} for name in pools]
+        self._conditions = [[{"type": "PoolsReady", "status": status, "message": text}] for status, text in conditions]
+        self.paths: list[str] = []
+
+    def __call__(self, method: str, path: str) -> dict[str, Any]:
+        assert method == "GET"
+        self.paths.append(path)
+        if path.endswith("/pools"):
+            return {"items": self._pools}
+        conditions = self._conditions.pop(0) if len(self._conditions) > 1 else self._conditions[0]
+        return {"conditions": conditions}
+
+
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch) -> Console:
+    moments = iter(range(1000))
+    monkeypatch.setattr(show.time, "sleep", lambda _: None)
+    monkeypatch.setattr(show.time, "monotonic", lambda: next(moments))
+    return Console(file=io.StringIO(), width=200)
+
+
+def lines(console: Console) -> Sequence[str]:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_counts_are_shown_until_all_nodes_are_there(console: Console) -> None:
+    waiting = ("False", "workers: 1 of 2 nodes are available.")
+    api = Api(["workers"], waiting, waiting, ("True", "1 pools have their nodes."))
+    assert show.await_pools(api, "clu_1", console)
+    assert lines(console) == ["pools: workers: 1 of 2 nodes are available.", "pools: 1 pools have their nodes."]
+
+
+def test_a_cluster_without_pools_is_not_waited_for(console: Console) -> None:
+    api = Api([], ("False", "never"))
+    assert not show.await_pools(api, "clu_1", console)
+    assert (api.paths, lines(console)) == (["/v1/clusters/clu_1/pools"], [])
+
+
+def test_pools_that_lack_nodes_for_too_long_are_an_error(console: Console) -> None:
+    with pytest.raises(TimeoutError, match="0 of 1 nodes"):
+        show.await_pools(Api(["workers"], ("False", "workers: 0 of 1 nodes are available.")), "clu_1", console)
