@@ -135,9 +135,10 @@ class Permissions:
         return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)
 
     def _machines(self) -> tuple[Statement, ...]:
-        # A machine without a token names its cluster only; whose it is says the index.
+        # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods
+        # is written under a check that it is not on its way out.
         return (
-            self._table("due", "everything", actions=TABLE_CREATE),
+            self._table("due", "everything", actions=(*TABLE_CREATE, "dynamodb:ConditionCheckItem")),
             self._cluster_secrets("kms:GenerateDataKey"),
             self._own_secrets(self._names.identity_admin, self._names.machine_key),
             self._wake(),

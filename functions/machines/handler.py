@@ -115,6 +115,27 @@ def post_observations(request: Request) -> Answer:
 
 
 @http.route(
+    "POST /v1/clusters/{id}/pending-pods",
+    machine=True,
+    body="pending_pods:PendingPods",
+    answers={200: "pending_pods:PendingPodsAnswer"},
+    audited=False,
+    large=True,
+    description="Only by the cluster's own client. All of it, or what changed since the report that was answered last; "
+    "the answer says when all of it is needed again.",
+)
+def post_pending_pods(request: Request) -> Answer:
+    """A cluster's agent says which pods wait for a node, and what runs where."""
+    from stockyard.operations.machines.pending_pods import receive
+
+    services = wiring.services(request.caller.tenant)
+    cluster = _own_cluster(services, request, "its pods get no nodes")
+    reply = receive(services, cluster, request.body.model_dump())
+    body = {"sequence": reply.sequence, "resync": reply.resync, "interval_seconds": reply.interval_seconds}
+    return Answer(200, body, subject=cluster.id)
+
+
+@http.route(
     "POST /v1/node-claims/{id}/join",
     open_because=BOOTING,
     body="observations:JoinProof",

@@ -140,6 +140,13 @@ BODIES: Mapping[str, Any] = {
         "ca_hash": "sha256:" + "0" * 64,
         "nodes": [],
     },
+    "POST /v1/clusters/{id}/pending-pods": {
+        "sequence": 1,
+        "observed_at": "2026-01-01T00:00:00.000Z",
+        "agent_version": "1",
+        "groups": {},
+        "pending": {},
+    },
     "POST /v1/node-claims/{id}/join": {
         "method": "POST",
         "url": "https://sts.amazonaws.com/",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -99,6 +100,16 @@ def test_observations_are_accepted_from_the_clusters_own_client(served: Served, 
         assert http("POST", url, b"not gzip", headers).status == 400
     assert served.call("POST", path, post).status == 403
     assert served.call("POST", path, {**post, "sequence": -1}, token=own).status == 422
+    pods = {"sequence": 1, "observed_at": post["observed_at"], "agent_version": "1", "groups": {}, "pending": {}}
+    path = f"/v1/clusters/{cluster}/pending-pods"
+    answer = served.call("POST", path, pods, token=own)
+    assert (answer.status, answer.body["sequence"], answer.body["resync"]) == (200, 1, False)
+    assert served.call("POST", path, pods).status == 403
+    pointers = {"pending": f"/pending/{'0' * 16}", "running": "/running/a~1b"}
+    for name, entry in {"pending": {"0" * 16: {"count": 1}}, "running": {"a/b": {"0" * 16: 1}}}.items():
+        time.sleep(0.5)
+        refusal = served.call("POST", path, {**pods, "sequence": 2, name: entry}, token=own)
+        assert (refusal.status, [fault["pointer"] for fault in refusal.body["errors"]]) == (422, [pointers[name]])
 
 
 @pytest.mark.timeout(10800)

@@ -189,7 +189,7 @@ def _instances(served: Served, cluster: str) -> None:
 
 
 def _quota_and_report(served: Served, cluster: str) -> None:
-    """A quota of its own, and the machine's report a second time."""
+    """A quota of its own, the machine's report a second time, and pods that wait."""
     quota = served.call("GET", "/v1/quotas").body["items"][0]
     headers = {"If-Match": f'"{quota["version"]}"', "X-Stockyard-Tenant": "acme"}
     path, limit = f"/v1/quotas/{quota['name']}", {"limit": quota["limit"]}
@@ -199,6 +199,10 @@ def _quota_and_report(served: Served, cluster: str) -> None:
     token = served.client_token(client["client_id"], client["client_secret"])
     report = machine_report("https://again")
     assert served.call("POST", f"{cluster}/ready", report, token=token).status == 202
+    pods = {"sequence": 1, "observed_at": "2026-01-02T03:04:05.678Z", "agent_version": "1"}
+    group = {"namespace": "default", "spec": {}}
+    pods |= {"groups": {"0" * 16: group}, "pending": {"0" * 16: {"count": 1}}}
+    assert served.call("POST", f"{cluster}/pending-pods", pods, token=token).status == 200
 
 
 def _event_accounts(served: Served) -> None:

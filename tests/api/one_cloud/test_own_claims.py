@@ -141,3 +141,12 @@ def test_idempotency_keys_of_others_neither_answer_nor_block_a_cluster_client(cl
     for name in ("keyed", "again"):
         assert client("DELETE", f"node-claims/{name}").status_code == 202
     assert person("DELETE", "node-claims/other").status_code == 202
+
+
+def test_a_cluster_client_tells_of_the_pods_of_its_own_cluster_alone(client, clusters, person):
+    body = {"sequence": 1, "observed_at": "2026-01-01T00:00:00.000Z", "agent_version": "1", "groups": {}, "pending": {}}
+    own, other = (clusters[name][0]["id"] for name in ("one", "two"))
+    answer = client("POST", f"clusters/{own}/pending-pods", body)
+    assert (answer.status_code, answer.json()["resync"]) == (200, False), answer.text
+    assert client("POST", f"clusters/{other}/pending-pods", body).status_code == 404
+    assert person("POST", f"clusters/{own}/pending-pods", body).status_code == 403

@@ -23,6 +23,7 @@ from stockyard.domain.node_records import (
     VersionedRecord,
 )
 from stockyard.domain.pool_records import ClusterClaim, Pool
+from stockyard.domain.workload_records import WorkloadPart, WorkloadReport
 
 SCHEMA = 1
 
@@ -325,4 +326,6 @@ Record = (
     | SimulatedMachine
     | Pool
     | ClusterClaim
+    | WorkloadReport
+    | WorkloadPart
 )

@@ -29,7 +29,8 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Insert or overwrite without a condition; only for facts and quotas, where the last writer is right."""
+    """Insert or overwrite without a condition; only where the last writer is right, as of facts and quotas, or where
+    another write of the transaction guards it, as of the parts of a report."""
 
     record: Record
 

@@ -20,6 +20,7 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.boot import BOOT, last_words
 from stockyard.operations.machines.observe import OBSERVED
+from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 
@@ -117,7 +118,7 @@ def _removal(_: Services, cluster: Cluster) -> list[Write]:
     """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
     record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
-    return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *facts]
+    return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *facts, *forgetting(cluster.id)]
 
 
 RUNNER: Runner[Cluster] = Runner(

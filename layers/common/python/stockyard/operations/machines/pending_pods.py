@@ -1,0 +1,190 @@
+"""What a cluster's agent says of pods is kept as one picture, and passes over pools wake when more of them wait.
+
+The picture is compressed JSON in parts. One record, the report, names the parts that belong together: it is replaced
+with them in one transaction, and who reads parts of another report reads again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain import ids
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import Cluster, Outbox
+from stockyard.domain.workload_records import MOST_GROUPS, WorkloadPart, WorkloadReport, part_id
+from stockyard.errors import BodyTooLarge, Conflict, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
+from stockyard.operations.machines.observe import AHEAD_SECONDS
+from stockyard.operations.services import Services
+from stockyard.ports import Check, Create, Put, Remove, Replace, Write
+
+DETAIL_TYPE = "PendingPods"
+"""The detail type of the event that wakes the passes over pools."""
+MOST_BYTES = 5 * 1024 * 1024
+"""Of a picture before it is compressed: what one post may have."""
+PART_BYTES = 340_000
+MOST_PARTS = 9
+"""A transaction takes 4 MB."""
+SHORTEST_SECONDS = 0.5
+"""Between two reports of a cluster: agents wait a second at least."""
+TRIES = 4
+MAPS = ("groups", "pending", "running", "daemon_sets")
+"""The members of a picture whose entries are changed one by one."""
+Picture = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The answer to a report. ``woken``: more pods wait than before."""
+
+    sequence: int
+    resync: bool
+    interval_seconds: int
+    woken: bool = False
+
+
+def receive(services: Services, cluster: Cluster, report: Mapping[str, Any]) -> Received:
+    """Keep a report of the cluster's pods, and wake the passes over its pools when more of them wait.
+
+    A report that is older than the last one, or that changes another than the last one, changes nothing and is
+    answered with ``resync``. Raises ``Throttled`` when reports come too fast, ``InvalidInput`` for a report that does
+    not hold together, ``BodyTooLarge`` for one that cannot be kept, ``IllegalTransition`` when the cluster's status
+    has changed meanwhile.
+    """
+    for _ in range(TRIES):
+        last = services.store.get(WorkloadReport, cluster.id)
+        if last is not None and services.seconds_since(last.received_at) < SHORTEST_SECONDS:
+            raise Throttled("Reports of this cluster's pods come too fast.", retry_after=1)
+        if last is not None and (report["sequence"] <= last.sequence or report["base"] not in (None, last.sequence)):
+            return Received(last.sequence, True, services.settings.agent_busy_seconds)
+        if last is None and report["base"] is not None:
+            return Received(0, True, services.settings.agent_busy_seconds)
+        try:
+            return _keep(services, cluster, report, last)
+        except Conflict as conflict:
+            # The first write is the report's own: somebody else reported meanwhile.
+            if conflict.index != 0:
+                raise IllegalTransition("The cluster is on its way out, or has just become ready.") from conflict
+    raise StoreUnavailable("Reports of this cluster's pods come too fast")
+
+
+def picture_of(services: Services, cluster_id: str) -> tuple[WorkloadReport, Picture] | None:
+    """The last report of the cluster's pods with all that it said; None when there is none.
+
+    Raises ``StoreUnavailable`` when reports replace each other faster than they can be read.
+    """
+    for _ in range(TRIES):
+        report = services.store.get(WorkloadReport, cluster_id)
+        if report is None:
+            return None
+        picture = _read(services, report)
+        if picture is not None:
+            return report, picture
+    raise StoreUnavailable("Reports of this cluster's pods come too fast")
+
+
+def forgetting(cluster_id: str) -> list[Write]:
+    """The removal of what was reported of a cluster's pods."""
+    parts = (Remove(WorkloadPart, part_id(cluster_id, number)) for number in range(MOST_PARTS))
+    return [Remove(WorkloadReport, cluster_id), *parts]
+
+
+def _read(services: Services, report: WorkloadReport) -> Picture | None:
+    """None when a part is another report's."""
+    data = b""
+    for number in range(report.parts):
+        part = services.store.get(WorkloadPart, part_id(report.id, number))
+        if part is None or part.content != report.content:
+            return None
+        data += part.data
+    picture: Picture = json.loads(gzip.decompress(data))
+    return picture
+
+
+def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last: WorkloadReport | None) -> Received:
+    earlier = _read(services, last) if last is not None else None
+    if last is not None and earlier is None and report["base"] is not None:
+        return Received(last.sequence, True, services.settings.agent_busy_seconds)
+    picture = _merged(earlier if report["base"] is not None else None, report)
+    _check(picture)
+    now = services.now()
+    # An agent numbers by its clock. One that was ahead must not make those that come after it look old.
+    latest = int(services.clock.now().timestamp() * 1000) + AHEAD_SECONDS * 1000
+    floor = last.sequence + 1 if last is not None else 0
+    sequence = max(min(report["sequence"], latest), floor)
+    pieces: Sequence[bytes] = () if last is not None and picture == earlier else _pieces(picture)
+    parts = (last.content, last.parts) if last is not None and not pieces else (sequence, len(pieces))
+    version = 1 if last is None else last.version + 1
+    current = WorkloadReport(cluster.id, sequence, report["observed_at"], now, *parts, version=version)
+    writes: list[Write] = [Create(current) if last is None else Replace(current)]
+    writes += [Put(WorkloadPart(part_id(cluster.id, n), sequence, piece)) for n, piece in enumerate(pieces)]
+    # A report must not come back when the cluster is gone.
+    writes.append(Check(Cluster, cluster.id, {"status": cluster.status}))
+    more = _more_wait(earlier, picture)
+    if more:
+        writes.append(_wake(services, current, picture))
+    services.store.commit(*writes)
+    rules = services.settings
+    interval = rules.agent_busy_seconds if picture["pending"] else rules.agent_quiet_seconds
+    return Received(sequence, False, interval, more)
+
+
+def _merged(base: Picture | None, report: Mapping[str, Any]) -> dict[str, Any]:
+    picture: dict[str, Any] = {name: dict(base[name]) if base else {} for name in MAPS}
+    for name in MAPS:
+        for key, value in report[name].items():
+            if value is None:
+                picture[name].pop(key, None)
+            else:
+                picture[name][key] = value
+    return {**picture, "omitted": report["omitted"]}
+
+
+def _check(picture: Picture) -> None:
+    groups = picture["groups"]
+    if len(groups) > MOST_GROUPS:
+        raise InvalidInput.at("/groups", f"must have at most {MOST_GROUPS} entries")
+    for group in picture["pending"]:
+        if group not in groups:
+            raise InvalidInput.at(pointer("pending", group), "must be one of the groups")
+    for node, counts in picture["running"].items():
+        if not groups.keys() >= counts.keys():
+            raise InvalidInput.at(pointer("running", node), "must have the groups' names")
+    for name, group in picture["daemon_sets"].items():
+        if group not in groups:
+            raise InvalidInput.at(pointer("daemon_sets", name), "must be one of the groups")
+
+
+def _pieces(picture: Picture) -> Sequence[bytes]:
+    text = json.dumps(picture, separators=(",", ":"), sort_keys=True).encode()
+    data = gzip.compress(text, 6, mtime=0)
+    if len(text) > MOST_BYTES or len(data) > MOST_PARTS * PART_BYTES:
+        raise BodyTooLarge("What the reports say together is too large to be kept.")
+    return [data[begin : begin + PART_BYTES] for begin in range(0, len(data), PART_BYTES)]
+
+
+def _more_wait(earlier: Picture | None, picture: Picture) -> bool:
+    before = earlier["pending"] if earlier else {}
+    return any(
+        group not in before or pods["count"] > before[group]["count"] for group, pods in picture["pending"].items()
+    )
+
+
+def _wake(services: Services, report: WorkloadReport, picture: Picture) -> Write:
+    """The event is for the passes alone: people are shown what comes of it."""
+    pods = sum(waiting["count"] for waiting in picture["pending"].values())
+    detail = {
+        "id": services.new_id(ids.EVENT),
+        "version": report.version,
+        "tenant": services.tenant,
+        "subject": report.id,
+        "sequence": report.sequence,
+        "time": report.received_at,
+        "pods": pods,
+        "groups": len(picture["pending"]),
+    }
+    payload = {"detail_type": DETAIL_TYPE, "detail": detail}
+    return Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, report.received_at))

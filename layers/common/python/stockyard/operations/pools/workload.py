@@ -1,0 +1,92 @@
+"""What the agent of a cluster last said of its pods, as the packer reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from stockyard.operations.machines.pending_pods import picture_of
+from stockyard.operations.services import Services
+from stockyard.scheduling.packing.manifests import read_pod
+from stockyard.scheduling.packing.model import Pod, term
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGroup:
+    """Equal pods that wait for a node. ``names`` are the namespaces and names of a few: ``default/web-1``."""
+
+    pod: Pod
+    count: int
+    id: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The pods of a cluster at one moment.
+
+    ``running`` are the pods of each node by its name, those of DaemonSets among them; ``daemons_running`` the
+    DaemonSets that have a pod on it already. ``daemons`` are the pods that each DaemonSet makes. DaemonSets go by
+    namespace and name: ``kube-system/kube-proxy``.
+
+    What cannot be read is left out: ``unreadable`` says why, by the group's id. ``omitted`` are pods that wait and that
+    the agent did not list.
+    """
+
+    pending: tuple[PendingGroup, ...]
+    running: Mapping[str, Sequence[tuple[Pod, int]]]
+    daemons: Mapping[str, Pod]
+    daemons_running: Mapping[str, frozenset[str]]
+    observed_at: str
+    sequence: int
+    omitted: int = 0
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+def workload_of(services: Services, cluster_id: str) -> Workload | None:
+    """The pods as the cluster's agent last reported them; None when it never has.
+
+    Raises ``StoreUnavailable`` when reports replace each other faster than they can be read.
+    """
+    stored = picture_of(services, cluster_id)
+    if stored is None:
+        return None
+    report, picture = stored
+    pods, unreadable = _pods(picture["groups"])
+    pending = tuple(
+        PendingGroup(pods[group], waiting["count"], group, tuple(waiting["names"]))
+        for group, waiting in sorted(picture["pending"].items())
+        if group in pods
+    )
+    # Some thousand nodes have the same few groups.
+    of_node = partial(_of_node, pods)
+    running = {node: of_node(counts) for node, counts in sorted(picture["running"].items())}
+    daemon_sets = {group: template["daemon_set"] for group, template in picture["groups"].items()}
+    present = {
+        node: frozenset(daemon_sets[group] for group in counts if daemon_sets[group])
+        for node, counts in picture["running"].items()
+    }
+    daemons = {name: pods[group] for name, group in sorted(picture["daemon_sets"].items()) if group in pods}
+    return Workload(
+        pending, running, daemons, present, report.observed_at, report.sequence, picture["omitted"], unreadable
+    )
+
+
+def _of_node(pods: Mapping[str, Pod], counts: Mapping[str, int]) -> tuple[tuple[Pod, int], ...]:
+    return tuple((pods[group], count) for group, count in sorted(counts.items()) if group in pods)
+
+
+def _pods(groups: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Pod], dict[str, str]]:
+    """The pods that can be read, and why others cannot, by the group's id."""
+    pods: dict[str, Pod] = {}
+    unreadable: dict[str, str] = {}
+    for group, template in groups.items():
+        metadata = {"namespace": template["namespace"], "labels": template["labels"]}
+        try:
+            volumes = tuple(term(alternative) for alternative in template["volumes"])
+            pods[group] = read_pod({"metadata": metadata, "spec": template["spec"]}, volumes)
+        except ValueError as error:
+            unreadable[group] = str(error)
+    return pods, unreadable

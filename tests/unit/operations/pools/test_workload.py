@@ -1,0 +1,286 @@
+"""What a cluster's agent says of pods is kept whole, changed in steps, read by the packer, and wakes the passes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from stockyard.domain.models.base import read
+from stockyard.domain.models.pending_pods import PendingPods
+from stockyard.domain.records import Cluster, Outbox, WorkloadPart, WorkloadReport
+from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
+from stockyard.operations.listing import every
+from stockyard.operations.machines import pending_pods
+from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, forgetting, receive
+from stockyard.operations.pools.workload import workload_of
+from stockyard.ports import Put, Replace
+from stockyard.scheduling.packing.model import term
+from tests.unit.operations.pools.conftest import Yard
+
+WEB, DB, PROXY = "0" * 15 + "1", "0" * 15 + "2", "0" * 15 + "3"
+SCHEMA = json.loads((Path(__file__).parents[4] / "docs/events/PendingPods.json").read_text(encoding="utf-8"))
+
+
+def template(cpu: str = "500m", **more: Any) -> dict[str, Any]:
+    spec = {"containers": [{"resources": {"requests": {"cpu": cpu}}}], **more.pop("spec", {})}
+    return {"namespace": "default", "labels": {"app": "web"}, "spec": spec, **more}
+
+
+GROUPS = {WEB: template(), DB: template("2"), PROXY: template("100m", daemon_set="kube-system/proxy")}
+
+
+class Agent:
+    """Posts reports of one cluster; each is two seconds after the one before. ``base`` is what was answered last."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.yard, self.services = yard, yard.nodes.services
+        self.sequence, self.base = 0, 0
+
+    def post(self, *, wait: float = 2, **fields: Any) -> Received:
+        self.yard.nodes.clock.advance(wait)
+        self.sequence += 1
+        body = {
+            "sequence": self.sequence,
+            "observed_at": self.services.now(),
+            "agent_version": "1",
+            "groups": {},
+            "pending": {},
+            **fields,
+        }
+        reply = receive(self.services, self.yard.current(), read(PendingPods, body).model_dump())
+        self.base = reply.sequence
+        return reply
+
+    def change(self, **fields: Any) -> Received:
+        return self.post(base=self.base, **fields)
+
+    def wakes(self) -> Sequence[Any]:
+        items = [item.payload for item in every(self.services.store, Outbox) if item.kind == "event"]
+        details = [item["detail"] for item in items if item["detail_type"] == DETAIL_TYPE]
+        return sorted(details, key=lambda detail: detail["sequence"])
+
+    def pending(self) -> dict[str, int]:
+        workload = workload_of(self.services, self.yard.cluster.id)
+        assert workload is not None
+        return {group.id: group.count for group in workload.pending}
+
+
+@pytest.fixture
+def agent(yard: Yard) -> Agent:
+    return Agent(yard)
+
+
+def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:
+    assert workload_of(agent.services, agent.yard.cluster.id) is None
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
+    groups = {**GROUPS, DB: template("2", volumes=[[zone]])}
+    reply = agent.post(
+        groups=groups,
+        pending={DB: {"count": 3, "names": ["default/db-1"]}, WEB: {"count": 1}},
+        running={"n1": {WEB: 2, PROXY: 1}, "n2": {}},
+        daemon_sets={"kube-system/proxy": PROXY},
+        omitted=7,
+    )
+    assert reply == Received(1, False, agent.services.settings.agent_busy_seconds, True)
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    web, db = workload.pending
+    assert (web.id, web.count, web.names) == (WEB, 1, ())
+    assert (db.id, db.count, db.names) == (DB, 3, ("default/db-1",))
+    assert dict(db.pod.requests) == {"cpu": 2000, "pods": 1000}
+    assert (db.pod.labels, db.pod.volumes) == ((("app", "web"),), (term([zone]),))
+    proxy = workload.daemons["kube-system/proxy"]
+    assert workload.running == {"n1": ((web.pod, 2), (proxy, 1)), "n2": ()}
+    assert workload.daemons_running == {"n1": {"kube-system/proxy"}, "n2": frozenset()}
+    assert (workload.sequence, workload.omitted, workload.unreadable) == (1, 7, {})
+
+
+def test_changes_apply_to_the_report_that_was_answered(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}, DB: {"count": 2}}, running={"n1": {WEB: 1}})
+    assert not agent.change(pending={WEB: {"count": 5}, DB: None}, groups={DB: None}, running={"n1": None}).resync
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    assert (agent.pending(), workload.running) == ({WEB: 5}, {})
+
+
+@pytest.mark.parametrize("fields", [{"base": 7}, {"sequence": 1, "base": 1}, {"sequence": 1}])
+def test_what_does_not_follow_the_last_report_changes_nothing(agent: Agent, fields: dict[str, Any]) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}})
+    reply = agent.post(groups=GROUPS, pending={DB: {"count": 1}}, **fields)
+    assert (reply.sequence, reply.resync) == (1, True)
+    assert agent.pending() == {WEB: 1}
+
+
+def test_changes_of_nothing_ask_for_all(agent: Agent) -> None:
+    reply = agent.post(base=3, pending={WEB: {"count": 1}})
+    assert (reply.sequence, reply.resync) == (0, True)
+    assert workload_of(agent.services, agent.yard.cluster.id) is None
+
+
+def test_an_agent_whose_clock_is_ahead_is_answered_a_number_that_the_next_one_passes(agent: Agent) -> None:
+    agent.services.clock.now()
+    ahead = agent.post(sequence=2**53 - 1, groups=GROUPS, pending={WEB: {"count": 1}})
+    now = int(agent.services.clock.now().timestamp() * 1000)
+    assert ahead.sequence == now + 60_000
+    reply = agent.post(sequence=ahead.sequence + 1, base=ahead.sequence, pending={WEB: {"count": 2}})
+    assert (reply.resync, reply.sequence > ahead.sequence, agent.pending()) == (False, True, {WEB: 2})
+
+
+def test_only_more_pods_wake_the_passes(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 2}})
+    (event,) = agent.wakes()
+    jsonschema.Draft202012Validator(SCHEMA).validate(event)
+    assert (event["tenant"], event["subject"], event["pods"]) == ("acme", agent.yard.cluster.id, 2)
+    for quiet in ({}, {"pending": {WEB: {"count": 1}}}, {"running": {"n1": {WEB: 1}}}):
+        assert not agent.change(**quiet).woken
+    assert agent.change(pending={DB: {"count": 1}}).woken
+    assert agent.change(pending={WEB: {"count": 2}}).woken
+    assert [wake["pods"] for wake in agent.wakes()] == [2, 2, 3]
+    # All of it once more is nothing new.
+    assert not agent.post(groups=GROUPS, pending={WEB: {"count": 2}, DB: {"count": 1}}).woken
+
+
+def test_a_report_without_news_leaves_the_parts_as_they_are(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 2}})
+    before = list(every(agent.services.store, WorkloadPart))
+    reply = agent.change()
+    assert list(every(agent.services.store, WorkloadPart)) == before
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    assert (workload.sequence, agent.pending()) == (reply.sequence, {WEB: 2})
+
+
+def test_nothing_that_waits_is_asked_for_less_often(agent: Agent) -> None:
+    rules = agent.services.settings
+    assert agent.post(groups=GROUPS).interval_seconds == rules.agent_quiet_seconds
+
+
+def test_reports_that_come_too_fast_are_refused(agent: Agent) -> None:
+    agent.post()
+    with pytest.raises(Throttled) as refusal:
+        agent.post(wait=0.1)
+    assert refusal.value.retry_after == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"pending": {WEB: {"count": 1}}}, f"/pending/{WEB}"),
+        ({"running": {"a/b": {WEB: 1}}}, "/running/a~1b"),
+        ({"daemon_sets": {"a/b": WEB}}, "/daemon_sets/a~1b"),
+        ({"groups": {f"{n:016x}": template() for n in range(5_001)}}, "/groups"),
+    ],
+)
+def test_a_report_that_does_not_hold_together_is_refused(agent: Agent, fields: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        agent.post(**fields)
+    assert [problem.pointer for problem in refusal.value.errors] == [pointer]
+    assert agent.services.store.get(WorkloadReport, agent.yard.cluster.id) is None
+
+
+def test_reports_that_grow_too_large_together_are_refused(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}})
+    monkeypatch.setattr(pending_pods, "MOST_BYTES", 100)
+    with pytest.raises(BodyTooLarge):
+        agent.change(pending={WEB: {"count": 2}})
+    assert agent.pending() == {WEB: 1}
+
+
+def test_pods_that_cannot_be_read_are_left_out_and_named(agent: Agent) -> None:
+    odd = {WEB: template("much"), DB: template(), PROXY: template(volumes=[[{"key": "a", "operator": "Near"}]])}
+    agent.post(groups=odd, pending={WEB: {"count": 1}, DB: {"count": 1}}, running={"n1": {PROXY: 1}})
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    assert (agent.pending(), workload.running) == ({DB: 1}, {"n1": ()})
+    assert workload.unreadable.keys() == {WEB, PROXY}
+    assert "/spec/containers/0/resources/requests/cpu" in workload.unreadable[WEB]
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_pods, "PART_BYTES", 60)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_larger_report_has_parts_of_which_a_smaller_one_reads_the_first(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}, DB: {"count": 2}})
+    assert len(list(every(agent.services.store, WorkloadPart))) > 2
+    assert agent.pending() == {WEB: 1, DB: 2}
+    agent.post()
+    assert agent.pending() == {}
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_reader_never_mixes_two_reports(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another report comes between the reading of the first and the second part."""
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}, DB: {"count": 2}})
+    store, news = agent.services.store, [{WEB: {"count": 10}, DB: {"count": 20}}]
+    read_one = store.get
+
+    def get(kind: Any, id: str) -> Any:
+        if kind is WorkloadPart and id.endswith("/1") and news:
+            agent.post(groups=GROUPS, pending=news.pop())
+        return read_one(kind, id)
+
+    monkeypatch.setattr(store, "get", get)
+    assert agent.pending() == {WEB: 10, DB: 20}
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_that_never_fit_are_no_answer(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}})
+    store, name = agent.services.store, f"{agent.yard.cluster.id}/1"
+    part = store.get(WorkloadPart, name)
+    assert part is not None
+    store.commit(Put(replace(part, content=part.content - 1)))
+    with pytest.raises(StoreUnavailable):
+        workload_of(agent.services, agent.yard.cluster.id)
+    # The agent is asked for all, and that puts it right.
+    assert agent.change(pending={WEB: {"count": 2}}).resync
+    assert not agent.post(groups=GROUPS, pending={WEB: {"count": 2}}).resync
+    assert agent.pending() == {WEB: 2}
+
+
+def test_of_two_reports_at_once_the_second_is_told_to_begin_again(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}})
+    store, rivals = agent.services.store, [{WEB: {"count": 9}}]
+    commit = store.commit
+
+    def slow(*writes: Any) -> None:
+        if rivals:
+            agent.post(groups=GROUPS, pending=rivals.pop())
+            agent.yard.nodes.clock.advance(1)
+        commit(*writes)
+
+    monkeypatch.setattr(store, "commit", slow)
+    assert agent.change(pending={WEB: {"count": 2}}).resync
+    assert agent.pending() == {WEB: 9}
+
+
+def test_nothing_is_kept_for_a_cluster_that_has_begun_to_go(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = agent.yard.current()
+    agent.services.store.commit(Replace(replace(cluster, version=cluster.version + 1, status="deleting")))
+    monkeypatch.setattr(agent.yard, "current", lambda: cluster)
+    with pytest.raises(IllegalTransition):
+        agent.post(groups=GROUPS, pending={WEB: {"count": 1}})
+    assert agent.services.store.get(WorkloadReport, cluster.id) is None
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_all_of_it_goes_with_the_cluster(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 1}})
+    cluster: Cluster = agent.yard.current()
+    agent.services.store.commit(*forgetting(cluster.id))
+    assert not list(every(agent.services.store, WorkloadPart))
+    assert workload_of(agent.services, cluster.id) is None
