@@ -74,7 +74,7 @@ def await_pools(call: Call, cluster_id: str, console: Console) -> bool:
     end, message_printed = time.monotonic() + LIMIT_SECONDS, ""
     while time.monotonic() < end:
         conditions = call("GET", f"/v1/clusters/{cluster_id}")["conditions"]
-        condition = next((item for item in conditions if item["type"] == POOLS_READY), {})
+        condition: dict[str, str] = next((item for item in conditions if item["type"] == POOLS_READY), {})
         if condition.get("message", "") != message_printed:
             message_printed = condition["message"]
             console.print(f"pools: {message_printed}", style="dim", markup=False, soft_wrap=True)
@@ -120,9 +120,11 @@ def _label(node: Mapping[str, Any]) -> Text:
     text = Text(f"{node.get('kind', '')} ", "dim")
     text.append(str(node.get("name") or node.get("id") or ""), "bold")
     text.append(f"  {node.get('status', '')}", "green")
-    for key in ("id", "message"):
+    for key in ("id", "type", "message"):
         if node.get(key):
             text.append(f"  {node[key]}", "cyan" if key == "id" else "dim")
+    if node.get("usd_hour") is not None:
+        text.append(f"  {node['usd_hour']:.4f} USD/hour", "dim")
     return text
 
 

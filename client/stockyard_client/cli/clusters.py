@@ -76,18 +76,19 @@ def get(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
 
 @app.command()
 def describe(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
-    """Draw a cluster with its conditions, phases and node groups; json and yaml give the API's tree."""
+    """Draw a cluster with its conditions, phases, pools, nodes and their price; json and yaml give the API's tree."""
     context = contexts.of(run)
     with context.client() as client:
         if output in {Form.JSON, Form.YAML}:
             write_document(output, client.clusters.tree(cluster))
             return
         record = client.clusters.get(cluster)
+        if output is Form.NAME:
+            typer.echo(record.name)
+            return
         operation = operations.last(client, record.operation_id)
-    if output is Form.NAME:
-        typer.echo(record.name)
-    else:
-        context.out.print(trees.draw(context, record, operation), soft_wrap=True)
+        below = client.clusters.tree(record.id)
+    context.out.print(trees.draw(context, record, operation, below), soft_wrap=True)
 
 
 @app.command()

@@ -1,23 +1,25 @@
-"""A cluster drawn as a tree: conditions, the operation's phases, node groups."""
+"""A cluster drawn as a tree: conditions, the operation's phases, pools with their claims and nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
 from rich.tree import Tree
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.node_sheets import state
+from stockyard_client.cli.node_sheets import dollars, state
 from stockyard_client.cli.output import style_of
 from stockyard_client.cli.progress import phase_text
 from stockyard_client.models import Cluster, Condition, Operation
 from stockyard_client.node_models import NodeClaim
 
+_OF_NODES = ("pool", "node-claim", "more")
 
-def draw(context: Context, cluster: Cluster, operation: Operation | None) -> Tree:
-    """The tree of ``cluster``; ``operation`` is its last one, when it is known."""
+
+def draw(context: Context, cluster: Cluster, operation: Operation | None, below: Mapping[str, Any]) -> Tree:
+    """The tree of ``cluster``; ``operation`` is its last one, when it is known, ``below`` the API's tree."""
     title = Text.assemble(
         ("cluster ", "dim"), (cluster.name, "bold"), "  ", (cluster.status, style_of(cluster.status) or "")
     )
@@ -27,7 +29,7 @@ def draw(context: Context, cluster: Cluster, operation: Operation | None) -> Tre
     _conditions(root, cluster.conditions)
     if operation is not None:
         _operation(context, root, operation)
-    _groups(root, cluster)
+    _nodes(root, below)
     return root
 
 
@@ -87,13 +89,27 @@ def _operation(context: Context, root: Tree, operation: Operation) -> None:
             error.add(Text(f"console of the machine, its last lines:\n{operation.error.console}", style="dim"))
 
 
-def _groups(root: Tree, cluster: Cluster) -> None:
-    groups = cluster.settings.get("autoscaler_node_groups") or []
-    if not groups:
+def _nodes(root: Tree, below: Mapping[str, Any]) -> None:
+    """The cluster's pools and its claims of no pool, with what all its nodes cost."""
+    drawn = [child for child in below.get("children") or () if child.get("kind") in _OF_NODES]
+    if not drawn:
         return
-    branch = root.add("node groups")
-    for group in groups:
-        types = ", ".join(group.get("instance_types") or []) or "-"
-        text = Text.assemble((str(group.get("name") or group.get("id")), "bold"))
-        text.append(f"  {group.get('role')}  {group.get('min_size')} to {group.get('max_size')} nodes  {types}")
-        branch.add(text)
+    branch = root.add(Text("nodes").append(_price(below), style="dim"))
+    for child in drawn:
+        _grow(branch, child)
+
+
+def _grow(branch: Tree, document: Mapping[str, Any]) -> None:
+    status = str(document.get("status") or "")
+    text = Text.assemble((f"{document.get('kind')} ", "dim"), (str(document.get("name")), "bold"), "  ")
+    text.append(status, style=style_of(status) or "")
+    node_type, message = (f"  {document[key]}" if document.get(key) else "" for key in ("type", "message"))
+    text.append(f"{node_type}{_price(document)}{message}", style="dim")
+    child_branch = branch.add(text)
+    for child in document.get("children") or ():
+        _grow(child_branch, child)
+
+
+def _price(document: Mapping[str, Any]) -> str:
+    price = dollars(document.get("usd_hour"))
+    return "" if price is None else f"  {price} USD/hour"

@@ -210,6 +210,22 @@ def test_resume_prints_its_operation(cli, api, operation_document):
 def test_describe_draws_the_tree(cli, api, cluster_document, operation_document):
     api.answer("GET", "/v1/clusters/demo", cluster_document())
     api.answer("GET", "/v1/operations/op_01", operation_document("running", "succeeded", "running"))
+    machine = {"kind": "node", "name": "ip-1", "status": "Available", "id": "i-1"}
+    claims = [
+        {
+            "kind": "node-claim",
+            "name": "w-1",
+            "status": "Available",
+            "type": "sim.s",
+            "usd_hour": 0.1,
+            "children": [machine],
+        },
+        {"kind": "node-claim", "name": "w-2", "status": "Pending", "message": "No node type fits.", "usd_hour": None},
+    ]
+    fields = {"status": "Preparing", "type": "dynamic", "message": "1 of 2 nodes", "usd_hour": 0.1}
+    pool = {"kind": "pool", "name": "workers", **fields, "children": claims}
+    tree = {"kind": "cluster", "usd_hour": 0.1, "children": [{"kind": "vpc", "name": "vpc"}, pool]}
+    api.answer("GET", "/v1/clusters/clu_01/tree", tree)
     result = cli("cluster", "describe", "demo")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines() == [
@@ -226,8 +242,11 @@ def test_describe_draws_the_tree(cli, api, cluster_document, operation_document)
         "│   ├── ✓ account",
         "│   ├── ● network",
         "│   └── ○ control_plane",
-        "└── node groups",
-        "    └── workers  worker  0 to 3 nodes  t3.large",
+        "└── nodes  0.1000 USD/hour",
+        "    └── pool workers  Preparing  dynamic  0.1000 USD/hour  1 of 2 nodes",
+        "        ├── node-claim w-1  Available  sim.s  0.1000 USD/hour",
+        "        │   └── node ip-1  Available",
+        "        └── node-claim w-2  Pending  No node type fits.",
     ]
 
 
@@ -237,6 +256,7 @@ def test_describe_shows_the_console_of_a_machine_that_did_not_come_up(cli, api, 
     operation["error"] = {**error, "console": "Reached target\nno container runtime"}
     api.answer("GET", "/v1/clusters/demo", {**cluster_document(), "kept_until": "2026-01-31T13:00:00.000Z"})
     api.answer("GET", "/v1/operations/op_01", operation)
+    api.answer("GET", "/v1/clusters/clu_01/tree", {"kind": "cluster", "children": []})
     result = cli("cluster", "describe", "demo")
     assert result.exit_code == 0, result.stderr
     assert "kept until 2026-01-31T13:00:00.000Z" in result.stdout
@@ -251,6 +271,7 @@ def test_create_asks_for_a_failed_machine_to_be_kept(cli, accepted_creation):
 
 def test_describe_does_without_a_forgotten_operation(cli, api, cluster_document):
     api.answer("GET", "/v1/clusters/demo", cluster_document())
+    api.answer("GET", "/v1/clusters/clu_01/tree", {"kind": "cluster", "children": []})
     result = cli("cluster", "describe", "demo")
     assert result.exit_code == 0
     assert "operation" not in result.stdout

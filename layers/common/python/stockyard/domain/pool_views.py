@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stockyard.domain.node_records import NodeClaim
@@ -51,14 +51,19 @@ def pool_view(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
 def nodes_of(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
     """How many nodes the pool is to have at least, and has. ``usd_hour`` is None while a price is not known."""
     living = [claim for claim in claims if not claim.deleting]
-    prices = [claim.placement.usd_hour for claim in claims if claim.placement is not None]
-    known_prices = [price for price in prices if price is not None]
     return {
         "desired": pool.quantity if pool.kind == STATIC else pool.floor,
         "claims": len(living),
         "available": sum(claim.phase == "Available" for claim in living),
-        "usd_hour": round(sum(known_prices), 6) if len(known_prices) == len(prices) else None,
+        "usd_hour": hourly_price(claims),
     }
+
+
+def hourly_price(claims: Iterable[NodeClaim]) -> float | None:
+    """USD an hour of all claims that are placed, those on their way out too; None while one's price is not known."""
+    prices = [claim.placement.usd_hour for claim in claims if claim.placement is not None]
+    known_prices = [price for price in prices if price is not None]
+    return round(sum(known_prices), 6) if len(known_prices) == len(prices) else None
 
 
 def _disruption(block: dict[str, Any]) -> dict[str, Any] | None:

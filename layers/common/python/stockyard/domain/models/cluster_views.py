@@ -45,13 +45,19 @@ class ClusterView(View):
 
 
 class TreeNode(View):
-    """One thing of a cluster and what is below it."""
+    """One thing of a cluster and what is below it.
+
+    ``usd_hour`` is what a node costs, or all nodes of a pool or of the cluster; null for other things and while a price
+    is not known. ``type`` is the node type of a claim.
+    """
 
     kind: str
     name: str
     id: str | None = None
     status: str
     message: str = ""
+    type: str = ""
+    usd_hour: float | None = None
     children: list[TreeNode] = Field(default_factory=list)
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stockyard.domain.records import Cluster, Operation
-from stockyard.operations.clusters.plan import worker_groups
+from stockyard.domain.pool_records import Pool
+from stockyard.domain.pool_views import hourly_price
+from stockyard.domain.records import Cluster, NodeClaim, Operation
+from stockyard.lifecycle.pool import READY
 from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.pools.pools import claims_of, pools_of, shown_status
 from stockyard.operations.services import Services
+
+MOST_CLAIMS = 200
+"""Claims that are shown of each pool; those that are not available come first."""
 
 
 def node(
@@ -18,7 +26,7 @@ def node(
 
 
 def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
-    """The cluster, its operation's phases, the resources on its ledger, its pools."""
+    """The cluster, its operation's phases, the resources on its ledger, its pools and claims with their price."""
     operation = services.store.get(Operation, cluster.operation_id or "")
     below: list[dict[str, Any]] = []
     if operation is not None:
@@ -30,9 +38,34 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
         node(line.kind, line.key, line.state, id=line.vendor_id or None, message=line.region)
         for line in lines_of(services, cluster.id)
     ]
-    below += [
-        node("pool", str(g["name"]), "waiting", message="Pools are stored; nodes come with a later release.")
-        for g in worker_groups(cluster.settings)
-    ]
+    claims = claims_of(services, cluster.id)
+    by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
+    for claim in claims:
+        by_pool[claim.pool].append(claim)
+    pools = [_pool(pool, by_pool.pop(pool.name, [])) for pool in pools_of(services, cluster.id)]
+    below += [*pools, *_claims([claim for remaining in by_pool.values() for claim in remaining])]
     ready = next((c.message for c in cluster.conditions if c.type == "Ready"), "")
-    return node("cluster", cluster.name, cluster.status, id=cluster.id, message=ready, children=below)
+    root = node("cluster", cluster.name, cluster.status, id=cluster.id, message=ready, children=below)
+    return {**root, "usd_hour": hourly_price(claims) if claims else None}
+
+
+def _pool(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
+    message = next((condition.message for condition in pool.conditions if condition.type == READY), "")
+    drawn = node("pool", pool.name, shown_status(pool), id=pool.id, message=message, children=_claims(claims))
+    return {**drawn, "type": pool.kind, "usd_hour": hourly_price(claims)}
+
+
+def _claims(claims: Iterable[NodeClaim]) -> list[dict[str, Any]]:
+    """Claims with their nodes, those first that somebody may have to look at."""
+    ordered = sorted(claims, key=lambda claim: (claim.phase == "Available" and not claim.deleting, claim.name))
+    nodes = [_claim(claim) for claim in ordered[:MOST_CLAIMS]]
+    more = len(ordered) - MOST_CLAIMS
+    return nodes if more <= 0 else [*nodes, node("more", f"{more} more node claims", "Available")]
+
+
+def _claim(claim: NodeClaim) -> dict[str, Any]:
+    placed = claim.placement
+    below = [node("node", claim.node_name, claim.phase, id=claim.machine_id or None)] if claim.node_name else []
+    status = "Deleting" if claim.deleting else claim.phase
+    drawn = node("node-claim", claim.name, status, id=claim.id, message=claim.message, children=below)
+    return {**drawn, "type": claim.type_ref, "usd_hour": placed.usd_hour if placed is not None else None}
