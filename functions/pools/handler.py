@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard import wiring
+from stockyard.domain.pool_manifests import pool_manifest
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.pool_views import pool_view
 from stockyard.domain.records import Cluster
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
+from stockyard.edge.query import FORM
 from stockyard.errors import NotFound
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.pools import pools
@@ -75,11 +77,22 @@ def list_pools(request: Request) -> Answer:
     )
 
 
-@http.route("GET /v1/clusters/{id}/pools/{name}", roles=Roles.READERS, machine=True, answers={200: VIEW})
+@http.route(
+    "GET /v1/clusters/{id}/pools/{name}",
+    roles=Roles.READERS,
+    machine=True,
+    answers={200: "pools:PoolDocument"},
+    query=(FORM,),
+    description="A cluster's own client sees those of its cluster. With `form=manifest` the answer is the document that"
+    " the pool came as: a vcluster.yaml with it, a NodePool, a node group, or a Pool of ours.",
+)
 def get_pool(request: Request) -> Answer:
-    """Get a pool. A cluster's own client sees those of its cluster."""
+    """Get a pool."""
     services = wiring.services(request.caller.tenant)
-    pool = pools.find_pool(services, _cluster(request, services), request.params["name"])
+    cluster = _cluster(request, services)
+    pool = pools.find_pool(services, cluster, request.params["name"])
+    if request.query.get("form"):
+        return Answer(200, pool_manifest(pool, cluster.name), version=pool.version)
     return _answer(services, pool, 200)
 
 

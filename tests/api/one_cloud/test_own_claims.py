@@ -150,3 +150,24 @@ def test_a_cluster_client_tells_of_the_pods_of_its_own_cluster_alone(client, clu
     assert (answer.status_code, answer.json()["resync"]) == (200, False), answer.text
     assert client("POST", f"clusters/{other}/pending-pods", body).status_code == 404
     assert person("POST", f"clusters/{own}/pending-pods", body).status_code == 403
+
+
+def test_a_pool_is_shown_as_its_document_to_its_cluster_and_no_other(person, clusters, client):
+    pool = {"name": "gpu", "quantity": 1, "terminationGracePeriod": "1h"}
+    auto_nodes = [{"provider": "nobody", "static": [pool]}]
+    label = {"labels": {"stockyard.dev/cluster": "two"}}
+    document = {"metadata": label, "privateNodes": {"enabled": True, "autoNodes": auto_nodes}, "sync": {}}
+    planned = person("POST", "apply?dry_run=true", document).json()["plan"]
+    assert {"kind": "pool", "name": "gpu"} in planned["creates"]
+    applied = person("POST", "apply", document)
+    assert applied.status_code == 200, applied.text
+    assert [result["action"] for result in applied.json()["results"]] == ["created"]
+    assert {"pointer": "/0/sync", "detail": "This part is not looked at."} in applied.json()["warnings"]
+    path = f"clusters/{clusters['two'][0]['id']}/pools/gpu"
+    for caller in (person, clusters["two"][1]):
+        shown_document = caller("GET", f"{path}?form=manifest").json()
+        assert shown_document == {"privateNodes": {"enabled": True, "autoNodes": auto_nodes}}
+    assert client("GET", f"{path}?form=manifest").status_code == 404
+    again = person("POST", "apply", {**shown_document, "metadata": label}).json()["results"]
+    assert [result["action"] for result in again] == ["unchanged"]
+    assert person("DELETE", path).status_code == 202

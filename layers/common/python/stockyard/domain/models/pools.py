@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_validator
 
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, Irremovable, View, check, check_fixed, read
@@ -20,11 +20,10 @@ from stockyard.domain.models.node_fields import (
     Resources,
     Taints,
 )
+from stockyard.domain.models.pool_fields import MAX_BUDGETS, MAX_NODES, BudgetDuration, DurationOrNever, Schedule
 from stockyard.domain.pool_records import DYNAMIC, NODES, STATIC, USD_HOUR, NewPool, Pool
 from stockyard.domain.quantities import milli
 
-MAX_NODES = 10_000
-MAX_BUDGETS = 50
 POOL_LABELS = ("stockyard.dev/pool", "karpenter.sh/nodepool")
 """Labels that say of which pool a node is: they are set by us."""
 _ONLY_STATIC = ("quantity",)
@@ -32,7 +31,6 @@ _ONLY_DYNAMIC = ("floor", "headroom", "weight", "disruption")
 _FIXED = frozenset({"name", "kind", "provider"})
 
 Nodes = Annotated[int, Field(ge=0, le=MAX_NODES)]
-Duration = Annotated[str, StringConstraints(pattern=patterns.DURATION_OR_NEVER)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=patterns.LABEL)]
 
 
@@ -61,8 +59,8 @@ class BudgetInput(Input):
 
     nodes: Annotated[str, StringConstraints(pattern=r"^((100|[0-9]{1,2})%|[0-9]{1,6})$")]
     reasons: Annotated[list[Literal["Empty", "Drifted", "Underutilized"]], Field(max_length=3)] | None = None
-    schedule: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
-    duration: Annotated[str, StringConstraints(pattern=patterns.DURATION)] | None = None
+    schedule: Schedule | None = None
+    duration: BudgetDuration | None = None
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -74,7 +72,7 @@ class BudgetInput(Input):
 class DisruptionInput(Input):
     """When nodes of a dynamic pool may be replaced or removed to save money."""
 
-    consolidate_after: Duration = "0s"
+    consolidate_after: DurationOrNever = "0s"
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
     budgets: Annotated[list[BudgetInput], Field(max_length=MAX_BUDGETS)] = Field(default_factory=list)
 
@@ -110,8 +108,8 @@ class PoolCreate(Input):
     headroom: Resources = Field(default_factory=dict)
     limits: Limits = Field(default_factory=dict)
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
-    expire_after: Duration | None = None
-    termination_grace_period: Duration | None = None
+    expire_after: DurationOrNever | None = None
+    termination_grace_period: DurationOrNever | None = None
     disruption: DisruptionInput | None = None
 
     @model_validator(mode="after")
@@ -183,8 +181,8 @@ class PoolPatch(Input):
     headroom: dict[str, str | int | float | None] | None = None
     limits: dict[str, str | int | float | None] | None = None
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
-    expire_after: Duration | None = None
-    termination_grace_period: Duration | None = None
+    expire_after: DurationOrNever | None = None
+    termination_grace_period: DurationOrNever | None = None
     disruption: DisruptionInput | None = None
 
     @model_validator(mode="before")
@@ -305,3 +303,7 @@ class PoolView(View):
     created_at: str
     updated_at: str
     version: int
+
+
+class PoolDocument(RootModel[PoolView | dict[str, Any]]):
+    """A pool, or with ``form=manifest`` the document that it came as."""
