@@ -37,6 +37,7 @@ NEVER = {
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
     "POST /v1/node-claims/{id}/power": "the claim waits, and only a node that is there can be switched",
     "DELETE /v1/clusters/{id}": "left out: it would take away what the others ask for",
+    "DELETE /v1/clusters/{id}/pools/{name}": "left out: it would take away what the others ask for",
     "DELETE /v1/cloud-accounts/{id}": "the account is in use",
     "DELETE /v1/node-claims/{id}": "left out: it would take away what the others ask for",
     "DELETE /v1/node-providers/{id}": "left out: it would take away what the others ask for",
@@ -125,12 +126,14 @@ def answered(stream: Path) -> dict[str, Counter[int]]:
 def narrowed(document, ids, versions):
     """The document for these ids and versions, to one key pair and few regions, without the platform's header."""
     for path, methods in document["paths"].items():
-        kind = path.split("/")[2]
+        kind = "pools" if path.endswith("/pools/{name}") else path.split("/")[2]
         for method, operation in methods.items():
             shared = (deepcopy(inlined(parameter, document)) for parameter in operation["parameters"])
             operation["parameters"] = [parameter for parameter in shared if parameter["name"] != "X-Stockyard-Tenant"]
             for parameter in operation["parameters"]:
-                if parameter["in"] == "path":
+                if kind == "pools" and parameter["name"] == "name":
+                    parameter["schema"] = {"enum": [POOL]}
+                elif parameter["in"] == "path":
                     parameter["schema"] = {"enum": [ids.get(f"{method} {kind}") or ids[kind]]}
                 elif parameter["name"] == "If-Match":
                     # Each successful change makes the next version.
@@ -187,6 +190,7 @@ def narrow_nodes(schemas):
     patch |= {"properties": {"enum": [{}, {"team": "c"}, None]}, "spec": {"enum": [{}]}}
     for properties in (provider, claim, patch, schemas["NodeClaimPatch"]["properties"]):
         properties |= {"labels": {"enum": [{}, {"a": "b"}]}, "annotations": {"enum": [{}, {"a": "b c"}]}}
+    schemas["PoolPatch"]["properties"] = {"quantity": {"enum": [0]}, "labels": {"enum": [{}, {"a": "b"}]}}
     schemas["Manifests"]["items"] = {"enum": [MANIFEST]}
     schemas["Manifests"]["maxItems"] = 1
     schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
@@ -195,6 +199,7 @@ def narrow_nodes(schemas):
 
 
 KUBECONFIG = "{clusters: [{name: k, cluster: {server: 'https://k'}}], users: [{name: k, user: {token: k}}]}"
+POOL = "spare"
 KIND = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}}
 LAB = {"name": "lab", "kind": "simulated", "spec": {"nodeTypes": [KIND]}}
 MANIFEST = {
@@ -223,6 +228,9 @@ class Existing:
         }
         created = api.send("POST", "/v1/clusters", self.headers, {"name": "existing", **body})
         assert created.status_code == 202, created.text
+        pool = {"name": POOL, "quantity": 0}
+        made_pool = api.send("POST", "/v1/clusters/existing/pools", self.headers, pool)
+        assert made_pool.status_code == 201, made_pool.text
         role = {"role_arn": "arn:aws:iam::222222222222:role/unused"}
         account = {"provider": "aws", "name": "unused", "attributes": role}
         self.unused = str(api.send("POST", "/v1/cloud-accounts", self.headers, account).json()["id"])
@@ -240,6 +248,7 @@ class Existing:
         """What stands for ``id`` in the paths of each kind of resource; some methods have a resource of their own."""
         return {
             "clusters": cluster["id"],
+            "pools": cluster["id"],
             "cloud-accounts": "1",
             "patch cloud-accounts": self.unused,
             "operations": cluster["operation_id"],
@@ -254,6 +263,7 @@ class Existing:
         """The current version of each resource that requests change."""
         paths = {
             "clusters": "clusters/existing",
+            "pools": f"clusters/existing/pools/{POOL}",
             "cloud-accounts": f"cloud-accounts/{self.unused}",
             "node-providers": f"node-providers/{self.provider}",
             "node-claims": "node-claims/waiting",
