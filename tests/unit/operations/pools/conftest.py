@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from stockyard.domain.records import Cluster, Event, NodeClaim
 from stockyard.operations.listing import every
 from stockyard.operations.pools import pools
 from stockyard.operations.pools.autoscaler import Autoscaler
-from stockyard.ports import Replace
+from stockyard.ports import Replace, Store, Write
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -80,6 +80,20 @@ class Yard:
     def reasons(self, subject: str) -> list[str]:
         events = [event for event in every(self.nodes.services.store, Event) if event.subject == subject]
         return [event.reason for event in sorted(events, key=lambda event: event.sequence)]
+
+    def before_commit(self, monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], object]) -> None:
+        """Call ``action`` once, before the commit of that number."""
+        commits = iter(range(1, 10_000))
+        store_type = type(self.nodes.services.store)
+        original = store_type.commit
+
+        def commit(store: Store, *writes: Write) -> None:
+            if next(commits) == number:
+                monkeypatch.setattr(store_type, "commit", original)
+                action()
+            original(store, *writes)
+
+        monkeypatch.setattr(store_type, "commit", commit)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,8 +14,8 @@ from stockyard.errors import Conflict
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.delete import delete_claim
-from stockyard.operations.pools import pools, reconcile
-from stockyard.ports import Put, Replace, Store, Write
+from stockyard.operations.pools import pools
+from stockyard.ports import Put, Replace
 from tests.unit.operations.pools.conftest import USER, Yard
 
 
@@ -175,7 +174,7 @@ def test_a_quota_stops_a_pool_and_is_named(yard: Yard) -> None:
 def test_passes_that_overlap_make_nothing_twice(yard: Yard, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another pass runs to its end before the n-th commit of the first."""
     yard.pool(quantity=23)
-    _before_commit(yard, monkeypatch, most, yard.look)
+    yard.before_commit(monkeypatch, most, yard.look)
     yard.look()
     yard.settle()
     assert len(yard.claims()) == 23
@@ -189,7 +188,7 @@ def test_a_pass_that_dies_is_finished_by_the_next(yard: Yard, most: int, monkeyp
     def die() -> None:
         raise KeyboardInterrupt
 
-    _before_commit(yard, monkeypatch, most, die)
+    yard.before_commit(monkeypatch, most, die)
     with contextlib.suppress(KeyboardInterrupt):
         while len(yard.passes) < most:
             yard.look()
@@ -201,7 +200,7 @@ def test_a_pass_that_dies_is_finished_by_the_next(yard: Yard, most: int, monkeyp
 
 def test_a_cluster_that_goes_meanwhile_gets_no_claims(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.pool(quantity=5)
-    _before_commit(yard, monkeypatch, 2, lambda: yard.put(status="deleting"))
+    yard.before_commit(monkeypatch, 2, lambda: yard.put(status="deleting"))
     yard.look()
     assert not yard.claims()
 
@@ -241,7 +240,7 @@ def test_a_claim_that_came_before_its_cluster_is_entered_when_it_is_placed(yard:
 
 def test_a_pool_is_looked_at_again_when_its_commit_was_lost(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.pool(quantity=1)
-    _before_commit(yard, monkeypatch, 1, lambda: _scale(yard, 2))
+    yard.before_commit(monkeypatch, 1, lambda: _scale(yard, 2))
     assert yard.look()["lost"] == 1
     assert len(yard.claims()) == 2, "in the same pass, with what it is now"
 
@@ -265,30 +264,14 @@ def _fail(yard: Yard, claim: NodeClaim, **fields: object) -> None:
     yard.nodes.services.store.commit(Replace(changed))
 
 
-def _before_commit(yard: Yard, monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], object]) -> None:
-    """Call ``action`` once, before the commit of that number."""
-    commits = iter(range(1, 10_000))
-    store_type = type(yard.nodes.services.store)
-    original = store_type.commit
-
-    def commit(store: Store, *writes: Write) -> None:
-        if next(commits) == number:
-            monkeypatch.setattr(store_type, "commit", original)
-            action()
-        original(store, *writes)
-
-    monkeypatch.setattr(store_type, "commit", commit)
-
-
 def test_the_version_guards_what_is_given_back(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two passes that see too many nodes, one chooses which go."""
     yard.pool(quantity=4)
     yard.settle()
     _scale(yard, 2)
-    _before_commit(yard, monkeypatch, 1, yard.look)
+    yard.before_commit(monkeypatch, 1, yard.look)
     yard.look()
     yard.settle()
     assert len(yard.claims()) == 2
-    assert reconcile.AT_ONCE == 10
     with pytest.raises(Conflict):
         yard.nodes.services.store.commit(Replace(replace(yard.now(), version=1)))

@@ -26,6 +26,9 @@ from stockyard.domain.records import Cluster
 READY = "Ready"
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they are to have."""
+POOLS_NOT_READY = "PoolsNotReady"
+PODS_HAVE_ROOM = "PodsHaveRoom"
+"""The condition of a cluster that says whether the pools could make a node for each pod that waits."""
 NOT_READY, SCALING, SATISFIED, LEAVING, QUOTA = "ClusterNotReady", "Scaling", "Satisfied", "Deleting", "QuotaExceeded"
 BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 30, 3600
 """How long a pool waits after a claim became no node; twice as long after each further one."""
@@ -113,7 +116,14 @@ def pools_condition(pools: Sequence[Pool], now: str) -> Condition:
         return Condition(POOLS_READY, "True", SATISFIED, "All pools have their nodes.", now)
     reasons = "; ".join(f"{pool.name}: {_message(pool)}" for pool in waiting[:3])
     more = f" (and {len(waiting) - 3} more)" if len(waiting) > 3 else ""
-    return Condition(POOLS_READY, "False", SCALING, f"{reasons}{more}", now)
+    return Condition(POOLS_READY, "False", POOLS_NOT_READY, f"{reasons}{more}", now)
+
+
+def pods_condition(message: str, now: str) -> Condition:
+    """``PodsHaveRoom`` of a cluster: ``message`` says which pods no pool takes, and why; empty when all have room."""
+    if message:
+        return Condition(PODS_HAVE_ROOM, "False", "NoPoolFits", message, now)
+    return Condition(PODS_HAVE_ROOM, "True", SATISFIED, "Every pod that waits has a node or one on its way.", now)
 
 
 def is_ready(pool: Pool) -> bool:

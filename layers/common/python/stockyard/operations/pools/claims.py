@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from stockyard.domain import ids
 from stockyard.domain.pool_records import Pool
-from stockyard.domain.records import NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.errors import Conflict
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.node_claims.create import acceptance
+from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
+from stockyard.ports import Check, Replace
+
+AT_ONCE = 10
+"""Claims of a transaction: each is eight writes, and a transaction has at most a hundred."""
 
 POOL_LABEL = "stockyard.dev/pool"
 """The label of a pool's nodes; the name of their launch template follows from it."""
@@ -39,3 +49,26 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         pool=pool.name,
         pool_generation=pool.generation,
     )
+
+
+def commit_claims(
+    services: Services, cluster: Cluster, pool: Pool, drafts: Sequence[NodeClaim], guard: Pool | None = None
+) -> dict[str, Pool]:
+    """Make claims of a pool in one transaction, at most ``AT_ONCE``; the pools that it has written, by name.
+
+    The pool and the ``guard`` must stand at these versions, and the cluster must be ready: else ``Conflict``. Raises
+    ``QuotaExceeded``.
+    """
+    quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, len(drafts))
+    claim_writes = [write for draft in drafts for write in acceptance(services, draft, WORKFLOW_ACTOR)[1]]
+    now = services.now()
+    changed = {each.name: replace(each, version=each.version + 1, updated_at=now) for each in (guard or pool, pool)}
+    changed[pool.name] = replace(changed[pool.name], claims_made=pool.claims_made + len(drafts))
+    fence = Check(Cluster, cluster.id, {"status": "ready"})
+    try:
+        services.store.commit(*quotas, *map(Replace, changed.values()), fence, *claim_writes)
+    except Conflict as conflict:
+        if conflict.index is not None and conflict.index < len(quotas):
+            raise quota_refusal(quotas, conflict.index) from conflict
+        raise
+    return changed

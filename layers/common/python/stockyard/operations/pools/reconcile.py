@@ -11,25 +11,31 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from stockyard.domain.conditions import Condition, with_condition
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.conditions import Condition
+from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.pool import POOLS_READY, QUOTA, READY, Decision, decide, pools_condition, refused
+from stockyard.lifecycle.pool import (
+    POOLS_READY,
+    QUOTA,
+    READY,
+    Decision,
+    decide,
+    pods_condition,
+    pools_condition,
+    refused,
+)
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
-from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.node_claims.delete import delete_claim
-from stockyard.operations.pools.claims import draft_claim
+from stockyard.operations.pools import conditions
+from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
-from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
+from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
-from stockyard.ports import Check, Remove, Replace, Write
-
-AT_ONCE = 10
-"""Claims of a transaction: each is eight writes."""
+from stockyard.ports import Remove, Replace, Write
 
 
 @dataclass(slots=True)
@@ -46,15 +52,38 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     report = Report()
     cluster = services.store.get(Cluster, cluster_id)
     pools = pools_of(services, cluster_id)
-    if cluster is None or cluster.status == "deleting" or not (pools or _has_condition(cluster)):
+    if cluster is None or cluster.status == "deleting" or not (pools or conditions.of(cluster, POOLS_READY)):
         return report
     by_pool: dict[str, list[NodeClaim]] = {}
     for claim in claims_of(services, cluster_id):
         by_pool.setdefault(claim.pool, []).append(claim)
-    settled = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in pools]
+    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in pools]
+    settled = [pool for pool in steps if pool is not None]
     if cluster.status == "ready":
-        _show(services, cluster, [pool for pool in settled if pool is not None])
+        placed = _scale_up(services, cluster, settled, report)
+        conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed])
     return report
+
+
+def _scale_up(services: Services, cluster: Cluster, pools: Sequence[Pool], report: Report) -> Sequence[Condition]:
+    """Make nodes for the pods that wait, and say whether all have a place; nothing while nobody tells of pods."""
+    dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
+    workload = workload_of(services, cluster.id) if dynamic else None
+    if workload is None:
+        return ()
+    message = ""
+    if workload.pending or any(pool.headroom for pool in dynamic):
+        from stockyard.operations.pools import scale_up  # the packer: only where something waits
+
+        plan = scale_up.plan_of(services, cluster, pools, claims_of(services, cluster.id), workload)
+        message = scale_up.left_out(plan, workload)
+        try:
+            report.created += scale_up.create_claims(services, cluster, pools, plan)
+        except Conflict:
+            report.lost += 1
+        except QuotaExceeded as refusal:
+            message = f"{refusal.detail} {message}".strip()
+    return [pods_condition(message, services.now())]
 
 
 def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim], report: Report) -> Pool | None:
@@ -69,7 +98,8 @@ def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[Nod
             ensure_provider(services, cluster, current)
         while missing > 0:
             count = min(missing, AT_ONCE)
-            current = _batch(services, cluster, current, count)
+            drafts = [draft_claim(services, cluster.id, current) for _ in range(count)]
+            current = commit_claims(services, cluster, current, drafts)[pool.name]
             report.created += count
             missing -= count
     except Conflict:
@@ -126,55 +156,5 @@ def _refusal(services: Services, pool: Pool, refusal: QuotaExceeded) -> Pool | N
     return current
 
 
-def _batch(services: Services, cluster: Cluster, pool: Pool, count: int) -> Pool:
-    """Make ``count`` claims of the pool in one transaction."""
-    drafts = [draft_claim(services, cluster.id, pool) for _ in range(count)]
-    quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, count)
-    made_writes = [write for draft in drafts for write in acceptance(services, draft, WORKFLOW_ACTOR)[1]]
-    changed = replace(pool, version=pool.version + 1, claims_made=pool.claims_made + count, updated_at=services.now())
-    fence = Check(Cluster, cluster.id, {"status": "ready"})
-    try:
-        services.store.commit(*quotas, Replace(changed), fence, *made_writes)
-    except Conflict as conflict:
-        if conflict.index is not None and conflict.index < len(quotas):
-            raise quota_refusal(quotas, conflict.index) from conflict
-        raise
-    return changed
-
-
 def _ready_condition(pool: Pool) -> Condition | None:
     return next((condition for condition in pool.conditions if condition.type == READY), None)
-
-
-def _has_condition(cluster: Cluster) -> bool:
-    return any(condition.type == POOLS_READY for condition in cluster.conditions)
-
-
-def _show(services: Services, cluster: Cluster, pools: Sequence[Pool]) -> None:
-    """Keep the cluster's condition ``PoolsReady`` as its pools are; an event tells when it turns."""
-    for _ in range(4):
-        turned = pools_condition(pools, services.now())
-        earlier = next((condition for condition in cluster.conditions if condition.type == POOLS_READY), None)
-        if earlier is not None and (earlier.status, earlier.message) == (turned.status, turned.message):
-            return
-        changed = replace(
-            cluster,
-            conditions=with_condition(cluster.conditions, turned),
-            version=cluster.version + 1,
-            updated_at=services.now(),
-        )
-        events: list[Write] = []
-        if earlier is None or earlier.status != turned.status:
-            changed = replace(changed, sequence=cluster.sequence + 1)
-            reason = POOLS_READY if turned.status == "True" else "PoolsNotReady"
-            transition = Transition("Cluster", cluster.status, cluster.status, reason, turned.message)
-            events = tell(services, WORKFLOW_ACTOR, changed, transition)
-        try:
-            services.store.commit(Replace(changed, fence={"status": "ready"}), *events)
-        except Conflict:
-            current = services.store.get(Cluster, cluster.id)
-            if current is None or current.status != "ready":
-                return
-            cluster = current
-            continue
-        return

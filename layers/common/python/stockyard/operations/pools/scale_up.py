@@ -1,0 +1,138 @@
+"""Nodes for pods that wait: the pods that the cluster cannot place are packed, and the claims of the plan are made.
+
+Nothing is kept between two passes: claims of an earlier one count as room, so the same pods ask for nothing twice. All
+batches of a cluster go through the record of its first dynamic pool, at the version that the plan was made from: of two
+passes that saw the same pods one makes the claims, and the other looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from stockyard.domain.node_types import ANY
+from stockyard.domain.pool_records import DYNAMIC, NODES, Pool
+from stockyard.domain.quantities import milli, resource_text
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
+from stockyard.operations.pools.claims import AT_ONCE, POOL_LABEL, commit_claims, draft_claim
+from stockyard.operations.pools.groups import ensure_provider
+from stockyard.operations.pools.room import nodes_there
+from stockyard.operations.pools.templates import supply, templates
+from stockyard.operations.pools.workload import Workload
+from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.services import Services
+from stockyard.scheduling.packing import model
+from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, pack
+
+MOST_TYPES = 60
+"""Node types that a claim names, as Karpenter has it."""
+MOST_CLAIMS = 500
+"""Claims that one pass makes; what is left waits for the next."""
+HEADROOM = "headroom"
+"""The namespace of pods that stand for a pool's headroom. No namespace of a cluster can have a slash."""
+_NAMED = 3
+_UNIT = 1000
+"""Headroom is split into parts of at most so many thousandths of a core, so that it need not be on one node."""
+
+
+def plan_of(
+    services: Services, cluster: Cluster, pools: Sequence[Pool], claims: Sequence[NodeClaim], workload: Workload
+) -> Plan:
+    """Where the pods that wait would go: onto what is there or on its way, and onto new nodes."""
+    stock = supply(services, cluster)
+    dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
+    quota = limit_of(services, GROUP_NODES)
+    groups = [model.PodGroup(group.pod, _names(group.id, group.count)) for group in workload.pending]
+    spare = [group for pool in dynamic if (group := _headroom(pool)) is not None]
+    problem = model.Problem(
+        (*groups, *spare),
+        tuple(templates(stock, [_within_quota(pool, quota) for pool in dynamic], claims)),
+        nodes_there(stock, claims, workload),
+        tuple(workload.daemons.values()),
+    )
+    return pack(problem)
+
+
+def create_claims(services: Services, cluster: Cluster, pools: Sequence[Pool], plan: Plan) -> int:
+    """Make the claims of a plan; how many were made. Raises ``Conflict`` when a pool has changed since ``pools`` were
+    read, ``QuotaExceeded``."""
+    current = {pool.name: pool for pool in pools}
+    first = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
+    by_pool: dict[str, list[Claim]] = {}
+    for claim in plan.claims[:MOST_CLAIMS]:
+        by_pool.setdefault(claim.pool.name, []).append(claim)
+    count = 0
+    for name, planned in by_pool.items():
+        ensure_provider(services, cluster, current[name])
+        for start in range(0, len(planned), AT_ONCE):
+            batch = planned[start : start + AT_ONCE]
+            drafts = [_draft(services, cluster, current[name], claim) for claim in batch]
+            current |= commit_claims(services, cluster, current[name], drafts, current[first])
+            count += len(batch)
+    return count
+
+
+def _draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim) -> NodeClaim:
+    """The claim of a planned node: the pool's, bound to the ways that are still possible, with what is packed."""
+    types, zones, capacity_types = possible_ways(claim)
+    own = {NODE_TYPE: types, ZONE: zones, CAPACITY_TYPE: capacity_types}
+    narrowed = [{"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values]
+    resources = {name: resource_text(name, amount) for name, amount in sorted(claim.requests.items()) if amount > 0}
+    draft = draft_claim(services, cluster.id, pool)
+    return replace(draft, requirements=(*pool.requirements, *narrowed), resources=resources)
+
+
+def possible_ways(claim: Claim) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """Node types in order of price, zones and capacity types: every way that they allow together is one of the plan's,
+    and the one that the plan has priced is among them. No zones: any will do."""
+    priced = claim.row
+    ways = [row for row in claim.rows if (row.capacity_type, row.zone) == (priced.capacity_type, priced.zone)]
+    types = list(dict.fromkeys(row.node_type.name for row in ways))[:MOST_TYPES]
+    wide = {(row.node_type.name, row.zone) for row in claim.rows if row.capacity_type == priced.capacity_type}
+    zones = sorted({zone for _, zone in wide} - {ANY})
+    common = [zone for zone in zones if all((name, zone) in wide for name in types)]
+    if priced.zone == ANY:
+        common = []
+    return types, common, [priced.capacity_type]
+
+
+def left_out(plan: Plan, workload: Workload) -> str:
+    """Which pods no pool takes, and why, in words; empty when all have a place. Headroom that finds none is no pod."""
+    names = {group.id: group.names for group in workload.pending}
+    entries = [entry for entry in plan.left_out if not entry.pods[0].startswith(f"{HEADROOM}/")]
+    texts = [_refusal(entry, names) for entry in entries[:_NAMED]]
+    more = f" (and {len(entries) - _NAMED} more kinds of pods)" if len(entries) > _NAMED else ""
+    return "; ".join(texts) + more
+
+
+def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]]) -> str:
+    example = next(iter(names.get(entry.pods[0].rpartition("/")[0], ())), "a pod")
+    more = f" and {len(entry.pods) - 1} like it" if len(entry.pods) > 1 else ""
+    why = "; ".join(f"{reason.pool}: {reason.message}" for reason in entry.reasons[:_NAMED])
+    return f"{example}{more}: {why or 'the cluster has no dynamic pool.'}"
+
+
+def _within_quota(pool: Pool, quota: int | None) -> Pool:
+    """The pool with the tenant's quota of nodes as its limit, if that is lower."""
+    if quota is None or milli(pool.limits.get(NODES, quota)) < quota * 1000:
+        return pool
+    return replace(pool, limits={**pool.limits, NODES: str(quota)})
+
+
+def _names(group: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{group}/{number}" for number in range(count))
+
+
+def _headroom(pool: Pool) -> model.PodGroup | None:
+    """Pods that stand for the room that a pool keeps free: only its nodes take them, and they come last."""
+    amounts = {name: milli(quantity) for name, quantity in pool.headroom.items()}
+    if not any(amounts.values()):
+        return None
+    parts = max(1, -(-amounts.get("cpu", 0) // _UNIT))
+    requests = tuple(sorted({**{name: -(-amount // parts) for name, amount in amounts.items()}, "pods": 1000}.items()))
+    only_here = model.term([{"key": POOL_LABEL, "operator": IN, "values": [pool.name]}])
+    pod = model.Pod(
+        HEADROOM, (), requests, (only_here,), tolerations=(model.Toleration(operator="Exists"),), priority=-(2**31)
+    )
+    return model.PodGroup(pod, _names(f"{HEADROOM}/{pool.name}", parts))
