@@ -23,6 +23,7 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.pool_records import STATIC, ClusterClaim, NewPool, Pool
 from stockyard.domain.records import Cluster, Name, NodeClaim
+from stockyard.domain.requirements import NODE_TYPE
 from stockyard.errors import PreconditionFailed
 from stockyard.lifecycle.pool import living
 from stockyard.operations.listing import every
@@ -103,8 +104,21 @@ class PoolPasses(RuleBasedStateMachine):
     @rule(seed=strategies.integers(0, 2**32), depth=strategies.integers(0, 3))
     def look(self, seed: int, depth: int) -> None:
         """A pass, others and schedulers between its writes."""
+        self._look(random.Random(seed), depth)
+
+    @rule(seed=strategies.integers(0, 2**32), count=strategies.integers(1, 12), quantity=strategies.integers(0, 5))
+    def rush(self, seed: int, count: int, quantity: int) -> None:
+        """New pods and another quantity, and at once several passes that were woken by them."""
+        self.report("3", count)
+        self.scale(quantity)
+        self._look(random.Random(seed), 3)
+
+    def _look(self, chance: random.Random, depth: int) -> None:
         self.budget = MOST
-        self._pass(random.Random(seed), depth)
+        before = len(living(self._of("base")))
+        self._pass(chance, depth)
+        quantity = pools.find_pool(self.nodes.services, self.cluster, "base").quantity
+        assert len(living(self._of("base"))) <= max(before, quantity), "the static pool has bought too much"
 
     def _pass(self, chance: random.Random, depth: int) -> None:
         def first() -> None:
@@ -184,8 +198,7 @@ class PoolPasses(RuleBasedStateMachine):
             return
         most = max(int(pool.limits["nodes"]), pool.floor, self.waiting)
         assert len(living(self._of("counted"))) <= most
-        prices = [claim.placement.usd_hour or 0 for claim in living(self._of("paid")) if claim.placement]
-        assert sum(prices) <= 0.75 + 1e-9
+        assert sum(_price(claim) for claim in living(self._of("paid"))) <= 0.75 + 1e-9
 
     def _settle(self) -> None:
         """When nothing disturbs any more, the static pool has its quantity, and pods have nodes as limits allow."""
@@ -206,6 +219,14 @@ class PoolPasses(RuleBasedStateMachine):
         self._pass(random.Random(0), 0)
         again = [pool.claims_made for pool in pools.pools_of(self.nodes.services, self.cluster.id)]
         assert plan_made == again, "nothing is made twice for the same pods"
+
+
+def _price(claim: NodeClaim) -> float:
+    """What the claim costs, or will at least: it names the types that it may become."""
+    if claim.placement is not None:
+        return claim.placement.usd_hour or 0.0
+    (types,) = [wish["values"] for wish in claim.requirements if wish["key"] == NODE_TYPE]
+    return min(price for name, _, _, price in TYPES if f"lab.{name}" in types)
 
 
 @pytest.mark.timeout(14_400)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.pool_records import NewPool
 from stockyard.domain.records import NodeClaim, Quota
 from stockyard.operations.pools import pools, reconcile
 from stockyard.operations.pools.workload import PendingGroup, Workload
@@ -198,3 +199,25 @@ def test_passes_that_overlap_buy_once(yard: Yard, told: Workload, number: int, m
     counts = [len(living(yard, name)) for name in "ab"]
     assert sum(counts) == 25
     assert counts[0] <= 12
+
+
+def test_passes_that_would_choose_different_pools_buy_once(
+    yard: Yard, told: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one pass is about to make a node of the second pool, the first pool may take the pod."""
+    yard.dynamic_pool("a", weight=2, limits={"nodes": 0})
+    yard.dynamic_pool("b")
+    yard.look()
+    tell(told, (pod(), 1))
+
+    def widen() -> None:
+        pool = yard.now("a")
+        fields = {**pool.spec(), "limits": {"nodes": "5"}}
+        changed = NewPool(name=pool.name, form=pool.form, document=pool.document, **fields)
+        pools.change_pool(yard.nodes.services, yard.current(), pool, pool.version, changed, "user:ann", "r")
+        yard.look()
+
+    yard.before_commit(monkeypatch, 1, widen)
+    yard.look()
+    yard.settle()
+    assert (len(living(yard, "a")), len(living(yard, "b"))) == (1, 0)
