@@ -76,7 +76,7 @@ def await_pools(call: Call, cluster_id: str, console: Console) -> bool:
         conditions = call("GET", f"/v1/clusters/{cluster_id}")["conditions"]
         condition: dict[str, str] = next((item for item in conditions if item["type"] == POOLS_READY), {})
         if condition.get("message", "") != message_printed:
-            message_printed = condition["message"]
+            message_printed = condition.get("message", "")
             console.print(f"pools: {message_printed}", style="dim", markup=False, soft_wrap=True)
         if condition.get("status") == "True":
             return True

@@ -100,6 +100,10 @@ def test_the_floor_comes_up_on_the_implicit_provider_once_the_cluster_is_ready(g
     assert {claim.provider_ref for claim in grouped.claims()} == {"sim-1"}
     assert {claim.properties["allocation_strategy"] for claim in grouped.claims()} == {"lowest-price"}
     assert providers(grouped)["sim-1"].implicit
+    for claim in grouped.claims():
+        labels = {"team": "a", "stockyard.dev/pool": "workers", "karpenter.sh/nodepool": "workers"}
+        assert labels.items() <= claim.node_labels.items(), "the node is labelled as the group says"
+        assert "allocation_strategy" not in claim.node_labels
 
 
 def test_the_implicit_provider_goes_with_the_last_cluster(grouped: Yard) -> None:

@@ -25,7 +25,7 @@ def pod(cpu: str = "1", memory: str = "1Gi", labels: Mapping[str, str] | None = 
 
 
 @pytest.fixture
-def told(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Workload:
+def report(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Workload:
     """What the agent has told; a test changes it."""
     workload = Workload((), {}, {}, {}, yard.nodes.services.now(), 1)
     monkeypatch.setattr(reconcile, "workload_of", lambda *_: workload)
@@ -45,9 +45,9 @@ def living(yard: Yard, name: str = "burst") -> list[NodeClaim]:
     return [claim for claim in yard.claims(name) if not claim.deleting]
 
 
-def test_pending_pods_bring_the_cheapest_nodes_that_hold_them(yard: Yard, told: Workload) -> None:
+def test_pending_pods_bring_the_cheapest_nodes_that_hold_them(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst")
-    tell(told, (pod("1", "1Gi"), 6))
+    tell(report, (pod("1", "1Gi"), 6))
     yard.settle()
     # One large one holds what four small ones do, for the price of three.
     assert [(claim.type_ref, claim.phase) for claim in living(yard)] == [("sim.large", "Available")]
@@ -59,56 +59,56 @@ def test_pending_pods_bring_the_cheapest_nodes_that_hold_them(yard: Yard, told: 
     assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "True"
 
 
-def test_the_same_pods_ask_for_nothing_twice(yard: Yard, told: Workload) -> None:
+def test_the_same_pods_ask_for_nothing_twice(yard: Yard, report: Workload) -> None:
     """Whatever becomes of the claims meanwhile: they wait, are placed, launched, have joined."""
     yard.dynamic_pool("burst")
-    tell(told, (pod("1", "2Gi"), 3))
+    tell(report, (pod("1", "2Gi"), 3))
     for step in (yard.look, yard.look, yard.nodes.schedule, yard.look, yard.nodes.relay, yard.look, yard.look):
         step()
         assert len(living(yard)) == len({claim.name for claim in living(yard)}) > 0
     assert yard.now("burst").claims_made == len(living(yard))
 
 
-def test_pods_that_run_take_room(yard: Yard, told: Workload) -> None:
+def test_pods_that_run_take_room(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst")
     each = pod("2", "2Gi")
-    tell(told, (each, 1))
+    tell(report, (each, 1))
     yard.settle()
     (first,) = living(yard)
-    tell(told, running={first.node_name: [(each, 1)]})
+    tell(report, running={first.node_name: [(each, 1)]})
     yard.settle()
     assert [claim.id for claim in living(yard)] == [first.id], "nobody waits"
-    tell(told, (each, 1), running={first.node_name: [(each, 1)]})
+    tell(report, (each, 1), running={first.node_name: [(each, 1)]})
     yard.settle()
     assert len(living(yard)) == 2
 
 
-def test_static_nodes_are_room_before_anything_is_bought(yard: Yard, told: Workload) -> None:
+def test_static_nodes_are_room_before_anything_is_bought(yard: Yard, report: Workload) -> None:
     yard.pool("base", quantity=1)
     yard.dynamic_pool("burst")
     yard.settle()
-    tell(told, (pod("1", "1Gi"), 2))
+    tell(report, (pod("1", "1Gi"), 2))
     yard.settle()
     assert not living(yard, "burst")
-    tell(told, (pod("1", "1Gi"), 3))
+    tell(report, (pod("1", "1Gi"), 3))
     yard.settle()
     assert len(living(yard, "burst")) == 1
 
 
-def test_static_pools_that_are_still_coming_are_room_too(yard: Yard, told: Workload) -> None:
+def test_static_pools_that_are_still_coming_are_room_too(yard: Yard, report: Workload) -> None:
     yard.pool("base", quantity=1)
     yard.dynamic_pool("burst")
-    tell(told, (pod("1", "1Gi"), 2))
+    tell(report, (pod("1", "1Gi"), 2))
     yard.settle()
     assert not living(yard, "burst")
 
 
-def test_a_limit_of_nodes_money_or_cpu_stops_the_next_node_and_is_named(yard: Yard, told: Workload) -> None:
+def test_a_limit_of_nodes_money_or_cpu_stops_the_next_node_and_is_named(yard: Yard, report: Workload) -> None:
     for name, limits in (("nodes", {"nodes": 2}), ("money", {"usd_hour": 0.25}), ("cpu", {"cpu": 4})):
         selector = {"pool-kind": name}
         small = [{"key": "vcluster.com/node-type", "values": ["sim.small"]}]
         yard.dynamic_pool(name, limits=limits, labels=selector, requirements=small)
-        tell(told, (pod("2", "1Gi", nodeSelector=selector), 5))
+        tell(report, (pod("2", "1Gi", nodeSelector=selector), 5))
         yard.settle()
         assert len(living(yard, name)) == 2, name
         status, reason, message = yard.condition(yard.current(), "PodsHaveRoom")
@@ -117,82 +117,84 @@ def test_a_limit_of_nodes_money_or_cpu_stops_the_next_node_and_is_named(yard: Ya
         assert f"{name}: The pool's limit of {name} is reached." in message
 
 
-def test_a_pod_that_fits_no_pool_is_told_with_the_rule(yard: Yard, told: Workload) -> None:
+def test_a_pod_that_fits_no_pool_is_told_with_the_rule(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst", taints=[{"key": "gpu", "effect": "NoSchedule"}])
-    tell(told, (pod(), 1))
+    tell(report, (pod(), 1))
     yard.look()
     assert not living(yard)
     assert "gpu" in yard.condition(yard.current(), "PodsHaveRoom")[2]
     assert yard.reasons(yard.cluster.id).count("NoPoolFits") == 1
     yard.look()
     assert yard.reasons(yard.cluster.id).count("NoPoolFits") == 1, "it is told once"
-    tell(told, (pod(tolerations=[{"operator": "Exists"}]), 1))
+    tell(report, (pod(tolerations=[{"operator": "Exists"}]), 1))
     yard.look()
     assert len(living(yard)) == 1
     assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "True"
 
 
-def test_the_quota_of_nodes_in_a_pool_is_its_limit(yard: Yard, told: Workload) -> None:
+def test_the_quota_of_nodes_in_a_pool_is_its_limit(yard: Yard, report: Workload) -> None:
     yard.nodes.services.store.commit(Put(Quota("nodes_per_group", 3, yard.nodes.services.now())))
     small = [{"key": "vcluster.com/node-type", "values": ["sim.small"]}]
     yard.dynamic_pool("burst", requirements=small)
-    tell(told, (pod("2"), 10))
+    tell(report, (pod("2"), 10))
     yard.settle()
     assert len(living(yard)) == 3
 
 
-def test_headroom_is_kept_free(yard: Yard, told: Workload) -> None:
+def test_headroom_is_kept_free(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst", headroom={"cpu": "2", "memory": "1Gi"})
-    tell(told)
+    tell(report)
     yard.settle()
     assert len(living(yard)) == 1, "room for pods that may come"
     (first,) = living(yard)
-    tell(told, running={first.node_name: [(pod("1"), 1)]})
+    tell(report, running={first.node_name: [(pod("1"), 1)]})
     yard.settle()
     assert len(living(yard)) == 2, "what runs has taken of it"
     assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "True"
 
 
-def test_daemon_sets_that_are_yet_to_come_take_room(yard: Yard, told: Workload) -> None:
+def test_daemon_sets_that_are_yet_to_come_take_room(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst", requirements=[{"key": "vcluster.com/node-type", "values": ["sim.small"]}])
     agent = pod("500m", "256Mi")
-    tell(told, (pod("1"), 2), daemons={"kube-system/agent": agent})
+    tell(report, (pod("1"), 2), daemons={"kube-system/agent": agent})
     yard.settle()
     assert len(living(yard)) == 2, "two pods of a core and the daemon do not fit on two cores"
 
 
-def test_pods_spread_over_nodes_get_as_many(yard: Yard, told: Workload) -> None:
+def test_pods_spread_over_nodes_get_as_many(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst")
     labels = {"app": "db"}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    tell(told, (pod("100m", "100Mi", labels, affinity=apart), 3))
+    tell(report, (pod("100m", "100Mi", labels, affinity=apart), 3))
     yard.settle()
     assert len(living(yard)) == 3
 
 
-def test_nothing_is_made_for_a_cluster_that_is_not_ready(yard: Yard, told: Workload) -> None:
+def test_nothing_is_made_for_a_cluster_that_is_not_ready(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst")
-    tell(told, (pod(), 1))
+    tell(report, (pod(), 1))
     yard.put(status="preparing")
     yard.look()
     assert not living(yard)
 
 
-def test_a_deleted_pool_makes_no_nodes(yard: Yard, told: Workload) -> None:
+def test_a_deleted_pool_makes_no_nodes(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst")
     pools.delete_pool(yard.nodes.services, yard.cluster, "burst", "user:ann")
-    tell(told, (pod(), 1))
+    tell(report, (pod(), 1))
     yard.look()
     assert not yard.claims("burst")
 
 
 @pytest.mark.parametrize("number", range(1, 8))
-def test_passes_that_overlap_buy_once(yard: Yard, told: Workload, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_that_overlap_buy_once(
+    yard: Yard, report: Workload, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = [{"key": "vcluster.com/node-type", "values": ["sim.small"]}]
     yard.dynamic_pool("a", requirements=small, limits={"nodes": 12})
     yard.dynamic_pool("b", requirements=small)
-    tell(told, (pod("2"), 25))
+    tell(report, (pod("2"), 25))
     yard.before_commit(monkeypatch, number, yard.look)
     yard.look()
     yard.settle()
@@ -202,13 +204,13 @@ def test_passes_that_overlap_buy_once(yard: Yard, told: Workload, number: int, m
 
 
 def test_passes_that_would_choose_different_pools_buy_once(
-    yard: Yard, told: Workload, monkeypatch: pytest.MonkeyPatch
+    yard: Yard, report: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one pass is about to make a node of the second pool, the first pool may take the pod."""
     yard.dynamic_pool("a", weight=2, limits={"nodes": 0})
     yard.dynamic_pool("b")
     yard.look()
-    tell(told, (pod(), 1))
+    tell(report, (pod(), 1))
 
     def widen() -> None:
         pool = yard.now("a")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stockyard.domain import ids
+from stockyard.domain.manifests import NODE_POOL
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
@@ -39,7 +40,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         cluster_id=cluster_id,
         provider_ref=pool.provider_ref,
         requirements=pool.requirements,
-        properties=pool.properties,
+        properties={**pool.properties, **pool.labels, POOL_LABEL: pool.name, NODE_POOL: pool.name},
         taints=pool.taints,
         startup_taints=pool.startup_taints,
         kubelet_args=pool.kubelet_args,
