@@ -15,10 +15,12 @@ from stockyard.domain.records import Cluster, Name, NodeProvider
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.listing import every
-from stockyard.operations.pools import pools
+from stockyard.operations.pools import pools, reconcile
+from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.operations.quotas.limits import view
 from stockyard.ports import Create, PriceList
 from stockyard.providers.clusters.ec2 import groups
+from stockyard.scheduling.packing.manifests import read_pod
 from tests.harness.ports import with_ports
 from tests.unit.operations.conftest import MemoryPrices, MemoryProvider
 from tests.unit.operations.pools.conftest import SMALL, USER, Yard
@@ -160,3 +162,19 @@ def test_the_price_of_floors_is_that_of_the_cheapest_type(yard: Yard) -> None:
     assert offer is not None
     items = {item.name: item.hour for item in groups.floor_items(cluster, MemoryPrices())}
     assert items == {"2 nodes of pool workers": 2 * offer["usd_hour"], "2 nodes of pool spot": None}
+
+
+def test_pods_that_wait_bring_the_provider_of_a_group_without_a_floor(
+    grouped: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_groups(grouped, "empty", {**GROUP, "min_size": 0})
+    grouped.put(status="ready")
+    grouped.settle()
+    assert "sim-1" not in providers(grouped)
+    container = {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    waiting = read_pod({"metadata": {"namespace": "default"}, "spec": {"containers": [container]}})
+    workload = Workload((PendingGroup(waiting, 1, "g", ("default/p",)),), {}, {}, {}, "", 1)
+    monkeypatch.setattr(reconcile, "workload_of", lambda *_: workload)
+    grouped.settle()
+    assert [claim.phase for claim in grouped.claims()] == ["Available"]
+    assert providers(grouped)["sim-1"].implicit

@@ -75,9 +75,11 @@ def _scale_up(services: Services, cluster: Cluster, pools: Sequence[Pool], repor
     if workload.pending or any(pool.headroom for pool in dynamic):
         from stockyard.operations.pools import scale_up  # the packer: only where something waits
 
-        plan = scale_up.plan_of(services, cluster, pools, claims_of(services, cluster.id), workload)
-        message = scale_up.left_out(plan, workload)
         try:
+            for pool in dynamic:
+                ensure_provider(services, cluster, pool)
+            plan = scale_up.plan_of(services, cluster, pools, claims_of(services, cluster.id), workload)
+            message = scale_up.left_out(plan, workload)
             report.created += scale_up.create_claims(services, cluster, pools, plan)
         except Conflict:
             report.lost += 1

@@ -16,7 +16,6 @@ from stockyard.domain.quantities import milli, resource_text
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
 from stockyard.operations.pools.claims import AT_ONCE, POOL_LABEL, commit_claims, draft_claim
-from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.templates import supply, templates
 from stockyard.operations.pools.workload import Workload
@@ -64,7 +63,6 @@ def create_claims(services: Services, cluster: Cluster, pools: Sequence[Pool], p
         by_pool.setdefault(claim.pool.name, []).append(claim)
     count = 0
     for name, planned in by_pool.items():
-        ensure_provider(services, cluster, current[name])
         for start in range(0, len(planned), AT_ONCE):
             batch = planned[start : start + AT_ONCE]
             drafts = [_draft(services, cluster, current[name], claim) for claim in batch]
