@@ -22,6 +22,7 @@ from stacks.synth import synthesize
 from stockyard.domain.control_plane import DISK_GIB
 from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
 from stockyard.providers.clusters.ec2.planning import BALANCER_ADDRESSES
+from stockyard.settings import Choices
 
 STAGE = "dev"
 GOAL = 5.0
@@ -80,8 +81,10 @@ CLOUDFRONT = {
     },
 }
 """The settings of a stage with CloudFront in front of the API."""
-QUIET_REQUESTS = MINUTES
-"""A month's requests of a cluster's agent that has nothing to do: one a minute."""
+QUIET_REQUESTS = rates.HOURS * 3600 / Choices().agent_quiet_seconds
+"""A month's requests of a cluster's agent that has nothing to do."""
+AGENT_SECONDS, AGENT_READS, AGENT_WRITES, AGENT_LOG_KB = 0.05, 4, 1, 0.6
+"""Of one of them: whose client it is, what was told last and what is in hand are read; what is new is written."""
 ACCESS_LOG_KB = 0.6
 """Of one request in CloudFront's access log."""
 
@@ -159,6 +162,19 @@ def cluster() -> dict[str, float]:
         "key of secrets": CLUSTER_KMS_CALLS * rates.KMS_CALL,
         "metrics": CLUSTER_METRIC_HOURS * rates.METRIC / rates.HOURS,
         "events": 40 * rates.EVENT,
+        **agent(),
+    }
+
+
+def agent() -> dict[str, float]:
+    """USD a month of what a quiet cluster's agent posts."""
+    memory = next(spec.memory for spec in FUNCTIONS if spec.name == "machines") / 1024
+    duration = AGENT_SECONDS * memory * rates.LAMBDA_ARM_GB_SECOND
+    return {
+        "agent: gateway": QUIET_REQUESTS * rates.HTTP_API_REQUEST,
+        "agent: functions": QUIET_REQUESTS * (rates.LAMBDA_REQUEST + duration),
+        "agent: table": QUIET_REQUESTS * (AGENT_READS * rates.DYNAMODB_READ + AGENT_WRITES * rates.DYNAMODB_WRITE),
+        "agent: logs": QUIET_REQUESTS * AGENT_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
     }
 
 

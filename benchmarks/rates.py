@@ -14,6 +14,8 @@ SOURCE = "public list prices"
 HOURS = 730
 """Hours in a month, as AWS counts."""
 
+HTTP_API_REQUEST = 1.00 / 1e6
+"""Of API Gateway's HTTP APIs, up to 512 KB."""
 LAMBDA_REQUEST = 0.20 / 1e6
 LAMBDA_ARM_GB_SECOND = 0.0000133334
 DYNAMODB_READ = 0.125 / 1e6

@@ -12,6 +12,7 @@ HTTP_SECONDS = 29
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
     """One Lambda. ``asynchronous``: nobody waits for its answer, so what fails goes to a queue.
+    ``polled``: agents of clusters call it each minute.
     ``private``: calls Keycloak's admin API or vdeployer, so it joins the stage's network where there is one."""
 
     name: str
@@ -20,6 +21,12 @@ class FunctionSpec:
     memory: int = 512
     asynchronous: bool = False
     private: bool = False
+    polled: bool = False
+
+    @property
+    def traced(self) -> bool:
+        """Whether its runs are traced: only where people wait for an answer. A trace costs more than the run itself."""
+        return not self.asynchronous and not self.polled
 
 
 # A function of 512 MB has 0.29 of a core. To describe EC2 takes botocore 0.13 seconds of a whole one and 24 MB: half a
@@ -34,7 +41,11 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("apply", "HTTP: manifests", HTTP_SECONDS, 1024),
     FunctionSpec("records", "HTTP: operations, events, audit, quotas, prices, health, unknown routes", HTTP_SECONDS),
     FunctionSpec(
-        "machines", "HTTP: machines that boot, report and join, and what clusters observe", HTTP_SECONDS, private=True
+        "machines",
+        "HTTP: machines that boot, report and join, and what clusters observe",
+        HTTP_SECONDS,
+        private=True,
+        polled=True,
     ),
     # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
     FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, 1024, private=True),

@@ -74,7 +74,7 @@ class Permissions:
         own: tuple[Statement, ...] = getattr(self, f"_{name}")()
         failures = (self._failures(name),) if spec.asynchronous else ()
         interfaces = (_INTERFACES,) if spec.private and self._config.network is not None else ()
-        traces = () if spec.asynchronous else (self._traces(),)
+        traces = (self._traces(),) if spec.traced else ()
         return (*own, *failures, *interfaces, self._function_logs(name), *traces)
 
     def of_workflows(self) -> tuple[Statement, ...]:

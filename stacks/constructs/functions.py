@@ -75,7 +75,7 @@ class Functions(Construct):
             environment=variables(self._config, spec.name, self._api_url),
             log_group=group,
             # A schedule would pay for a trace a minute that nobody reads; a trace that someone began is continued.
-            tracing=lambda_.Tracing.PASS_THROUGH if spec.asynchronous else lambda_.Tracing.ACTIVE,
+            tracing=lambda_.Tracing.ACTIVE if spec.traced else lambda_.Tracing.PASS_THROUGH,
             on_failure=destinations.SqsDestination(queue) if queue is not None else None,
             retry_attempts=2 if queue is not None else None,
             max_event_age=Duration.hours(1) if queue is not None else None,
