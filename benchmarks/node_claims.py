@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.harness.example import body_without_nodes
 from tests.harness.serving import Answer, Served, serve
 
 CLIENTS = 8
@@ -41,7 +42,6 @@ WARM = 8
 """Claims that are sent before the measurement, so that the functions are started."""
 SLOWEST = 5.0
 """The limit in seconds for our part of the time of 95 in 100 claims."""
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "aws-cluster.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         served = serve(Path(folder) / "home", "--no-limits")
         try:
             raise_quota(served)
-            cluster = served.call("POST", "/v1/clusters", json.loads(EXAMPLE.read_text(encoding="utf-8"))).body
+            cluster = served.call("POST", "/v1/clusters", body_without_nodes()).body
             operation = served.operation(cluster["operation_id"])
             if operation["status"] != "succeeded":
                 raise AssertionError(operation)

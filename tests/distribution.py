@@ -24,6 +24,7 @@ UNITS = {
     "tests/e2e/test_claims.py": SERVED,
     "tests/e2e/test_ec2_nodes.py": SERVED,
     "tests/e2e/test_life.py": SERVED,
+    "tests/e2e/test_pools.py": SERVED,
     "tests/e2e/test_races.py": SERVED,
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join", "kubeadm")},
@@ -34,7 +35,7 @@ UNITS = {
     "tests/stacks/test_synth.py": STACKS,
 }
 SECONDS = {
-    SERVED: 75,
+    SERVED: 100,
     "tests/e2e/test_canary.py": 70,
     "tests/stacks/test_least_privilege.py": 70,
     "tests/api/test_schemathesis.py": 95,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.harness.example import body_without_nodes
+
 if TYPE_CHECKING:
     from tests.harness.serving import Served
-
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +18,7 @@ def body() -> Callable[..., dict[str, Any]]:
     """Makes the example's request body, with other values for some of its top-level fields."""
 
     def make(**changes: Any) -> dict[str, Any]:
-        return {**json.loads(EXAMPLE.read_text(encoding="utf-8")), **changes}
+        return {**body_without_nodes(), **changes}
 
     return make
 

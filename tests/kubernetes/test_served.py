@@ -15,12 +15,12 @@ import pytest
 from local.aws.server import REGION
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import program
+from tests.harness.example import EXAMPLE, body_without_nodes
 
 if TYPE_CHECKING:
     from tests.harness.serving import Served
 
 pytestmark = pytest.mark.timeout(600)
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def programs_of(home: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def cluster(cloud: Served) -> dict[str, Any]:
-    created: dict[str, Any] = good(cloud, "POST", "clusters", json.loads(EXAMPLE.read_text()))
+    created: dict[str, Any] = good(cloud, "POST", "clusters", body_without_nodes())
     succeeded(cloud, created["operation_id"])
     return created
 

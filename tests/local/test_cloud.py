@@ -21,8 +21,9 @@ from local.cloud import ROOT, LocalCloud, StartError
 from local.kubernetes.store import Key
 from local.machines.programs import MACHINE_CONFIG, cloud_init_files
 from local.warden import started_at
+from tests.harness.example import body_without_nodes
 
-EXAMPLE = json.loads((ROOT / "examples" / "aws-cluster.json").read_text())
+EXAMPLE = body_without_nodes()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ import pytest
 from local import fault_plan
 from local.cloud import ROOT, LocalCloud
 from local.fault_plan import FaultPlan, MachinePlan, PlanError
+from tests.harness.example import body_without_nodes
 
-EXAMPLE = json.loads((ROOT / "examples" / "aws-cluster.json").read_text())
+EXAMPLE = body_without_nodes()
 
 
 def test_the_example_plan_is_read() -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stacks.names import Names
+from tests.harness.example import body_without_nodes
 from tests.harness.machine_report import machine_report
 
 if TYPE_CHECKING:
     from tests.harness.serving import Served
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
-
 
 def everything_once(served: Served) -> list[dict[str, Any]]:
     """Do it all; every AWS call of our functions so far."""
-    body = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    body = body_without_nodes()
     _invoke(served, "catalog")  # first, so that all that follows reads what it wrote
     first = served.call("POST", "/v1/clusters", {**body, "name": "privilege"})
     assert first.status == 202, first.text

@@ -146,6 +146,14 @@ def test_only_more_pods_wake_the_passes(agent: Agent) -> None:
     assert not agent.post(groups=GROUPS, pending={WEB: {"count": 2}, DB: {"count": 1}}).woken
 
 
+def test_the_last_pod_that_waited_wakes_the_passes_once(agent: Agent) -> None:
+    agent.post(groups=GROUPS, pending={WEB: {"count": 2}})
+    assert agent.change(pending={WEB: None}).woken
+    jsonschema.Draft202012Validator(SCHEMA).validate(agent.wakes()[-1])
+    assert agent.wakes()[-1]["pods"] == 0
+    assert not agent.change().woken
+
+
 def test_a_report_without_news_leaves_the_parts_as_they_are(agent: Agent) -> None:
     agent.post(groups=GROUPS, pending={WEB: {"count": 2}})
     before = list(every(agent.services.store, WorkloadPart))

@@ -47,7 +47,7 @@ class Received:
 
 
 def receive(services: Services, cluster: Cluster, report: Mapping[str, Any]) -> Received:
-    """Keep a report of the cluster's pods, and wake the passes over its pools when more of them wait.
+    """Keep a report of the cluster's pods, and wake the passes over its pools when more of them wait, or none any more.
 
     A report that is older than the last one, or that changes another than the last one, changes nothing and is
     answered with ``resync``. Raises ``Throttled`` when reports come too fast, ``InvalidInput`` for a report that does
@@ -123,7 +123,9 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     writes += [Put(WorkloadPart(part_id(cluster.id, n), sequence, piece)) for n, piece in enumerate(pieces)]
     # A report must not come back when the cluster is gone.
     writes.append(Check(Cluster, cluster.id, {"status": cluster.status}))
-    more = _more_wait(earlier, picture)
+    none_left = bool(earlier and earlier["pending"]) and not picture["pending"]
+    # When the last pod has found a node, what the cluster says of its pods is out of date.
+    more = none_left or _more_wait(earlier, picture)
     if more:
         writes.append(_wake(services, current, picture))
     services.store.commit(*writes)
