@@ -19,6 +19,10 @@ CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/
 JOIN = "stockyard-join"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 Document = dict[str, Any]
+_READ = (
+    ("", "persistentvolumeclaims"), ("", "persistentvolumes"), ("storage.k8s.io", "storageclasses"),
+    ("apps", "daemonsets"),
+)  # fmt: skip
 
 # A policy sees values in base64 and cannot decode them. These are 72 bytes, so they end where four characters do, and
 # behind them a comma is one of three pairs.
@@ -36,8 +40,10 @@ def document(version: str, kind: str, name: str, namespace: str, **more: Any) ->
 def documents() -> list[Document]:
     """Roles, their bindings, and the policies."""
     return [
-        *_bound("", _rule("", "nodes", "get", "list", "patch", "delete"), _rule("", "pods", "list", "delete"),
-                _rule("", "pods/eviction", "create"), _rule(CERTIFICATES, REQUESTS, "list"),
+        *_bound("", _rule("", "nodes", "get", "list", "patch", "delete"), _rule("", "pods", "list", "watch", "delete"),
+                _rule("", "pods/eviction", "create"),
+                # Where pods that wait can run depends on their volumes, and every node runs the DaemonSets.
+                *(_rule(group, name, "list") for group, name in _READ), _rule(CERTIFICATES, REQUESTS, "list"),
                 _rule(CERTIFICATES, f"{REQUESTS}/approval", "update"),
                 _rule(CERTIFICATES, "signers", "approve", names=(CLIENT, SERVING))),
         # The agent cannot read Secrets. The policy below allows changes of bootstrap tokens only.

@@ -18,6 +18,7 @@ from .inbox import CommandInbox
 from .kubernetes import Kubernetes
 from .loop import Agent
 from .observation import timestamp
+from .pod_reports import PodReports
 from .settings import Settings
 from .stockyard_api import StockyardApi
 from .transport import https
@@ -39,8 +40,8 @@ def log(text: str) -> None:
     sys.stderr.flush()
 
 
-def assembled(settings: Settings) -> Agent:
-    """The agent with real connections. Raises ``OSError`` when the service account's files are missing."""
+def connected(settings: Settings) -> tuple[Kubernetes, StockyardApi]:
+    """Connections of one thread. Raises ``OSError`` when the service account's files are missing."""
     inside = ssl.create_default_context(cafile=str(settings.account / "ca.crt"))
     kube = Kubernetes(settings.kubernetes_url, KeptConnection(inside, timeout=_TIMEOUT), settings.account_token)
     stockyard_api = StockyardApi(
@@ -51,6 +52,18 @@ def assembled(settings: Settings) -> Agent:
         credentials=settings.credentials,
         monotonic=time.monotonic,
     )
+    return kube, stockyard_api
+
+
+def reporting(settings: Settings) -> PodReports:
+    """The reports of pods, with connections of their own: they have to be quick while a round takes its time."""
+    kube, stockyard_api = connected(settings)
+    return PodReports(kube, stockyard_api, now=now, monotonic=time.monotonic, jitter=random.random, log=log)
+
+
+def assembled(settings: Settings) -> Agent:
+    """The agent with real connections. Raises ``OSError`` when the service account's files are missing."""
+    kube, stockyard_api = connected(settings)
     inbox = CommandInbox(kube, now=now, monotonic=time.monotonic, log=log, own_pod=settings.own_pod)
     approvals = Approvals(kube, now=now, log=log, own_hosts=frozenset({settings.kubernetes_host}))
     return Agent(
@@ -69,7 +82,8 @@ def assembled(settings: Settings) -> Agent:
 def main() -> int:
     """Run until SIGTERM or SIGINT. Returns 0 after a signal, 1 when the agent could not start or its loop ended."""
     try:
-        agent = assembled(Settings.read(os.environ))
+        settings = Settings.read(os.environ)
+        agent, reports = assembled(settings), reporting(settings)
     except (OSError, ValueError) as error:
         log(f"cannot start: {error}")
         return 1
@@ -82,6 +96,7 @@ def main() -> int:
     # repeats whatever was interrupted.
     thread = threading.Thread(target=agent.run, args=(over.wait,), daemon=True, name="rounds")
     thread.start()
+    threading.Thread(target=reports.run, args=(over.wait,), daemon=True, name="pods").start()
     signalled = False
     while thread.is_alive() and not signalled:
         signalled = signal.sigtimedwait(ends, 1.0) is not None

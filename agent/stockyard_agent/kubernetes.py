@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -51,6 +51,16 @@ class Kubernetes:
         content_type: str = JSON,
     ) -> Object:
         """The object of the answer. Raises ``Refused`` for anything but 2xx, ``Unreachable``."""
+        return self._send(method, path, body, query, content_type).json_object()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str] | None,
+        content_type: str = JSON,
+    ) -> HttpResponse:
         url = self._base + path + ("?" + urlencode(query) if query else "")
         headers = {"Accept": JSON, "Authorization": "Bearer " + self._token(), "User-Agent": "stockyard-agent"}
         data = None
@@ -60,7 +70,21 @@ class Kubernetes:
         response = self._exchange(HttpRequest(method, url, headers, data))
         if not 200 <= response.status < 300:
             raise _refused(response)
-        return response.json_object()
+        return response
+
+    def watch(self, path: str, query: Mapping[str, str], seconds: int) -> Iterator[tuple[str, Object]]:
+        """What a watch says within some seconds: kind and object of each event, in order.
+
+        Raises ``Refused``, also for an event that is an error (410: the server no longer knows what has changed since
+        the version asked for), and ``Unreachable``.
+        """
+        answer = self._send("GET", path, None, {**query, "watch": "true", "timeoutSeconds": str(seconds)})
+        for line in filter(None, answer.body.split(b"\n")):
+            event = _event(line)
+            if event["type"] == "ERROR":
+                status = event["object"]
+                raise Refused(int(status.get("code") or 500), str(status.get("reason", "")), _message(status), {})
+            yield str(event["type"]), event["object"]
 
     def collect(self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int) -> list[T]:
         """Read a list in pages of ``page`` items, and return ``keep(item)`` of each item unless it is None.
@@ -68,6 +92,12 @@ class Kubernetes:
         When the continuation token expired (410), the list is read again from the start. Raises ``Refused``,
         ``Unreachable``.
         """
+        return self.listed(path, query, keep, page)[0]
+
+    def listed(
+        self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int
+    ) -> tuple[list[T], str]:
+        """As ``collect``, and the version of the list: what changes later is watched from there."""
         for _ in range(_LISTINGS - 1):
             try:
                 return self._once(path, query, keep, page)
@@ -76,21 +106,40 @@ class Kubernetes:
                     raise
         return self._once(path, query, keep, page)
 
-    def _once(self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int) -> list[T]:
+    def _once(
+        self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int
+    ) -> tuple[list[T], str]:
         items: list[T] = []
-        following = ""
+        following = version = ""
         while True:
             parameters = {**query, "limit": str(page), **({"continue": following} if following else {})}
             answer = self.call("GET", path, query=parameters)
             items.extend(result for item in answer.get("items") or () if (result := keep(item)) is not None)
-            following = str(answer.get("metadata", {}).get("continue") or "")
+            meta = answer.get("metadata", {})
+            # All pages are of one moment, the first page's.
+            version, following = version or str(meta.get("resourceVersion") or ""), str(meta.get("continue") or "")
             if not following:
-                return items
+                return items, version
 
 
 def path_of(*names: str) -> str:
     """A URL path in the core API group: ``path_of("nodes", "a")`` is ``/api/v1/nodes/a``."""
     return "/api/v1/" + "/".join(quote(name, safe="") for name in names)
+
+
+def _event(line: bytes) -> Object:
+    """A line of a watch. Raises ``Unreachable`` for anything else."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
+        raise Unreachable("a watch said what is no event")
+    return event
+
+
+def _message(status: Object) -> str:
+    return str(status.get("message", ""))[:_TEXT]
 
 
 def _refused(response: HttpResponse) -> Refused:
@@ -101,4 +150,4 @@ def _refused(response: HttpResponse) -> Refused:
     details = status.get("details")
     causes = (details.get("causes") if isinstance(details, dict) else None) or ()
     texts = {str(cause.get("reason", "")): str(cause.get("message", "")) for cause in causes if isinstance(cause, dict)}
-    return Refused(response.status, str(status.get("reason", "")), str(status.get("message", ""))[:_TEXT], texts)
+    return Refused(response.status, str(status.get("reason", "")), _message(status), texts)

@@ -35,6 +35,16 @@ class Answer:
     interval: float
 
 
+@dataclass(frozen=True, slots=True)
+class PodsAnswer:
+    """The answer to a report of pods: the ``sequence`` of the report that Stockyard has, whether it needs all of it,
+    and how soon to come again when nothing changes, in seconds."""
+
+    sequence: int
+    resync: bool
+    interval: float
+
+
 class StockyardApi:
     """``credentials`` returns the client's id and secret. It is called at each renewal, so that it may change."""
 
@@ -48,29 +58,39 @@ class StockyardApi:
         credentials: Callable[[], tuple[str, str]],
         monotonic: Callable[[], float],
     ) -> None:
-        self._url = f"{api_url}/v1/clusters/{quote(cluster_id, safe='')}/observations"
+        self._url = f"{api_url}/v1/clusters/{quote(cluster_id, safe='')}"
         self._token_url = token_url
         self._exchange, self._credentials, self._monotonic = exchange, credentials, monotonic
         self._token, self._good_until = "", 0.0
 
     def post(self, body: bytes) -> Answer:
         """Send an observation. A rejected token is renewed once. Raises ``StockyardRefused``, ``Unreachable``."""
-        response = self._send(body)
+        content = self._answer("observations", body)
+        commands = content.get("commands")
+        if not isinstance(commands, list):
+            raise Unreachable("Stockyard's answer has no list of commands")
+        return Answer(commands, _interval(content))
+
+    def report_pods(self, body: bytes) -> PodsAnswer:
+        """Send a report of pods. Raises as ``post`` does."""
+        content = self._answer("pending-pods", body)
+        sequence = content.get("sequence")
+        if not isinstance(sequence, int):
+            raise Unreachable("Stockyard's answer has no sequence")
+        return PodsAnswer(sequence, content.get("resync") is True, _interval(content))
+
+    def _answer(self, route: str, body: bytes) -> dict[str, Any]:
+        response = self._send(route, body)
         if response.status == 401:
             self._token = ""
-            response = self._send(body)
+            response = self._send(route, body)
         if not 200 <= response.status < 300:
             raise StockyardRefused(
                 f"Stockyard answered {response.status}{_detail(response)}", response.status, response.retry_after
             )
-        content = response.json_object()
-        commands, interval = content.get("commands"), content.get("interval_seconds", INTERVAL)
-        if not isinstance(commands, list):
-            raise Unreachable("Stockyard's answer has no list of commands")
-        valid = isinstance(interval, (int, float)) and math.isfinite(interval)
-        return Answer(commands, float(interval) if valid else INTERVAL)
+        return response.json_object()
 
-    def _send(self, body: bytes) -> HttpResponse:
+    def _send(self, route: str, body: bytes) -> HttpResponse:
         headers = {
             "Accept": "application/json",
             "Authorization": "Bearer " + self._bearer(),
@@ -81,7 +101,7 @@ class StockyardApi:
             # Announced as content type and not as content encoding, so that API Gateway keeps the bytes as they are.
             headers["Content-Type"] = "application/gzip"
             body = gzip.compress(body, mtime=0)
-        return self._exchange(HttpRequest("POST", self._url, headers, body))
+        return self._exchange(HttpRequest("POST", f"{self._url}/{route}", headers, body))
 
     def _bearer(self) -> str:
         if self._token and self._monotonic() < self._good_until:
@@ -100,6 +120,12 @@ class StockyardApi:
             raise Unreachable("the identity server's answer has no access_token with expires_in")
         self._token, self._good_until = token, requested_at + seconds - min(_MARGIN, seconds / 4)
         return token
+
+
+def _interval(content: dict[str, Any]) -> float:
+    interval = content.get("interval_seconds", INTERVAL)
+    valid = isinstance(interval, (int, float)) and math.isfinite(interval)
+    return float(interval) if valid else INTERVAL
 
 
 def _detail(response: HttpResponse) -> str:

@@ -9,10 +9,10 @@ does with a bootstrap token.
 
 from __future__ import annotations
 
-import copy
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,12 +25,25 @@ from local.kubernetes import apply as kube_apply
 from local.kubernetes import certificates as kube_certificates
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.rules import Action, Grant, grants, refusal
-from local.kubernetes.store import CERTIFICATES, RESOURCES, Key, KubeStore, Object, Resource, StatusError
+from local.kubernetes.store import (
+    CERTIFICATES,
+    RESOURCES,
+    WATCHED,
+    Key,
+    KubeStore,
+    Object,
+    Resource,
+    StatusError,
+    copied,
+)
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 _NOWHERE = "the server could not find the requested resource"
 _SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval"}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+_LONGEST_WATCH = 60.0
 
 
 class ConnectionReset(Exception):
@@ -147,9 +160,9 @@ class KubeApi:
                 status, answer = self._judged(method, target, headers, body)
             except StatusError as error:
                 return error.status, error.message if error.plain else error.body
-            return status, copy.deepcopy(answer)
+            return status, copied(answer)
 
-    def _judged(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Object]:
+    def _judged(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
         kind, _, token = headers.get("authorization", "").partition(" ")
         account = self._accounts.get(token) if kind == "Bearer" else None
         if account is None:
@@ -173,14 +186,13 @@ class KubeApi:
             self.calls.append(RecordedCall(action, status))
         return status, answer
 
-    def _carry_out(self, request: _Request, account: tuple[str, str]) -> tuple[int, Object]:
+    def _carry_out(self, request: _Request, account: tuple[str, str]) -> tuple[int, Any]:
         self._authorize(request.action, account)
         if request.resource is None:
             raise request.refusal or StatusError(404, _NOWHERE)
         store, key, verb = self.store, request.key, request.action.verb
-        if verb in ("list", "get"):
-            single = verb == "get"
-            return 200, store.get(key) if single else store.listed(request.resource, key.namespace, request.query)
+        if verb in ("list", "get", "watch"):
+            return 200, self._reading(request.resource, request)
         if verb == "create":
             return 201, self._create(request)
         if request.subresource == "approval":
@@ -191,6 +203,15 @@ class KubeApi:
             return self._patch(request, account)
         marked = (kube_pods.delete if key.resource == "pods" else type(store).remove)(store, key, request.body)
         return 200, marked or {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+    def _reading(self, resource: Resource, request: _Request) -> Any:
+        """An object, a page of a list, or the events of a watch, one a line."""
+        if request.action.verb == "get":
+            return self.store.get(request.key)
+        if request.action.verb == "list":
+            return self.store.listed(resource, request.key.namespace, request.query)
+        events = self.store.watched(resource, request.key.namespace, request.query)
+        return "".join(json.dumps(event) + "\n" for event in events)
 
     def _create(self, request: _Request) -> Object:
         key = request.key
@@ -279,7 +300,10 @@ def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) ->
     resource = next((r for r in RESOURCES if (r.group, r.version, r.name) == (group, version, names_left[0])), None)
     name, subresource = (*names_left[1:], "", "")[:2]
     verb = _VERBS.get(method) or ("get" if name else "list")
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
     verb = "deletecollection" if verb == "delete" and not name else verb
+    watches = verb == "list" and query.get("watch") in ("true", "1") and names_left[0] in WATCHED
+    verb = "watch" if watches else verb
     refusal = None if resource else StatusError(404, _NOWHERE)
     if resource and (
         (verb in ("update", "patch", "deletecollection") and not name)
@@ -291,7 +315,7 @@ def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) ->
         resource,
         Action(verb, group, full_name, namespace, name),
         Key(group, names_left[0], namespace, name),
-        dict(parse_qsl(parts.query, keep_blank_values=True)),
+        query,
         headers.get("content-type", ""),
         json.loads(body or b"{}"),
         subresource,
@@ -308,6 +332,12 @@ def node(name: str, *, ready: str = "True", claim: str = "", **spec: Any) -> Obj
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec,
         "status": {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": ready}]},
     }  # fmt: skip
+
+
+def _lasts(target: str) -> float:
+    """The seconds that a watch takes; what changes meanwhile is told at its end."""
+    query = dict(parse_qsl(urlsplit(target).query))
+    return min(float(query.get("timeoutSeconds") or 0), _LONGEST_WATCH) if query.get("watch") else 0.0
 
 
 class _Server(ThreadingHTTPServer):
@@ -330,6 +360,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
+            time.sleep(_lasts(self.path))
             status, body = self.server.api.request(self.command, self.path, headers, raw)
         except ConnectionReset:
             self.close_connection = True

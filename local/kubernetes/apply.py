@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from local.kubernetes.store import Key, KubeStore, Object, StatusError
+from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied
 
 Path = tuple[str, ...]
 _ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
@@ -28,8 +27,8 @@ _NEVER_OWNED = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("me
 def merged(target: Any, patch: Any) -> Any:
     """A JSON merge patch (RFC 7396) on a copy."""
     if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = dict(copy.deepcopy(target)) if isinstance(target, Mapping) else {}
+        return copied(patch)
+    result = dict(copied(target)) if isinstance(target, Mapping) else {}
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
@@ -61,7 +60,7 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
     ]
     if conflicts and not force:
         raise _conflict(key, {path: other_owners[path] for path in conflicts})
-    changed = copy.deepcopy(current)
+    changed = copied(current)
     for path in owners.get(manager, set()) - sent.keys() - other_owners.keys():
         _drop(changed, path)
     for path, value in sent.items():
@@ -131,7 +130,7 @@ def _set_value(target: Object, path: Path, value: Any) -> None:
     for name in path[:-1]:
         target = target.setdefault(name, {})
     if value != {} or not isinstance(target.get(path[-1]), dict):  # an empty object takes nothing away
-        target[path[-1]] = copy.deepcopy(value)
+        target[path[-1]] = copied(value)
 
 
 def _drop(target: Object, path: Path) -> None:

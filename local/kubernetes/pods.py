@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from local.kubernetes.store import Key, KubeStore, Object, StatusError, stamp
+from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied, stamp
 
 _FINISHED = ("Succeeded", "Failed")
 STUBBORN = "stockyard.dev/ignores-sigterm"
@@ -27,11 +27,12 @@ def delete(store: KubeStore, key: Key, options: Mapping[str, Any]) -> Object | N
     if uid not in (None, pod["metadata"]["uid"]):
         return store.remove(key, options)  # which refuses
     end = stamp(store.now() + timedelta(seconds=grace))
-    meta = pod["metadata"]
+    meta, before = pod["metadata"], copied(pod)
     store.revision += 1
     meta["resourceVersion"] = str(store.revision)
     meta["deletionTimestamp"] = min(meta.get("deletionTimestamp", end), end)
     meta["deletionGracePeriodSeconds"] = grace
+    store.note(key, before)
     return pod
 
 
@@ -135,3 +136,17 @@ def pod(
         "apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec,
         "status": {"phase": phase, "conditions": conditions},
     }  # fmt: skip
+
+
+def waiting(
+    name: str, *, cpu: str = "500m", owner: str = "ReplicaSet", labels: Mapping[str, str] | None = None, **spec: Any
+) -> Object:
+    """A pod that the scheduler has found no node for. ``spec`` are more members of its specification."""
+    document = pod(name, "", owner=owner, labels=labels, phase="Pending")
+    del document["spec"]["nodeName"]
+    document["spec"] |= {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec}
+    message = "0/3 nodes are available: 3 Insufficient cpu."
+    document["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    ]
+    return document

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-import copy
 import json
+import marshal
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -40,6 +41,9 @@ RESOURCES = (
     Resource("", "v1", "serviceaccounts", "ServiceAccount", True),
     Resource("apps", "v1", "deployments", "Deployment", True),
     Resource("apps", "v1", "daemonsets", "DaemonSet", True),
+    Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True),
+    Resource("", "v1", "persistentvolumes", "PersistentVolume", False),
+    Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
     Resource(CERTIFICATES, "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
     Resource(RBAC, "v1", "clusterroles", "ClusterRole", False),
@@ -54,6 +58,14 @@ _REASONS = {
     410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError",
     503: "ServiceUnavailable", 504: "Timeout",
 }  # fmt: skip
+
+
+WATCHED = frozenset({"pods"})
+"""Resources whose changes can be watched."""
+CHANGES = 2_000
+"""Changes that are remembered; who watches from before them has to list again."""
+_BEFORE_THE_END = 2
+"""A watch has a bookmark so many seconds before its end."""
 
 
 class StatusError(Exception):
@@ -109,9 +121,34 @@ class Key:
         return f'{self.resource}{"." + self.group if self.group else ""} "{self.name}"'
 
 
+def copied(document: Any) -> Any:
+    """A copy of a JSON value; some five times as fast as ``copy.deepcopy``."""
+    return marshal.loads(marshal.dumps(document))  # noqa: S302
+
+
 def stamp(moment: datetime) -> str:
     """A time as Kubernetes writes it: whole seconds, ``Z``."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """An object before and after a change; None where there was none."""
+
+    revision: int
+    key: Key
+    before: Object | None
+    after: Object | None
+
+    def event(self, matches: Callable[[Mapping[str, Any]], bool]) -> Object | None:
+        """What a watch with a selector is told of it: an object that is no longer selected counts as deleted."""
+        was, is_now = (document is not None and matches(document) for document in (self.before, self.after))
+        if is_now:
+            return {"type": "MODIFIED" if was else "ADDED", "object": self.after}
+        if not was or self.before is None:
+            return None
+        meta = {**self.before["metadata"], "resourceVersion": str(self.revision)}
+        return {"type": "DELETED", "object": {**self.before, "metadata": meta}}
 
 
 class KubeStore:
@@ -122,6 +159,7 @@ class KubeStore:
         self.objects: dict[Key, Object] = {}
         self.revision = 100
         self._compacted = 0
+        self._changes: deque[_Change] = deque(maxlen=CHANGES)
         self._made = 0
 
     def get(self, key: Key) -> Object:
@@ -135,7 +173,7 @@ class KubeStore:
         """Store a new object. Raises ``StatusError`` 409 when the name exists."""
         if key in self.objects:
             raise StatusError(409, f"{key} already exists", reason="AlreadyExists", key=key)
-        stored = copy.deepcopy(dict(document))
+        stored = copied(dict(document))
         self._made += 1
         self.revision += 1
         meta = stored.setdefault("metadata", {})
@@ -144,12 +182,18 @@ class KubeStore:
         if key.namespace:
             meta["namespace"] = key.namespace
         self.objects[key] = _normal(key, stored)
+        self.note(key, None)
         return self.objects[key]
+
+    def note(self, key: Key, before: Object | None) -> None:
+        """Remember for watches that an object was made, changed or removed. ``before`` is a copy of what it was."""
+        if key.resource in WATCHED:
+            self._changes.append(_Change(self.revision, key, before, copied(self.objects.get(key))))
 
     def replace(self, key: Key, document: Mapping[str, Any]) -> Object:
         """Store a changed object. Without a difference its version stays. Raises ``StatusError`` 404, 409, 422."""
         old = self.get(key)
-        stored = _normal(key, copy.deepcopy(dict(document)))
+        stored = _normal(key, copied(dict(document)))
         meta, before = stored.setdefault("metadata", {}), old["metadata"]
         for name in ("resourceVersion", "uid"):
             if meta.get(name) not in (None, before[name]):
@@ -164,6 +208,7 @@ class KubeStore:
             self.revision += 1
             meta["resourceVersion"] = str(self.revision)
             self.objects[key] = stored
+            self.note(key, old)
         return self.objects[key]
 
     def remove(self, key: Key, options: Mapping[str, Any]) -> Object | None:
@@ -178,15 +223,18 @@ class KubeStore:
                 text = f"Operation cannot be fulfilled on {subject}: {text} ({meta[name]})"
                 raise StatusError(409, text, key=replace(key, resource=document["kind"]))
         self.revision += 1
+        before = copied(document)
         if meta.get("finalizers"):
             meta.setdefault("deletionTimestamp", stamp(self.now()))
             meta["resourceVersion"] = str(self.revision)
+            self.note(key, before)
             return document
         del self.objects[key]
+        self.note(key, before)
         return None
 
     def compact(self) -> None:
-        """Expire all continue tokens issued so far (410)."""
+        """Expire all continue tokens and versions to watch from that were issued so far (410)."""
         self.revision += 1
         self._compacted = self.revision
 
@@ -214,6 +262,30 @@ class KubeStore:
             "metadata": meta,
             "items": [self.objects[key] for key in page],
         }
+
+    def watched(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> list[Object]:
+        """The events since ``resourceVersion``, by ``fieldSelector``. One that lasts long ends with a bookmark.
+
+        Raises ``StatusError`` 400.
+        """
+        matches, since = field_selector(query.get("fieldSelector", "")), int(query.get("resourceVersion") or 0)
+        oldest = self._changes[0].revision if len(self._changes) == CHANGES else 0
+        if since < max(self._compacted, oldest - 1):
+            expired = StatusError(410, f"too old resource version: {since} ({self.revision})", reason="Expired")
+            return [{"type": "ERROR", "object": expired.body}]
+        events = [
+            event
+            for change in self._changes
+            if change.revision > since
+            and (change.key.group, change.key.resource) == (resource.group, resource.name)
+            and namespace in ("", change.key.namespace)
+            and (event := change.event(matches))
+        ]
+        if query.get("allowWatchBookmarks") == "true" and int(query.get("timeoutSeconds") or 0) > _BEFORE_THE_END:
+            meta = {"resourceVersion": str(self.revision), "creationTimestamp": None}
+            bookmark = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
+            events.append({"type": "BOOKMARK", "object": bookmark})
+        return events
 
     def _token(self, namespace: str, name: str) -> str:
         """A continue token of now: what comes behind this object."""

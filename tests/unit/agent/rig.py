@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import threading
@@ -18,12 +19,15 @@ from agent.stockyard_agent.certificates import Approvals
 from agent.stockyard_agent.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.loop import Agent
+from agent.stockyard_agent.pod_reports import PodReports
 from agent.stockyard_agent.stockyard_api import StockyardApi
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import ConnectionReset, KubeApi, node
 from local.kubernetes.certificates import Wish
 from local.kubernetes.store import Key, Object, stamp
+from stockyard.domain.models.base import read
+from stockyard.domain.models.pending_pods import PendingPods
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
@@ -52,6 +56,50 @@ class Clock:
 
 
 @dataclass
+class PodsOfCluster:
+    """What Stockyard knows of the cluster's pods, as ``operations/machines/pending_pods.py`` keeps it."""
+
+    posts: list[dict[str, Any]] = field(default_factory=list)
+    picture: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    sequence: int = 0
+    interval: int = 60
+
+    def take(self, post: dict[str, Any]) -> dict[str, Any]:
+        """Keep a report, if it follows the last one; the answer."""
+        # The real model says whether it is one that Stockyard takes.
+        read(PendingPods, post)
+        self.posts.append(post)
+        resync = post["sequence"] <= self.sequence or post["base"] not in (None, self.sequence)
+        if not resync:
+            self.sequence = post["sequence"]
+            before = self.picture if post["base"] is not None else {}
+            self.picture = {}
+            for name in ("groups", "pending", "running", "daemon_sets"):
+                entries = {**before.get(name, {}), **post[name]}
+                self.picture[name] = {key: value for key, value in entries.items() if value is not None}
+            groups = self.picture["groups"]
+            assert self.picture["pending"].keys() <= groups.keys()
+            assert {group for node in self.picture["running"].values() for group in node} <= groups.keys()
+        return {"sequence": self.sequence, "resync": resync, "interval_seconds": self.interval}
+
+    @property
+    def pending(self) -> list[tuple[int, list[str]]]:
+        """Count and names of each group that waits, in order of the names."""
+        groups = self.picture.get("pending", {}).values()
+        return sorted(((waiting["count"], waiting["names"]) for waiting in groups), key=lambda group: group[1])
+
+    @property
+    def running(self) -> dict[str, int]:
+        """Pods on each node."""
+        return {node: sum(counts.values()) for node, counts in sorted(self.picture.get("running", {}).items())}
+
+    def templates(self) -> list[dict[str, Any]]:
+        """The templates of what waits."""
+        return [self.picture["groups"][group] for group in self.picture["pending"]]
+
+
+@dataclass
 class Platform:
     """Stockyard's side of the wire: hands out tokens, answers posts with the commands that are still open."""
 
@@ -67,6 +115,7 @@ class Platform:
     forgets: bool = True
     """Whether a command is no longer sent once its end is known."""
     heard: threading.Event = field(default_factory=threading.Event)
+    pods: PodsOfCluster = field(default_factory=PodsOfCluster)
 
     def order(self, name: str, kind: str, **more: Any) -> None:
         self.commands[f"cmd_{name}"] = {"id": f"cmd_{name}", "kind": kind, "deadline": None, **more}
@@ -76,16 +125,20 @@ class Platform:
     ) -> tuple[int, Any, dict[str, str]]:
         if path.endswith("/token"):
             return self._token(parse_qs(body.decode()))
-        if (method, path) != ("POST", f"/v1/clusters/{CLUSTER}/observations"):
+        route = path.removeprefix(f"/v1/clusters/{CLUSTER}/")
+        if method != "POST" or route not in ("observations", "pending-pods"):
             return 404, {"title": "Not found"}, {}
         if headers.get("authorization", "").removeprefix("Bearer ") not in self.good:
             return 401, {"message": "Unauthorized"}, {}
-        if self.refusals:
-            status, more = self.refusals.pop(0)
+        refusals = self.refusals if route == "observations" else self.pods.refusals
+        if refusals:
+            status, more = refusals.pop(0)
             return status, {"title": "Refused", "detail": "not now"}, more
         packed = headers["content-type"] == "application/gzip"
         raw = gzip.decompress(body) if packed else body
         assert packed is (len(raw) > 1024)
+        if route == "pending-pods":
+            return 200, self.pods.take(json.loads(raw)), {}
         self._take(json.loads(raw))
         return 200, {"commands": list(self.commands.values()), "interval_seconds": self.interval}, {}
 
@@ -144,6 +197,23 @@ class Rig:
             authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log,
         )  # fmt: skip
 
+    def reports(self, exchange: Exchange | None = None) -> PodReports:
+        """The part of a new agent that reports pods."""
+        used = exchange or self.exchange
+        stockyard_api = StockyardApi(
+            api_url=API, cluster_id=CLUSTER, token_url=TOKEN_URL, exchange=used,
+            credentials=lambda: ("the-client", SECRET), monotonic=self.clock.monotonic,
+        )  # fmt: skip
+        return PodReports(
+            Kubernetes(KUBE, used, lambda: self.account), stockyard_api,
+            now=self.clock.wall, monotonic=self.clock.monotonic, jitter=lambda: 0.5, log=self.logs.append,
+        )  # fmt: skip
+
+    def steps(self, reports: PodReports, count: int = 1) -> None:
+        """Steps of the part that reports pods, with the time between them."""
+        for _ in range(count):
+            self.clock.later(reports.step())
+
     def exchange(self, request: HttpRequest) -> HttpResponse:
         return self.around(request, self.deliver) if self.around else self.deliver(request)
 
@@ -193,6 +263,18 @@ class Rig:
         self.kube.store.create(key, kube_pods.pod(name, on, **more))
         return key
 
+    def add_waiting(self, name: str, namespace: str = "web", **more: Any) -> Key:
+        """A pod that the scheduler has no node for."""
+        key = Key("", "pods", namespace, name)
+        self.kube.store.create(key, kube_pods.waiting(name, **more))
+        return key
+
+    def bind(self, key: Key, node: str) -> None:
+        """The scheduler has found a node for the pod, and its kubelet runs it."""
+        bound = copy.deepcopy(self.kube.store.get(key))
+        bound["spec"]["nodeName"], bound["status"] = node, {"phase": "Running"}
+        self.kube.store.replace(key, bound)
+
     def add_budget(self, name: str, labels: Mapping[str, str], least: int, namespace: str = "web") -> Key:
         key = Key("policy", "poddisruptionbudgets", namespace, name)
         spec = {"minAvailable": least, "selector": {"matchLabels": dict(labels)}}
@@ -205,7 +287,7 @@ class Rig:
     def pods(self, on: str) -> list[str]:
         """Names of the pods on a node."""
         objects = self.kube.store.objects.items()
-        return sorted(key.name for key, pod in objects if key.resource == "pods" and pod["spec"]["nodeName"] == on)
+        return sorted(key.name for key, pod in objects if key.resource == "pods" and pod["spec"].get("nodeName") == on)
 
     def token_secret(self, identity: str = "abcdef") -> Object | None:
         return self.kube.store.objects.get(Key("", "secrets", "kube-system", f"bootstrap-token-{identity}"))

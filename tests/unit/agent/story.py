@@ -12,8 +12,10 @@ from agent import manifest
 from agent.roles import NAMESPACE
 from agent.stockyard_agent.loop import Agent
 from agent.stockyard_agent.observation import timestamp
+from agent.stockyard_agent.pod_reports import PodReports
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
 from local.kubernetes import pods as kube_pods
+from local.kubernetes.store import Key
 from tests.unit.agent.rig import API, CLUSTER, START, TOKEN_URL, Rig
 
 MODES = ("killed before", "killed after", "answer lost", "refused 429", "refused 500")
@@ -41,22 +43,30 @@ class Story:
         """Set the scene, and let agents work until Stockyard has no open command."""
         _scene(self.rig)
         self.rig.around = self._around
-        agent = self.rig.agent()
+        agent, reports = self.rig.agent(), self.rig.reports()
         for number in range(_MOST_ROUNDS):
-            agent = self._round(agent)
+            agent, reports = self._round(agent, reports)
             _world(self.rig, number)
-            if not self.rig.platform.commands:
+            if not self.rig.platform.commands and self._reported:
                 return self
         raise AssertionError(f"open after {_MOST_ROUNDS} rounds: {self.rig.platform.results}")
 
-    def _round(self, agent: Agent) -> Agent:
+    @property
+    def _reported(self) -> bool:
+        """Whether Stockyard knows all the pods that are left."""
+        pods = self.rig.platform.pods
+        return pods.pending == [(1, ["web/late"])] and pods.running == {"a": 1, "b": 1}
+
+    def _round(self, agent: Agent, reports: PodReports) -> tuple[Agent, PodReports]:
+        """A round, and after it a step of the reports, which have a thread of their own."""
         try:
             self.rig.clock.later(agent.round())
+            self.rig.clock.later(reports.step())
         except Killed:
             self.deaths += 1
             self.rig.clock.later(1)
-            return self.rig.agent()
-        return agent
+            return self.rig.agent(), self.rig.reports()
+        return agent, reports
 
     def _around(self, request: HttpRequest, deliver: Exchange) -> HttpResponse:
         self.calls += 1
@@ -76,9 +86,9 @@ class Story:
     @property
     def state(self) -> list[Any]:
         """Every object that is left, without what differs from life to life."""
-        return [
-            [str(key), key.namespace, _lasting(stored)] for key, stored in sorted(self.rig.kube.store.objects.items())
-        ]
+        objects = sorted(self.rig.kube.store.objects.items())
+        stored_objects = [[str(key), key.namespace, _lasting(stored)] for key, stored in objects]
+        return [*stored_objects, self.rig.platform.pods.picture]
 
     @property
     def things(self) -> Counter[str]:
@@ -97,8 +107,9 @@ def _scene(rig: Rig) -> None:
     rig.add_pod("cni", "a", "kube-system", owner="DaemonSet")
     rig.add_pod("agent-1", "a", NAMESPACE, priority="system-cluster-critical")
     rig.add_pod("stuck", "c")
+    rig.add_waiting("early")
     rig.add_budget("db", {"app": "db"}, 2)
-    rig.kube.install([_secret("there", "0123456789abcdef"), _secret("gone00", "fedcba9876543210")])
+    rig.kube.install([_secret("there", "0123456789abcdef"), _secret("gone00", "fedcba9876543210"), *_storage()])
     order = rig.platform.order
     rig.order_token("made")
     rig.order_token("replaced", "there0.0123456789abcdef")
@@ -121,6 +132,10 @@ def _world(rig: Rig, number: int) -> None:
         for key, stored in rig.kube.store.objects.items():
             if key.resource == "poddisruptionbudgets":
                 stored["spec"]["minAvailable"] = 0
+    if number == 2:
+        rig.bind(Key("", "pods", "web", "early"), "b")
+        claim = {"persistentVolumeClaim": {"claimName": "data"}}
+        rig.add_waiting("late", volumes=[{"name": "data", **claim}])
     platform = rig.platform
     if "cmd_drained" in platform.results_by_id and "cmd_deleted" not in {*platform.results_by_id, *platform.commands}:
         platform.order("deleted", "delete_node", node="a", uid=rig.node("a")["metadata"]["uid"])
@@ -131,6 +146,18 @@ def _secret(identity: str, secret: str) -> dict[str, Any]:
     data = {"token-id": identity, "token-secret": secret[::-1]}
     kind = "bootstrap.kubernetes.io/token"
     return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": kind, "stringData": data}
+
+
+def _storage() -> list[dict[str, Any]]:
+    """A claim that waits for its pod, and a DaemonSet."""
+    storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "web"}}
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "cni", "namespace": "kube-system"}}
+    return [
+        {**storage, "volumeBindingMode": "WaitForFirstConsumer"},
+        {**claim, "spec": {"storageClassName": "fast"}},
+        {**daemon, "spec": {"template": {"spec": {}}}},
+    ]
 
 
 def _config() -> dict[str, Any]:

@@ -89,6 +89,7 @@ def test_process_executes_commands_over_network(container: Container, tmp_path: 
     rig.add_node("a")
     rig.add_pod("db", "a", labels={"app": "db"})
     budget = rig.add_budget("db", {"app": "db"}, 1)
+    rig.add_waiting("web-1")
     order = {"token": TOKEN, "expires_at": "2100-01-01T00:00:00Z", "claim": "ncl_1", "node": "worker-1"}
     rig.platform.order("t", "bootstrap_token", **order)
     rig.platform.order("d", "drain", node="a", grace_seconds=0)
@@ -102,6 +103,10 @@ def test_process_executes_commands_over_network(container: Container, tmp_path: 
         "cmd_d": "done",
     }
     assert rig.pods("a") == []
+    # Pods are told by a thread of their own, whatever the rounds do.
+    container.until(lambda: rig.platform.pods.pending == [(1, ["web/web-1"])])
+    rig.add_waiting("web-2")
+    container.until(lambda: rig.platform.pods.pending == [(2, ["web/web-1", "web/web-2"])])
     assert rig.token_secret() is not None
     assert rig.platform.posts[0]["ca_hash"] == pin((tmp_path / "ca.crt").read_text())
     code, seconds, log = container.end()

@@ -52,6 +52,13 @@ def every_call() -> list[tuple[str, str, str]]:
 
 ALLOWED = {
     ("GET", "/api/v1/nodes"),
+    ("GET", "/api/v1/persistentvolumes"),
+    ("GET", "/apis/storage.k8s.io/v1/storageclasses"),
+    *(
+        ("GET", f"{root}/namespaces/{name}/{resource}")
+        for root, resource in (("/api/v1", "persistentvolumeclaims"), ("/apis/apps/v1", "daemonsets"))
+        for name in (NAMESPACE, "kube-system", "web")
+    ),
     ("GET", "/apis/certificates.k8s.io/v1/certificatesigningrequests"),
     ("GET", "/api/v1/nodes/x"),
     ("PATCH", "/api/v1/nodes/x"),

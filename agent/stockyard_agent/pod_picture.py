@@ -1,0 +1,155 @@
+"""The picture of a cluster's pods that is posted: groups of equal pods, how many wait, and how many run where."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .kubernetes import Kubernetes, Object
+from .pod_templates import GANG, daemon_part, group_id, selected_keys
+from .pods import KnownPod
+
+MOST_GROUPS = 5_000
+MOST_NAMES = 5
+DAEMON_SETS = "/apis/apps/v1/daemonsets"
+MAPS = ("groups", "pending", "running", "daemon_sets")
+_PAGE = 100
+_RESOURCES = ("containers", "initContainers", "overhead", "resources", "hostNetwork")
+"""What is kept of pods that have a node when there are too many different ones: the room that they take."""
+Places = Callable[[str, Sequence[str]], Sequence[Any] | None]
+"""Where the claims of a pod can be, by namespace and names; None when no node would help."""
+
+
+@dataclass
+class Picture:
+    """``pending`` are counts and names by group, ``running`` counts by node and group, ``daemon_sets`` groups."""
+
+    groups: dict[str, Any] = field(default_factory=dict)
+    pending: dict[str, Any] = field(default_factory=dict)
+    running: dict[str, Any] = field(default_factory=dict)
+    daemon_sets: dict[str, Any] = field(default_factory=dict)
+    omitted: int = 0
+
+    def whole(self) -> dict[str, Any]:
+        """All of it, as a post has it."""
+        return {**{name: getattr(self, name) for name in MAPS}, "omitted": self.omitted}
+
+    def changes(self, before: Picture) -> dict[str, Any]:
+        """What changed since an earlier picture; null takes an entry away."""
+        maps = {name: _changes(getattr(before, name), getattr(self, name)) for name in MAPS}
+        return {**maps, "omitted": self.omitted}
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    changes = {name: value for name, value in after.items() if before.get(name) != value}
+    return {**changes, **{name: None for name in before if name not in after}}
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSet:
+    """What a DaemonSet makes."""
+
+    name: str
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    part: Mapping[str, Any]
+
+
+def daemon_sets(kube: Kubernetes) -> list[DaemonSet]:
+    """All DaemonSets. Raises ``Refused``, ``Unreachable``."""
+    return kube.collect(DAEMON_SETS, {}, _daemon_set, _PAGE)
+
+
+def _daemon_set(item: Object) -> DaemonSet | None:
+    meta, template = item["metadata"], (item.get("spec") or {}).get("template") or {}
+    if "deletionTimestamp" in meta:
+        return None
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    name, part = f"{meta['namespace']}/{meta['name']}", daemon_part(template.get("spec") or {})
+    return DaemonSet(name, meta["namespace"], tuple(sorted(labels.items())), part)
+
+
+def picture_of(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places) -> Picture:
+    """The picture of these pods.
+
+    Of labels only those are kept that some rule selects pods by, so that pods which differ in others alone are equal.
+    Where more different pods are than ``MOST_GROUPS``, of those with a node only the room is told that they take; what
+    waits in the smallest groups is left out and counted.
+    """
+    pods = list(pods)
+    parts = {pod.part: json.loads(pod.part) for pod in pods}
+    keys = frozenset({GANG}).union(*map(selected_keys, parts.values()))
+    picture = _drawn(pods, daemons, places, _Groups(parts, keys))
+    if len(picture.groups) > MOST_GROUPS:
+        picture = _drawn(pods, daemons, places, _Groups(parts, keys, room_only=True))
+    return picture if len(picture.groups) <= MOST_GROUPS else _bounded(picture)
+
+
+@dataclass
+class _Groups:
+    """Finds the group of a pod, and keeps the templates."""
+
+    parts: Mapping[str, Mapping[str, Any]]
+    keys: frozenset[str]
+    room_only: bool = False
+    templates: dict[str, Any] = field(default_factory=dict)
+    ids: dict[Any, str] = field(default_factory=dict)
+
+    def of(self, pod: KnownPod, volumes: Sequence[Any] = ()) -> str:
+        """The id of the pod's group."""
+        plain = self.room_only and bool(pod.node)
+        labels = () if plain else tuple(item for item in pod.labels if item[0] in self.keys)
+        key = (pod.namespace, labels, pod.part, json.dumps(volumes) if volumes else "", pod.daemon_set)
+        if key not in self.ids:
+            part = self.parts[pod.part]
+            spec = {name: part[name] for name in _RESOURCES if name in part} if plain else part
+            self.ids[key] = self.add("-" if plain else pod.namespace, labels, spec, volumes, pod.daemon_set)
+        return self.ids[key]
+
+    def add(
+        self, namespace: str, labels: Iterable[tuple[str, str]], spec: Any, volumes: Any = (), daemon_set: str = ""
+    ) -> str:
+        """The id of the group of that template."""
+        template = {"namespace": namespace, "labels": dict(labels), "spec": spec}
+        optional = {"volumes": list(volumes), "daemon_set": daemon_set}
+        template |= {name: value for name, value in optional.items() if value}
+        identity = group_id(template)
+        self.templates[identity] = template
+        return identity
+
+
+def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places, groups: _Groups) -> Picture:
+    counts: Counter[str] = Counter()
+    names: dict[str, list[str]] = {}
+    running: dict[str, Counter[str]] = {}
+    for pod in pods:
+        if pod.node:
+            running.setdefault(pod.node, Counter())[groups.of(pod)] += 1
+        elif pod.waits and (volumes := places(pod.namespace, pod.claims)) is not None:
+            group = groups.of(pod, volumes)
+            counts[group] += 1
+            names.setdefault(group, []).append(f"{pod.namespace}/{pod.name}")
+    of_daemons = {
+        daemon.name: groups.add(
+            daemon.namespace, (item for item in daemon.labels if item[0] in groups.keys), daemon.part
+        )
+        for daemon in daemons
+    }
+    pending = {
+        group: {"count": count, "names": sorted(names[group])[:MOST_NAMES]} for group, count in sorted(counts.items())
+    }
+    return Picture(groups.templates, pending, {node: dict(counts) for node, counts in running.items()}, of_daemons)
+
+
+def _bounded(picture: Picture) -> Picture:
+    """The picture with the largest groups of pods that wait, as many as there is room for beside the other groups."""
+    needed = {group for counts in picture.running.values() for group in counts} | {*picture.daemon_sets.values()}
+    ranked = sorted(picture.pending, key=lambda group: (group not in needed, -picture.pending[group]["count"], group))
+    listed = ranked[: max(0, MOST_GROUPS - len(needed - picture.pending.keys()))]
+    pending = {group: picture.pending[group] for group in sorted(listed)}
+    omitted = sum(waiting["count"] for group, waiting in picture.pending.items() if group not in pending)
+    groups = {group: template for group, template in picture.groups.items() if group in needed or group in pending}
+    return Picture(groups, pending, picture.running, picture.daemon_sets, omitted)

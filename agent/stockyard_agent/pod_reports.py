@@ -1,0 +1,163 @@
+"""The reports of pods: posted soon after the pods that wait have changed, and from time to time in any case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from . import VERSION
+from .kubernetes import Kubernetes, Refused
+from .loop import BACK_OFF, BACK_OFF_MOST
+from .observation import LIMIT, TooLarge, timestamp
+from .pod_picture import MOST_GROUPS, DaemonSet, Picture, daemon_sets, picture_of
+from .pods import WATCH_SECONDS, Pods
+from .stockyard_api import StockyardApi, StockyardRefused
+from .transport import Unreachable
+from .volumes import Volumes
+
+IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0
+"""A change is posted when no other has come for so long, or after the longest time. Pods come in crowds."""
+MOVES_SECONDS = 10.0
+"""How soon it is told that only pods on nodes have changed, while others wait; otherwise with the next report."""
+READ_SECONDS = 10.0
+"""For how long what was read of volumes and DaemonSets is good. A claim that is not known is looked for at once."""
+SHORTEST, LONGEST = 1.0, 3600.0
+"""Bounds of what Stockyard may ask for."""
+
+
+class PodReports:
+    """Watches the pods of the cluster and posts what they are. ``jitter`` returns numbers from 0 to 1."""
+
+    def __init__(
+        self,
+        kube: Kubernetes,
+        stockyard_api: StockyardApi,
+        *,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        jitter: Callable[[], float],
+        log: Callable[[str], None],
+    ) -> None:
+        self._kube, self._stockyard = kube, stockyard_api
+        self._now, self._monotonic, self._jitter, self._log = now, monotonic, jitter, log
+        self._pods = Pods(kube, monotonic)
+        self._volumes, self._daemons = Volumes(), list[DaemonSet]()
+        self._daemons_at = self._volumes_at = -READ_SECONDS
+        self._unplaced = False
+        """Whether a pod was left out because of its volumes: nothing tells when they are there."""
+        self._sent: Picture | None = None
+        self._sequence = self._base = 0
+        self._posted_at, self._interval = 0.0, SHORTEST
+        self._told = 0
+        """How many moves the last report has."""
+        self._first_at = self._last_at = 0.0
+        """When the first and the last news came that no report has; 0 for none."""
+        self._failures = 0
+
+    def run(self, pause: Callable[[float], bool]) -> None:
+        """Go on until ``pause(seconds)`` returns True."""
+        while not pause(self.step()):
+            pass
+
+    def step(self) -> float:
+        """Follow the pods for a moment, and post if it is time. Returns the seconds to wait before the next step."""
+        began = self._monotonic()
+        try:
+            self._follow()
+            if self._is_due():
+                self._post()
+        except StockyardRefused as refused:
+            # What it does not take as it is comes as a whole the next time.
+            self._sent = None
+            return self._back_off(str(refused), refused.retry_after)
+        except Refused as refused:
+            return self._back_off(f"the Kubernetes API refused it: {refused}")
+        except (Unreachable, TooLarge, OSError, ValueError) as error:
+            return self._back_off(str(error))
+        except Exception as error:  # a later step may succeed; the error's text is not logged, it may hold a secret
+            return self._back_off(type(error).__name__)
+        if self._failures:
+            self._log("Reports of pods are well again")
+        self._failures = 0
+        # A watch lasts a second. A server that ends it at once is not asked more often.
+        return max(0.0, began + WATCH_SECONDS - self._monotonic())
+
+    def _follow(self) -> None:
+        before = self._pods.news
+        self._pods.follow()
+        now = self._monotonic()
+        if self._pods.news != before:
+            self._last_at = now
+            self._first_at = self._first_at or now
+
+    def _is_due(self) -> bool:
+        if not self._pods.complete:
+            return False
+        now, since = self._monotonic(), self._monotonic() - self._posted_at
+        if self._sent is None or since >= self._interval:
+            return True
+        if self._first_at:
+            return now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
+        moved = bool(self._sent.pending) and self._pods.moves != self._told
+        return (moved or self._unplaced) and since >= MOVES_SECONDS
+
+    def _post(self) -> None:
+        moves = self._pods.moves
+        picture = self._picture()
+        for _ in range(2):
+            answer = self._stockyard.report_pods(self._encoded(picture))
+            self._base = answer.sequence
+            if not answer.resync:
+                self._sent, self._told = picture, moves
+                self._posted_at = self._monotonic()
+                self._first_at = self._last_at = 0.0
+                self._interval = min(max(answer.interval, SHORTEST), LONGEST) * (0.9 + 0.2 * self._jitter())
+                return
+            self._sent = None
+        raise Unreachable("Stockyard asks for all pods again and again")
+
+    def _picture(self) -> Picture:
+        now = self._monotonic()
+        if now - self._daemons_at >= READ_SECONDS:
+            self._daemons, self._daemons_at = daemon_sets(self._kube), now
+        needed = {f"{pod.namespace}/{name}" for pod in self._pods for name in pod.claims}
+        old = now - self._volumes_at >= READ_SECONDS
+        if needed and (old or not needed <= self._volumes.claims.keys()):
+            self._volumes, self._volumes_at = Volumes.read(self._kube), now
+        self._unplaced = False
+        return picture_of(self._pods, self._daemons, self._places)
+
+    def _places(self, namespace: str, names: Sequence[str]) -> Sequence[Any] | None:
+        if not names:
+            return ()
+        places = self._volumes.places(namespace, names)
+        self._unplaced = self._unplaced or places is None
+        return places
+
+    def _encoded(self, picture: Picture) -> bytes:
+        """The body of a report: what changed, or all of it. Raises ``TooLarge``."""
+        moment = self._now()
+        # The clock lets a newly started agent continue above the numbers of the agent before it.
+        self._sequence = max(self._sequence + 1, self._base + 1, int(moment.timestamp() * 1000))
+        head = {"sequence": self._sequence, "observed_at": timestamp(moment), "agent_version": VERSION}
+        if self._sent is not None:
+            data = _text({**head, "base": self._base, **picture.changes(self._sent)})
+            if len(data) <= LIMIT:
+                return data
+        data = _text({**head, "base": None, **picture.whole()})
+        if len(data) > LIMIT or len(picture.groups) > MOST_GROUPS:
+            many = f"{len(picture.groups)} different pods make {len(data)} bytes"
+            raise TooLarge(f"{many}; at most {MOST_GROUPS} and {LIMIT} can be told")
+        return data
+
+    def _back_off(self, text: str, at_least: float = 0.0) -> float:
+        self._failures += 1
+        self._log(f"Reports of pods wait: {text} (failure {self._failures})")
+        longest = min(BACK_OFF * 2.0 ** min(self._failures - 1, 16), BACK_OFF_MOST)
+        return max(longest * (0.5 + 0.5 * self._jitter()), min(at_least, LONGEST))
+
+
+def _text(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()

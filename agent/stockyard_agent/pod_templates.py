@@ -1,0 +1,145 @@
+"""What of a pod decides where it may go: the part of its manifest that Stockyard reads, the same for equal pods."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .kubernetes import Object
+
+GANG = "scheduling.x-k8s.io/pod-group"
+"""The label that pods of one gang share."""
+DAEMON_SET = "DaemonSet"
+_AS_THEY_ARE = ("nodeSelector", "topologySpreadConstraints", "overhead", "hostNetwork", "priority")
+_RESOURCES = ("requests", "limits")
+_PORT = ("hostIP", "protocol")
+_TOLERATION = ("key", "operator", "value", "effect")
+_TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution")
+_NODE = "node.kubernetes.io/"
+_OF_EVERY_DAEMON = tuple(
+    {"key": _NODE + key, "operator": "Exists", "effect": effect}
+    for key, effect in (
+        ("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule"),
+    )
+)  # fmt: skip
+"""What the controller of DaemonSets adds to the tolerations of their pods."""
+
+
+def scheduling_part(spec: Object, *, daemon: bool = False) -> dict[str, Any]:
+    """The part of a pod's specification that scheduling reads.
+
+    Of a DaemonSet's pod the node affinity is left out: it names the pod's own node.
+    """
+    part: dict[str, Any] = {name: spec[name] for name in _AS_THEY_ARE if spec.get(name)}
+    affinity = {name: rules for name, rules in (spec.get("affinity") or {}).items() if rules}
+    if daemon:
+        affinity.pop("nodeAffinity", None)
+    listed = {
+        "affinity": affinity,
+        "tolerations": [_only(toleration, _TOLERATION) for toleration in spec.get("tolerations") or ()],
+        "initContainers": list(_containers(spec, "initContainers")),
+        "containers": list(_containers(spec, "containers")),
+        "resources": _resources(spec),
+    }
+    return {**part, **{name: value for name, value in listed.items() if value}}
+
+
+def daemon_part(spec: Object) -> dict[str, Any]:
+    """The same of the template of a DaemonSet, with what its controller adds."""
+    part = scheduling_part(spec)
+    return {**part, "tolerations": [*part.get("tolerations", ()), *_OF_EVERY_DAEMON]}
+
+
+def _containers(spec: Object, name: str) -> Iterator[dict[str, Any]]:
+    for container in spec.get(name) or ():
+        part: dict[str, Any] = {}
+        if resources := _resources(container):
+            part["resources"] = resources
+        if ports := [_port(port) for port in container.get("ports") or () if _on_node(port, spec)]:
+            part["ports"] = ports
+        if part:
+            yield {**part, **_only(container, ("restartPolicy",))}
+
+
+def _resources(document: Object) -> dict[str, Any]:
+    return _only(document.get("resources") or {}, _RESOURCES)
+
+
+def _on_node(port: Object, spec: Object) -> bool:
+    return bool(port.get("hostPort") or spec.get("hostNetwork"))
+
+
+def _port(port: Object) -> dict[str, Any]:
+    return {"hostPort": port.get("hostPort") or port["containerPort"], **_only(port, _PORT)}
+
+
+def _only(document: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: document[name] for name in names if document.get(name)}
+
+
+def selected_keys(part: Mapping[str, Any]) -> frozenset[str]:
+    """The keys of the labels that a specification's rules select other pods by."""
+    affinity = part.get("affinity") or {}
+    rules = list(part.get("topologySpreadConstraints") or ())
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for name in _TERMS:
+            terms = (affinity.get(kind) or {}).get(name) or ()
+            rules += [term.get("podAffinityTerm", term) for term in terms]
+    keys: set[str] = set()
+    for rule in rules:
+        selector = rule.get("labelSelector") or {}
+        keys.update(selector.get("matchLabels") or ())
+        keys.update(expression["key"] for expression in selector.get("matchExpressions") or ())
+        keys.update(rule.get("matchLabelKeys") or ())
+    return frozenset(keys)
+
+
+def daemon_set_of(pod: Object) -> str:
+    """Namespace and name of the DaemonSet that the pod is of; empty for any other pod."""
+    meta = pod["metadata"]
+    for owner in meta.get("ownerReferences") or ():
+        if owner.get("controller") and owner.get("kind") == DAEMON_SET:
+            return f"{meta.get('namespace', '')}/{owner['name']}"
+    return ""
+
+
+def waits(pod: Object) -> bool:
+    """Whether the scheduler has found no node for the pod, and a new one might do.
+
+    Not so: a pod that is gated, that is deleted, that a DaemonSet made, or for which others are preempted.
+    """
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    if spec.get("nodeName") or status.get("phase") != "Pending" or status.get("nominatedNodeName"):
+        return False
+    if "deletionTimestamp" in pod["metadata"] or spec.get("schedulingGates") or daemon_set_of(pod):
+        return False
+    return any(
+        condition.get("type") == "PodScheduled"
+        and condition.get("status") == "False"
+        and condition.get("reason") == "Unschedulable"
+        for condition in status.get("conditions") or ()
+    )
+
+
+def claims_of(pod: Object) -> tuple[str, ...]:
+    """The names of the PersistentVolumeClaims that the pod needs, in its own namespace."""
+    names = []
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if claim := volume.get("persistentVolumeClaim"):
+            names.append(str(claim["claimName"]))
+        elif volume.get("ephemeral"):
+            names.append(f"{pod['metadata']['name']}-{volume['name']}")
+    return tuple(names)
+
+
+def canonical(document: Any) -> str:
+    """The document as text, equal for equal ones."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+def group_id(template: Mapping[str, Any]) -> str:
+    """A name of equal pods: 16 hexadecimal digits of the template's hash."""
+    return hashlib.sha256(canonical(template).encode()).hexdigest()[:16]

@@ -1,0 +1,113 @@
+"""The pods of the cluster as the agent knows them: a list once, then what a watch says has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .kubernetes import Kubernetes, Object, Refused
+from .pod_templates import canonical, claims_of, daemon_set_of, scheduling_part, waits
+
+PATH = "/api/v1/pods"
+LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that have finished need no node and take no room; one that finishes is told as deleted."""
+WATCH_SECONDS = 1
+"""How long one watch lasts: what it says is known when it ends."""
+BOOKMARK_AFTER, BOOKMARK_SECONDS = 120.0, 4
+"""After so many seconds without news a watch lasts longer: servers send bookmarks two seconds before its end."""
+_PAGE = 500
+_EXPIRED = 410
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPod:
+    """``part`` is the text of its scheduling part. ``node`` is empty for a pod that has none."""
+
+    namespace: str
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    part: str
+    node: str
+    waits: bool
+    claims: tuple[str, ...]
+    daemon_set: str
+
+
+class Pods:
+    """Not for threads. ``news`` counts changes of pods that wait, ``moves`` those of pods that have a node."""
+
+    def __init__(self, kube: Kubernetes, monotonic: Callable[[], float]) -> None:
+        self._kube, self._monotonic = kube, monotonic
+        self._pods: dict[str, KnownPod] = {}
+        self._texts: dict[Any, Any] = {}
+        self._version = ""
+        self._heard_at = 0.0
+        self.news = 0
+        self.moves = 0
+
+    def __iter__(self) -> Iterator[KnownPod]:
+        return iter(self._pods.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether the pods were listed, and are followed since."""
+        return bool(self._version)
+
+    def follow(self) -> None:
+        """List the pods, or hear for a moment what changes. Raises ``Refused``, ``Unreachable``.
+
+        When the server no longer knows what has changed since (410), the pods are listed with the next call.
+        """
+        if not self._version:
+            self._list()
+            return
+        quiet = self._monotonic() - self._heard_at >= BOOKMARK_AFTER
+        seconds = BOOKMARK_SECONDS if quiet else WATCH_SECONDS
+        query = {"fieldSelector": LIVE, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
+        try:
+            for kind, pod in self._kube.watch(PATH, query, seconds):
+                self._hear(kind, pod)
+        except Refused as refused:
+            if refused.status != _EXPIRED:
+                raise
+            self._version = ""
+
+    def _list(self) -> None:
+        self._texts = {}  # without those of pods that are gone
+        pods, version = self._kube.listed(PATH, {"fieldSelector": LIVE}, self._entry, _PAGE)
+        before, self._pods = self._pods, dict(pods)
+        for uid in before.keys() | self._pods.keys():
+            self._count(before.get(uid), self._pods.get(uid))
+        self._version, self._heard_at = version, self._monotonic()
+
+    def _hear(self, kind: str, pod: Object) -> None:
+        version = (pod.get("metadata") or {}).get("resourceVersion")
+        if kind in ("ADDED", "MODIFIED"):
+            uid, entry = self._entry(pod)
+            self._count(self._pods.get(uid), entry)
+            self._pods[uid] = entry
+        elif kind == "DELETED":
+            self._count(self._pods.pop(pod["metadata"]["uid"], None), None)
+        elif kind != "BOOKMARK":
+            return
+        self._version, self._heard_at = version or self._version, self._monotonic()
+
+    def _count(self, before: KnownPod | None, after: KnownPod | None) -> None:
+        if before == after:
+            return
+        self.news += any(pod is not None and pod.waits for pod in (before, after))
+        self.moves += any(pod is not None and pod.node != "" for pod in (before, after))
+
+    def _entry(self, pod: Object) -> tuple[str, KnownPod]:
+        meta, spec = pod["metadata"], pod.get("spec") or {}
+        daemon_set, pending = daemon_set_of(pod), waits(pod)
+        part = canonical(scheduling_part(spec, daemon=bool(daemon_set)))
+        labels = tuple(sorted((meta.get("labels") or {}).items()))
+        claims, node = claims_of(pod) if pending else (), str(spec.get("nodeName") or "")
+        namespace, share = meta["namespace"], self._texts.setdefault
+        # Tens of thousands of pods have the same few texts: each is held once.
+        return meta["uid"], KnownPod(
+            share(namespace, namespace), meta["name"], share(labels, labels), share(part, part), share(node, node),
+            pending, claims, share(daemon_set, daemon_set),
+        )  # fmt: skip
