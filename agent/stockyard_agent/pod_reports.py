@@ -42,7 +42,7 @@ class PodReports:
     ) -> None:
         self._kube, self._stockyard = kube, stockyard_api
         self._now, self._monotonic, self._jitter, self._log = now, monotonic, jitter, log
-        self._pods = Pods(kube, monotonic)
+        self._pods = Pods(kube)
         self._volumes, self._daemons = Volumes(), list[DaemonSet]()
         self._daemons_at = self._volumes_at = -READ_SECONDS
         self._unplaced = False

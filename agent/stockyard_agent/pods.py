@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,7 @@ PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that have finished need no node and take no room; one that finishes is told as deleted."""
 WATCH_SECONDS = 1
-"""How long one watch lasts: what it says is known when it ends."""
-BOOKMARK_AFTER, BOOKMARK_SECONDS = 120.0, 4
-"""After so many seconds without news a watch lasts longer: servers send bookmarks two seconds before its end."""
+"""How long one watch lasts: what it says is known when it ends, and the next one goes on from there."""
 _PAGE = 500
 _EXPIRED = 410
 
@@ -37,12 +35,11 @@ class KnownPod:
 class Pods:
     """Not for threads. ``news`` counts changes of pods that wait, ``moves`` those of pods that have a node."""
 
-    def __init__(self, kube: Kubernetes, monotonic: Callable[[], float]) -> None:
-        self._kube, self._monotonic = kube, monotonic
+    def __init__(self, kube: Kubernetes) -> None:
+        self._kube = kube
         self._pods: dict[str, KnownPod] = {}
         self._texts: dict[Any, Any] = {}
         self._version = ""
-        self._heard_at = 0.0
         self.news = 0
         self.moves = 0
 
@@ -62,11 +59,9 @@ class Pods:
         if not self._version:
             self._list()
             return
-        quiet = self._monotonic() - self._heard_at >= BOOKMARK_AFTER
-        seconds = BOOKMARK_SECONDS if quiet else WATCH_SECONDS
         query = {"fieldSelector": LIVE, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         try:
-            for kind, pod in self._kube.watch(PATH, query, seconds):
+            for kind, pod in self._kube.watch(PATH, query, WATCH_SECONDS):
                 self._hear(kind, pod)
         except Refused as refused:
             if refused.status != _EXPIRED:
@@ -79,7 +74,7 @@ class Pods:
         before, self._pods = self._pods, dict(pods)
         for uid in before.keys() | self._pods.keys():
             self._count(before.get(uid), self._pods.get(uid))
-        self._version, self._heard_at = version, self._monotonic()
+        self._version = version
 
     def _hear(self, kind: str, pod: Object) -> None:
         version = (pod.get("metadata") or {}).get("resourceVersion")
@@ -91,7 +86,7 @@ class Pods:
             self._count(self._pods.pop(pod["metadata"]["uid"], None), None)
         elif kind != "BOOKMARK":
             return
-        self._version, self._heard_at = version or self._version, self._monotonic()
+        self._version = version or self._version
 
     def _count(self, before: KnownPod | None, after: KnownPod | None) -> None:
         if before == after:

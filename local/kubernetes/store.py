@@ -64,8 +64,6 @@ WATCHED = frozenset({"pods"})
 """Resources whose changes can be watched."""
 CHANGES = 2_000
 """Changes that are remembered; who watches from before them has to list again."""
-_BEFORE_THE_END = 2
-"""A watch has a bookmark so many seconds before its end."""
 
 
 class StatusError(Exception):
@@ -264,16 +262,13 @@ class KubeStore:
         }
 
     def watched(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> list[Object]:
-        """The events since ``resourceVersion``, by ``fieldSelector``. One that lasts long ends with a bookmark.
-
-        Raises ``StatusError`` 400.
-        """
+        """The events since ``resourceVersion``, by ``fieldSelector``. Raises ``StatusError`` 400."""
         matches, since = field_selector(query.get("fieldSelector", "")), int(query.get("resourceVersion") or 0)
         oldest = self._changes[0].revision if len(self._changes) == CHANGES else 0
         if since < max(self._compacted, oldest - 1):
             expired = StatusError(410, f"too old resource version: {since} ({self.revision})", reason="Expired")
             return [{"type": "ERROR", "object": expired.body}]
-        events = [
+        return [
             event
             for change in self._changes
             if change.revision > since
@@ -281,11 +276,6 @@ class KubeStore:
             and namespace in ("", change.key.namespace)
             and (event := change.event(matches))
         ]
-        if query.get("allowWatchBookmarks") == "true" and int(query.get("timeoutSeconds") or 0) > _BEFORE_THE_END:
-            meta = {"resourceVersion": str(self.revision), "creationTimestamp": None}
-            bookmark = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-            events.append({"type": "BOOKMARK", "object": bookmark})
-        return events
 
     def _token(self, namespace: str, name: str) -> str:
         """A continue token of now: what comes behind this object."""

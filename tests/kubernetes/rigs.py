@@ -18,7 +18,7 @@ from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import MERGE, node
 from local.kubernetes.real.client import Client, Refused
 from local.kubernetes.real.control_plane import PORT, ControlPlane
-from local.kubernetes.store import RBAC, Object
+from local.kubernetes.store import RBAC, Key, Object, copied
 from tests.unit.agent.rig import API, CLUSTER, TOKEN_URL, Clock, Rig
 
 JSON = "application/json"
@@ -82,6 +82,26 @@ class ContractRig(Rig):
         self.administer("POST", path, kube_pods.pod(name, on, **more))
         return f"{path}/{name}"
 
+    def put_waiting(self, name: str, **spec: Any) -> str:
+        """Create a pod that no node has room for; its path. ``spec`` are more members of its specification."""
+        document = kube_pods.waiting(name, cpu="1000", owner="", **spec)
+        if spec.get("schedulingGates"):
+            document["status"]["conditions"][0]["reason"] = "SchedulingGated"
+        self.administer("POST", WEB, document)
+        return f"{WEB}/{name}"
+
+    def open_gate(self, name: str) -> None:
+        """Let the scheduler look at a pod that was gated."""
+        raise NotImplementedError
+
+    def finish(self, path: str) -> None:
+        """The pod's programs have ended."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """End the API server and start it again."""
+        raise NotImplementedError
+
     def budget(self, name: str, labels: Mapping[str, str], least: int) -> str:
         """Create a disruption budget; its path."""
         spec = {"minAvailable": least, "selector": {"matchLabels": dict(labels)}}
@@ -121,6 +141,21 @@ class SimulatedRig(ContractRig):
     def close(self) -> None:
         """Stop listening."""
         self.kube.close()
+
+    def open_gate(self, name: str) -> None:
+        key = Key("", "pods", "web", name)
+        pod = copied(self.kube.store.get(key))
+        del pod["spec"]["schedulingGates"]
+        pod["status"]["conditions"][0]["reason"] = "Unschedulable"
+        self.kube.store.replace(key, pod)
+
+    def finish(self, path: str) -> None:
+        key = Key("", "pods", "web", path.rpartition("/")[2])
+        pod = self.kube.store.get(key)
+        self.kube.store.replace(key, {**pod, "status": {"phase": "Succeeded"}})
+
+    def restart(self) -> None:
+        self.kube.store.compact()
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> HttpResponse:
         return self._send(method, path, body, content_type, self.account)
@@ -194,6 +229,23 @@ class RealRig(ContractRig):
         self.administer("POST", path, document)
         self.administer("PATCH", f"{path}/{name}/status", {"status": document["status"]}, MERGE)
         return f"{path}/{name}"
+
+    def put_waiting(self, name: str, **spec: Any) -> str:
+        document = kube_pods.waiting(name, cpu="1000", owner="", **spec)
+        document["spec"]["containers"][0]["image"] = "none"
+        document["spec"]["automountServiceAccountToken"] = False
+        self.administer("POST", WEB, document)  # its scheduler says why it waits
+        return f"{WEB}/{name}"
+
+    def open_gate(self, name: str) -> None:
+        self.administer("PATCH", f"{WEB}/{name}", {"spec": {"schedulingGates": None}}, MERGE)
+
+    def finish(self, path: str) -> None:
+        self.administer("PATCH", f"{path}/status", {"status": {"phase": "Succeeded"}}, MERGE)
+
+    def restart(self) -> None:
+        self.plane.stop()
+        self.plane.start()
 
     def deliver(self, request: HttpRequest) -> HttpResponse:
         parts = urlsplit(request.url)

@@ -30,6 +30,10 @@ def test_the_agent_may_do_what_it_needs_and_nothing_else(rig: RealRig) -> None:
 
     assert may("list", "nodes")
     assert may("create", "pods/eviction", "-n", "web")
+    assert may("watch", "pods", "-n", "web")
+    for resource in ("persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io", "daemonsets.apps"):
+        assert may("list", resource)
+        assert not may("watch", resource)
     assert may("create", "secrets", "-n", "kube-system")
     for verb, resource, namespace in (
         ("get", "secrets", "kube-system"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
@@ -149,7 +150,8 @@ def _pools(served: Served, cluster: str) -> None:
     for weight in (1, 2):
         spec = {"template": template, "weight": weight}
         document = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": metadata, "spec": spec}
-        good("POST", "apply", [document])
+        # A pass over the new pool may come between, and then it is to be applied again.
+        served.wait("the pool of a manifest", partial(_applied, served, document), 60)
     good("DELETE", f"{path}/fourth")
     more = good("GET", f"{path}?page_size=1")["next_page_token"]
     good("GET", f"{path}?page_size=1&page_token={more}")
@@ -165,6 +167,10 @@ def _pools(served: Served, cluster: str) -> None:
         good("DELETE", f"{path}/{name}")
         served.wait(f"the end of pool {name}", lambda name=name: nodes(name) is None, 60)
     good("DELETE", f"clusters/{cluster}?dry_run=true")
+
+
+def _applied(served: Served, document: dict[str, Any]) -> bool:
+    return bool(served.call("POST", "/v1/apply", [document]).status == 200)
 
 
 def _instances(served: Served, cluster: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agent.stockyard_agent import pod_reports
-from agent.stockyard_agent.pods import BOOKMARK_AFTER
 from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes.api import Fault
 from local.kubernetes.store import CHANGES, Key
@@ -137,17 +136,14 @@ def test_pods_are_listed_once_and_then_watched_from_the_version_last_heard(rig: 
     assert all("timeoutSeconds=1" in url and "allowWatchBookmarks=true" in url for url in watches.watches)
 
 
-def test_after_a_quiet_time_a_bookmark_is_waited_for(rig: Rig) -> None:
+def test_a_bookmark_says_where_to_go_on(rig: Rig) -> None:
     watches = Watches(rig)
     reports = rig.reports()
+    rig.steps(reports)
+    watches.answers.append(event("BOOKMARK", metadata={"resourceVersion": "12345"}))
     rig.steps(reports, 2)
-    rig.add_node("b")  # moves the version on, and is no pod
-    version = str(rig.kube.store.revision)
-    rig.clock.later(BOOKMARK_AFTER)
-    rig.steps(reports, 2)
-    assert "timeoutSeconds=4" in watches.watches[-2]
-    assert f"resourceVersion={version}" in watches.watches[-1]
-    assert "timeoutSeconds=1" in watches.watches[-1]
+    assert "resourceVersion=12345" in watches.watches[-1]
+    assert len(rig.platform.pods.posts) == 1
 
 
 @pytest.mark.parametrize("how", ["compacted", "many changes", "refused"])
