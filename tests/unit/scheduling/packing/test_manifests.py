@@ -154,6 +154,10 @@ def test_ports_of_the_node_and_gangs() -> None:
             f"/spec/affinity/nodeAffinity/{REQUIRED}/nodeSelectorTerms/0",
         ),
         (
+            {"spec": {"topologySpreadConstraints": [{"topologyKey": "z", "matchLabelKeys": 7}]}},
+            "/spec/topologySpreadConstraints/0/matchLabelKeys",
+        ),
+        (
             {"spec": {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "z", "namespaces": "n"}]}}}},
             f"/spec/affinity/podAffinity/{REQUIRED}/0/namespaces",
         ),

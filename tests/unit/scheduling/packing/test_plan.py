@@ -137,6 +137,7 @@ BESIDE = (PodTerm(HOSTNAME, Selector(term([{"key": "app", "operator": "In", "val
         (pod(), {"node_types": ()}, "NoNodeTypes", "", "no node type"),
         (pod(), {"taints": (Taint("only", "us"),)}, "Taint", "only", "only=us:NoSchedule"),
         (pod(**requiring("disk", "hdd")), {}, "Requirement", "disk", "disk In hdd"),
+        (pod(terms=()), {}, "Requirement", "", "no term"),
         (pod(volumes=(term([{"key": ZONE, "operator": "In", "values": ["c"]}]),)), {}, "Volume", "", "volumes"),
         (pod(cpu=9000), {}, "Resource", "cpu", "cpu 9 beside"),
         (pod(cpu=8000, **requiring("disk", "ssd"), memory=33 * GIB), {}, "Resource", "memory", "memory 33Gi"),

@@ -193,7 +193,7 @@ def _spread(labels: Mapping[str, str]) -> Callable[[Document, Place], Spread]:
         return Spread(
             _text(document.get("topologyKey"), (*place, "topologyKey")),
             most,
-            _selector(document.get("labelSelector"), place, _label_keys(document, labels)),
+            _selector(document.get("labelSelector"), place, _label_keys(document, place, labels)),
             hard=document.get("whenUnsatisfiable", "DoNotSchedule") != "ScheduleAnyway",
             min_domains=None if least is None else _integer(least, (*place, "minDomains")),
             honors_affinity=document.get("nodeAffinityPolicy", "Honor") != "Ignore",
@@ -222,14 +222,16 @@ def _pod_term(document: Document, place: Place, weight: int, namespace: str, lab
     # Labels of namespaces are not known here: a selector of them counts the pods of all.
     everywhere = document.get("namespaceSelector") is not None
     namespaces = None if everywhere else frozenset(map(str, listed)) or frozenset({namespace})
-    return PodTerm(
-        key, _selector(document.get("labelSelector"), place, _label_keys(document, labels)), namespaces, weight
-    )
+    selector = _selector(document.get("labelSelector"), place, _label_keys(document, place, labels))
+    return PodTerm(key, selector, namespaces, weight)
 
 
-def _label_keys(document: Document, labels: Mapping[str, str]) -> list[Document]:
+def _label_keys(document: Document, place: Place, labels: Mapping[str, str]) -> list[Document]:
     """Requirements that pods have the same values of some labels."""
-    keys = [str(key) for key in document.get("matchLabelKeys") or ()]
+    listed = document.get("matchLabelKeys") or ()
+    if not isinstance(listed, list | tuple):
+        raise _wrong((*place, "matchLabelKeys"), "a list of keys is needed")
+    keys = [str(key) for key in listed]
     return [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
 
 

@@ -100,6 +100,8 @@ def _by_room(solver: Solver, pod_class: PodClass, mask: int) -> Iterator[tuple[s
 
 def _requirement(solver: Solver, level: Level, mask: int) -> tuple[str, str, str]:
     """The first requirement of the first alternative that no row of the pool satisfies."""
+    if not level.pod.terms:
+        return REQUIREMENT, "", "The pod's required node affinity has no term that selects a node."
     key, requirement = level.pod.terms[0][0]
     for key, requirement in level.pod.terms[0]:
         mask &= solver.rows.of_requirement(key, requirement)
