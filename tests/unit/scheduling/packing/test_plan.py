@@ -190,6 +190,23 @@ def test_pods_without_rules_are_packed_for_price_and_the_price_is_proven() -> No
     assert joined.bound is None
 
 
+def test_offerings_without_a_price_do_not_end_the_search_for_price() -> None:
+    """As types of EC2 for spot: nobody knows what they cost, so they are the last choice."""
+    types = [node_type(f"t{cpu}", cpu, cpu * 0.05 - 0.001 * cpu**0.5) for cpu in (2, 4, 8, 16, 32)]
+    kinds = tuple(replace(kind, offerings=kind.offerings[:1]) for kind in types)
+    also_spot = tuple(replace(kind, offerings=(*kind.offerings, Offering("spot", ("a", "b")))) for kind in kinds)
+    groups = tuple(PodGroup(pod(cpu), tuple(f"p{cpu}-{number}" for number in range(30))) for cpu in (250, 700, 1500))
+    expected, plan = (pack(Problem(groups, (Pool("pool", pool),))) for pool in (kinds, also_spot))
+    assert (plan.price, plan.bound) == (expected.price, expected.bound)
+    assert {claim.row.capacity_type for claim in plan.claims} == {"on-demand"}
+    wants_spot = PodGroup(pod(**requiring(CAPACITY_TYPE, "spot")), ("cheap",))
+    both = pack(Problem((*groups, wants_spot), (Pool("pool", also_spot),)))
+    assert (both.left_out, both.bound, both.price) == ((), None, float("inf"))
+    ruled = tuple(replace(group, pod=replace(group.pod, anti_affinity=ANTI)) for group in groups[:1])
+    expected, plan = (pack(Problem((*ruled, *groups[1:]), (Pool("pool", pool),))) for pool in (kinds, also_spot))
+    assert (plan.price, len(plan.left_out)) == (expected.price, len(expected.left_out))
+
+
 def test_a_bound_is_told_only_when_every_pod_has_a_place() -> None:
     assert packed(pod(2000), 2, node_types=(SMALL,)).bound == pytest.approx(0.1)
     assert packed(pod(2000), 2, node_types=(SMALL,), limits={"nodes": 1000}).bound is None

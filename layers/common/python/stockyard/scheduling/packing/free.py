@@ -25,7 +25,6 @@ from stockyard.scheduling.packing.price import (
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.solve import usual_steps
 from stockyard.scheduling.packing.price.subsets import MOST_PODS
-from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 from stockyard.scheduling.packing.solve import Solver
 from stockyard.scheduling.packing.states import PlannedNode, State
 
@@ -61,13 +60,19 @@ class FreePart:
             and len({pool.weight for pool in solver.rows.pools}) <= 1
             and not any(requirement.min_values for pool in solver.rows.pools for requirement in pool.template.values())
             and (not limited or len(solver.rows.pools) == 1)
-            and UNKNOWN_PRICE not in solver.rows.prices
+            and self._is_priced
         )
+
+    @property
+    def _is_priced(self) -> bool:
+        """Whether each class that can be placed can be so at a known price: then others need not be looked at."""
+        levels = [pod_class.levels[-1] for pod_class in self.solver.classes]
+        return all(mask or not level.mask for mask, level in zip(self.masks, levels, strict=True))
 
     @cached_property
     def masks(self) -> list[int]:
-        """For each class the rows that it may use, preferences given up."""
-        return [pod_class.levels[-1].mask for pod_class in self.solver.classes]
+        """For each class the rows of a known price that it may use, preferences given up."""
+        return [pod_class.levels[-1].mask & self.solver.rows.priced for pod_class in self.solver.classes]
 
     @cached_property
     def offers(self) -> list[int]:
@@ -126,7 +131,7 @@ class FreePart:
     @cached_property
     def bound(self) -> float:
         """What all pods cost at least in USD an hour, if all of them have a place; 0 when nothing is known."""
-        if not self.solver.classes or not self.offers or UNKNOWN_PRICE in self.solver.rows.prices:
+        if not self.solver.classes or not self.offers or not self._is_priced:
             return 0.0
         return float(lower_bound(self.problem).bound) / NANO
 

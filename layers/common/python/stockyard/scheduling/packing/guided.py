@@ -20,7 +20,6 @@ from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.packer import Packer
 from stockyard.scheduling.packing.price.relaxation import Relaxation
 from stockyard.scheduling.packing.price.wishes import Bought
-from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 from stockyard.scheduling.packing.solve import Domains, Solver, conflict
 from stockyard.scheduling.packing.states import PlannedNode
 from stockyard.scheduling.packing.topology import AntiAffinityRule, SpreadRule, Tally
@@ -67,8 +66,9 @@ class RuledPart:
     @property
     def suits(self) -> bool:
         """Whether the search and the solver want the same: the cheapest nodes of any pool, with a price each."""
-        rows = self.solver.rows
-        return len({pool.weight for pool in rows.pools}) <= 1 and UNKNOWN_PRICE not in rows.prices
+        solver = self.solver
+        is_priced = all(solver.rows.priced & node.state.mask for node in solver.planned)
+        return is_priced and len({pool.weight for pool in solver.rows.pools}) <= 1
 
     @cached_property
     def _rules(self) -> dict[Tally, tuple[int, int]]:
@@ -102,7 +102,7 @@ class RuledPart:
         parts = []
         for (number, domains), count in sorted(counts.items(), key=repr):
             pod_class = classes[number]
-            mask = pod_class.levels[0].mask
+            mask = pod_class.levels[0].mask & solver.rows.priced
             for key, domain in zip(pod_class.keys, domains, strict=True):
                 mask &= solver.rows.column(key).get(domain, 0)
             if mask & solver.rows.holding(solver.resources, pod_class.requests):
@@ -153,6 +153,7 @@ class RuledPart:
             usable |= pod_class.levels[0].mask
         for node in solver.planned:
             usable |= node.state.mask
+        usable &= solver.rows.priced
         cheapest = {id(row.room): row for row in reversed(list(solver.rows.each(usable)))}
         rooms: dict[tuple[int, ...], int] = {}
         for row in reversed(cheapest.values()):

@@ -74,6 +74,8 @@ class Rows:
         self.rows = rows
         self.prices = [row.price for row in rows]
         self.every = (1 << len(rows)) - 1
+        self.priced = self._mask(row.price != UNKNOWN_PRICE for row in rows)
+        """The rows whose price is known. Of one weight they come first, so the cheapest plan is made of them."""
         self.of_pool = [self._mask(row.pool == number for row in rows) for number in range(len(self.pools))]
         self._columns: dict[str, dict[Value, int]] = {}
         self._thresholds: dict[str, tuple[list[int], list[int]]] = {}
