@@ -37,7 +37,8 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS, 1024),
     FunctionSpec("node_providers", "HTTP: node providers, node types, node environments", HTTP_SECONDS),
     FunctionSpec("node_claims", "HTTP: node claims", HTTP_SECONDS, 1024),
-    FunctionSpec("pools", "HTTP: pools of clusters", HTTP_SECONDS, 1024),
+    # Packing takes a whole core.
+    FunctionSpec("pools", "HTTP: pools of clusters, and which nodes pods would need", HTTP_SECONDS, 1769),
     FunctionSpec("apply", "HTTP: manifests", HTTP_SECONDS, 1024),
     FunctionSpec("records", "HTTP: operations, events, audit, quotas, prices, health, unknown routes", HTTP_SECONDS),
     FunctionSpec(

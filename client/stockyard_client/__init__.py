@@ -28,7 +28,7 @@ from stockyard_client.node_models import (
     NodeType,
     PriceOf,
 )
-from stockyard_client.pool_models import Pool, PoolNodes
+from stockyard_client.pool_models import LeftOut, NodePods, Placements, PlannedNode, Pool, PoolNodes, Refusal
 from stockyard_client.version import VERSION
 
 __version__ = VERSION
@@ -46,18 +46,23 @@ __all__ = [
     "Event",
     "Explanation",
     "FieldProblem",
+    "LeftOut",
     "NodeClaim",
+    "NodePods",
     "NodeProvider",
     "NodeType",
     "Operation",
     "OperationFailed",
     "Phase",
+    "Placements",
     "Plan",
+    "PlannedNode",
     "Pool",
     "PoolNodes",
     "PoolsNotReady",
     "Price",
     "PriceOf",
+    "Refusal",
     "StockyardClientError",
     "WaitTimedOut",
 ]

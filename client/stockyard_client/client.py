@@ -15,7 +15,7 @@ from stockyard_client.errors import ApiError
 from stockyard_client.models import Cluster, Operation
 from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
 from stockyard_client.pool_models import Pool
-from stockyard_client.pool_resources import Pools
+from stockyard_client.pool_resources import PlacementPlans, Pools
 from stockyard_client.resources import Accounts, Clusters, Events, Operations
 from stockyard_client.transport import Token, Transport
 
@@ -49,6 +49,7 @@ class Client:
         self.accounts = Accounts(self._transport)
         self.clusters = Clusters(self._transport)
         self.pools = Pools(self._transport)
+        self.placements = PlacementPlans(self._transport)
         self.operations = Operations(self._transport)
         self.events = Events(self._transport)
         self.node_providers = NodeProviders(self._transport)

@@ -54,7 +54,7 @@ class Pool(Resource):
 
 
 class PlannedNode(Model):
-    """Equal nodes that pods would need: of which pool, what they are, and the pods on each."""
+    """A node that pods would need. ``zone`` ``*`` is any; ``alternatives`` counts the other types that would do."""
 
     pool: str = ""
     type: str
@@ -62,6 +62,14 @@ class PlannedNode(Model):
     zone: str = ""
     capacity_type: str = ""
     usd_hour: float | None = None
+    alternatives: int = 0
+    pods: tuple[str, ...] = ()
+
+
+class NodePods(Model):
+    """A node that is there or on its way, and the pods that it has room for."""
+
+    node: str
     pods: tuple[str, ...] = ()
 
 
@@ -75,10 +83,10 @@ class Refusal(Model):
 
 
 class LeftOut(Model):
-    """Equal pods that would have no place, and why not."""
+    """Equal pods that would have no place: how many, the names of some, and why not."""
 
-    pods: tuple[str, ...] = ()
     count: int = 0
+    pods: tuple[str, ...] = ()
     reasons: tuple[Refusal, ...] = ()
 
 
@@ -86,10 +94,10 @@ class Placements(Model):
     """Where pods would go. ``bound`` is what every packing of them costs at least, ``gap`` how far the price is above
     it (0.01 is one per cent); both None where that is not known. All money is in USD an hour."""
 
-    nodes: tuple[PlannedNode, ...] = ()
-    existing: tuple[dict[str, Any], ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
     pods: int = 0
+    nodes: tuple[PlannedNode, ...] = ()
+    existing: tuple[NodePods, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     usd_hour: float | None = None
     bound: float | None = None
     gap: float | None = None

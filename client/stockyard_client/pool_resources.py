@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stockyard_client.errors import ApiError
 from stockyard_client.models import Plan
-from stockyard_client.pool_models import Pool
-from stockyard_client.resources import Body, Collection, path
+from stockyard_client.pool_models import Placements, Pool
+from stockyard_client.resources import Body, Collection, parsed, path
 
 ATTEMPTS = 5
 """How often a change is tried while passes over the pool change its record as well."""
@@ -68,6 +68,17 @@ class Pools(Collection):
         return self._record(
             Pool, self._transport.send("PATCH", _path(cluster, pool.name), body=changes, headers=headers)
         )
+
+
+class PlacementPlans(Collection):
+    """Asks which nodes pods would need; nothing is made."""
+
+    name = "placements"
+
+    def plan(self, manifests: Sequence[Body], *, cluster: str | None = None, preferences: bool = True) -> Placements:
+        """Where the pods of these manifests would go: on a cluster's pools, without one on all providers."""
+        body = {"cluster": cluster, "manifests": [*manifests], "preferences": preferences}
+        return parsed(Placements, self._transport.send("POST", path(self.name), body=body).object())
 
 
 def _path(cluster: str, *pool: str) -> str:

@@ -135,3 +135,23 @@ def delete_pool(request: Request) -> Answer:
         return Answer.plan(plan_deletion(services, cluster, request.params["name"]))
     pool = pools.delete_pool(services, cluster, request.params["name"], request.caller.actor)
     return _answer(services, pool, 202, location=f"/v1/clusters/{cluster.id}/pools/{pool.name}")
+
+
+@http.route(
+    "POST /v1/placements",
+    roles=Roles.READERS,
+    body="placements:PlacementRequest",
+    answers={200: "placements:PlacementsView"},
+    audited=False,
+    large=True,
+    description="Asks without doing: nothing is made or reserved. For each pod that is left out the answer says which"
+    " pool refused it by which rule.",
+)
+def plan_placements(request: Request) -> Answer:
+    """Say which nodes pods would need, and at what price."""
+    from stockyard.operations.pools.placements import plan_placements as answer
+
+    services = wiring.services(request.caller.tenant)
+    named = request.body.cluster
+    cluster = None if named is None else find_cluster(services, named)
+    return Answer(200, answer(services, cluster, request.body.manifests, preferences=request.body.preferences))

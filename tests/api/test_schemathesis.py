@@ -193,6 +193,10 @@ def narrow_nodes(schemas):
     schemas["PoolPatch"]["properties"] = {"quantity": {"enum": [0]}, "labels": {"enum": [{}, {"a": "b"}]}}
     schemas["Manifests"]["items"] = {"enum": [MANIFEST]}
     schemas["Manifests"]["maxItems"] = 1
+    schemas["PlacementRequest"]["properties"] |= {
+        "cluster": {"enum": ["existing", None]},
+        "manifests": {"type": "array", "items": {"enum": [PODS]}, "minItems": 1, "maxItems": 3},
+    }
     schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
     schemas["EventAccountsPut"]["properties"]["accounts"] = {"enum": [[], ["888888888888"]]}
     schemas["ReadyReport"]["properties"]["kubeconfig"] = {"enum": [KUBECONFIG]}
@@ -208,6 +212,8 @@ MANIFEST = {
     "metadata": {"name": "waiting"},
     "spec": {"vClusterRef": "later", "providerRef": "nobody"},
 }
+
+PODS = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2, "template": {"spec": {}}}}
 
 
 class Existing:

@@ -10,11 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 from benchmarks.node_claims import CLIENTS, Claims, raise_quota
+from stockyard_client.cli.app import app
+from stockyard_client.cli.context import Context
 from tests.harness.serving import http
 
 if TYPE_CHECKING:
@@ -48,10 +52,58 @@ def cluster(
     assert remove(created["id"])["status"] == "succeeded"
 
 
+@pytest.fixture
+def stockyard(served: Served, tmp_path: Path) -> Callable[..., str]:
+    """The command line against the local cloud: standard output of a command that has to succeed."""
+
+    def run(*arguments: str, document: Any = None) -> str:
+        variables = {"STOCKYARD_URL": served.environment["STOCKYARD_URL"], "HOME": str(tmp_path)}
+        variables["STOCKYARD_TOKEN"] = served.environment["STOCKYARD_TOKEN"]
+        text = None if document is None else json.dumps(document)
+        result = CliRunner().invoke(app, list(arguments), obj=Context(environment=variables), input=text)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
 @pytest.fixture(scope="module")
 def claims(served: Served, cluster: str) -> Claims:
     """The claims of the cluster."""
     return Claims(served, cluster)
+
+
+def test_pools_and_plans_of_pods_by_the_command_line(
+    claims: Claims, cluster: str, stockyard: Callable[..., str]
+) -> None:
+    claims.provider("yard", {**_type("box", 0.05), "properties": {"example.com/yard": "box"}})
+    of_cluster = ("--cluster", cluster)
+    require = ("--require", "example.com/yard=box")
+    stockyard("pool", "create", *of_cluster, "--name", "fixed", "--quantity", "2", *require, "--wait")
+    stockyard("pool", "create", *of_cluster, "--name", "burst", "--limit", "usd_hour=0.1", *require, "--wait")
+    assert [line.split()[:5] for line in stockyard("pool", "list", *of_cluster).splitlines()[1:]] == [
+        ["burst", "dynamic", "Ready", "0/0", "0"],
+        ["fixed", "static", "Ready", "2/2", "2"],
+        ["workers", "dynamic", "Ready", "0/0", "0"],
+    ]
+    tree = json.loads(stockyard("cluster", "describe", cluster, "-o", "json"))
+    pools = {child["name"]: child for child in tree["children"] if child["kind"] == "pool"}
+    assert (pools["fixed"]["usd_hour"], len(pools["fixed"]["children"])) == (0.1, 2)
+    container = {"name": "a", "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}}}
+    template = {"spec": {"containers": [container], "nodeSelector": {"example.com/yard": "box"}}}
+    pods = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 3, "template": template}}
+    limited = json.loads(stockyard("plan", *of_cluster, "-f", "-", "-o", "json", document=pods))
+    assert [node["type"] for node in limited["nodes"]] == ["yard.box"] * 2
+    ((item,), reasons) = (limited["left_out"], limited["left_out"][0]["reasons"])
+    rules = {reason["pool"]: (reason["rule"], reason["subject"]) for reason in reasons}
+    assert (item["count"], rules["burst"]) == (1, ("Limit", "money"))
+    everywhere = json.loads(stockyard("plan", "-f", "-", "-o", "json", document=pods))
+    assert (len(everywhere["nodes"]), everywhere["left_out"], everywhere["usd_hour"]) == (3, [], 0.15)
+    assert everywhere["bound"] <= 0.15
+    assert "2/2" not in stockyard("pool", "scale", "fixed", *of_cluster, "--quantity", "1", "--wait")
+    for name in ("fixed", "burst"):
+        assert stockyard("pool", "delete", name, *of_cluster, "--wait") == ""
+    assert stockyard("pool", "list", *of_cluster, "-o", "name") == "workers\n"
 
 
 def test_claims_get_the_cheapest_type_then_the_next(served: Served, claims: Claims) -> None:

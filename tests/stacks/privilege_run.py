@@ -145,6 +145,9 @@ def _pools(served: Served, cluster: str) -> None:
         good("POST", f"{path}?dry_run=true", wish)
         good("POST", path, wish)
         served.wait(f"nodes of pool {name}", lambda name=name, quantity=quantity: nodes(name) == quantity, 60)
+    pod = {"kind": "Pod", "metadata": {"name": "one"}, "spec": {}}
+    for question in ({"manifests": [pod]}, {"manifests": [pod], "cluster": cluster}):
+        good("POST", "placements", question)
     metadata = {"name": "fourth", "labels": {"stockyard.dev/cluster": cluster}}
     template = {"spec": {"requirements": []}}
     for weight in (1, 2):

@@ -7,7 +7,17 @@ from typing import Annotated
 import stamina.instrumentation
 import typer
 
-from stockyard_client.cli import accounts, apply, claims, clusters, node_providers, operations, people, pools
+from stockyard_client.cli import (
+    accounts,
+    apply,
+    claims,
+    clusters,
+    node_providers,
+    operations,
+    people,
+    placements,
+    pools,
+)
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.failures import Commands
 from stockyard_client.cli.output import Form, Output, write_document
@@ -41,6 +51,7 @@ app.add_typer(pools.app, name="pool")
 app.add_typer(claims.app, name="claim")
 app.add_typer(node_providers.prices, name="price")
 app.command()(apply.apply)
+app.command()(placements.plan)
 app.command()(people.login)
 app.command()(people.token)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from stockyard_client.cli.node_sheets import dollars, pairs_of
 from stockyard_client.cli.output import Column, Sheet
+from stockyard_client.models import Model
 from stockyard_client.pool_models import PlannedNode, Pool
 
 MOST_PODS = 4
@@ -20,6 +24,27 @@ def state(pool: Pool) -> str:
 def message(pool: Pool) -> str:
     """What its condition says."""
     return pool.condition.message if pool.condition is not None else ""
+
+
+class PlannedNodes(Model):
+    """Equal nodes of a plan: one of them, how many, and the pods on all."""
+
+    node: PlannedNode
+    count: int = 1
+    pods: int = 0
+
+
+def equal_nodes(nodes: Sequence[PlannedNode]) -> list[PlannedNodes]:
+    """The nodes by what they are, the most first."""
+    groups: dict[tuple[Any, ...], list[PlannedNode]] = {}
+    for node in nodes:
+        mark = (node.pool, node.type, node.zone, node.capacity_type, node.usd_hour)
+        groups.setdefault(mark, []).append(node)
+    rows = [
+        PlannedNodes(node=group[0], count=len(group), pods=sum(len(node.pods) for node in group))
+        for group in groups.values()
+    ]
+    return sorted(rows, key=lambda row: (-row.count, row.node.type))
 
 
 def pods_of(node: PlannedNode) -> str:
@@ -44,15 +69,17 @@ POOLS: Sheet[Pool] = Sheet(
     ),
     lambda p: p.name,
 )
-PLANNED_NODES: Sheet[PlannedNode] = Sheet(
+PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
     (
-        Column("POOL", lambda n: n.pool),
-        Column("TYPE", lambda n: n.type),
-        Column("ZONE", lambda n: n.zone),
-        Column("CAPACITY TYPE", lambda n: n.capacity_type),
-        Column("USD/HOUR", lambda n: dollars(n.usd_hour)),
-        Column("PODS", lambda n: len(n.pods)),
-        Column("NAMES", pods_of, wide=True),
+        Column("NODES", lambda n: n.count),
+        Column("TYPE", lambda n: n.node.type),
+        Column("ZONE", lambda n: n.node.zone),
+        Column("CAPACITY TYPE", lambda n: n.node.capacity_type),
+        Column("USD/HOUR EACH", lambda n: dollars(n.node.usd_hour)),
+        Column("PODS", lambda n: n.pods),
+        Column("POOL", lambda n: n.node.pool),
+        Column("OTHER TYPES", lambda n: n.node.alternatives, wide=True),
+        Column("NAMES", lambda n: pods_of(n.node), wide=True),
     ),
-    lambda n: n.type,
+    lambda n: n.node.type,
 )

@@ -109,6 +109,7 @@ ELSEWHERE = {
     "POST /v1/cloud-accounts": "test_an_idempotency_key_of_another_tenant_does_not_give_its_answer",
     "POST /v1/clusters": "test_a_foreign_account_cannot_be_used",
     "POST /v1/apply": "test_manifests_with_a_foreign_name_create_an_own_resource",
+    "POST /v1/placements": "test_pods_are_planned_for_own_clusters_and_on_own_providers_alone",
     "POST /v1/node-claims": "test_a_claim_for_a_foreign_cluster_is_refused",
     "POST /v1/node-providers": "test_manifests_with_a_foreign_name_create_an_own_resource",
     "PUT /v1/allowed-node-types": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
@@ -322,6 +323,21 @@ def test_a_claim_for_a_foreign_cluster_is_refused(api, acme):
             answer = api.send("POST", f"/v1/node-claims{query}", headers, body)
             assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (422, pointers)
             no_trace(answer, acme, *body.values())
+
+
+def test_pods_are_planned_for_own_clusters_and_on_own_providers_alone(api, acme):
+    pod = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodeSelector": {"kubernetes.io/os": "linux"}}}
+    answers = {}
+    for tenant in ("acme", "globex"):
+        headers = {"Authorization": f"Bearer {api.token(tenant, *ROLES)}"}
+        answers[tenant] = api.send("POST", "/v1/placements", headers, {"manifests": [pod]})
+        for cluster in (acme["cluster"], acme["name"]) if tenant == "globex" else ():
+            refusal = api.send("POST", "/v1/placements", headers, {"manifests": [pod], "cluster": cluster})
+            assert refusal.status_code == 404
+            no_trace(refusal, acme, cluster)
+    assert [node["type"] for node in answers["acme"].json()["nodes"]] == [acme["type name"]]
+    assert answers["globex"].json()["left_out"][0]["reasons"][0]["rule"] == "NoNodeTypes"
+    no_trace(answers["globex"], acme)
 
 
 def test_a_cluster_client_sees_nothing_of_another_tenant(api, all_operations, acme):

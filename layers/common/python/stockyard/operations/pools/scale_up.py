@@ -46,7 +46,7 @@ def plan_of(
     spare = [group for pool in dynamic if (group := _headroom(pool)) is not None]
     problem = model.Problem(
         (*groups, *spare),
-        tuple(templates(stock, [_within_quota(pool, quota) for pool in dynamic], claims)),
+        tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
         nodes_there(stock, claims, workload),
         tuple(workload.daemons.values()),
     )
@@ -111,7 +111,7 @@ def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]]) -> str:
     return f"{example}{more}: {why or 'the cluster has no dynamic pool.'}"
 
 
-def _within_quota(pool: Pool, quota: int | None) -> Pool:
+def within_quota(pool: Pool, quota: int | None) -> Pool:
     """The pool with the tenant's quota of nodes as its limit, if that is lower."""
     if quota is None or milli(pool.limits.get(NODES, quota)) < quota * 1000:
         return pool

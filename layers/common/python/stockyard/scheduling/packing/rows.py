@@ -53,6 +53,28 @@ class Row:
     """The values of the labels that were left open."""
 
 
+def ways(pools: Sequence[Pool], pods: Iterable[Pod]) -> int:
+    """How many rows these pools and pods may make at most. Each label that is left open multiplies them."""
+    named = _mentioned(pods)
+    open_keys = [key for key in named if key not in (CAPACITY_TYPE, ZONE, HOSTNAME, *NAME_KEYS)]
+    return sum(_ways_of(pool, node_type, named, open_keys) for pool in pools for node_type in pool.node_types)
+
+
+def _ways_of(pool: Pool, node_type: NodeType, named: Mapping[str, Sequence[str]], open_keys: Sequence[str]) -> int:
+    zone = pool.template.get(ZONE, _NOTHING)
+    named_zones = max(1, len(named.get(ZONE, ())) + len(zone.values))
+    count = sum(named_zones if ANY in offering.zones else len(offering.zones) for offering in node_type.offerings)
+    for key in open_keys:
+        declared, required = node_type.properties.get(key), pool.template.get(key)
+        if declared is not None and declared != (ANY,):
+            count *= max(1, len(declared))
+        elif required is not None and not required.complement:
+            count *= max(1, len(required.values))
+        elif required is not None or key in WELL_KNOWN:
+            count *= len(named[key]) + 2
+    return count
+
+
 def satisfies(requirement: Requirement, value: Value) -> bool:
     """Whether a node with this value of the label satisfies the requirement."""
     if value is None:

@@ -1,0 +1,142 @@
+"""Which nodes pods would need and what they would cost: the packer is asked, and nothing is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stockyard.domain.records import Cluster
+from stockyard.errors import InvalidInput
+from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.pools.room import nodes_there
+from stockyard.operations.pools.scale_up import within_quota
+from stockyard.operations.pools.templates import Supply, every_provider, supply, templates
+from stockyard.operations.pools.workload import workload_of
+from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.services import Services
+from stockyard.scheduling.packing import model
+from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, grouped, pack
+from stockyard.scheduling.packing.rows import UNKNOWN_PRICE, ways
+from stockyard.scheduling.packing.workloads import Workloads, read_workloads
+
+MOST_PODS, MOST_KINDS = 20_000, 2_000
+"""Pods of one question, and different ones among them."""
+MOST_WAYS = 300_000
+"""Ways to make a node (pool, node type, capacity type, zone, open labels) that one question looks at."""
+MOST_BITS = 10**8
+"""Ways times different pods: the packer keeps a bit for each, several times."""
+STEPS, STEPS_A_POD = 1_000_000, 100
+"""The packer's work for one question: a few seconds of one core, for an answer within those of a request."""
+MOST_NAMES, MOST_REMARKS = 20, 20
+EVERY = "*"
+"""The pool that stands for all providers where no cluster is named."""
+
+
+def plan_placements(
+    services: Services, cluster: Cluster | None, manifests: Sequence[Mapping[str, Any]], *, preferences: bool = True
+) -> dict[str, Any]:
+    """The answer as a ``PlacementsView`` document. Raises ``InvalidInput`` with the place in the manifests."""
+    workloads = _workloads(manifests)
+    stock = supply(services, cluster)
+    everywhere = Supplied((every_provider(stock, EVERY),))
+    supplied = everywhere if cluster is None else _of_cluster(services, cluster, stock)
+    daemons = {**supplied.daemons, **workloads.daemon_sets}
+    settings = model.Settings(preferences=preferences, steps=STEPS + STEPS_A_POD * len(workloads.pods))
+    groups = grouped(workloads.pods)
+    problem = model.Problem(groups, supplied.pools, supplied.nodes, tuple(daemons.values()), settings)
+    _check_size(problem)
+    return _view(cluster, workloads, supplied, pack(problem))
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """What pods may go to: nodes that are there or on their way, and new ones of pools. ``daemons`` run on each."""
+
+    pools: tuple[model.Pool, ...]
+    nodes: tuple[model.Node, ...] = ()
+    daemons: Mapping[str, model.Pod] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+def _of_cluster(services: Services, cluster: Cluster, stock: Supply) -> Supplied:
+    claims, quota = claims_of(services, cluster.id), limit_of(services, GROUP_NODES)
+    pools = tuple(templates(stock, [within_quota(pool, quota) for pool in pools_of(services, cluster.id)], claims))
+    remarks = []
+    if not pools:
+        remarks.append(f"Cluster {cluster.name} has no dynamic pool: no nodes are made for pods.")
+    report = workload_of(services, cluster.id)
+    if report is not None:
+        return Supplied(pools, nodes_there(stock, claims, report), report.daemons, tuple(remarks))
+    if claims:
+        remarks.append("The cluster has not told yet what runs on its nodes, so room on them is not looked at.")
+    return Supplied(pools, remarks=tuple(remarks))
+
+
+def _workloads(manifests: Sequence[Mapping[str, Any]]) -> Workloads:
+    try:
+        return read_workloads(manifests, MOST_PODS, MOST_KINDS)
+    except ValueError as error:
+        place, _, detail = str(error).partition(": ")
+        raise InvalidInput.at(f"/manifests{place}", detail) from None
+
+
+def _check_size(problem: model.Problem) -> None:
+    """Raises ``InvalidInput`` for a question that takes too much memory: labels that are open multiply the ways."""
+    count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
+    if count > MOST_WAYS or count * len(problem.groups) > MOST_BITS:
+        detail = (
+            f"{len(problem.groups)} different pods name so many values of labels that there are {count} ways to make a"
+            " node; ask for fewer at once"
+        )
+        raise InvalidInput.at("/manifests", detail)
+
+
+def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, plan: Plan) -> dict[str, Any]:
+    nodes = [_node(claim) for claim in plan.claims]
+    is_priced = all(node["usd_hour"] is not None for node in nodes)
+    bound = plan.bound if is_priced and plan.bound is not None and plan.bound < UNKNOWN_PRICE else None
+    gap = plan.gap if bound is not None else None
+    return {
+        "cluster_id": cluster.id if cluster is not None else None,
+        "pods": len(workloads.pods),
+        "nodes": nodes,
+        "existing": [{"node": placement.node, "pods": list(placement.pods)} for placement in plan.placements],
+        "left_out": [_left_out(item) for item in plan.left_out],
+        "usd_hour": round(plan.price, 6) if is_priced else None,
+        "bound": None if bound is None else round(bound, 6),
+        "gap": None if gap is None else max(0.0, round(gap, 6)),
+        "warnings": [{"pointer": "", "detail": detail} for detail in _remarks(workloads, supplied, is_priced)],
+    }
+
+
+def _remarks(workloads: Workloads, supplied: Supplied, is_priced: bool) -> Sequence[str]:
+    reasons = sorted(workloads.skipped.items())
+    remarks = [f"Skipped {count}: {why}." for why, count in reasons[:MOST_REMARKS]]
+    if len(reasons) > MOST_REMARKS:
+        remarks.append(f"Skipped {sum(count for _, count in reasons[MOST_REMARKS:])} of other kinds as well.")
+    if not is_priced:
+        remarks.append("Some nodes have no known price, so there is no sum.")
+    return [*remarks, *supplied.remarks]
+
+
+def _node(claim: Claim) -> dict[str, Any]:
+    row = claim.row
+    return {
+        "pool": claim.pool.name,
+        "type": row.node_type.name,
+        "provider": row.node_type.provider,
+        "zone": row.zone,
+        "capacity_type": row.capacity_type,
+        "usd_hour": None if row.price == UNKNOWN_PRICE else row.price,
+        "alternatives": len(claim.node_types) - 1,
+        "pods": list(claim.pods),
+    }
+
+
+def _left_out(item: LeftOut) -> dict[str, Any]:
+    reasons = [
+        {"pool": reason.pool, "rule": reason.rule, "subject": reason.subject, "message": reason.message}
+        for reason in item.reasons
+    ]
+    return {"count": len(item.pods), "pods": list(item.pods[:MOST_NAMES]), "reasons": reasons}
