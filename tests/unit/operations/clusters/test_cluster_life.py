@@ -7,8 +7,21 @@ from datetime import timedelta
 
 import pytest
 
+from stockyard.domain.models.base import read
+from stockyard.domain.models.pending_pods import PendingPods
 from stockyard.domain.node_records import NewClaim
-from stockyard.domain.records import Cluster, Counter, Event, Name, Operation, Outbox, Placement, Resource
+from stockyard.domain.records import (
+    Cluster,
+    Counter,
+    Event,
+    Name,
+    Operation,
+    Outbox,
+    Placement,
+    Resource,
+    WorkloadPart,
+    WorkloadReport,
+)
 from stockyard.errors import (
     ClusterNameInUse,
     Conflict,
@@ -36,6 +49,8 @@ from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.run_phase import run_phase
+from stockyard.operations.listing import every
+from stockyard.operations.machines.pending_pods import receive
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.relay.outbox import Relay
 from stockyard.operations.sweep.records import sweep_cluster, sweep_lease
@@ -74,9 +89,12 @@ def test_cluster_becomes_ready_and_deletion_leaves_nothing(world):
     assert {p.state for p in operation.phases} == {"succeeded"}
     assert {c.status for c in ready.conditions} == {"True"}
     assert len(world.deployer.calls) == 1
+    body = {"sequence": 1, "observed_at": world.services.now(), "agent_version": "1", "groups": {}, "pending": {}}
+    receive(world.services, ready, read(PendingPods, body).model_dump())
     deleting = delete_cluster(world.services, "demo", "ann")
     assert world.drive(deleting, "delete_cluster") == "gone"
     assert nothing_left(world)
+    assert not [*every(world.services.store, WorkloadReport), *every(world.services.store, WorkloadPart)]
     assert world.services.store.get(Operation, deleting.operation_id).status == "succeeded"
     assert world.create("demo").status == "preparing"
 
