@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -152,16 +151,17 @@ def test_observations_are_accepted_from_the_clusters_own_client(served: Served, 
         assert http("POST", url, b"not gzip", headers).status == 400
     assert served.call("POST", path, post).status == 403
     assert served.call("POST", path, {**post, "sequence": -1}, token=own).status == 422
+    # The cluster's agent reports its pods by itself. One that says less than it has said is asked for all of it.
     pods = {"sequence": 1, "observed_at": post["observed_at"], "agent_version": "1", "groups": {}, "pending": {}}
     path = f"/v1/clusters/{cluster}/pending-pods"
-    answer = served.call("POST", path, pods, token=own)
-    assert (answer.status, answer.body["sequence"], answer.body["resync"]) == (200, 1, False)
+
+    def resync() -> bool:
+        answer = served.call("POST", path, pods, token=own)
+        assert answer.status in (200, 429), answer.text
+        return bool(answer.status == 200 and answer.body["resync"] and answer.body["sequence"] > 1)
+
+    served.wait("a report of the cluster's agent", resync, 60)
     assert served.call("POST", path, pods).status == 403
-    pointers = {"pending": f"/pending/{'0' * 16}", "running": "/running/a~1b"}
-    for name, entry in {"pending": {"0" * 16: {"count": 1}}, "running": {"a/b": {"0" * 16: 1}}}.items():
-        time.sleep(0.5)
-        refusal = served.call("POST", path, {**pods, "sequence": 2, name: entry}, token=own)
-        assert (refusal.status, [fault["pointer"] for fault in refusal.body["errors"]]) == (422, [pointers[name]])
 
 
 @pytest.mark.timeout(10800)
