@@ -26,7 +26,7 @@ MOST_WAYS = 300_000
 """Ways to make a node (pool, node type, capacity type, zone, open labels) that one question looks at."""
 MOST_BITS = 10**8
 """Ways times different pods: the packer keeps a bit for each, several times."""
-STEPS, STEPS_A_POD = 1_000_000, 100
+STEPS, STEPS_A_POD = 1_000_000, 50
 """The packer's work for one question: a few seconds of one core, for an answer within those of a request."""
 MOST_NAMES, MOST_REMARKS = 20, 20
 EVERY = "*"
