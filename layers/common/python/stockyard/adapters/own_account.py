@@ -7,16 +7,25 @@ from typing import Any
 
 from botocore.config import Config
 from botocore.loaders import create_loader
+from botocore.parsers import ResponseParserFactory
 from botocore.session import Session, get_session
 
 # The descriptions of services and endpoints are read once, not once for each client.
 _descriptions = cache(create_loader)
 
 
-def client(service: str, region: str | None = None, **settings: Any) -> Any:
-    """A client of a service, with botocore's standard retries; `settings` are those of botocore's `Config`."""
+def client(
+    service: str, region: str | None = None, *, parsers: ResponseParserFactory | None = None, **settings: Any
+) -> Any:
+    """A client of a service, with botocore's standard retries; `settings` are those of botocore's `Config`.
+
+    ``parsers`` read its answers; None: botocore's own.
+    """
     config = Config(retries={"mode": "standard", "total_max_attempts": 4}, **settings)
-    return _session().create_client(service, region_name=region, config=config)
+    session = _session()
+    if parsers is not None:
+        session.register_component("response_parser_factory", parsers)
+    return session.create_client(service, region_name=region, config=config)
 
 
 def regions() -> frozenset[str]:

@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from stockyard import errors
 from stockyard.adapters import own_account
+from stockyard.adapters.dynamodb.answers import AnswerParsers
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,7 +33,7 @@ def client(region: str | None = None) -> DynamoDBClient:
     """The DynamoDB client the store expects: short time-outs, botocore's standard retries."""
     # DynamoDB checks parameters anyway; a check here takes more than half of a transaction's time in this process.
     settings = {"connect_timeout": 2, "read_timeout": 5, "tcp_keepalive": True, "parameter_validation": False}
-    return cast("DynamoDBClient", own_account.client("dynamodb", region, **settings))
+    return cast("DynamoDBClient", own_account.client("dynamodb", region, parsers=AnswerParsers(), **settings))
 
 
 @contextmanager

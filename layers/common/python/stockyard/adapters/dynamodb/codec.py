@@ -85,7 +85,7 @@ def to_item(tenant: str, record: Record) -> Item:
 def from_item(kind: type[R], item: Mapping[str, Attribute]) -> R:
     """The record of an item. Raises ``StoreError`` when the item cannot be one of that kind."""
     try:
-        return typing.cast(R, _plan(typing.cast(Any, kind))({_field(name): value for name, value in item.items()}))
+        return typing.cast(R, _record_plan(typing.cast(Any, kind))(item))
     except (KeyError, ValueError, TypeError, AttributeError) as fault:
         name = item.get("sk", {}).get("S", "?")
         raise errors.StoreError(f"{kind.__name__} {name} cannot be read: {fault!r}") from fault
@@ -204,23 +204,29 @@ def _reason(fault: Exception) -> str:
 _Decoder = Callable[[Any], Any]
 
 
-def _field(attribute: str) -> str:
-    """The field an attribute belongs to; the layout's own attributes get names that no field has."""
-    if attribute.startswith("record_"):
-        return attribute.removeprefix("record_")
-    return attribute if keys.attribute(attribute) == attribute else f"#{attribute}"
-
-
 @cache
 def _plan(kind: Any) -> Callable[[Mapping[str, Attribute]], Any]:
     """A function that builds ``kind`` from its attributes. Made once per class: reading type hints is slow."""
+    return _builder(kind, str)
+
+
+@cache
+def _record_plan(kind: Any) -> Callable[[Mapping[str, Attribute]], Any]:
+    """As ``_plan``, for an item: the layout's own attributes are no fields."""
+    return _builder(kind, keys.attribute)
+
+
+def _builder(kind: Any, attribute_of: Callable[[str], str]) -> Callable[[Mapping[str, Attribute]], Any]:
     hints, earlier = typing.get_type_hints(kind), EARLIER.get(kind, {})
-    steps = [(field.name, _decoder(hints[field.name]), *_absence(field, hints)) for field in dataclasses.fields(kind)]
+    steps = [
+        (field.name, attribute_of(field.name), _decoder(hints[field.name]), *_absence(field, hints))
+        for field in dataclasses.fields(kind)
+    ]
 
     def build(attributes: Mapping[str, Attribute]) -> Any:
         values: dict[str, Any] = dict(earlier)
-        for name, decode, has_default, optional in steps:
-            attribute = attributes.get(name)
+        for name, stored_name, decode, has_default, optional in steps:
+            attribute = attributes.get(stored_name)
             if attribute is not None:
                 values[name] = decode(attribute)
             elif optional and not has_default:
