@@ -82,7 +82,7 @@ MUTANTS: dict[str, tuple[object, str, object]] = {
     "anti-affinity on hosts": (topology.AntiAffinityRule, "allows", lambda self, host: True),
     "those who are refused": (topology.Tallies, "against", lambda self, namespace, labels: ()),
     "gangs": (plan_module, "_with_whole_gangs", _with_gangs_in_parts),
-    "who is counted": (topology.Tally, "add", lambda self, domain: None),
+    "who is counted": (topology.Tally, "add", lambda self, *pods: None),
     "pods that are there": (topology.Tallies, "record", lambda self, *placed: None),
     "nodes that count": (solve.Solver, "_decided", lambda self, pod_class, possible: possible),
     "labels and taints of known nodes": (known, "satisfies", lambda level, node: True),

@@ -25,6 +25,7 @@ from stockyard.scheduling.packing.price import (
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.solve import usual_steps
 from stockyard.scheduling.packing.price.subsets import MOST_PODS
+from stockyard.scheduling.packing.rows import Rows
 from stockyard.scheduling.packing.solve import Solver
 from stockyard.scheduling.packing.states import PlannedNode, State
 
@@ -45,9 +46,9 @@ class FreePart:
     solver: Solver
 
     @classmethod
-    def of(cls, problem: Problem) -> FreePart:
-        """The free part of a problem."""
-        return cls(Solver(problem, Meter(0), split=False))
+    def of(cls, problem: Problem, rows: Rows | None = None) -> FreePart:
+        """The free part of a problem; ``rows`` are those of another packing of it, if there is one."""
+        return cls(Solver(problem, Meter(0), split=False, rows=rows))
 
     @property
     def whole(self) -> bool:

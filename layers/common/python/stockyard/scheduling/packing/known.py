@@ -42,6 +42,8 @@ class KnownNodes:
         self._requests: tuple[int, ...] | None = None
         self._room = 0
         self._levels: dict[Level, int] = {}
+        self._alike: dict[tuple[object, ...], int] = {}
+        """The nodes that satisfy what levels ask of labels and taints, by what they ask."""
         self._domains: dict[str, dict[Domain, int]] = {}
         columns = zip(*(known_node.free for known_node in self.nodes), strict=True)
         self._most = [max(0, *column) for column in columns]
@@ -68,8 +70,14 @@ class KnownNodes:
         """The nodes that satisfy what the level asks of labels and taints."""
         mask = self._levels.get(level)
         if mask is None:
-            self._meter.spent += len(self.nodes)
-            mask = self._levels[level] = self._mask([satisfies(level, known_node.node) for known_node in self.nodes])
+            # Pods of many classes ask for the same.
+            pod = level.pod
+            mark = (level.terms, pod.volumes, pod.tolerations, level.any_taint)
+            mask = self._alike.get(mark)
+            if mask is None:
+                self._meter.spent += len(self.nodes)
+                mask = self._mask([satisfies(level, known_node.node) for known_node in self.nodes])
+            self._alike[mark] = self._levels[level] = mask
         return mask
 
     def within(self, keys: Sequence[str], combinations: Sequence[tuple[Domain, ...]]) -> int:

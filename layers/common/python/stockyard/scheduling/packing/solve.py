@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
+from itertools import groupby, product
 
 from stockyard.domain.node_types import CPU, MEMORY, PODS
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
 from stockyard.scheduling.packing.known import KnownNodes, counts_for
 from stockyard.scheduling.packing.limits import Limits
-from stockyard.scheduling.packing.model import HOSTNAME, HostPort, Node, Problem
+from stockyard.scheduling.packing.model import HOSTNAME, HostPort, Node, PlacedPod, Problem
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.states import PlannedNode, StateIndex, Step
@@ -34,23 +34,22 @@ EPSILON = 1e-9
 class Solver:
     """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``.
 
-    It ends when the ``meter`` has no steps left; what has a place by then is a plan that obeys all rules.
+    ``rows`` are those of another packing of the problem. Without steps left it ends, with a plan that obeys all rules.
     """
 
-    def __init__(self, problem: Problem, meter: Meter, *, split: bool) -> None:
+    def __init__(self, problem: Problem, meter: Meter, *, split: bool, rows: Rows | None = None) -> None:
         self.problem, self.meter = problem, meter
         self.resources = _resources(problem)
-        self.rows = Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
+        self.rows = rows or Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
         self.tallies = Tallies()
         self.known = KnownNodes(problem.nodes, self.resources, meter)
-        for node in problem.nodes:
-            for pod in node.pods:
-                for term in pod.anti_affinity:
-                    self.tallies.of_holders(term)
+        placed_pods = [(node, list(_counted(node.pods))) for node in problem.nodes if node.pods]
+        for term in dict.fromkeys(term for _, pods in placed_pods for pod, _ in pods for term in pod.anti_affinity):
+            self.tallies.of_holders(term)
         self.classes = read_classes(problem, self.rows, self.tallies, self.resources)
-        for node in problem.nodes:
-            for pod in node.pods:
-                self.tallies.record(pod, node.labels, node.taints, node.name, HOSTNAME)
+        for node, pods in placed_pods:
+            for pod, count in pods:
+                self.tallies.record(pod, count, node.labels, node.taints, node.name, HOSTNAME)
         self.limits = Limits(self.rows)
         self.index = StateIndex(self.rows, self.resources, meter)
         self.planned: list[PlannedNode] = []
@@ -58,7 +57,7 @@ class Solver:
         self.refused: set[PodClass] = set()
         """Classes of which no pod finds a place beside what is placed by now."""
         self.order: list[str] = []
-        """The pods in the order in which they were placed."""
+        """The pods in the order of their placement."""
         self._busy = self._busiest()
         self._split = split
         self.tempted = False
@@ -388,6 +387,12 @@ def _resources(problem: Problem) -> tuple[str, ...]:
     names = {name for group in problem.groups for name, amount in group.pod.requests if amount > 0}
     first = [name for name in (CPU, MEMORY, PODS) if name in names]
     return (*first, *sorted(names - set(first)))
+
+
+def _counted(pods: Sequence[PlacedPod]) -> Iterator[tuple[PlacedPod, int]]:
+    """Pods of a node, and how often each comes in a row."""
+    for pod, same_pods in groupby(pods):
+        yield pod, sum(1 for _ in same_pods)
 
 
 def conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:

@@ -33,10 +33,10 @@ class Tally:
         """A pod is on the host that wants at most so many there."""
         self.most[host] = min(most, self.most.get(host, most))
 
-    def add(self, domain: Domain) -> None:
-        """One more pod in the domain."""
-        self.by_domain[domain] += 1
-        self.total += 1
+    def add(self, domain: Domain, count: int = 1) -> None:
+        """More pods in the domain."""
+        self.by_domain[domain] += count
+        self.total += count
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,17 +230,19 @@ class Tallies:
             )
         return self._against[mark]
 
-    def record(self, pod: PlacedPod, labels: Mapping[str, str], taints: Iterable[Taint], name: str, host: str) -> None:
-        """Count a pod that is on a node already."""
+    def record(
+        self, pod: PlacedPod, count: int, labels: Mapping[str, str], taints: Iterable[Taint], name: str, host: str
+    ) -> None:
+        """Count equal pods that are on a node already."""
         taints = tuple(taints)
         for tally, node_filter in self.counting(pod.namespace, pod.labels):
             if node_filter.passes(labels, taints):
-                _count(tally, labels, name, host)
+                _count(tally, count, labels, name, host)
         for term in pod.anti_affinity:
-            _count(self.of_holders(term), labels, name, host)
+            _count(self.of_holders(term), count, labels, name, host)
 
 
-def _count(tally: Tally, labels: Mapping[str, str], name: str, host: str) -> None:
+def _count(tally: Tally, count: int, labels: Mapping[str, str], name: str, host: str) -> None:
     domain = name if tally.key == host else labels.get(tally.key)
     if domain is not None:
-        tally.add(domain)
+        tally.add(domain, count)
