@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -67,6 +69,45 @@ def test_the_same_pods_ask_for_nothing_twice(yard: Yard, report: Workload) -> No
         step()
         assert len(living(yard)) == len({claim.name for claim in living(yard)}) > 0
     assert yard.now("burst").claims_made == len(living(yard))
+
+
+def test_a_pass_over_settled_pools_reads_claims_and_quotas_once(
+    yard: Yard, report: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of claims, read twice, are most of what a pass takes; and no batch reads quotas again."""
+    small = [{"key": "vcluster.com/node-type", "values": ["sim.small"]}]
+    yard.dynamic_pool("burst", requirements=small)
+    yard.settle()
+    tell(report, (pod("2"), 25))
+    store_type, reads = type(yard.nodes.services.store), Tally[str]()
+    get, get_all = store_type.get, store_type.get_all
+
+    def get_and_count(store: Any, kind: Any, name: str) -> Any:
+        reads[f"{kind.__name__} {name}"] += 1
+        return get(store, kind, name)
+
+    def get_all_and_count(store: Any, kind: Any, names: Any) -> Any:
+        reads[kind.__name__] += 1
+        return [record for name in names if (record := get(store, kind, name)) is not None]
+
+    monkeypatch.setattr(store_type, "get", get_and_count)
+    monkeypatch.setattr(store_type, "get_all", get_all_and_count)
+    yard.look()
+    monkeypatch.setattr(store_type, "get", get)
+    monkeypatch.setattr(store_type, "get_all", get_all)
+    assert len(living(yard)) == 25
+    assert reads["NodeClaim"] == 1
+    assert reads["Quota nodeclaims"] == 1
+
+
+def test_a_pass_collects_garbage_only_when_it_has_ended(
+    yard: Yard, report: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.dynamic_pool("burst")
+    during: list[bool] = []
+    monkeypatch.setattr(reconcile, "workload_of", lambda *_: during.append(gc.isenabled()))
+    yard.look()
+    assert (during, gc.isenabled()) == ([False], True)
 
 
 def test_pods_that_run_take_room(yard: Yard, report: Workload) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from stockyard.domain import ids
@@ -53,14 +53,21 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
 
 
 def commit_claims(
-    services: Services, cluster: Cluster, pool: Pool, drafts: Sequence[NodeClaim], guard: Pool | None = None
+    services: Services,
+    cluster: Cluster,
+    pool: Pool,
+    drafts: Sequence[NodeClaim],
+    guard: Pool | None = None,
+    quota: Callable[[str], int | None] | None = None,
 ) -> dict[str, Pool]:
     """Make claims of a pool in one transaction, at most ``AT_ONCE``; the pools that it has written, by name.
+
+    ``quota`` gives the limits of quotas to who makes many batches; None: they are read.
 
     The pool and the ``guard`` must stand at these versions, and the cluster must be ready: else ``Conflict``. Raises
     ``QuotaExceeded``.
     """
-    quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, len(drafts))
+    quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, len(drafts), quota)
     claim_writes = [write for draft in drafts for write in acceptance(services, draft, WORKFLOW_ACTOR)[1]]
     now = services.now()
     changed = {each.name: replace(each, version=each.version + 1, updated_at=now) for each in (guard or pool, pool)}

@@ -54,19 +54,31 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     pools = pools_of(services, cluster_id)
     if cluster is None or cluster.status == "deleting" or not (pools or conditions.of(cluster, POOLS_READY)):
         return report
+    claims: Sequence[NodeClaim] | None = claims_of(services, cluster_id)
     by_pool: dict[str, list[NodeClaim]] = {}
-    for claim in claims_of(services, cluster_id):
+    for claim in claims or ():
         by_pool.setdefault(claim.pool, []).append(claim)
     steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in pools]
     settled = [pool for pool in steps if pool is not None]
+    if any(step is not pool for step, pool in zip(steps, pools, strict=True)):
+        claims = None  # Something was written: there may be other claims now.
     if cluster.status == "ready":
-        placed = _scale_up(services, cluster, settled, report)
+        placed = _scale_up(services, cluster, settled, claims, report)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed])
     return report
 
 
-def _scale_up(services: Services, cluster: Cluster, pools: Sequence[Pool], report: Report) -> Sequence[Condition]:
-    """Make nodes for the pods that wait, and say whether all have a place; nothing while nobody tells of pods."""
+def _scale_up(
+    services: Services,
+    cluster: Cluster,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim] | None,
+    report: Report,
+) -> Sequence[Condition]:
+    """Make nodes for the pods that wait, and say whether all have a place; nothing while nobody tells of pods.
+
+    ``claims`` were read after the pools, at whose versions the new ones are written; None: they are read here.
+    """
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
     workload = workload_of(services, cluster.id) if dynamic else None
     if workload is None:
@@ -78,7 +90,8 @@ def _scale_up(services: Services, cluster: Cluster, pools: Sequence[Pool], repor
         try:
             for pool in dynamic:
                 ensure_provider(services, cluster, pool)
-            plan = scale_up.plan_of(services, cluster, pools, claims_of(services, cluster.id), workload)
+            present = claims_of(services, cluster.id) if claims is None else claims
+            plan = scale_up.plan_of(services, cluster, pools, present, workload)
             message = scale_up.left_out(plan, workload)
             report.created += scale_up.create_claims(services, cluster, pools, plan)
         except Conflict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 
 from stockyard.domain.manifests import matched
 from stockyard.domain.node_properties import node_labels
@@ -27,12 +28,26 @@ def nodes_there(stock: Supply, claims: Iterable[NodeClaim], workload: Workload) 
     would be bound to now. What runs on a node is what the cluster's agent told last.
     """
     reader = Reader()
+    placed_pods = _PlacedPods()
     present = (claim for claim in claims if not claim.deleting and claim.phase != "Failed")
-    nodes = (_node(stock, reader, claim, workload) for claim in present)
+    nodes = (_node(stock, reader, claim, workload, placed_pods) for claim in present)
     return tuple(node for node in nodes if node is not None)
 
 
-def _node(stock: Supply, reader: Reader, claim: NodeClaim, workload: Workload) -> model.Node | None:
+class _PlacedPods(dict[int, model.PlacedPod]):
+    """Pods of nodes by the identity of their ``Pod``: equal ones share one object, however many run."""
+
+    def of(self, pod: model.Pod) -> model.PlacedPod:
+        """The pod as topology counts it."""
+        placed_pod = self.get(id(pod))
+        if placed_pod is None:
+            placed_pod = self[id(pod)] = model.PlacedPod(pod.namespace, pod.labels, pod.anti_affinity)
+        return placed_pod
+
+
+def _node(
+    stock: Supply, reader: Reader, claim: NodeClaim, workload: Workload, placed_pods: _PlacedPods
+) -> model.Node | None:
     name = claim.node_name or claim.name
     placed = claim.placement
     if placed is not None:
@@ -61,11 +76,7 @@ def _node(stock: Supply, reader: Reader, claim: NodeClaim, workload: Workload) -
         labels,
         dict(free),
         taints,
-        tuple(
-            model.PlacedPod(pod.namespace, pod.labels, pod.anti_affinity)
-            for pod, count in running
-            for _ in range(count)
-        ),
+        tuple(chain.from_iterable(repeat(placed_pods.of(pod), count) for pod, count in running)),
         tuple(port for pod, _ in running for port in pod.ports),
         initialized=claim.phase == "Available",
     )

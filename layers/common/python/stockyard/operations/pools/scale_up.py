@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
+from typing import Any
 
 from stockyard.domain.node_types import ANY
 from stockyard.domain.pool_records import DYNAMIC, NODES, Pool
@@ -62,20 +64,40 @@ def create_claims(services: Services, cluster: Cluster, pools: Sequence[Pool], p
     for claim in plan.claims[:MOST_CLAIMS]:
         by_pool.setdefault(claim.pool.name, []).append(claim)
     count = 0
+    # Many nodes of a plan are alike, and a quota is the same for all batches.
+    ways = _Ways()
+    quota = cache(partial(limit_of, services))
     for name, planned in by_pool.items():
         for start in range(0, len(planned), AT_ONCE):
             batch = planned[start : start + AT_ONCE]
-            drafts = [_draft(services, cluster, current[name], claim) for claim in batch]
-            current |= commit_claims(services, cluster, current[name], drafts, current[first])
+            drafts = [_draft(services, cluster, current[name], claim, ways.of(claim)) for claim in batch]
+            current |= commit_claims(services, cluster, current[name], drafts, current[first], quota)
             count += len(batch)
     return count
 
 
-def _draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim) -> NodeClaim:
+class _Ways:
+    """The requirements of planned nodes: of those with the same possible ways they are made once."""
+
+    def __init__(self) -> None:
+        self._by_mask: dict[tuple[int, str, str], Sequence[dict[str, Any]]] = {}
+
+    def of(self, claim: Claim) -> Sequence[dict[str, Any]]:
+        """What binds the claim to the ways that are still possible."""
+        mark = (claim.mask, claim.row.capacity_type, claim.row.zone)
+        if mark not in self._by_mask:
+            types, zones, capacity_types = possible_ways(claim)
+            own = {NODE_TYPE: types, ZONE: zones, CAPACITY_TYPE: capacity_types}
+            self._by_mask[mark] = [
+                {"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values
+            ]
+        return self._by_mask[mark]
+
+
+def _draft(
+    services: Services, cluster: Cluster, pool: Pool, claim: Claim, narrowed: Sequence[dict[str, Any]]
+) -> NodeClaim:
     """The claim of a planned node: the pool's, bound to the ways that are still possible, with what is packed."""
-    types, zones, capacity_types = possible_ways(claim)
-    own = {NODE_TYPE: types, ZONE: zones, CAPACITY_TYPE: capacity_types}
-    narrowed = [{"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values]
     resources = {name: resource_text(name, amount) for name, amount in sorted(claim.requests.items()) if amount > 0}
     draft = draft_claim(services, cluster.id, pool)
     return replace(draft, requirements=(*pool.requirements, *narrowed), resources=resources)

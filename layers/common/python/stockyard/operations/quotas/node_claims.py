@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from stockyard.errors import QuotaExceeded
 from stockyard.operations.quotas.limits import PER_USER, limit_of
@@ -13,15 +14,19 @@ CLAIMS = "nodeclaims"
 _COUNTERS = (f"quota/{CLAIMS}", f"quota/{PER_USER}{CLAIMS}")
 
 
-def claim_quota_writes(services: Services, provider: str, actor: str, by: int) -> list[Add]:
+def claim_quota_writes(
+    services: Services, provider: str, actor: str, by: int, quota: Callable[[str], int | None] | None = None
+) -> list[Add]:
     """What a transaction has to count when a claim comes (``by`` 1, with the limits) or goes (-1).
 
     ``provider`` is the name the claim asks for, empty for none; ``actor`` who made it. A claim must go as it came.
+    ``quota`` gives the limit of a quota; None: it is read.
     """
+    limit = quota or partial(limit_of, services)
     names = [CLAIMS, *([f"{CLAIMS}.provider={provider}"] if provider else [])]
     counters = {name: f"quota/{name}" for name in names}
     counters |= {f"{PER_USER}{name}": f"quota/{PER_USER}{name}/{actor}" for name in names}
-    return [Add(counter, by, limit=limit_of(services, name) if by > 0 else None) for name, counter in counters.items()]
+    return [Add(counter, by, limit=limit(name) if by > 0 else None) for name, counter in counters.items()]
 
 
 def quota_refusal(writes: Sequence[Write], index: int) -> QuotaExceeded:
