@@ -11,7 +11,7 @@ import pytest
 
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.records import NodeClaim, Quota
-from stockyard.operations.pools import pools, reconcile
+from stockyard.operations.pools import pools, reconcile, scale_up
 from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.ports import Put
 from stockyard.scheduling.packing.manifests import read_pod
@@ -264,3 +264,17 @@ def test_passes_that_would_choose_different_pools_buy_once(
     yard.look()
     yard.settle()
     assert (len(living(yard, "a")), len(living(yard, "b"))) == (1, 0)
+
+
+def test_pools_with_too_many_ways_to_make_a_node_are_told_so(
+    yard: Yard, report: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels that types leave open multiply; one tenant's pass must not need all memory."""
+    yard.dynamic_pool("burst")
+    monkeypatch.setattr(scale_up, "MOST_WAYS", 1)
+    tell(report, (pod(), 1))
+    yard.look()
+    assert not living(yard)
+    status, _, message = yard.condition(yard.current(), "PodsHaveRoom")
+    assert status == "False"
+    assert "2 ways to make a node; a pass takes 1 at most" in message

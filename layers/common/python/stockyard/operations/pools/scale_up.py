@@ -17,6 +17,7 @@ from stockyard.domain.pool_records import DYNAMIC, NODES, Pool
 from stockyard.domain.quantities import milli, resource_text
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
+from stockyard.errors import QuotaExceeded
 from stockyard.operations.pools.claims import AT_ONCE, POOL_LABEL, commit_claims, draft_claim
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.templates import supply, templates
@@ -25,11 +26,16 @@ from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, pack
+from stockyard.scheduling.packing.rows import ways
 
 MOST_TYPES = 60
 """Node types that a claim names, as Karpenter has it."""
 MOST_CLAIMS = 500
 """Claims that one pass makes; what is left waits for the next."""
+MOST_WAYS = 300_000
+"""Ways to make a node (pool, node type, capacity type, zone, open labels) that one pass looks at."""
+STEPS = 5_000_000
+"""The packer's work in one pass: ten to twenty seconds of the function's 60. What gets no turn is left to the next."""
 HEADROOM = "headroom"
 """The namespace of pods that stand for a pool's headroom. No namespace of a cluster can have a slash."""
 _NAMED = 3
@@ -40,7 +46,10 @@ _UNIT = 1000
 def plan_of(
     services: Services, cluster: Cluster, pools: Sequence[Pool], claims: Sequence[NodeClaim], workload: Workload
 ) -> Plan:
-    """Where the pods that wait would go: onto what is there or on its way, and onto new nodes."""
+    """Where the pods that wait would go: onto what is there or on its way, and onto new nodes.
+
+    Raises ``QuotaExceeded`` when there are too many ways to make a node for one pass.
+    """
     stock = supply(services, cluster)
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
     quota = limit_of(services, GROUP_NODES)
@@ -51,7 +60,12 @@ def plan_of(
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
         nodes_there(stock, claims, workload),
         tuple(workload.daemons.values()),
+        model.Settings(steps=STEPS),
     )
+    count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
+    if count > MOST_WAYS:
+        text = f"The pools leave so many labels open that there are {count} ways to make a node; a pass takes"
+        raise QuotaExceeded(f"{text} {MOST_WAYS} at most. Requirements of the pools make them fewer.")
     return pack(problem)
 
 
