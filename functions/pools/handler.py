@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard import wiring
+from stockyard.domain import ids
 from stockyard.domain.pool_manifests import pool_manifest
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.pool_views import pool_view
@@ -57,7 +58,8 @@ def create_pool(request: Request) -> Answer:
         from stockyard.operations.pools.plan import plan_pool
 
         return Answer.plan(plan_pool(services, cluster, new_pool))
-    pool = pools.create_pool(services, cluster, new_pool, request.caller.actor)
+    request_name = request.stable_id(ids.POOL_REQUEST) or ""
+    pool = pools.create_pool(services, cluster, new_pool, request.caller.actor, request_name)
     return _answer(services, pool, 201, location=f"/v1/clusters/{cluster.id}/pools/{pool.name}")
 
 

@@ -31,7 +31,9 @@ def test_a_static_pool_gets_its_nodes_and_says_so(yard: Yard) -> None:
         assert claim.taints == ({"key": "k", "effect": "NoSchedule"},)
         assert (claim.pool, claim.cluster_id, claim.created_by) == ("workers", yard.cluster.id, USER)
     assert yard.condition(yard.now()) == ("True", "Satisfied", "3 of 3 nodes are available.")
-    assert yard.now().due_at is None, "a pool that has everything is not looked at by the schedule"
+    due_at = yard.now().due_at
+    assert due_at is not None
+    assert 0 < -yard.nodes.services.seconds_since(due_at) <= 300, "an event may be lost: one more look, then few"
     assert yard.condition(yard.current(), "PoolsReady")[:2] == ("True", "Satisfied")
     assert yard.reasons(yard.now().id) == ["Created", "Scaling", "Satisfied"]
 

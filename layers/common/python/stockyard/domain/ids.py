@@ -14,6 +14,8 @@ _ID = re.compile(r"^(clu|op|ncl|ntp|npr|spr|nev|lgr|evt|aud|out|cmd)_[0-9A-HJKMN
 CLUSTER, OPERATION, EVENT, AUDIT, OUTBOX = "clu", "op", "evt", "aud", "out"
 NODE_CLAIM, NODE_TYPE, NODE_PROVIDER, NODE_ENVIRONMENT, COMMAND = "ncl", "ntp", "npr", "nev", "cmd"
 LAUNCH_GROUP, SHARED_PROVIDER = "lgr", "spr"
+POOL_REQUEST = "plr"
+"""Of the request that made a pool; nobody sees it."""
 
 
 def ulid(moment: datetime, randomness: bytes) -> str:

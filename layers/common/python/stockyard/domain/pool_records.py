@@ -90,12 +90,14 @@ class Pool(PoolSpec):
     deleting: bool = False
     conditions: tuple[Condition, ...] = ()
     due_at: str | None = None
-    """When a pass must look at the pool, unless something wakes it earlier; None: nothing is open."""
+    """When a pass must look at the pool, unless something wakes it earlier; None: never by the schedule."""
     failures: int = 0
     """Claims in a row that became no node: each lets the pool wait longer before it makes the next."""
     claims_made: int = 0
     generation: int = 1
     created_by: str = ""
+    request: str = ""
+    """Of the idempotency key that it was made with, the same in every try; empty without a key."""
     sequence: int = 0
     version: int = 1
 

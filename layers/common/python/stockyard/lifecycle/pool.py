@@ -34,6 +34,8 @@ BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 30, 3600
 """How long a pool waits after a claim became no node; twice as long after each further one."""
 LOOK_AGAIN_SECONDS = 300
 """When a pool that lacks nodes is looked at again though nothing was told of it."""
+SETTLED_SECONDS = 1800
+"""When a pool that lacks nothing is looked at again: the event that would wake a pass may be lost, or its pass die."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,12 @@ def decide(pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str) 
     if pool.deleting:
         leaving = tuple(claim for claim in claims if not claim.deleting)
         text = f"{len(claims)} nodes are given back." if claims else "Every node is gone."
-        return Decision(_condition(pool, "False", LEAVING, text, now), give_back=leaving, remove=not claims)
+        changed = _condition(_due_within(pool, now, LOOK_AGAIN_SECONDS), "False", LEAVING, text, now)
+        return Decision(changed, give_back=leaving, remove=not claims)
     if cluster.status != "ready":
         text = f"Cluster {cluster.name} is {cluster.status}; its pools make nodes when it is ready."
-        return Decision(replace(_condition(pool, "False", NOT_READY, text, now), due_at=None))
+        seconds = SETTLED_SECONDS if cluster.status == "failed" else LOOK_AGAIN_SECONDS
+        return Decision(_condition(_due_within(pool, now, seconds), "False", NOT_READY, text, now))
     # A claim that became no node is given back and replaced. While somebody looks at its machine it stays.
     failed = [claim for claim in claims if claim.phase == "Failed" and not claim.deleting]
     replaced = tuple(claim for claim in failed if claim.kept_until is None or claim.kept_until < now)
@@ -77,10 +81,10 @@ def decide(pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str) 
     waits = pool.failures > 0 and pool.due_at is not None and now < pool.due_at
     available = sum(claim.phase == "Available" for claim in current)
     if available >= target and not surplus:
-        settled = replace(pool, failures=0, due_at=None)
+        settled = _due_within(replace(pool, failures=0), now, SETTLED_SECONDS)
         return Decision(_condition(settled, "True", SATISFIED, _count(available, target), now), 0, replaced)
-    due_at = pool.due_at if pool.due_at is not None and now < pool.due_at else later_than(now, LOOK_AGAIN_SECONDS)
-    changed = _condition(replace(pool, due_at=due_at), "False", SCALING, _count(available, target), now)
+    due = pool if waits else _due_within(pool, now, LOOK_AGAIN_SECONDS)
+    changed = _condition(due, "False", SCALING, _count(available, target), now)
     return Decision(changed, 0 if waits else missing, (*replaced, *surplus))
 
 
@@ -102,6 +106,11 @@ def refused(pool: Pool, reason: str, message: str, now: str) -> Pool:
     """A pool that could not make its claims for now."""
     changed = _condition(pool, "False", reason, message, now)
     return replace(changed, due_at=later_than(now, LOOK_AGAIN_SECONDS))
+
+
+def looked_at_within(pool: Pool, now: str, seconds: int) -> bool:
+    """Whether the schedule looks at the pool in at most so many seconds."""
+    return pool.due_at is not None and pool.due_at <= later_than(now, seconds)
 
 
 def later_than(now: str, seconds: int) -> str:
@@ -139,6 +148,13 @@ def _after_failures(pool: Pool, failed: Sequence[NodeClaim], now: str) -> Pool:
     failures = pool.failures + never_joined
     wait = min(BACKOFF_SECONDS * 2 ** min(failures - 1, 10), LONGEST_BACKOFF_SECONDS)
     return replace(pool, failures=failures, due_at=later_than(now, wait))
+
+
+def _due_within(pool: Pool, now: str, seconds: int) -> Pool:
+    """The pool, to be looked at in so many seconds, or when it was to be looked at before that."""
+    if pool.due_at is not None and now < pool.due_at and looked_at_within(pool, now, seconds):
+        return pool
+    return replace(pool, due_at=later_than(now, seconds))
 
 
 def _age(claim: NodeClaim) -> int:

@@ -48,10 +48,16 @@ def shown_status(pool: Pool) -> str:
     return "Ready" if is_ready(pool) else PREPARING
 
 
-def create_pool(services: Services, cluster: Cluster, new_pool: NewPool, actor: str) -> Pool:
-    """The pool, without claims yet. Raises ``InvalidInput``, ``InUse`` for a name that is taken, ``QuotaExceeded``."""
+def create_pool(services: Services, cluster: Cluster, new_pool: NewPool, actor: str, request: str = "") -> Pool:
+    """The pool, without claims yet. Raises ``InvalidInput``, ``InUse`` for a name that is taken, ``QuotaExceeded``.
+
+    ``request`` is the same in every try of an ``Idempotency-Key``, so that a second try finds the first one's pool.
+    """
+    existing = services.store.get(Pool, pool_id(cluster.id, new_pool.name)) if request else None
+    if existing is not None and existing.request == request:
+        return existing
     check_pool(services, cluster, new_pool)
-    pool = draft(services, cluster.id, new_pool, actor)
+    pool = replace(draft(services, cluster.id, new_pool, actor), request=request)
     try:
         services.store.commit(*creation(services, pool, actor), Check(Cluster, cluster.id, {"status": cluster.status}))
     except Conflict as conflict:

@@ -17,11 +17,15 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.pool import (
+    LOOK_AGAIN_SECONDS,
     POOLS_READY,
     QUOTA,
     READY,
     Decision,
     decide,
+    is_ready,
+    later_than,
+    looked_at_within,
     pods_condition,
     pools_condition,
     refused,
@@ -58,13 +62,19 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     by_pool: dict[str, list[NodeClaim]] = {}
     for claim in claims or ():
         by_pool.setdefault(claim.pool, []).append(claim)
-    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in pools]
-    settled = [pool for pool in steps if pool is not None]
-    if any(step is not pool for step, pool in zip(steps, pools, strict=True)):
+    empty = [pool for pool in pools if pool.deleting and pool.name not in by_pool]
+    others = [pool for pool in pools if pool not in empty]
+    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in others]
+    # One that is empty is still among them: claims of other passes may go through its record.
+    settled = [*(pool for pool in steps if pool is not None), *empty]
+    if any(step is not pool for step, pool in zip(steps, others, strict=True)):
         claims = None  # Something was written: there may be other claims now.
     if cluster.status == "ready":
         placed = _scale_up(services, cluster, settled, claims, report)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed])
+    # Last: when the cluster's last pool is gone, no schedule leads to the cluster any more.
+    for pool in empty:
+        _step(services, cluster, pool, (), report)
     return report
 
 
@@ -98,7 +108,20 @@ def _scale_up(
             report.lost += 1
         except QuotaExceeded as refusal:
             message = f"{refusal.detail} {message}".strip()
+    if message:
+        _look_soon(services, dynamic[0])
     return [pods_condition(message, services.now())]
+
+
+def _look_soon(services: Services, pool: Pool) -> None:
+    """Have the schedule look at the cluster: nothing tells of a type that is to be had again, or of a quota."""
+    now = services.now()
+    current = services.store.get(Pool, pool.id)
+    if current is None or looked_at_within(current, now, LOOK_AGAIN_SECONDS):
+        return
+    due_at = later_than(now, LOOK_AGAIN_SECONDS)
+    with suppress(Conflict):
+        services.store.commit(Replace(replace(current, due_at=due_at, version=current.version + 1, updated_at=now)))
 
 
 def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[NodeClaim], report: Report) -> Pool | None:
@@ -109,7 +132,8 @@ def _step(services: Services, cluster: Cluster, pool: Pool, claims: Sequence[Nod
         if current is None:
             return None
         missing = decision.create
-        if missing > 0:
+        # Also for claims that are there: the provider may have gone with the last other cluster that needed it.
+        if cluster.status == "ready" and not (current.deleting or is_ready(current)):
             ensure_provider(services, cluster, current)
         while missing > 0:
             count = min(missing, AT_ONCE)
