@@ -1,8 +1,8 @@
 """Passes over pools, schedulers, workflows and reports of pods at once, on what each read before the others wrote.
 
-A pass, or a scheduler, runs between any two writes of another pass; nodes are lost, claims fail, quantities and limits
-change. No limit is exceeded while it stands, no claim is made twice, none is lost, and in the end each pool has what it
-is to have.
+A pass, a scheduler, or a report of the agent comes between any two writes of another pass; nodes are lost, claims fail,
+quantities and limits change. No limit is exceeded while it stands, no claim is made twice, none is lost, and in the end
+each pool has what it is to have.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 
 TYPES = (("small", "2", "4Gi", 0.1), ("large", "8", "32Gi", 0.3))
-MOST = 6
-"""Passes that go on within one other."""
+CPU = ("500m", "1", "3")
+MOST = 9
+"""Passes, schedulers and reports that go on within one other."""
 USER = "user:ann"
 _counts: Tally[str] = Tally()
 
@@ -93,7 +94,7 @@ class PoolPasses(RuleBasedStateMachine):
     def _create(self, document: dict[str, Any]) -> None:
         pools.create_pool(self.nodes.services, self.cluster, read(PoolCreate, document).new_pool(), USER)
 
-    @rule(cpu=strategies.sampled_from(["500m", "1", "3"]), count=strategies.integers(0, 12))
+    @rule(cpu=strategies.sampled_from(CPU), count=strategies.integers(0, 12))
     def report(self, cpu: str, count: int) -> None:
         """The agent tells of other pods that wait."""
         container = {"resources": {"requests": {"cpu": cpu, "memory": "512Mi"}}}
@@ -103,7 +104,7 @@ class PoolPasses(RuleBasedStateMachine):
 
     @rule(seed=strategies.integers(0, 2**32), depth=strategies.integers(0, 3))
     def look(self, seed: int, depth: int) -> None:
-        """A pass, others and schedulers between its writes."""
+        """A pass, and between its writes others, schedulers and reports of pods."""
         self._look(random.Random(seed), depth)
 
     @rule(seed=strategies.integers(0, 2**32), count=strategies.integers(1, 12), quantity=strategies.integers(0, 5))
@@ -122,18 +123,23 @@ class PoolPasses(RuleBasedStateMachine):
 
     def _pass(self, chance: random.Random, depth: int) -> None:
         def first() -> None:
-            if depth > 0 and self.budget > 0 and chance.random() < 0.7:
+            if depth > 0 and self.budget > 0 and chance.random() < 0.85:
                 self.budget -= 1
                 _counts["interleavings"] += 1
-                if chance.random() < 0.7:
-                    self._pass(chance, depth - 1)
-                else:
-                    self.nodes.schedule()
+                [between] = chance.choices((self._pass, self._schedule, self._report), (6, 2, 2))
+                between(chance, depth - 1)
 
         _counts["passes"] += 1
         store: Any = Between(self.nodes.registry.store("acme"), first)  # type: ignore[arg-type]
         services = replace(self.nodes.services, store=store)
         Autoscaler(self.nodes.registry, lambda _: services).woken("acme", self.cluster.id)
+
+    def _schedule(self, *_: Any) -> None:
+        self.nodes.schedule()
+
+    def _report(self, chance: random.Random, _: int) -> None:
+        _counts["reports"] += 1
+        self.report(chance.choice(CPU), chance.randint(0, 12))
 
     @rule()
     def schedule(self) -> None:
@@ -234,13 +240,13 @@ def test_passes_over_pools_that_overlap(
     soaking: bool, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     _counts.clear()
-    examples = 1_500 if soaking else 12
+    examples, steps = (350, 50) if soaking else (10, 20)
     hypothesis.seed(seed)(PoolPasses)
     run_state_machine_as_test(
         PoolPasses,
         settings=settings(
             max_examples=examples,
-            stateful_step_count=20,
+            stateful_step_count=steps,
             deadline=None,
             database=None,
             phases=[Phase.generate],
