@@ -63,11 +63,11 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     for claim in claims or ():
         by_pool.setdefault(claim.pool, []).append(claim)
     empty = [pool for pool in pools if pool.deleting and pool.name not in by_pool]
-    others = [pool for pool in pools if pool not in empty]
-    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in others]
+    occupied = [pool for pool in pools if pool not in empty]
+    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in occupied]
     # One that is empty is still among them: claims of other passes may go through its record.
     settled = [*(pool for pool in steps if pool is not None), *empty]
-    if any(step is not pool for step, pool in zip(steps, others, strict=True)):
+    if any(step is not pool for step, pool in zip(steps, occupied, strict=True)):
         claims = None  # Something was written: there may be other claims now.
     if cluster.status == "ready":
         placed = _scale_up(services, cluster, settled, claims, report)
