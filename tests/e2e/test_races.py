@@ -170,6 +170,13 @@ def test_no_change_is_lost(
     created = next(answer.body for answer in by_one_key if answer.status == 202)
     assert served.operation(created["operation_id"])["status"] == "succeeded"
     path = f"/v1/clusters/{created['id']}"
+
+    def pools_are_ready() -> bool:
+        conditions = served.call("GET", path).body["conditions"]
+        return any((each["type"], each["status"]) == ("PoolsReady", "True") for each in conditions)
+
+    # What passes over its pools and its agent lead to is written before anybody changes it here.
+    served.wait("the conditions of its pools", pools_are_ready, 60)
     first = served.call("GET", path)
     before = len(listed(served, "events", created["id"]))
     changes = change_at_once(served, path, first.headers["etag"], total, seed)

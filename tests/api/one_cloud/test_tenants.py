@@ -326,7 +326,11 @@ def test_a_claim_for_a_foreign_cluster_is_refused(api, acme):
 
 
 def test_pods_are_planned_for_own_clusters_and_on_own_providers_alone(api, acme):
-    pod = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodeSelector": {"kubernetes.io/os": "linux"}}}
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"nodeSelector": {"vcluster.com/node-type": acme["type name"]}},
+    }
     answers = {}
     for tenant in ("acme", "globex"):
         headers = {"Authorization": f"Bearer {api.token(tenant, *ROLES)}"}
@@ -334,10 +338,10 @@ def test_pods_are_planned_for_own_clusters_and_on_own_providers_alone(api, acme)
         for cluster in (acme["cluster"], acme["name"]) if tenant == "globex" else ():
             refusal = api.send("POST", "/v1/placements", headers, {"manifests": [pod], "cluster": cluster})
             assert refusal.status_code == 404
-            no_trace(refusal, acme, cluster)
+            no_trace(refusal, acme, cluster, acme["type name"])
     assert [node["type"] for node in answers["acme"].json()["nodes"]] == [acme["type name"]]
     assert answers["globex"].json()["left_out"][0]["reasons"][0]["rule"] == "NoNodeTypes"
-    no_trace(answers["globex"], acme)
+    no_trace(answers["globex"], acme, acme["type name"])
 
 
 def test_a_cluster_client_sees_nothing_of_another_tenant(api, all_operations, acme):

@@ -26,7 +26,7 @@ GROUP = "group"
 
 def group_provider(services: Services, cluster: Cluster) -> ProviderDocument | None:
     """The provider of the cluster's node groups as its driver describes it; None when the driver knows none."""
-    driver: object = services.cluster_drivers[cluster.driver]
+    driver: object = services.cluster_drivers.get(cluster.driver)
     return driver.group_provider(cluster) if isinstance(driver, ServesNodeGroups) else None
 
 
