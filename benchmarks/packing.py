@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ARCH, INSTANCE_TYPE, ZONE
+from stockyard.domain.requirements import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
 from stockyard.scheduling.packing.model import (
-    HOSTNAME,
     Pod,
     PodGroup,
     PodTerm,

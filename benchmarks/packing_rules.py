@@ -21,9 +21,9 @@ from typing import Any
 from benchmarks.packing import CHECKED, CPU_M, MEMORY_MI, drawn, judged, pods_of
 from benchmarks.packing_cost import offers
 from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ARCH, INSTANCE_TYPE, ZONE
+from stockyard.domain.requirements import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
 from stockyard.scheduling.packing.free import FreePart
-from stockyard.scheduling.packing.model import HOSTNAME, Pool, Problem
+from stockyard.scheduling.packing.model import Pool, Problem
 from stockyard.scheduling.packing.plan import grouped, pack
 from stockyard.scheduling.packing.price import NANO
 from stockyard.scheduling.packing.price.model import Meter

@@ -21,7 +21,7 @@ from stockyard.domain import ids, times
 from stockyard.domain.conditions import Condition
 from stockyard.domain.node_records import PlacementOption
 from stockyard.domain.node_types import CPU, NodeType
-from stockyard.domain.pool_records import DYNAMIC, Pool, cluster_claim, pool_id
+from stockyard.domain.pool_records import DYNAMIC, POOL_LABEL, Pool, cluster_claim, pool_id
 from stockyard.domain.records import (
     Cluster,
     Name,
@@ -32,10 +32,9 @@ from stockyard.domain.records import (
     Quota,
     Record,
 )
-from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
+from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_POOL, NODE_TYPE, ZONE
 from stockyard.lifecycle.pool import decide
 from stockyard.operations.node_claims.work import environment_id
-from stockyard.operations.pools.claims import POOL_LABEL
 from stockyard.providers.nodes.ec2 import catalogue
 from tests.harness.memory_store import MemoryRegistry
 
@@ -190,7 +189,7 @@ def claim(new_id: Any, cluster: Cluster, provider: NodeProvider, number: int, no
         provider_ref=PROVIDER,
         requirements=tuple({"key": key, "operator": IN, "values": values} for key, values in wishes.items()),
         resources={"cpu": "7", "memory": "20Gi", "pods": "50"},
-        properties={POOL_LABEL: node.pool, "karpenter.sh/nodepool": node.pool},
+        properties={POOL_LABEL: node.pool, NODE_POOL: node.pool},
         labels={POOL_LABEL: node.pool},
         pool=node.pool,
         pool_generation=1,

@@ -2,8 +2,7 @@
 
 They run twice: over the document itself, and over the same document narrowed to resources that exist here, because
 most requests that are generated from the first are refused before they reach a use case. ``STOCKYARD_SOAK`` raises the
-count to at least 5,000 cases in all, ``STOCKYARD_SEED`` chooses the seed.
-"""
+count to at least 5,000 cases in all, ``STOCKYARD_SEED`` chooses the seed."""
 
 from __future__ import annotations
 
@@ -43,7 +42,6 @@ NEVER = {
     "DELETE /v1/node-providers/{id}": "left out: it would take away what the others ask for",
 }
 """Operations that generated requests cannot bring to success, and why."""
-
 
 FEWER = """
 [phases.coverage.generation]

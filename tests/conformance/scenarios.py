@@ -13,10 +13,10 @@ from stockyard.domain.node_types import NodeType
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import (
     CAPACITY_TYPE,
+    HOSTNAME,
     ZONE,
 )
 from stockyard.scheduling.packing.model import (
-    HOSTNAME,
     Node,
     PlacedPod,
     Pod,

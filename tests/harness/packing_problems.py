@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import INSTANCE_TYPE, Requirements
+from stockyard.domain.requirements import HOSTNAME, INSTANCE_TYPE, Requirements
 from stockyard.scheduling.packing.model import (
-    HOSTNAME,
     HostPort,
     Node,
     PlacedPod,

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import ZONE
-from stockyard.scheduling.packing.model import HOSTNAME, Pod, PodTerm, Pool, Problem, Selector, Settings, Spread, term
+from stockyard.domain.requirements import HOSTNAME, ZONE
+from stockyard.scheduling.packing.model import Pod, PodTerm, Pool, Problem, Selector, Settings, Spread, term
 from stockyard.scheduling.packing.plan import Plan, grouped, pack
 from stockyard.scheduling.packing.reasons import BUDGET, GANG
 from tests.harness.packing_checker import faults

@@ -88,20 +88,8 @@ def nodes_of_acme(api, headers):
 
 
 KINDS = (
-    "cluster",
-    "name",
-    "client",
-    "operation",
-    "account",
-    "event",
-    "audit",
-    "provider",
-    "provider name",
-    "type",
-    "type name",
-    "claim",
-    "claim name",
-    "environment",
+    *("cluster", "name", "client", "operation", "account", "event", "audit"),
+    *("provider", "provider name", "type", "type name", "claim", "claim name", "environment"),
 )
 FILTERS = ("subject", "after", "tag", "status", "region", "cluster", "provider", "phase", "kind", "label")
 ELSEWHERE = {
@@ -399,5 +387,5 @@ def test_the_matrix_of_tenants_has_every_operation(
     with_id, listing = len(operations_by_choice["with_id"]), len(operations_by_choice["listing"])
     filters = sum(name in FILTERS for operation in operations_by_choice["listing"] for name in operation.parameters)
     cells = (with_id + filters) * len(KINDS) + with_id + listing + len(operations_by_choice["paged"]) + len(ELSEWHERE)
-    figure = {"operations": len(all_operations), "ids": len(KINDS), "cells": cells, "percent": 100}
-    record_property("figure:tenants", figure)
+    counts = {"operations": len(all_operations), "ids": len(KINDS), "cells": cells}
+    record_property("figure:tenants", {**counts, "percent": 100})

@@ -138,6 +138,29 @@ def test_a_claim_that_never_became_a_node_is_replaced_after_a_pause_that_doubles
     assert (yard.now().failures, len(yard.claims())) == (0, 1), "a node that comes ends the pauses"
 
 
+def test_claims_of_one_time_that_fail_one_after_the_other_are_one_failure(yard: Yard) -> None:
+    yard.pool(quantity=3)
+    yard.look()
+    for claim in yard.claims():
+        _fail(yard, claim, node_name="")
+        yard.look()
+        yard.nodes.clock.advance(1)
+    pool = yard.now()
+    assert pool.failures == 1
+    text = f"0 of 3 nodes are available. The pool makes no node until {pool.retry_at}, because its claims became none"
+    assert yard.condition(pool) == ("False", "Scaling", f"{text} once.")
+
+
+def test_a_change_of_the_pool_ends_its_pause(yard: Yard) -> None:
+    yard.pool(quantity=1)
+    yard.look()
+    _fail(yard, yard.claims()[0], node_name="")
+    yard.look()
+    _scale(yard, 2)
+    yard.look()
+    assert [claim.phase for claim in yard.claims() if not claim.deleting] == ["Pending"] * 2
+
+
 def test_a_machine_that_is_kept_is_not_replaced_before_its_time(yard: Yard) -> None:
     yard.pool(quantity=1)
     yard.look()

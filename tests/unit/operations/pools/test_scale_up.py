@@ -5,15 +5,17 @@ from __future__ import annotations
 import gc
 from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.records import NodeClaim, Quota
-from stockyard.operations.pools import pools, reconcile, scale_up
+from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.pools import pools, reconcile, size
 from stockyard.operations.pools.workload import PendingGroup, Workload
-from stockyard.ports import Put
+from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.manifests import read_pod
 from tests.unit.operations.pools.conftest import Yard
 
@@ -173,6 +175,29 @@ def test_a_pod_that_fits_no_pool_is_told_with_the_rule(yard: Yard, report: Workl
     assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "True"
 
 
+def test_a_dynamic_pool_pauses_after_claims_that_became_no_node(yard: Yard, report: Workload) -> None:
+    """Or a broken image would be launched, and paid for, once a minute."""
+    yard.dynamic_pool("burst", weight=2)
+    tell(report, (pod(), 1))
+    yard.look()
+    (claim,) = living(yard)
+    failed = replace(claim, phase="Failed", due_at=None, version=claim.version + 1)
+    yard.nodes.services.store.commit(Replace(failed))
+    yard.look()
+    assert not living(yard)
+    until = yard.now("burst").retry_at
+    text = f"default/web-0: no other dynamic pool is there.; burst makes no node until {until}"
+    assert yard.condition(yard.current(), "PodsHaveRoom")[2] == f"{text}, because its claims became none once."
+    yard.dynamic_pool("other")
+    yard.look()
+    assert (len(living(yard)), len(living(yard, "other"))) == (0, 1), "another pool may make the node"
+    delete_claim(yard.nodes.services, living(yard, "other")[0].id, "user:ann")
+    pools.delete_pool(yard.nodes.services, yard.current(), "other", "user:ann")
+    yard.nodes.clock.advance(31)
+    yard.look()
+    assert len(living(yard)) == 1
+
+
 def test_the_quota_of_nodes_in_a_pool_is_its_limit(yard: Yard, report: Workload) -> None:
     yard.nodes.services.store.commit(Put(Quota("nodes_per_group", 3, yard.nodes.services.now())))
     small = [{"key": "vcluster.com/node-type", "values": ["sim.small"]}]
@@ -266,15 +291,16 @@ def test_passes_that_would_choose_different_pools_buy_once(
     assert (len(living(yard, "a")), len(living(yard, "b"))) == (1, 0)
 
 
+@pytest.mark.parametrize("limit", ["MOST_WAYS", "MOST_BITS"])
 def test_pools_with_too_many_ways_to_make_a_node_are_told_so(
-    yard: Yard, report: Workload, monkeypatch: pytest.MonkeyPatch
+    yard: Yard, report: Workload, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """Labels that types leave open multiply; one tenant's pass must not need all memory."""
     yard.dynamic_pool("burst")
-    monkeypatch.setattr(scale_up, "MOST_WAYS", 1)
+    monkeypatch.setattr(size, limit, 1)
     tell(report, (pod(), 1))
     yard.look()
     assert not living(yard)
     status, _, message = yard.condition(yard.current(), "PodsHaveRoom")
     assert status == "False"
-    assert "2 ways to make a node; a pass takes 1 at most" in message
+    assert "1 different pods leave or name so many values of labels that there are 2 ways to make a node" in message

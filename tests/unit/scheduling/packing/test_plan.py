@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from stockyard.domain.node_types import NodeType, Offering
-from stockyard.domain.requirements import CAPACITY_TYPE, ZONE, Requirements
+from stockyard.domain.requirements import CAPACITY_TYPE, HOSTNAME, ZONE, Requirements
 from stockyard.scheduling.packing.model import (
-    HOSTNAME,
     Node,
     PlacedPod,
     Pod,

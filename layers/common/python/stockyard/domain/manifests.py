@@ -14,13 +14,12 @@ from stockyard.domain import provider_kinds
 from stockyard.domain.declared_types import RESOURCES_UNKNOWN, block_of, declared
 from stockyard.domain.node_records import NodeClaim, NodeProvider
 from stockyard.domain.node_types import BUILT_IN
-from stockyard.domain.requirements import NODE_TYPE
+from stockyard.domain.requirements import NODE_POOL, NODE_TYPE
 
 NAMESPACE = "stockyard.dev/namespace"
 """The label that keeps a manifest's namespace. It never says whose something is."""
 CLUSTER = "stockyard.dev/cluster"
 """The label by which a claim of Karpenter's form names its cluster."""
-NODE_POOL = "karpenter.sh/nodepool"
 PROVIDER = "vcluster.loft.sh/provider-platform"
 """The label by which a claim of Karpenter's form names its provider."""
 

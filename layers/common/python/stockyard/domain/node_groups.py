@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stockyard.domain.pool_records import DYNAMIC, NODES, NewPool, Pool
+from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
 
 WORKER = "worker"
 ALLOCATION_STRATEGY = "allocation_strategy"
-EXPIRE_AFTER = "720h"
-"""How old a node of a dynamic pool becomes where nobody says it, as Karpenter has it."""
 CONSOLIDATE_AFTER = "30s"
 
 

@@ -11,6 +11,10 @@ from stockyard.domain.node_records import VersionedRecord
 STATIC, DYNAMIC = "static", "dynamic"
 NO_POOL = "-"
 """What stands for the pool of a claim that has none; no pool can be called so."""
+POOL_LABEL = "stockyard.dev/pool"
+"""The label of a pool's nodes; the name of their launch template follows from it."""
+EXPIRE_AFTER = "720h"
+"""How old a node of a dynamic pool becomes where nobody says it, as Karpenter has it."""
 NODES, USD_HOUR = "nodes", "usd_hour"
 """Limits that are no resource of a node: how many there are, and what they cost together in USD an hour."""
 
@@ -92,7 +96,9 @@ class Pool(PoolSpec):
     due_at: str | None = None
     """When a pass must look at the pool, unless something wakes it earlier; None: never by the schedule."""
     failures: int = 0
-    """Claims in a row that became no node: each lets the pool wait longer before it makes the next."""
+    """How often in a row its claims became no node: each time lets the pool wait longer before it makes the next."""
+    retry_at: str | None = None
+    """Until when the pool makes no claim, because earlier ones became no node."""
     claims_made: int = 0
     generation: int = 1
     created_by: str = ""

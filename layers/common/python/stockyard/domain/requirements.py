@@ -24,6 +24,8 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 NODE_TYPE = "vcluster.com/node-type"
 ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
+HOSTNAME = "kubernetes.io/hostname"
+NODE_POOL = "karpenter.sh/nodepool"
 _ALIASES: Mapping[str, str] = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,

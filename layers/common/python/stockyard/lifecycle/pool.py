@@ -76,16 +76,27 @@ def decide(pool: Pool, cluster: Cluster, claims: Sequence[NodeClaim], now: str) 
     current = living(claims)
     target = wanted_nodes(pool)
     surplus = surplus_of(pool, current) if pool.kind == STATIC else ()
-    pool = _after_failures(pool, replaced, now)
-    missing = max(0, target - len(current))
-    waits = pool.failures > 0 and pool.due_at is not None and now < pool.due_at
+    pool = _after_failures(_recovered(pool, current), replaced, now)
+    missing = 0 if pauses(pool, now) else max(0, target - len(current))
     available = sum(claim.phase == "Available" for claim in current)
     if available >= target and not surplus:
-        settled = _due_within(replace(pool, failures=0), now, SETTLED_SECONDS)
+        settled = _due_within(pool, now, SETTLED_SECONDS)
         return Decision(_condition(settled, "True", SATISFIED, _count(available, target), now), 0, replaced)
-    due = pool if waits else _due_within(pool, now, LOOK_AGAIN_SECONDS)
-    changed = _condition(due, "False", SCALING, _count(available, target), now)
-    return Decision(changed, 0 if waits else missing, (*replaced, *surplus))
+    due = _due_within(pool, now, LOOK_AGAIN_SECONDS)
+    pause = f" The pool {pause_text(pool)}." if pauses(pool, now) else ""
+    changed = _condition(due, "False", SCALING, _count(available, target) + pause, now)
+    return Decision(changed, missing, (*replaced, *surplus))
+
+
+def pauses(pool: Pool, now: str) -> bool:
+    """Whether the pool makes no claim for now, because earlier ones became no node."""
+    return pool.retry_at is not None and now < pool.retry_at
+
+
+def pause_text(pool: Pool) -> str:
+    """Until when a pool that pauses makes no claim, and why, in words."""
+    times_failed = "once" if pool.failures == 1 else f"{pool.failures} times in a row"
+    return f"makes no node until {pool.retry_at}, because its claims became none {times_failed}"
 
 
 def surplus_of(pool: Pool, current: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
@@ -142,12 +153,22 @@ def is_ready(pool: Pool) -> bool:
 
 def _after_failures(pool: Pool, failed: Sequence[NodeClaim], now: str) -> Pool:
     # A node that was there and is lost is replaced at once; one that never came would fail again just so.
-    never_joined = sum(not claim.node_name for claim in failed)
-    if not never_joined:
+    # Claims that were made before a pause failed for the reason that it was made for, and make it no longer.
+    since = pool.retry_at or ""
+    if not any(not claim.node_name and claim.created_at >= since for claim in failed):
         return pool
-    failures = pool.failures + never_joined
+    failures = pool.failures + 1
     wait = min(BACKOFF_SECONDS * 2 ** min(failures - 1, 10), LONGEST_BACKOFF_SECONDS)
-    return replace(pool, failures=failures, due_at=later_than(now, wait))
+    retry_at = later_than(now, wait)
+    return replace(pool, failures=failures, retry_at=retry_at, due_at=retry_at)
+
+
+def _recovered(pool: Pool, current: Sequence[NodeClaim]) -> Pool:
+    """The pool without its failures, once a claim that was made after the last of them is a node."""
+    since = pool.retry_at
+    if since is None or not any(claim.phase == "Available" and claim.created_at >= since for claim in current):
+        return pool
+    return replace(pool, failures=0, retry_at=None)
 
 
 def _due_within(pool: Pool, now: str, seconds: int) -> Pool:

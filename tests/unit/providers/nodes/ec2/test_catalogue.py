@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -192,14 +191,11 @@ def test_zones_of_provider_come_from_its_property(build: Any, key: str) -> None:
         assert node_type.offerings[0].zones == ("us-east-1a", "us-east-1b")
 
 
-def test_shipped_catalogue_is_valid_and_read_quickly(build: Any, everything: RegionOffers) -> None:
+def test_shipped_catalogue_is_valid(build: Any, everything: RegionOffers) -> None:
     provider = build.provider(capacityTypes=["on-demand", "spot"], image=IMAGE)
-    started = time.process_time()
     node_types = catalogue.node_types(provider, everything)
-    spent = time.process_time() - started
     linux = [offer for offer in everything.instances.values() if offer.architecture in catalogue.ARCHITECTURES]
     assert len(node_types) == len(linux) > 1300
-    assert spent < 1.0
     for node_type in node_types:
         assert min(node_type.allocatable.values()) > 0, node_type.name
         assert node_type.properties[f"{LABEL}-category"], node_type.name

@@ -31,9 +31,8 @@ from stockyard.domain.models.pool_fields import (
     restricted_fault,
     texts,
 )
-from stockyard.domain.node_groups import EXPIRE_AFTER
 from stockyard.domain.pool_manifests import PoolsDocument
-from stockyard.domain.pool_records import DYNAMIC, NODES, STATIC, NewPool
+from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, STATIC, NewPool
 from stockyard.domain.requirements import IN, MOST_MIN_VALUES, NOT_IN, integer
 
 CONSOLIDATE_AFTER = "0s"

@@ -10,15 +10,14 @@ from stockyard.domain import durations, schedules
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, check
 from stockyard.domain.models.node_fields import Camel, Resources
-from stockyard.domain.pool_records import NODES
+from stockyard.domain.pool_records import NODES, POOL_LABEL
 from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, ZONE
+from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, OS, REGION, ZONE
 
 MAX_POOLS = 100
 """Pools of one document."""
 MAX_NODES = 10_000
 MAX_BUDGETS = 50
-NODE_POOL, HOSTNAME, OWN_POOL = "karpenter.sh/nodepool", "kubernetes.io/hostname", "stockyard.dev/pool"
 _RESTRICTED_DOMAINS = ("kubernetes.io", "k8s.io", "karpenter.sh")
 _OPEN_DOMAINS = ("node.kubernetes.io", "node-restriction.kubernetes.io", "kops.k8s.io")
 """Parts of restricted domains whose labels anybody may set."""
@@ -50,8 +49,8 @@ def _within(domain: str, parents: tuple[str, ...]) -> bool:
 
 def _labels(labels: dict[str, str]) -> dict[str, str]:
     faults: list[Fault] = [((key,), fault) for key in labels if (fault := restricted_fault(key))]
-    if OWN_POOL in labels:
-        faults.append(((OWN_POOL,), "is set by Stockyard and cannot be given"))
+    if POOL_LABEL in labels:
+        faults.append(((POOL_LABEL,), "is set by Stockyard and cannot be given"))
     check(faults)
     return labels
 

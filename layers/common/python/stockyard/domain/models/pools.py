@@ -21,10 +21,11 @@ from stockyard.domain.models.node_fields import (
     Taints,
 )
 from stockyard.domain.models.pool_fields import MAX_BUDGETS, MAX_NODES, BudgetDuration, DurationOrNever, Schedule
-from stockyard.domain.pool_records import DYNAMIC, NODES, STATIC, USD_HOUR, NewPool, Pool
+from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, POOL_LABEL, STATIC, USD_HOUR, NewPool, Pool
 from stockyard.domain.quantities import milli
+from stockyard.domain.requirements import NODE_POOL
 
-POOL_LABELS = ("stockyard.dev/pool", "karpenter.sh/nodepool")
+POOL_LABELS = (POOL_LABEL, NODE_POOL)
 """Labels that say of which pool a node is: they are set by us."""
 _ONLY_STATIC = ("quantity",)
 _ONLY_DYNAMIC = ("floor", "headroom", "weight", "disruption")
@@ -153,10 +154,6 @@ class PoolCreate(Input):
             termination_grace_period=self.termination_grace_period or "",
             disruption=(self.disruption or DisruptionInput()).document() if dynamic else {},
         )
-
-
-EXPIRE_AFTER = "720h"
-"""Of nodes of dynamic pools, as Karpenter has it."""
 
 
 def _texts(amounts: dict[str, Any]) -> dict[str, str]:

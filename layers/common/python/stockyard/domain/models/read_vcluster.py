@@ -25,11 +25,10 @@ from stockyard.domain.models.node_fields import (
     is_parameter,
 )
 from stockyard.domain.models.pool_fields import MAX_POOLS, restricted_fault, texts
-from stockyard.domain.node_groups import EXPIRE_AFTER
 from stockyard.domain.node_types import BUILT_IN
 from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_manifests import PoolsDocument
-from stockyard.domain.pool_records import DYNAMIC, STATIC, NewPool
+from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, STATIC, NewPool
 from stockyard.domain.requirements import ARCH, DOES_NOT_EXIST, EXISTS, IN, NOT_IN, REGION, ZONE
 from stockyard.errors import FieldProblem, InvalidInput
 

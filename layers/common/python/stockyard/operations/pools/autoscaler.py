@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from stockyard.domain.pool_records import Pool
-from stockyard.errors import StockyardError
 from stockyard.operations.pools.reconcile import Report, reconcile
 from stockyard.operations.services import Services
 from stockyard.ports import Registry
@@ -38,20 +37,22 @@ class Autoscaler:
         return _counts(total, 1)
 
     def due(self, now: datetime) -> Mapping[str, int]:
-        """Look at every cluster that has a pool which is due. One cluster's failure keeps none of the others; the
-        first is raised when all were looked at."""
+        """Look at every cluster that has a pool which is due. One cluster's failure, a fault of ours too, keeps none of
+        the others; when all were looked at the first is raised, rather one worth a retry."""
         clusters = dict.fromkeys(
             (tenant, pool.cluster_id) for tenant, pool in self.registry.due(Pool, now, limit=MOST_DUE)
         )
-        total, failure, ends_at, looked_at = Report(), None, self.seconds() + PASS_SECONDS, 0
+        total, ends_at, looked_at = Report(), self.seconds() + PASS_SECONDS, 0
+        failure: Exception | None = None
         for tenant, cluster_id in clusters:
             if self.seconds() >= ends_at:
                 break
             looked_at += 1
             try:
                 self._look(tenant, cluster_id, total)
-            except StockyardError as error:
-                failure = failure or error
+            except Exception as error:  # one tenant's records, or a fault of ours with them, keep none of the others
+                if failure is None or getattr(error, "retryable", False) > getattr(failure, "retryable", False):
+                    failure = error
         if failure is not None:
             raise failure
         return _counts(total, looked_at)

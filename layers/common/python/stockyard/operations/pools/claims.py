@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from stockyard.domain import ids
-from stockyard.domain.manifests import NODE_POOL
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pool_records import POOL_LABEL, Pool
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.requirements import NODE_POOL
 from stockyard.errors import Conflict
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.create import acceptance
@@ -20,9 +20,6 @@ from stockyard.ports import Check, Replace
 
 AT_ONCE = 10
 """Claims of a transaction: each is eight writes, and a transaction has at most a hundred."""
-
-POOL_LABEL = "stockyard.dev/pool"
-"""The label of a pool's nodes; the name of their launch template follows from it."""
 _NAME_LENGTH = 57
 
 

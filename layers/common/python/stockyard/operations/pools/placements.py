@@ -11,21 +11,18 @@ from stockyard.errors import InvalidInput
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import within_quota
+from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.templates import Supply, every_provider, supply, templates
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, grouped, pack
-from stockyard.scheduling.packing.rows import UNKNOWN_PRICE, ways
+from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 from stockyard.scheduling.packing.workloads import Workloads, read_workloads
 
 MOST_PODS, MOST_KINDS = 20_000, 2_000
 """Pods of one question, and different ones among them."""
-MOST_WAYS = 300_000
-"""Ways to make a node (pool, node type, capacity type, zone, open labels) that one question looks at."""
-MOST_BITS = 10**8
-"""Ways times different pods: the packer keeps a bit for each, several times."""
 STEPS, STEPS_A_POD = 1_000_000, 50
 """The packer's work for one question: a few seconds of one core, for an answer within those of a request."""
 MOST_NAMES, MOST_REMARKS = 20, 20
@@ -45,7 +42,9 @@ def plan_placements(
     settings = model.Settings(preferences=preferences, steps=STEPS + STEPS_A_POD * len(workloads.pods))
     groups = grouped(workloads.pods)
     problem = model.Problem(groups, supplied.pools, supplied.nodes, tuple(daemons.values()), settings)
-    _check_size(problem)
+    too_large = excess(problem)
+    if too_large:
+        raise InvalidInput.at("/manifests", f"{too_large}; ask for fewer at once")
     return _view(cluster, workloads, supplied, pack(problem))
 
 
@@ -79,17 +78,6 @@ def _workloads(manifests: Sequence[Mapping[str, Any]]) -> Workloads:
     except ValueError as error:
         place, _, detail = str(error).partition(": ")
         raise InvalidInput.at(f"/manifests{place}", detail) from None
-
-
-def _check_size(problem: model.Problem) -> None:
-    """Raises ``InvalidInput`` for a question that takes too much memory: labels that are open multiply the ways."""
-    count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
-    if count > MOST_WAYS or count * len(problem.groups) > MOST_BITS:
-        detail = (
-            f"{len(problem.groups)} different pods name so many values of labels that there are {count} ways to make a"
-            " node; ask for fewer at once"
-        )
-        raise InvalidInput.at("/manifests", detail)
 
 
 def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, plan: Plan) -> dict[str, Any]:

@@ -132,6 +132,7 @@ def change_pool(
         "version": version + 1,
         "sequence": pool.sequence + 1,
         "failures": 0,
+        "retry_at": None,
     }
     moved: Pool = replace(pool, **{**fields, **stamped})
     message = f"Changed: {', '.join(sorted(changes)) or 'nothing'}."

@@ -26,6 +26,7 @@ from stockyard.lifecycle.pool import (
     is_ready,
     later_than,
     looked_at_within,
+    pauses,
     pods_condition,
     pools_condition,
     refused,
@@ -56,7 +57,10 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     report = Report()
     cluster = services.store.get(Cluster, cluster_id)
     pools = pools_of(services, cluster_id)
-    if cluster is None or cluster.status == "deleting" or not (pools or conditions.of(cluster, POOLS_READY)):
+    if cluster is None or cluster.status == "deleting":
+        _leave_to_deletion(services, pools)
+        return report
+    if not (pools or conditions.of(cluster, POOLS_READY)):
         return report
     claims: Sequence[NodeClaim] | None = claims_of(services, cluster_id)
     by_pool: dict[str, list[NodeClaim]] = {}
@@ -76,6 +80,15 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     for pool in empty:
         _step(services, cluster, pool, (), report)
     return report
+
+
+def _leave_to_deletion(services: Services, pools: Sequence[Pool]) -> None:
+    """The deletion of the cluster removes its pools: the schedule, which takes the longest due, need not look at them,
+    however long that is blocked."""
+    for pool in pools:
+        if pool.due_at is not None:
+            with suppress(Conflict):
+                services.store.commit(Replace(replace(pool, due_at=None, version=pool.version + 1)))
 
 
 def _scale_up(
@@ -102,7 +115,7 @@ def _scale_up(
                 ensure_provider(services, cluster, pool)
             present = claims_of(services, cluster.id) if claims is None else claims
             plan = scale_up.plan_of(services, cluster, pools, present, workload)
-            message = scale_up.left_out(plan, workload)
+            message = scale_up.left_out(plan, workload, [pool for pool in dynamic if pauses(pool, services.now())])
             report.created += scale_up.create_claims(services, cluster, pools, plan)
         except Conflict:
             report.lost += 1
@@ -168,7 +181,7 @@ def _written(services: Services, pool: Pool, decision: Decision) -> Pool | None:
     return _replaced(services, pool, changed)
 
 
-def _replaced(services: Services, before: Pool, changed: Pool, *writes: Write) -> Pool:
+def _replaced(services: Services, before: Pool, changed: Pool) -> Pool:
     now = services.now()
     changed = replace(changed, version=before.version + 1, updated_at=now)
     events: list[Write] = []
@@ -182,7 +195,7 @@ def _replaced(services: Services, before: Pool, changed: Pool, *writes: Write) -
         changed = replace(changed, sequence=before.sequence + 1)
         transition = Transition("Pool", old, new, condition.reason, condition.message)
         events = tell(services, WORKFLOW_ACTOR, changed, transition)
-    services.store.commit(Replace(changed), *writes, *events)
+    services.store.commit(Replace(changed), *events)
     return changed
 
 

@@ -9,16 +9,14 @@ from itertools import chain, repeat
 from stockyard.domain.manifests import matched
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.node_types import NodeType, read_resources
+from stockyard.domain.pool_records import POOL_LABEL
 from stockyard.domain.records import NodeClaim
-from stockyard.domain.requirements import Requirements
-from stockyard.operations.pools.claims import POOL_LABEL
+from stockyard.domain.requirements import HOSTNAME, NODE_POOL, Requirements
 from stockyard.operations.pools.templates import Supply
 from stockyard.operations.pools.workload import Workload
 from stockyard.scheduling.match import choose
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.reading import Reader
-
-HOSTNAME = "kubernetes.io/hostname"
 
 
 def nodes_there(stock: Supply, claims: Iterable[NodeClaim], workload: Workload) -> tuple[model.Node, ...]:
@@ -61,7 +59,7 @@ def _node(
         return None
     labels = {**labels, **claim.labels, HOSTNAME: name}
     if claim.pool:
-        labels |= {model.NODE_POOL: claim.pool, POOL_LABEL: claim.pool}
+        labels |= {NODE_POOL: claim.pool, POOL_LABEL: claim.pool}
     taints = tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in claim.taints)
     running = workload.running.get(name, ())
     free = defaultdict(int, allocatable)

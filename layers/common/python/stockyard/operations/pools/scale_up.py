@@ -13,27 +13,26 @@ from functools import cache, partial
 from typing import Any
 
 from stockyard.domain.node_types import ANY
-from stockyard.domain.pool_records import DYNAMIC, NODES, Pool
+from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, Pool
 from stockyard.domain.quantities import milli, resource_text
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
 from stockyard.errors import QuotaExceeded
-from stockyard.operations.pools.claims import AT_ONCE, POOL_LABEL, commit_claims, draft_claim
+from stockyard.lifecycle.pool import pause_text, pauses
+from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.room import nodes_there
+from stockyard.operations.pools.size import excess
 from stockyard.operations.pools.templates import supply, templates
 from stockyard.operations.pools.workload import Workload
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan, pack
-from stockyard.scheduling.packing.rows import ways
 
 MOST_TYPES = 60
 """Node types that a claim names, as Karpenter has it."""
 MOST_CLAIMS = 500
 """Claims that one pass makes; what is left waits for the next."""
-MOST_WAYS = 300_000
-"""Ways to make a node (pool, node type, capacity type, zone, open labels) that one pass looks at."""
 STEPS = 5_000_000
 """The packer's work in one pass: ten to twenty seconds of the function's 60. What gets no turn is left to the next."""
 HEADROOM = "headroom"
@@ -48,10 +47,11 @@ def plan_of(
 ) -> Plan:
     """Where the pods that wait would go: onto what is there or on its way, and onto new nodes.
 
-    Raises ``QuotaExceeded`` when there are too many ways to make a node for one pass.
+    Pools that pause get no new node. Raises ``QuotaExceeded`` when there are too many ways to make a node for one pass.
     """
     stock = supply(services, cluster)
-    dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
+    now = services.now()
+    dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting and not pauses(pool, now)]
     quota = limit_of(services, GROUP_NODES)
     groups = [model.PodGroup(group.pod, _names(group.id, group.count)) for group in workload.pending]
     spare = [group for pool in dynamic if (group := _headroom(pool)) is not None]
@@ -62,10 +62,9 @@ def plan_of(
         tuple(workload.daemons.values()),
         model.Settings(steps=STEPS),
     )
-    count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
-    if count > MOST_WAYS:
-        text = f"The pools leave so many labels open that there are {count} ways to make a node; a pass takes"
-        raise QuotaExceeded(f"{text} {MOST_WAYS} at most. Requirements of the pools make them fewer.")
+    too_large = excess(problem)
+    if too_large:
+        raise QuotaExceeded(f"{too_large} for one pass. Requirements of the pools make them fewer.")
     return pack(problem)
 
 
@@ -79,18 +78,18 @@ def create_claims(services: Services, cluster: Cluster, pools: Sequence[Pool], p
         by_pool.setdefault(claim.pool.name, []).append(claim)
     count = 0
     # Many nodes of a plan are alike, and a quota is the same for all batches.
-    ways = _Ways()
+    narrowed = _Narrowed()
     quota = cache(partial(limit_of, services))
     for name, planned in by_pool.items():
         for start in range(0, len(planned), AT_ONCE):
             batch = planned[start : start + AT_ONCE]
-            drafts = [_draft(services, cluster, current[name], claim, ways.of(claim)) for claim in batch]
+            drafts = [_draft(services, cluster, current[name], claim, narrowed.of(claim)) for claim in batch]
             current |= commit_claims(services, cluster, current[name], drafts, current[first], quota)
             count += len(batch)
     return count
 
 
-class _Ways:
+class _Narrowed:
     """The requirements of planned nodes: of those with the same possible ways they are made once."""
 
     def __init__(self) -> None:
@@ -121,8 +120,8 @@ def possible_ways(claim: Claim) -> tuple[Sequence[str], Sequence[str], Sequence[
     """Node types in order of price, zones and capacity types: every way that they allow together is one of the plan's,
     and the one that the plan has priced is among them. No zones: any will do."""
     priced = claim.row
-    ways = [row for row in claim.rows if (row.capacity_type, row.zone) == (priced.capacity_type, priced.zone)]
-    types = list(dict.fromkeys(row.node_type.name for row in ways))[:MOST_TYPES]
+    alike = [row for row in claim.rows if (row.capacity_type, row.zone) == (priced.capacity_type, priced.zone)]
+    types = list(dict.fromkeys(row.node_type.name for row in alike))[:MOST_TYPES]
     wide = {(row.node_type.name, row.zone) for row in claim.rows if row.capacity_type == priced.capacity_type}
     zones = sorted({zone for _, zone in wide} - {ANY})
     common = [zone for zone in zones if all((name, zone) in wide for name in types)]
@@ -131,20 +130,24 @@ def possible_ways(claim: Claim) -> tuple[Sequence[str], Sequence[str], Sequence[
     return types, common, [priced.capacity_type]
 
 
-def left_out(plan: Plan, workload: Workload) -> str:
-    """Which pods no pool takes, and why, in words; empty when all have a place. Headroom that finds none is no pod."""
+def left_out(plan: Plan, workload: Workload, pausing: Sequence[Pool] = ()) -> str:
+    """Which pods no pool takes, and why, in words; empty when all have a place. Headroom that finds none is no pod.
+
+    ``pausing``: pools that get no node for now.
+    """
     names = {group.id: group.names for group in workload.pending}
     entries = [entry for entry in plan.left_out if not entry.pods[0].startswith(f"{HEADROOM}/")]
-    texts = [_refusal(entry, names) for entry in entries[:_NAMED]]
+    no_reason = "no other dynamic pool is there." if pausing else "the cluster has no dynamic pool."
+    texts = [_refusal(entry, names, no_reason) for entry in entries[:_NAMED]]
     more = f" (and {len(entries) - _NAMED} more kinds of pods)" if len(entries) > _NAMED else ""
-    return "; ".join(texts) + more
+    return "; ".join(texts) + more + "".join(f"; {pool.name} {pause_text(pool)}." for pool in pausing) if texts else ""
 
 
-def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]]) -> str:
+def _refusal(entry: LeftOut, names: Mapping[str, Sequence[str]], no_reason: str) -> str:
     example = next(iter(names.get(entry.pods[0].rpartition("/")[0], ())), "a pod")
     more = f" and {len(entry.pods) - 1} like it" if len(entry.pods) > 1 else ""
     why = "; ".join(f"{reason.pool}: {reason.message}" for reason in entry.reasons[:_NAMED])
-    return f"{example}{more}: {why or 'the cluster has no dynamic pool.'}"
+    return f"{example}{more}: {why or no_reason}"
 
 
 def within_quota(pool: Pool, quota: int | None) -> Pool:

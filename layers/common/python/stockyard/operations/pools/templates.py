@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from stockyard.domain.manifests import matched
 from stockyard.domain.node_types import ANY, NodeType, Offering, read_resources
-from stockyard.domain.pool_records import DYNAMIC, NODES, USD_HOUR, Pool
+from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
-from stockyard.operations.pools.claims import POOL_LABEL
 from stockyard.operations.services import Services
 from stockyard.ports.nodes import HasTopology
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings

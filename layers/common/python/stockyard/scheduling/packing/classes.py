@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stockyard.domain.node_types import CPU, MEMORY
+from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.packing.model import (
-    HOSTNAME,
     PREFER_NO_SCHEDULE,
     Pod,
     PodGroup,

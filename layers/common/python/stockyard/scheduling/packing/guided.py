@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stockyard.scheduling.packing.classes import Level, PodClass
-from stockyard.scheduling.packing.model import Problem
+from stockyard.scheduling.packing.model import Problem, conflict
 from stockyard.scheduling.packing.price import NANO, FreeProblem, Offer, Shape
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.packer import Packer
 from stockyard.scheduling.packing.price.relaxation import Relaxation
 from stockyard.scheduling.packing.price.wishes import Bought
 from stockyard.scheduling.packing.rows import Rows
-from stockyard.scheduling.packing.solve import Domains, Solver, conflict
+from stockyard.scheduling.packing.solve import Domains, Solver
 from stockyard.scheduling.packing.states import PlannedNode
 from stockyard.scheduling.packing.topology import AntiAffinityRule, SpreadRule, Tally
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from stockyard.domain.node_types import NodeType
-from stockyard.domain.requirements import Requirement, Requirements
+from stockyard.domain.requirements import NODE_POOL, Requirement, Requirements
 
 Resources = tuple[tuple[str, int], ...]
 """Thousandths of a unit by resource, in order of the name."""
@@ -23,8 +23,6 @@ Term = tuple[tuple[str, Requirement], ...]
 
 STEPS, STEPS_A_POD = 5_000_000, 200
 """The budget of a plan where none is given: ten to twenty seconds for hard problems."""
-HOSTNAME = "kubernetes.io/hostname"
-NODE_POOL = "karpenter.sh/nodepool"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 
 
@@ -122,6 +120,11 @@ class HostPort:
         """Whether both cannot be on one node."""
         same_place = not self.address or not port_in_use.address or self.address == port_in_use.address
         return same_place and self.port == port_in_use.port and self.protocol == port_in_use.protocol
+
+
+def conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:
+    """Whether some of the ports cannot be beside those in use."""
+    return bool(ports and ports_in_use) and any(port.conflicts(other) for port in ports for other in ports_in_use)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from functools import reduce
 from operator import or_
 
 from stockyard.domain.quantities import resource_text
-from stockyard.domain.requirements import Requirement
+from stockyard.domain.requirements import HOSTNAME, Requirement
 from stockyard.scheduling.packing.classes import Level, PodClass
-from stockyard.scheduling.packing.model import HOSTNAME, Pool
+from stockyard.scheduling.packing.model import Pool
 from stockyard.scheduling.packing.solve import Solver
 
 NO_NODE_TYPES, TAINT, REQUIREMENT, VOLUME = "NoNodeTypes", "Taint", "Requirement", "Volume"

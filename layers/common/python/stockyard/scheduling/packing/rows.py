@@ -17,14 +17,16 @@ from stockyard.domain.node_types import ANY, PODS, NodeType
 from stockyard.domain.requirements import (
     ARCH,
     CAPACITY_TYPE,
+    HOSTNAME,
     INSTANCE_TYPE,
+    NODE_POOL,
     NODE_TYPE,
     OS,
     REGION,
     ZONE,
     Requirement,
 )
-from stockyard.scheduling.packing.model import HOSTNAME, NODE_POOL, Pod, Pool, Resources, Term, Toleration
+from stockyard.scheduling.packing.model import Pod, Pool, Resources, Term, Toleration
 from stockyard.scheduling.table import NAME_KEYS, mask_of
 
 OTHER = object()

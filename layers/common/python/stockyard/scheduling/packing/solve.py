@@ -12,10 +12,11 @@ from functools import partial
 from itertools import groupby, product
 
 from stockyard.domain.node_types import CPU, MEMORY, PODS
+from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
 from stockyard.scheduling.packing.known import KnownNodes, counts_for
 from stockyard.scheduling.packing.limits import Limits
-from stockyard.scheduling.packing.model import HOSTNAME, HostPort, Node, PlacedPod, Problem
+from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Problem, conflict
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.states import PlannedNode, StateIndex, Step
@@ -393,8 +394,3 @@ def _counted(pods: Sequence[PlacedPod]) -> Iterator[tuple[PlacedPod, int]]:
     """Pods of a node, and how often each comes in a row."""
     for pod, same_pods in groupby(pods):
         yield pod, sum(1 for _ in same_pods)
-
-
-def conflict(ports: Sequence[HostPort], ports_in_use: Sequence[HostPort]) -> bool:
-    """Whether some of the ports cannot be beside those in use."""
-    return bool(ports and ports_in_use) and any(port.conflicts(other) for port in ports for other in ports_in_use)

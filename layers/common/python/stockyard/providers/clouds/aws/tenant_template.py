@@ -153,22 +153,15 @@ class Stage(Protocol):
     def principal_pattern(self) -> str: ...
 
 
+_POLICIES = ("MachinePermissions", "NodePermissions", "Permissions", "SnapshotPermissions", "TagPermissions")
+
+
 def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, Any]:
     """The template as a document. Raises ``Internal`` when the stage names no principal pattern."""
     if len(stage.principal_pattern.split(":")) < 6:
         raise Internal("This stage has no principal pattern, so no role can trust it.")
-    own_account = stage.principal_pattern.split(":")[4]
     here = Place(account_number(account))
     own_role = here.arn("iam", role_arn(account).split(":", 5)[5])
-    own_trust = {
-        "Effect": "Allow",
-        "Principal": {"AWS": {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{own_account}:root"}},
-        "Action": "sts:AssumeRole",
-        "Condition": {
-            "StringEquals": {"sts:ExternalId": account.external_id},
-            "StringLike": {"aws:PrincipalArn": stage.principal_pattern},
-        },
-    }
     prefix = stage.name_prefix
     tagged = in_request(installation), on_thing(installation)
     marks = {tags.INSTALLATION: installation}
@@ -199,21 +192,26 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
                 "Properties": {
                     "RoleName": template_versions.role_name(account),
                     "Tags": [{"Key": template_versions.TAG, "Value": str(template_versions.CURRENT)}],
-                    "AssumeRolePolicyDocument": policy([own_trust]),
-                    "ManagedPolicyArns": [
-                        {"Ref": name}
-                        for name in (
-                            "MachinePermissions",
-                            "NodePermissions",
-                            "Permissions",
-                            "SnapshotPermissions",
-                            "TagPermissions",
-                        )
-                    ],
+                    "AssumeRolePolicyDocument": policy([_own_trust(account, stage)]),
+                    "ManagedPolicyArns": [{"Ref": name} for name in _POLICIES],
                 },
             },
         },
         "Outputs": {"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}},
+    }
+
+
+def _own_trust(account: CloudAccount, stage: Stage) -> Statement:
+    """Only our functions may take the role, and only with the external id of this account."""
+    own_account = stage.principal_pattern.split(":")[4]
+    return {
+        "Effect": "Allow",
+        "Principal": {"AWS": {"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{own_account}:root"}},
+        "Action": "sts:AssumeRole",
+        "Condition": {
+            "StringEquals": {"sts:ExternalId": account.external_id},
+            "StringLike": {"aws:PrincipalArn": stage.principal_pattern},
+        },
     }
 
 

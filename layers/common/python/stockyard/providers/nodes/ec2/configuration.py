@@ -8,11 +8,10 @@ from typing import Any
 
 from stockyard.domain.declared_types import block_of
 from stockyard.domain.node_groups import ALLOCATION_STRATEGY
+from stockyard.domain.pool_records import POOL_LABEL
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.providers.clouds.aws import DEFAULT_REGION
-
-POOL_LABEL = "stockyard.dev/pool"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,20 @@
+"""How large a packing problem may be: its memory is bounded before the packer begins."""
+
+from __future__ import annotations
+
+from stockyard.scheduling.packing.model import Problem
+from stockyard.scheduling.packing.rows import ways
+
+MOST_WAYS = 300_000
+"""Ways to make a node (pool, node type, capacity type, zone, open labels) that one problem may have."""
+MOST_BITS = 10**8
+"""Ways times different pods: the packer keeps a bit for each, several times."""
+
+
+def excess(problem: Problem) -> str:
+    """Why the problem takes too much memory, in words; empty if it does not. Labels that are open multiply the ways."""
+    count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
+    if count <= MOST_WAYS and count * len(problem.groups) <= MOST_BITS:
+        return ""
+    text = f"{len(problem.groups)} different pods leave or name so many values of labels that there are {count} ways"
+    return f"{text} to make a node, too many"
