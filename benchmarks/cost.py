@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.stockyard_agent.pod_reports import REFRESH_SECONDS
 from benchmarks import rates
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
 from stockyard.domain.control_plane import DISK_GIB
+from stockyard.lifecycle.pool import SETTLED_SECONDS
+from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS
 from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
 from stockyard.providers.clusters.ec2.planning import BALANCER_ADDRESSES
 from stockyard.settings import Choices
@@ -81,10 +84,19 @@ CLOUDFRONT = {
     },
 }
 """The settings of a stage with CloudFront in front of the API."""
-QUIET_REQUESTS = rates.HOURS * 3600 / Choices().agent_quiet_seconds
-"""A month's requests of a cluster's agent that has nothing to do."""
-AGENT_SECONDS, AGENT_READS, AGENT_WRITES, AGENT_LOG_KB = 0.05, 4, 1, 0.6
+QUIET_REQUESTS = (
+    rates.HOURS * 3600 / Choices().agent_idle_seconds
+    + rates.HOURS * 3600 / REFRESH_SECONDS
+    + ATTENTIVE_SECONDS / Choices().agent_quiet_seconds
+)
+"""A month's requests of a cluster's agent that has nothing to do: what it observes, its reports of pods that do not
+change, and the hour after the cluster was made."""
+AGENT_SECONDS, AGENT_READS, AGENT_LOG_KB = 0.05, 5, 0.6
+AGENT_WRITES = Choices().agent_idle_seconds / REWRITE_SECONDS
 """Of one of them: whose client it is, what was told last and what is in hand are read; what is new is written."""
+POOL_PASSES = rates.HOURS * 3600 / SETTLED_SECONDS
+PASS_SECONDS, PASS_READS, PASS_WRITES = 0.05, 8, 1
+"""Of the passes over a pool that has its nodes, which an invocation makes for all clusters."""
 ACCESS_LOG_KB = 0.6
 """Of one request in CloudFront's access log."""
 
@@ -163,7 +175,15 @@ def cluster() -> dict[str, float]:
         "metrics": CLUSTER_METRIC_HOURS * rates.METRIC / rates.HOURS,
         "events": 40 * rates.EVENT,
         **agent(),
+        "pool": pool(),
     }
+
+
+def pool() -> float:
+    """USD a month of the passes over a cluster's pool that has its nodes."""
+    memory = next(spec.memory for spec in FUNCTIONS if spec.name == "autoscaler") / 1024
+    duration = PASS_SECONDS * memory * rates.LAMBDA_ARM_GB_SECOND
+    return POOL_PASSES * (duration + PASS_READS * rates.DYNAMODB_READ + PASS_WRITES * 2 * rates.DYNAMODB_WRITE)
 
 
 def agent() -> dict[str, float]:

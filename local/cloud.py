@@ -279,6 +279,7 @@ class LocalCloud:
             # Agents keep real time, so they are told to come soon.
             "STOCKYARD_AGENT_BUSY_SECONDS": str(math.ceil(10 * self._scale)),
             "STOCKYARD_AGENT_QUIET_SECONDS": str(math.ceil(60 * self._scale)),
+            "STOCKYARD_AGENT_IDLE_SECONDS": str(math.ceil(60 * self._scale)),
         }
         for name, function in deployment.functions.items():
             keys = service_session(deployment.roles[name], "lambda.amazonaws.com", name, REGION)

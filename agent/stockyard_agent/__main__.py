@@ -9,6 +9,7 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 from .authority import pin
@@ -55,10 +56,12 @@ def connected(settings: Settings) -> tuple[Kubernetes, StockyardApi]:
     return kube, stockyard_api
 
 
-def reporting(settings: Settings) -> PodReports:
+def reporting(settings: Settings, waiting: Callable[[], None]) -> PodReports:
     """The reports of pods, with connections of their own: they have to be quick while a round takes its time."""
     kube, stockyard_api = connected(settings)
-    return PodReports(kube, stockyard_api, now=now, monotonic=time.monotonic, jitter=random.random, log=log)
+    return PodReports(
+        kube, stockyard_api, now=now, monotonic=time.monotonic, jitter=random.random, log=log, waiting=waiting
+    )
 
 
 def assembled(settings: Settings) -> Agent:
@@ -83,7 +86,8 @@ def main() -> int:
     """Run until SIGTERM or SIGINT. Returns 0 after a signal, 1 when the agent could not start or its loop ended."""
     try:
         settings = Settings.read(os.environ)
-        agent, reports = assembled(settings), reporting(settings)
+        agent = assembled(settings)
+        reports = reporting(settings, agent.come_soon)
     except (OSError, ValueError) as error:
         log(f"cannot start: {error}")
         return 1

@@ -15,6 +15,8 @@ from .transport import Unreachable
 _SHORTEST, _LONGEST = 1.0, 3600.0
 BACK_OFF, BACK_OFF_MOST = 2.0, 300.0
 """Seconds to wait after the first failed round, and the longest wait."""
+SOON_SECONDS = 5.0
+"""How long the next round waits at most where something is expected."""
 LOOK_SECONDS = 1.0
 """How often the requests of certificates are looked at: a machine that joins waits for its own."""
 
@@ -40,6 +42,8 @@ class Agent:
         self._sequence = 0
         self._failures = 0
         self._blind = ""
+        self._soon = False
+        """Whether the next round is to come soon."""
 
     def run(self, pause: Callable[[float], bool]) -> None:
         """Run rounds until ``pause(seconds)`` returns True. Requests of certificates are decided between them."""
@@ -49,10 +53,14 @@ class Agent:
             while seconds > 0:
                 if pause(min(seconds, LOOK_SECONDS)):
                     return
-                seconds -= LOOK_SECONDS
+                seconds = min(seconds, SOON_SECONDS if self._soon else seconds) - LOOK_SECONDS
                 # What failed is for the next round: an API that is silent is not asked each second.
                 if seconds > 0 and not self._blind:
                     self.look()
+
+    def come_soon(self) -> None:
+        """Begin the next round within ``SOON_SECONDS``. Another thread may call it."""
+        self._soon = True
 
     def look(self) -> None:
         """Decide what certificates kubelets get. Whatever goes wrong is tried again soon, and logged when it is new."""
@@ -85,6 +93,7 @@ class Agent:
         return min(max(interval, _SHORTEST), _LONGEST) * (0.9 + 0.2 * self._jitter())
 
     def _round(self) -> float:
+        self._soon = False
         pin = self._pin(self._authority())
         observed = observe(self._kube)
         moment = self._now()

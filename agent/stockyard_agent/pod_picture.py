@@ -37,6 +37,11 @@ class Picture:
         """All of it, as a post has it."""
         return {**{name: getattr(self, name) for name in MAPS}, "omitted": self.omitted}
 
+    def has_more_waiting(self, before: Picture) -> bool:
+        """Whether pods wait that did not wait before."""
+        counts = {group: entry["count"] for group, entry in before.pending.items()}
+        return any(entry["count"] > counts.get(group, 0) for group, entry in self.pending.items())
+
     def changes(self, before: Picture) -> dict[str, Any]:
         """What changed since an earlier picture; null takes an entry away."""
         maps = {name: _changes(getattr(before, name), getattr(self, name)) for name in MAPS}

@@ -21,6 +21,8 @@ IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0
 """A change is posted when no other has come for so long, or after the longest time. Pods come in crowds."""
 MOVES_SECONDS = 10.0
 """How soon it is told that only pods on nodes have changed, while others wait; otherwise with the next report."""
+REFRESH_SECONDS = 3600.0
+"""How often all is told again although nothing has changed."""
 READ_SECONDS = 10.0
 """For how long what was read of volumes and DaemonSets is good. A claim that is not known is looked for at once."""
 SHORTEST, LONGEST = 1.0, 3600.0
@@ -28,7 +30,10 @@ SHORTEST, LONGEST = 1.0, 3600.0
 
 
 class PodReports:
-    """Watches the pods of the cluster and posts what they are. ``jitter`` returns numbers from 0 to 1."""
+    """Watches the pods of the cluster and posts what they are.
+
+    ``jitter`` returns numbers from 0 to 1; ``waiting`` is called when Stockyard has heard of pods that wait anew.
+    """
 
     def __init__(
         self,
@@ -39,9 +44,11 @@ class PodReports:
         monotonic: Callable[[], float],
         jitter: Callable[[], float],
         log: Callable[[str], None],
+        waiting: Callable[[], None] = lambda: None,
     ) -> None:
         self._kube, self._stockyard = kube, stockyard_api
         self._now, self._monotonic, self._jitter, self._log = now, monotonic, jitter, log
+        self._waiting = waiting
         self._pods = Pods(kube)
         self._volumes, self._daemons = Volumes(), list[DaemonSet]()
         self._daemons_at = self._volumes_at = -READ_SECONDS
@@ -96,7 +103,7 @@ class PodReports:
         if not self._pods.complete:
             return False
         now, since = self._monotonic(), self._monotonic() - self._posted_at
-        if self._sent is None or since >= self._interval:
+        if self._sent is None or since >= (self._interval if self._pods.moves != self._told else REFRESH_SECONDS):
             return True
         if self._first_at:
             return now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
@@ -110,6 +117,8 @@ class PodReports:
             answer = self._stockyard.report_pods(self._encoded(picture))
             self._base = answer.sequence
             if not answer.resync:
+                if picture.has_more_waiting(self._sent or Picture()):
+                    self._waiting()
                 self._sent, self._told = picture, moves
                 self._posted_at = self._monotonic()
                 self._first_at = self._last_at = 0.0

@@ -123,8 +123,12 @@ def test_pods_that_wait_bring_nodes_until_the_money_is_spent(
     assert message.startswith("default/web-1 and 1 like it: ")
     assert "burst: The pool's limit of money is reached." in message
     assert nodes(served, cluster, "burst")["claims"] == 3
-    agent(0, "2")
-    served.wait("room", lambda: condition(served, cluster, "PodsHaveRoom")["status"] == "True", 60)
+
+    def room() -> bool:
+        agent(0, "2")
+        return bool(condition(served, cluster, "PodsHaveRoom")["status"] == "True")
+
+    served.wait("room", room, 60)
 
 
 def test_a_deleted_pool_gives_its_nodes_back(served: Served, cluster: dict[str, Any]) -> None:

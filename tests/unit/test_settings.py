@@ -22,9 +22,11 @@ def test_another_kubernetes_is_refused_by_name(version: str) -> None:
 
 
 def test_how_soon_an_agent_comes_again_is_a_setting() -> None:
-    assert (settings.read(TABLE).agent_busy_seconds, settings.read(TABLE).agent_quiet_seconds) == (10, 60)
-    environment = {**TABLE, "STOCKYARD_AGENT_BUSY_SECONDS": "1", "STOCKYARD_AGENT_QUIET_SECONDS": "2"}
-    read = settings.read(environment)
-    assert (read.agent_busy_seconds, read.agent_quiet_seconds) == (1, 2)
+    names = ("agent_busy_seconds", "agent_quiet_seconds", "agent_idle_seconds")
+    assert [getattr(settings.read(TABLE), name) for name in names] == [10, 60, 300]
+    read = settings.read(
+        {**TABLE, **{f"STOCKYARD_{name.upper()}": str(number) for number, name in enumerate(names, 1)}}
+    )
+    assert [getattr(read, name) for name in names] == [1, 2, 3]
     with pytest.raises(ValueError, match="STOCKYARD_AGENT_BUSY_SECONDS"):
         settings.read({**TABLE, "STOCKYARD_AGENT_BUSY_SECONDS": "soon"})

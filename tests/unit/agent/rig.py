@@ -197,7 +197,7 @@ class Rig:
             authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log,
         )  # fmt: skip
 
-    def reports(self, exchange: Exchange | None = None) -> PodReports:
+    def reports(self, exchange: Exchange | None = None, waiting: Callable[[], None] = lambda: None) -> PodReports:
         """The part of a new agent that reports pods."""
         used = exchange or self.exchange
         stockyard_api = StockyardApi(
@@ -207,6 +207,7 @@ class Rig:
         return PodReports(
             Kubernetes(KUBE, used, lambda: self.account), stockyard_api,
             now=self.clock.wall, monotonic=self.clock.monotonic, jitter=lambda: 0.5, log=self.logs.append,
+            waiting=waiting,
         )  # fmt: skip
 
     def steps(self, reports: PodReports, count: int = 1) -> None:

@@ -193,6 +193,21 @@ def test_loop_ends_when_pause_returns_true(rig: Rig) -> None:
     assert len(rig.platform.posts) == 3, "a round each 15 seconds"
 
 
+def test_a_round_that_is_expected_comes_soon(rig: Rig) -> None:
+    rig.platform.interval = 300
+    agent = rig.agent()
+    rounds: list[int] = []
+
+    def pause(_: float) -> bool:
+        rounds.append(len(rig.platform.posts))
+        if len(rounds) == 3:
+            agent.come_soon()
+        return len(rounds) == 100
+
+    agent.run(pause)
+    assert [rounds.count(number) for number in (1, 2)] == [7, 93], "five seconds afterwards, and once"
+
+
 def test_requests_of_certificates_are_looked_at_each_second_unless_the_api_is_silent(rig: Rig) -> None:
     def looks() -> int:
         return sum(call.action.resource == "certificatesigningrequests" for call in rig.kube.calls)

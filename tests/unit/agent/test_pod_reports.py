@@ -100,13 +100,40 @@ def test_what_runs_is_told_later_and_sooner_while_others_wait(rig: Rig) -> None:
     assert (len(rig.platform.pods.posts), rig.platform.pods.running) == (4, {"a": 2})
 
 
-def test_nothing_new_is_told_as_often_as_stockyard_asks(rig: Rig) -> None:
+def test_pods_that_only_move_are_told_as_often_as_stockyard_asks(rig: Rig) -> None:
+    rig.add_node("a")
     reports = rig.reports()
     rig.platform.pods.interval = 20
-    rig.steps(reports, 61)
+    for number in range(61):
+        rig.add_pod(f"web-{number}", "a")
+        rig.steps(reports)
     posts = rig.platform.pods.posts
     assert len(posts) == 4
-    assert all(not post["groups"] and post["base"] is not None for post in posts[1:])
+    assert all(not post["pending"] and post["base"] is not None for post in posts[1:])
+
+
+def test_nothing_new_is_told_each_hour(rig: Rig) -> None:
+    """Each report is paid for, and Stockyard has forgotten nothing."""
+    reports = rig.reports()
+    rig.platform.pods.interval = 20
+    rig.steps(reports, 30)
+    assert len(rig.platform.pods.posts) == 1
+    rig.clock.later(3600)
+    rig.steps(reports, 30)
+    assert len(rig.platform.pods.posts) == 2
+    assert rig.platform.pods.posts[1]["base"] is not None
+
+
+def test_pods_that_wait_anew_are_told_to_the_loop_when_stockyard_knows_of_them(rig: Rig) -> None:
+    posts: list[int] = []
+    reports = rig.reports(waiting=lambda: posts.append(len(rig.platform.pods.posts)))
+    rig.steps(reports, 3)
+    key = rig.add_waiting("web-1")
+    rig.steps(reports, 3)
+    assert posts == [2]
+    rig.kube.store.remove(key, {})
+    rig.steps(reports, 3)
+    assert (posts, len(rig.platform.pods.posts)) == ([2], 3)
 
 
 def test_changes_of_no_importance_are_not_told(rig: Rig) -> None:

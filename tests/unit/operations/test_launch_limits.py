@@ -40,7 +40,7 @@ def services(source: object) -> Any:
         ("create_node", "launch", 3600, 300),
         ("create_node", "register", 900, 900),
         ("create_node", "initialize", 900, 900),
-        ("delete_node", "drain", 7800, 3600),
+        ("delete_node", "drain", 8400, 3600),
         ("delete_node", "terminate", 3600, 3600),
     ],
 )

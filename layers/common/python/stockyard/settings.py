@@ -37,7 +37,9 @@ class Choices:
     """How long its node may then take to join its cluster."""
     agent_busy_seconds: int = 10
     agent_quiet_seconds: int = 60
-    """How soon a cluster's agent comes again: while it has something to do for a claim, and otherwise."""
+    agent_idle_seconds: int = 300
+    """How soon a cluster's agent comes again: while it has something to do for a claim, in the hour afterwards, and
+    later. What somebody asks for in an idle cluster begins so much later at most."""
     packages_url: str = "https://pkgs.k8s.io"
     archive_url: str = ""
     image_mirror: str = ""

@@ -87,7 +87,7 @@ def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:
         daemon_sets={"kube-system/proxy": PROXY},
         omitted=7,
     )
-    assert reply == Received(1, False, agent.services.settings.agent_busy_seconds, True)
+    assert reply == Received(1, False, agent.services.settings.agent_quiet_seconds, True)
     workload = workload_of(agent.services, agent.yard.cluster.id)
     assert workload is not None
     web, db = workload.pending
@@ -166,7 +166,8 @@ def test_a_report_without_news_leaves_the_parts_as_they_are(agent: Agent) -> Non
 
 def test_nothing_that_waits_is_asked_for_less_often(agent: Agent) -> None:
     rules = agent.services.settings
-    assert agent.post(groups=GROUPS).interval_seconds == rules.agent_quiet_seconds
+    assert agent.post(groups=GROUPS).interval_seconds == rules.agent_idle_seconds
+    assert agent.post(groups=GROUPS, pending={WEB: {"count": 1}}).interval_seconds == rules.agent_quiet_seconds
 
 
 def test_reports_that_come_too_fast_are_refused(agent: Agent) -> None:

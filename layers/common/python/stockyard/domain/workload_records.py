@@ -25,6 +25,8 @@ class WorkloadReport(VersionedRecord):
     """The sequence of the report that wrote the parts."""
     parts: int
     """How many parts there are; those of a higher number are left over from a larger report."""
+    woken_at: str = ""
+    """When more pods waited than before: soon there may be claims for them."""
 
 
 @dataclass(frozen=True, slots=True)

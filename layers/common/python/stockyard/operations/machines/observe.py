@@ -11,6 +11,7 @@ from stockyard.domain.join_tokens import join_token
 from stockyard.domain.node_types import SPOT
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.requirements import CAPACITY_TYPE
+from stockyard.domain.workload_records import WorkloadReport
 from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact, seen_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import drain_seconds
@@ -20,8 +21,21 @@ from stockyard.ports import Put
 OBSERVED = "observed"
 """The cluster's fact of the agent's last post."""
 
+SILENT_SECONDS = 300
+"""How long an agent that is expected and says nothing is waited for."""
+
 AHEAD_SECONDS = 60
 """How far the clock of an agent may be ahead of ours."""
+
+EXPECTANT_SECONDS = 120
+"""For how long after more pods wait claims for them are expected, whose tokens the agent has to make."""
+ATTENTIVE_SECONDS = 3600
+"""For how long after the last claim was worked on the agent comes more often than to an idle cluster."""
+
+REWRITE_SECONDS = 900
+"""How old the record of the last post of an idle cluster's agent may be."""
+MOVING = frozenset({"sequence", "observed_at", "written_at"})
+"""What differs in each post."""
 
 INTERRUPTIBLE_SECONDS = 20
 """How soon the agent of a cluster with spot nodes comes again: the warning is two minutes, and it has to hear of it."""
@@ -47,11 +61,14 @@ def observe(
     """
     last = _last(services, cluster)
     fresh = last is None or observation["sequence"] > last["sequence"]
+    claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
+    # A cluster that is being made asks often too: its first claims come as soon as it is ready.
+    busy = bool(claims) or cluster.status != "ready"
+    busy_at = services.now() if busy or last is None else str(last.get("busy_at", ""))
     if fresh:
-        _remember(services, cluster, observation, last)
+        _remember(services, cluster, observation, busy_at, None if busy else last)
     now = services.clock.now()
     commands: list[Command] = []
-    claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
     # Everybody who may label nodes can write a claim's id on any: only the node of the claim's own name is the claim's.
     nodes = {(node["claim"], node["name"]): node for node in observation["nodes"] if node.get("claim")}
     done = {result["id"] for result in observation["results"] if result["status"] == "done"}
@@ -63,13 +80,30 @@ def observe(
         # Only what is given back is drained.
         drain = drain_seconds(services, claim) if claim.deleting else 0
         commands += commands_of(claim, facts, node_of(facts), token, now, drain)
+    if busy or _expects_claims(services, cluster):
+        return AgentReply(tuple(commands), services.settings.agent_busy_seconds)
+    return AgentReply(tuple(commands), _pause(services, observation, busy_at))
+
+
+def silence_seconds(services: Services) -> int:
+    """For how long an agent that has something to do may say nothing before it counts as gone."""
+    return SILENT_SECONDS + services.settings.agent_idle_seconds
+
+
+def _expects_claims(services: Services, cluster: Cluster) -> bool:
+    report = services.store.get(WorkloadReport, cluster.id)
+    woken_at = report.woken_at if report is not None else ""
+    return bool(woken_at) and services.seconds_since(woken_at) < EXPECTANT_SECONDS
+
+
+def _pause(services: Services, observation: Mapping[str, Any], busy_at: str) -> int:
+    """How soon the agent of a cluster comes again of which no claim is worked on."""
     rules = services.settings
-    # A cluster that is being made asks often too: its first claims come as soon as it is ready.
-    busy = claims or cluster.status != "ready"
-    quiet = rules.agent_quiet_seconds
+    attentive = bool(busy_at) and services.seconds_since(busy_at) < ATTENTIVE_SECONDS
+    seconds = rules.agent_quiet_seconds if attentive else rules.agent_idle_seconds
     if any(node["labels"].get(CAPACITY_TYPE) == SPOT for node in observation["nodes"]):
-        quiet = min(quiet, INTERRUPTIBLE_SECONDS)
-    return AgentReply(tuple(commands), rules.agent_busy_seconds if busy else quiet)
+        return min(seconds, INTERRUPTIBLE_SECONDS)
+    return seconds
 
 
 def facts_of(services: Services, claim: NodeClaim) -> dict[str, str]:
@@ -97,17 +131,25 @@ def ca_hash(services: Services, cluster: Cluster) -> str | None:
 
 
 def _remember(
-    services: Services, cluster: Cluster, observation: Mapping[str, Any], last: Mapping[str, Any] | None
+    services: Services,
+    cluster: Cluster,
+    observation: Mapping[str, Any],
+    busy_at: str,
+    last: Mapping[str, Any] | None,
 ) -> None:
+    """Write what the post says of the cluster, unless ``last`` says the same and is not old."""
     summary = {
         name: observation[name]
         for name in ("sequence", "observed_at", "agent_version", "kubernetes_version", "ca_hash")
     }
-    summary["nodes"] = len(observation["nodes"])
+    summary |= {"nodes": len(observation["nodes"]), "busy_at": busy_at}
     # An agent numbers by its clock. One that was ahead must not make those that come after it look old.
     latest = int(services.clock.now().timestamp() * 1000) + AHEAD_SECONDS * 1000
-    summary["sequence"] = min(observation["sequence"], latest)
-    if last != summary:
+    summary |= {"sequence": min(observation["sequence"], latest), "written_at": services.now()}
+    # A write costs as much as all reads of a post: an idle cluster's agent says the same all day.
+    fixed = {name: value for name, value in summary.items() if name not in MOVING}
+    is_old_news = last is not None and fixed.items() <= last.items()
+    if last is None or not is_old_news or services.seconds_since(last["written_at"]) >= REWRITE_SECONDS:
         services.store.commit(Put(Fact(f"{cluster.id}/{OBSERVED}", json.dumps(summary), services.now())))
 
 

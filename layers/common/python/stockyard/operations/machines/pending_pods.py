@@ -116,21 +116,25 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     floor = last.sequence + 1 if last is not None else 0
     sequence = max(min(report["sequence"], latest), floor)
     pieces: Sequence[bytes] = () if last is not None and picture == earlier else _pieces(picture)
-    parts = (last.content, last.parts) if last is not None and not pieces else (sequence, len(pieces))
+    content, parts = (last.content, last.parts) if last is not None and not pieces else (sequence, len(pieces))
     version = 1 if last is None else last.version + 1
-    current = WorkloadReport(cluster.id, sequence, report["observed_at"], now, *parts, version=version)
+    none_left = bool(earlier and earlier["pending"]) and not picture["pending"]
+    # When the last pod has found a node, what the cluster says of its pods is out of date.
+    more_wait = _more_wait(earlier, picture)
+    more = none_left or more_wait
+    woken_at = now if more_wait else last.woken_at if last is not None else ""
+    current = WorkloadReport(
+        cluster.id, sequence, report["observed_at"], now, content, parts, woken_at, version=version
+    )
     writes: list[Write] = [Create(current) if last is None else Replace(current)]
     writes += [Put(WorkloadPart(part_id(cluster.id, n), sequence, piece)) for n, piece in enumerate(pieces)]
     # A report must not come back when the cluster is gone.
     writes.append(Check(Cluster, cluster.id, {"status": cluster.status}))
-    none_left = bool(earlier and earlier["pending"]) and not picture["pending"]
-    # When the last pod has found a node, what the cluster says of its pods is out of date.
-    more = none_left or _more_wait(earlier, picture)
     if more:
         writes.append(_wake(services, current, picture))
     services.store.commit(*writes)
     rules = services.settings
-    interval = rules.agent_busy_seconds if picture["pending"] else rules.agent_quiet_seconds
+    interval = rules.agent_quiet_seconds if picture["pending"] else rules.agent_idle_seconds
     return Received(sequence, False, interval, more)
 
 

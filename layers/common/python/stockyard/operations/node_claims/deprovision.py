@@ -12,7 +12,7 @@ from stockyard.lifecycle.loss import is_lost
 from stockyard.lifecycle.node_commands import DELETE, DRAIN, done_fact
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of
-from stockyard.operations.machines.observe import facts_of, node_of
+from stockyard.operations.machines.observe import SILENT_SECONDS, facts_of, node_of, silence_seconds
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import drain_seconds
@@ -21,8 +21,6 @@ from stockyard.ports import Add, Outcome, Put, Write
 
 LOOK_AGAIN = 15
 GROUP_WAIT = 2
-AGENT_SECONDS = 300
-"""How long an agent that says nothing is waited for."""
 
 
 def drain(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
@@ -31,14 +29,17 @@ def drain(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     if is_lost(claim):
         return Outcome(True, "The machine is gone.")
     # Of a machine that its cloud takes back nothing is left to move afterwards.
-    silence = AGENT_SECONDS if claim.ends_at is None else LAST_SECONDS
+    silence = silence_seconds(services) if claim.ends_at is None else LAST_SECONDS
     most = drain_seconds(services, claim) + silence
     return _await_agent(services, claim, DRAIN, most, "The drain took too long.", "drained")
 
 
 def leave(services: Services, claim: NodeClaim, _: Fence[NodeClaim]) -> Outcome:
     """Wait until the agent has deleted the node of the machine that is gone; its silence holds nothing up for long."""
-    return _await_agent(services, claim, DELETE, AGENT_SECONDS, "The cluster's agent is silent.", "deleted")
+    # An agent that was asked for the drain before comes often, if it comes at all.
+    was_asked = done_fact(claim, DRAIN) in facts_of(services, claim)
+    most = SILENT_SECONDS if was_asked else silence_seconds(services)
+    return _await_agent(services, claim, DELETE, most, "The cluster's agent is silent.", "deleted")
 
 
 def _await_agent(services: Services, claim: NodeClaim, kind: str, most: int, over: str, state: str) -> Outcome:

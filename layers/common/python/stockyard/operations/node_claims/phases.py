@@ -19,11 +19,11 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Learned, Runner
 from stockyard.operations.machines.attest import issue_token
 from stockyard.operations.machines.boot import last_words
-from stockyard.operations.machines.observe import facts_of, node_of
+from stockyard.operations.machines.observe import facts_of, node_of, silence_seconds
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_claims.delete import forgetting
-from stockyard.operations.node_claims.deprovision import AGENT_SECONDS, drain, leave, place_of, terminate
+from stockyard.operations.node_claims.deprovision import drain, leave, place_of, terminate
 from stockyard.operations.node_claims.drift import as_launched
 from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, limits_of
@@ -202,7 +202,7 @@ def _removal(services: Services, claim: NodeClaim) -> list[Write]:
 def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
     """The stage's limit, or the longer one of the claim's provider. A phase outlasts the drain that it waits for."""
     if phase.name == DRAIN:
-        return max(phase.limit_seconds, drain_seconds(services, claim) + 2 * AGENT_SECONDS)
+        return max(phase.limit_seconds, drain_seconds(services, claim) + 2 * silence_seconds(services))
     rules = {"launch": services.settings.launch_seconds, "register": services.settings.register_seconds}
     return max(rules.get(phase.name, phase.limit_seconds), limits_of(services, claim).get(phase.name, 0))
 
