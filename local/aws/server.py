@@ -28,6 +28,7 @@ from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
+from local.aws.corrections.quick_answers import quick_answers
 from local.aws.corrections.quick_clients import quick_clients
 from local.aws.corrections.quick_offerings import quick_offerings
 from local.aws.corrections.quick_server import quick_server
@@ -128,6 +129,7 @@ def running_aws(
         stack.enter_context(quick_server())
         stack.enter_context(quick_clients())
         stack.enter_context(quick_offerings())
+        stack.enter_context(quick_answers())
         stack.enter_context(quick_tables())
         if forgets:
             stack.enter_context(packed_items())

@@ -34,6 +34,7 @@ from moto.utilities.utils import get_partition
 from local.aws.corrections import lifecycle_policies
 from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.interfaces import tagged_interfaces
+from local.aws.corrections.quick_answers import quick_tags
 from local.aws.corrections.quick_offerings import quick_offerings
 
 RESPONSES: Mapping[str, Any] = {"ec2": EC2Response, "elbv2": ELBV2Response, "iam": IamResponse, "sts": TokenResponse}
@@ -57,7 +58,13 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
             return _lifecycle(client, operation, parameters)
         return original(client, operation, parameters)
 
-    with patch.object(BaseClient, "_make_api_call", call), quick_offerings(), tagged_interfaces(), fifty_tags():
+    with (
+        patch.object(BaseClient, "_make_api_call", call),
+        quick_offerings(),
+        quick_tags(),
+        tagged_interfaces(),
+        fifty_tags(),
+    ):
         yield
 
 
