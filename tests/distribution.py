@@ -38,7 +38,7 @@ SECONDS = {
     SERVED: 100,
     "tests/e2e/test_canary.py": 70,
     "tests/stacks/test_least_privilege.py": 70,
-    "tests/api/test_schemathesis.py": 95,
+    "tests/api/test_schemathesis.py": 60,
     API: 95,
     KEYCLOAK: 80,
     REAL: 75,
