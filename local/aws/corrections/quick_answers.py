@@ -76,10 +76,10 @@ def _names_kept(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _names(picker: Any, serializer: Any, owner: Any, key: str, shape: Any) -> tuple[str, ...]:
     """Under which names the value may be: they depend on the shape and on the class of the object alone."""
-    kept: dict[tuple[str, type], tuple[str, ...]] = shape.__dict__.setdefault(KEYS, {})
-    names = kept.get((key, type(owner)))
+    known_names: dict[tuple[str, type], tuple[str, ...]] = shape.__dict__.setdefault(KEYS, {})
+    names = known_names.get((key, type(owner)))
     if names is None:
         model = serializer.operation_model
         context = AttributePickerContext(owner, key, shape, model, model.service_model)
-        names = kept[key, type(owner)] = tuple(dict.fromkeys(picker.get_possible_keys(context)))
+        names = known_names[key, type(owner)] = tuple(dict.fromkeys(picker.get_possible_keys(context)))
     return names

@@ -11,7 +11,7 @@ from local.aws.corrections.quick_answers import quick_answers
 from tests.harness.inprocess import OWN_ACCOUNT, REGION, credentials
 
 
-def made() -> str:
+def make_resources() -> str:
     """Makes resources of several services, with tags, without, and with tags that are gone. Returns a VPC's id."""
     services: list[Any] = ["ec2", "elbv2", "iam", "sqs", "secretsmanager", "events"]
     clients: list[Any] = [boto3.client(service, REGION) for service in services]
@@ -56,17 +56,17 @@ def answers(vpc: str) -> list[Any]:
         ("events", "list_rules", {}),
         ("sts", "get_caller_identity", {}),
     ]
-    found = []
+    contents = []
     for service, operation, parameters in questions:
         client: Any = boto3.client(service, REGION)  # type: ignore[call-overload]
         answer = getattr(client, operation)(**parameters)
-        found.append((operation, {name: value for name, value in answer.items() if name != "ResponseMetadata"}))
-    return found
+        contents.append((operation, {name: value for name, value in answer.items() if name != "ResponseMetadata"}))
+    return contents
 
 
 def test_answers_are_the_same() -> None:
     with mock_aws(), credentials(OWN_ACCOUNT):
-        vpc = made()
+        vpc = make_resources()
         slow = answers(vpc)
         assert all(any(content.values()) for _, content in slow), "an empty answer compares nothing"
         with quick_answers():
