@@ -66,7 +66,9 @@ def certificate_faults(problem: Problem, answer: Answer) -> list[str]:
         return [*wrong, "there is no factor"]
     for number, offer in enumerate(problem["offers"]):
         classes = {
-            proof["classes"][place] for place, shape in enumerate(problem["shapes"]) if number in shape["offers"]
+            proof["classes"][place]
+            for place, shape in enumerate(problem["shapes"])
+            if number in shape["offers"] and fits(shape["requests"], offer["room"])
         }
         worth = sum(
             max((values[group][resource] for group in classes), default=Fraction(0)) * max(amount, 0)

@@ -5,6 +5,7 @@ Rules between pods only make a packing dearer, so the lower bound of all pods as
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,6 +23,7 @@ from stockyard.scheduling.packing.price import (
     lower_bound,
     solve,
 )
+from stockyard.scheduling.packing.price.fits import by_fit
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.solve import usual_steps
 from stockyard.scheduling.packing.price.subsets import MOST_PODS
@@ -35,6 +37,12 @@ SEARCH_STEPS = 4_000
 """What it takes besides for more pods than those of which every split is tried."""
 CLOSE = 0.015
 """A price is close to its bound when it is above it by no more than this part."""
+MISLED = 1.05
+"""By how much a bound rises where small nodes mislead."""
+TRIES = 2
+"""One of so many parts of the steps that remain goes to each form of a problem whose small nodes mislead."""
+BY_SIZE = (2, 10, 4)
+"""Into how many classes by size pods are put, one after the other."""
 SMALLEST = (1 / 48, 1 / 24, 1 / 12, 1 / 6)
 """Nodes that cost less than this part of the whole are left out, one after the other."""
 
@@ -147,26 +155,53 @@ class FreePart:
     def answer(self, meter: Meter) -> Answer:
         """The best that the search finds. It is made again while the meter has the steps for it.
 
-        Where small nodes are cheapest for what they hold, much of each is left over. So while the price is well above
-        the bound, the search is also made without the smallest nodes.
+        Where small nodes are cheapest for what they hold, most pods fit into none of them, or much of each is left
+        over. So while the price is well above the bound, the search is also made with pods in classes by size, and
+        then without the smallest nodes.
         """
-        best = first = self._search(self.problem, meter)
-        for share in SMALLEST:
-            if best.gap <= CLOSE or not best.bins or self.effort >= meter.remaining:
+        forms, tries = [self.problem], 1
+        if self._sizes_matter:
+            forms = [form for classes in BY_SIZE if (form := by_fit(self.problem, classes))] + forms
+            tries = TRIES
+        best = proven = first = self._search(forms.pop(0), meter, tries)
+        for problem, holds in self._forms(forms, first.price):
+            if best.price <= (1 + CLOSE) * proven.bound or not best.bins or self.effort >= meter.remaining:
                 break
-            least = first.price * share
-            barred = sum(1 << place for place, offer in enumerate(self.problem.offers) if offer.price < least)
-            shapes = tuple(replace(shape, offers=shape.offers & ~barred) for shape in self.problem.shapes)
-            if not any(shape.offers for shape in shapes):
-                break
-            answer = self._search(replace(self.problem, shapes=shapes), meter)
+            answer = self._search(problem, meter, tries)
+            if holds and answer.unplaced == first.unplaced:
+                proven = max(proven, answer, key=lambda each: each.bound)
             if sum(dict(answer.unplaced).values()) <= sum(dict(best.unplaced).values()) and answer.price < best.price:
-                best = replace(answer, bound=first.bound, linear=first.linear, kind=first.kind, greedy=first.greedy)
-        return replace(best, certificate=first.certificate, without_wishes=first.without_wishes)
+                best = answer
+        kind = "optimal" if best.price == proven.bound else proven.kind
+        return replace(
+            best,
+            bound=proven.bound,
+            kind=kind,
+            linear=proven.linear,
+            certificate=proven.certificate,
+            greedy=first.greedy,
+            without_wishes=first.without_wishes,
+        )
 
-    def _search(self, problem: FreeProblem, meter: Meter) -> Answer:
+    @property
+    def _sizes_matter(self) -> bool:
+        """Whether small nodes mislead a liquid: it costs more where it is in classes by size."""
+        by_size = by_fit(self.problem, max(BY_SIZE))
+        return by_size is not None and lower_bound(by_size).bound > MISLED * lower_bound(self.problem).bound
+
+    def _forms(self, forms: Iterable[FreeProblem], price: int) -> Iterator[tuple[FreeProblem, bool]]:
+        """The problem in other forms, whose answers are answers to it, and whether their bounds hold for it too."""
+        yield from ((form, True) for form in forms)
+        for share in SMALLEST:
+            barred = sum(1 << place for place, offer in enumerate(self.problem.offers) if offer.price < price * share)
+            shapes = tuple(replace(shape, offers=shape.offers & ~barred) for shape in self.problem.shapes)
+            if any(shape.offers for shape in shapes):
+                yield replace(self.problem, shapes=shapes), False
+
+    def _search(self, problem: FreeProblem, meter: Meter, tries: int) -> Answer:
+        """The search for one form, with the steps that leave some for so many tries."""
         pods = sum(shape.count for shape in problem.shapes)
-        answer = solve(problem, min(meter.remaining, usual_steps(pods)))
+        answer = solve(problem, min(meter.remaining // tries, usual_steps(pods)))
         meter.spent += answer.steps
         return answer
 

@@ -121,8 +121,8 @@ class Certificate:
 
     ``values`` is for each class of shapes the value of a unit of each resource, in ``1 / scale`` nano-dollars an hour;
     ``classes`` says which class a shape belongs to. No offer's room is worth more than ``worst`` times its price,
-    each unit taken at the value of the dearest class that may use the offer. So the pods, less what the spaces could
-    carry of them, cost at least their value divided by ``worst``.
+    each unit taken at the value of the dearest class of which it can hold a shape. So the pods, less what the spaces
+    could carry of them, cost at least their value divided by ``worst``.
     """
 
     classes: tuple[int, ...]

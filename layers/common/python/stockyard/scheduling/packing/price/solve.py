@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from math import ceil
 
 from stockyard.scheduling.packing.price.bounds import cover_bound
@@ -137,6 +137,12 @@ def _largest_bound(
 def _bins(problem: FreeProblem, market: Market, plan: Plan, barred: int) -> tuple[Bin, ...]:
     """The nodes in order of price, dearest first, after the spaces that got pods."""
     thresholds = Thresholds([market.reduce(offer.room) for offer in problem.offers])
+    ordered = sorted(range(len(problem.offers)), key=lambda n: (problem.offers[n].price, problem.offers[n].name))
+
+    @cache  # Many nodes are alike.
+    def by_money(mask: int) -> tuple[int, ...]:
+        return tuple([number for number in ordered if mask >> number & 1])
+
     bins = [Bin(tuple(sorted(counts.items())), space=number) for number, counts in enumerate(plan.spaces) if counts]
     nodes = sorted(
         plan.nodes,
@@ -150,11 +156,5 @@ def _bins(problem: FreeProblem, market: Market, plan: Plan, barred: int) -> tupl
         mask = thresholds.holding(market.load(node.counts)) & ~barred & ~(1 << node.offer)
         for shape in node.counts:
             mask &= problem.shapes[shape].offers
-        bins.append(Bin(tuple(sorted(node.counts.items())), node.offer, alternatives=_by_money(problem, mask)))
+        bins.append(Bin(tuple(sorted(node.counts.items())), node.offer, alternatives=by_money(mask)))
     return tuple(bins)
-
-
-def _by_money(problem: FreeProblem, mask: int) -> tuple[int, ...]:
-    """The offers of a mask in order of price, then name."""
-    numbers: Sequence[int] = [number for number in range(len(problem.offers)) if mask >> number & 1]
-    return tuple(sorted(numbers, key=lambda number: (problem.offers[number].price, problem.offers[number].name)))
