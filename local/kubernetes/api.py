@@ -10,6 +10,7 @@ does with a bootstrap token.
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import threading
 import time
@@ -44,6 +45,8 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 _LONGEST_WATCH = 60.0
+_PAGE = re.compile("/version|/api/v1|/apis/[^/]+/[^/]+")
+"""Where discovery may have a page."""
 
 
 class ConnectionReset(Exception):
@@ -126,7 +129,8 @@ class KubeApi:
         """Apply objects as an administrator does: no rules, no record."""
         with self._lock:
             for document in documents:
-                kube_apply.apply(self.store, key_of(document), document, "administrator", force=True)
+                key = key_of(document, served=self.store.resources)
+                kube_apply.apply(self.store, key, document, "administrator", force=True)
 
     @contextmanager
     def locked_store(self) -> Iterator[KubeStore]:
@@ -168,14 +172,15 @@ class KubeApi:
         if account is None:
             raise StatusError(401, "Unauthorized")
         path = urlsplit(target).path
-        parsed = None if method == "GET" and path in self._discovery() else _parse(method, target, headers, body)
+        pages = self._discovery() if method == "GET" and _PAGE.fullmatch(path) else {}
+        parsed = None if path in pages else _parse(self.store.resources, method, target, headers, body)
         action = parsed.action if parsed else Action("get", "", path)
         fault = next((fault for fault in self.faults if fault.strikes(action)), None)
         status = 0
         try:
             if fault and fault.reset != "after":
                 raise ConnectionReset if fault.reset else StatusError(fault.status, fault.message)
-            status, answer = self._carry_out(parsed, account) if parsed else (200, self._discovery()[path])
+            status, answer = self._carry_out(parsed, account) if parsed else (200, pages[path])
             if fault:
                 status = 0
                 raise ConnectionReset
@@ -198,7 +203,7 @@ class KubeApi:
         if request.subresource == "approval":
             return 200, self._approve(request, account)
         if verb == "update":
-            return 200, store.replace(key, request.body)
+            return 200, kube_apply.put(store, request.resource, key, request.body, request.subresource)
         if verb == "patch":
             return self._patch(request, account)
         marked = (kube_pods.delete if key.resource == "pods" else type(store).remove)(store, key, request.body)
@@ -220,7 +225,10 @@ class KubeApi:
             raise StatusError(403, text, causes=(("NamespaceTerminating", text),))
         if request.subresource == "eviction":
             return kube_pods.evict(self.store, key, request.body)
-        return self.store.create(key_of(request.body, key.namespace), request.body)
+        # The status of what has one by itself is written there alone.
+        hidden = "status" if request.resource and request.resource.has_status else ""
+        document = {name: value for name, value in request.body.items() if name != hidden}
+        return self.store.create(key_of(document, key.namespace, self.store.resources), document)
 
     def _approve(self, request: _Request, account: tuple[str, str]) -> Object:
         signer = self.store.get(request.key)["spec"]["signerName"]
@@ -252,7 +260,7 @@ class KubeApi:
     def _discovery(self) -> dict[str, Object]:
         """What every authenticated user may read: the version, and the resources of each group."""
         pages: dict[str, Object] = {"/version": {"gitVersion": self.version}}
-        for resource in RESOURCES:
+        for resource in self.store.resources:
             path = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.api_version}"
             empty = {"kind": "APIResourceList", "groupVersion": resource.api_version, "resources": []}
             entry = {"name": resource.name, "kind": resource.kind, "namespaced": resource.namespaced}
@@ -278,9 +286,9 @@ class KubeApi:
             self._server = None
 
 
-def key_of(document: Mapping[str, Any], namespace: str = "") -> Key:
-    """The key of an object. Raises ``StatusError`` 404 for a kind that this simulation does not have."""
-    for resource in RESOURCES:
+def key_of(document: Mapping[str, Any], namespace: str = "", served: Sequence[Resource] = RESOURCES) -> Key:
+    """The key of an object. Raises ``StatusError`` 404 for a kind that is not served."""
+    for resource in served:
         if (resource.api_version, resource.kind) == (document.get("apiVersion"), document.get("kind")):
             meta = document["metadata"]
             scope = (meta.get("namespace") or namespace or "default") if resource.namespaced else ""
@@ -288,7 +296,7 @@ def key_of(document: Mapping[str, Any], namespace: str = "") -> Key:
     raise StatusError(404, _NOWHERE)
 
 
-def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) -> _Request:
+def _parse(served: Sequence[Resource], method: str, target: str, headers: Mapping[str, str], body: bytes) -> _Request:
     parts = urlsplit(target)
     names = [unquote(name) for name in parts.path.strip("/").split("/")]
     if len(names) < (3 if names[0] == "api" else 4) or names[0] not in ("api", "apis"):
@@ -297,7 +305,7 @@ def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) ->
     namespace = ""
     if len(names_left) > 2 and names_left[0] == "namespaces":
         namespace, names_left = names_left[1], names_left[2:]
-    resource = next((r for r in RESOURCES if (r.group, r.version, r.name) == (group, version, names_left[0])), None)
+    resource = next((r for r in served if (r.group, r.version, r.name) == (group, version, names_left[0])), None)
     name, subresource = (*names_left[1:], "", "")[:2]
     verb = _VERBS.get(method) or ("get" if name else "list")
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -307,7 +315,7 @@ def _parse(method: str, target: str, headers: Mapping[str, str], body: bytes) ->
     refusal = None if resource else StatusError(404, _NOWHERE)
     if resource and (
         (verb in ("update", "patch", "deletecollection") and not name)
-        or subresource not in ("", _SUBRESOURCES.get(resource.name))
+        or subresource not in ("", _SUBRESOURCES.get(resource.name), "status" if resource.has_status else "")
     ):
         resource, refusal = None, StatusError(405, "the server does not allow this method on the requested resource")
     full_name = names_left[0] + (f"/{subresource}" if subresource else "")

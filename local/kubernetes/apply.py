@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied
+from local.kubernetes.store import Key, KubeStore, Object, Resource, StatusError, copied
 
 Path = tuple[str, ...]
 _ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
@@ -35,6 +35,19 @@ def merged(target: Any, patch: Any) -> Any:
         else:
             result[name] = merged(result.get(name), value)
     return result
+
+
+def put(store: KubeStore, resource: Resource, key: Key, document: Object, subresource: str) -> Object:
+    """Replace an object; where the status is a part by itself, that part or all but it. Raises as the store does."""
+    if not resource.has_status:
+        return store.replace(key, document)
+    old, meta = store.get(key), document.get("metadata", {})
+    if subresource == "status":
+        guards = {name: meta[name] for name in ("uid", "resourceVersion") if name in meta}
+        changed = {**old, "metadata": {**old["metadata"], **guards}, "status": document.get("status", {})}
+    else:
+        changed = {**document, **({"status": old["status"]} if "status" in old else {})}
+    return store.replace(key, changed)
 
 
 def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str, *, force: bool) -> Object:

@@ -23,6 +23,8 @@ class Resource:
     name: str
     kind: str
     namespaced: bool
+    has_status: bool = False
+    """Whether its status is a part that is written by itself."""
 
     @property
     def api_version(self) -> str:
@@ -31,7 +33,7 @@ class Resource:
 
 
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
-CERTIFICATES = "certificates.k8s.io"
+CERTIFICATES, EXTENSIONS = "certificates.k8s.io", "apiextensions.k8s.io"
 RESOURCES = (
     Resource("", "v1", "namespaces", "Namespace", False),
     Resource("", "v1", "nodes", "Node", False),
@@ -46,6 +48,7 @@ RESOURCES = (
     Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
     Resource(CERTIFICATES, "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
+    Resource(EXTENSIONS, "v1", "customresourcedefinitions", "CustomResourceDefinition", False),
     Resource(RBAC, "v1", "clusterroles", "ClusterRole", False),
     Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False),
     Resource(RBAC, "v1", "roles", "Role", True),
@@ -159,6 +162,13 @@ class KubeStore:
         self._compacted = 0
         self._changes: deque[_Change] = deque(maxlen=CHANGES)
         self._made = 0
+        self._definitions: set[Key] = set()
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What is served: Kubernetes' own, and what definitions have made."""
+        specs = [self.objects[key]["spec"] for key in self._definitions]
+        return (*RESOURCES, *(_defined(spec, version) for spec in specs for version in spec["versions"]))
 
     def get(self, key: Key) -> Object:
         """The stored object, not a copy. Raises ``StatusError`` 404."""
@@ -180,6 +190,8 @@ class KubeStore:
         if key.namespace:
             meta["namespace"] = key.namespace
         self.objects[key] = _normal(key, stored)
+        if key.group == EXTENSIONS:
+            self._definitions.add(key)
         self.note(key, None)
         return self.objects[key]
 
@@ -228,6 +240,7 @@ class KubeStore:
             self.note(key, before)
             return document
         del self.objects[key]
+        self._definitions.discard(key)
         self.note(key, before)
         return None
 
@@ -237,8 +250,9 @@ class KubeStore:
         self._compacted = self.revision
 
     def listed(self, resource: Resource, namespace: str, query: Mapping[str, str]) -> Object:
-        """A page of a list, by ``limit``, ``continue`` and ``fieldSelector``. Raises ``StatusError`` 400, 410."""
+        """A page of a list, by ``limit``, ``continue`` and selectors. Raises ``StatusError`` 400, 410."""
         after, matches = self._after(query.get("continue", "")), field_selector(query.get("fieldSelector", ""))
+        labelled = label_selector(query.get("labelSelector", ""))
         keys = sorted(
             key
             for key, document in self.objects.items()
@@ -246,6 +260,7 @@ class KubeStore:
             and namespace in ("", key.namespace)
             and (key.namespace, key.name) > after
             and matches(document)
+            and labelled(document)
         )
         limit = int(query.get("limit") or 0) or len(keys)
         page, following = keys[:limit], keys[limit:]
@@ -314,6 +329,19 @@ def field_selector(text: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda document: all(
         (str((document.get(part) or {}).get(name, "")) == value) is equal for (part, name), equal, value in rules
     )
+
+
+def label_selector(text: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether an object is chosen by equal labels: ``a=b,c=d``."""
+    pairs = {tuple(part.split("=", 1)) for part in filter(None, text.split(","))}
+    return lambda document: pairs <= (document["metadata"].get("labels") or {}).items()
+
+
+def _defined(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Resource:
+    """What a version of a definition adds to the API. It is served at once."""
+    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    has_status = "status" in (version.get("subresources") or {})
+    return Resource(spec["group"], version["name"], names["plural"], names["kind"], namespaced, has_status)
 
 
 def _normal(key: Key, document: Object) -> Object:
