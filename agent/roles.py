@@ -15,6 +15,8 @@ LABEL = "app.kubernetes.io/managed-by"
 PREFIX, TYPE = "bootstrap-token-", "bootstrap.kubernetes.io/token"
 JOINERS, NODE_GROUP = "system:bootstrappers:stockyard:join", "system:bootstrappers:stockyard:node:"
 CERTIFICATES, REQUESTS = "certificates.k8s.io", "certificatesigningrequests"
+EXTENSIONS, DEFINITIONS = "apiextensions.k8s.io", "customresourcedefinitions"
+MIRROR, MIRRORED = "karpenter.sh", "stockyard.dev/mirrored"
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 JOIN = "stockyard-join"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
@@ -23,6 +25,10 @@ _READ = (
     ("", "persistentvolumeclaims"), ("", "persistentvolumes"), ("storage.k8s.io", "storageclasses"),
     ("apps", "daemonsets"),
 )  # fmt: skip
+
+_KINDS = ("nodepools", "nodeclaims")
+_OBJECTS = ("object", "oldObject")
+_COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
 
 # A policy sees values in base64 and cannot decode them. These are 72 bytes, so they end where four characters do, and
 # behind them a comma is one of three pairs.
@@ -45,13 +51,19 @@ def documents() -> list[Document]:
                 # Where pods that wait can run depends on their volumes, and every node runs the DaemonSets.
                 *(_rule(group, name, "list") for group, name in _READ), _rule(CERTIFICATES, REQUESTS, "list"),
                 _rule(CERTIFICATES, f"{REQUESTS}/approval", "update"),
-                _rule(CERTIFICATES, "signers", "approve", names=(CLIENT, SERVING))),
+                _rule(CERTIFICATES, "signers", "approve", names=(CLIENT, SERVING)),
+                # The policies below hold these to the mirror of Stockyard's pools and claims.
+                _rule(EXTENSIONS, DEFINITIONS, "create"),
+                *(_rule(MIRROR, name, "list", "create", "update", "delete") for name in _KINDS),
+                *(_rule(MIRROR, f"{name}/status", "update") for name in _KINDS)),
         # The agent cannot read Secrets. The policy below allows changes of bootstrap tokens only.
         *_bound(TOKENS, _rule("", "secrets", "create", "update", "delete")),
         *_bound(NAMESPACE, _rule("", "configmaps", "create", "patch"),
                 _rule("apps", "deployments", "patch", names=(NAME,))),
         *_tokens_only(),
         *_own_requests_only(),
+        *_definitions_only(),
+        *_mirror_only(),
         *_joining(),
     ]  # fmt: skip
 
@@ -129,15 +141,49 @@ def _own_requests_only() -> list[Document]:
     return _policy(f"{NAME}-requests", CERTIFICATES, f"{REQUESTS}/approval", ("UPDATE",), checks)
 
 
+def _definitions_only() -> list[Document]:
+    """A policy: of all definitions, the agent may make those of the mirror, and change none."""
+    names = [f"{name}.{MIRROR}" for name in _KINDS]
+    checks = {"the agent makes the definitions of NodePools and NodeClaims only": f"object.metadata.name in {names}"}
+    return _policy(f"{NAME}-definitions", EXTENSIONS, DEFINITIONS, ("CREATE",), checks)
+
+
+def _mirror_only() -> list[Document]:
+    """A policy for everybody: the mirror is the agent's alone, and the agent writes nothing else of its kinds. What
+    has an owner that is gone may go with it."""
+    labels = "{0} != null && has({0}.metadata.labels) && '{1}' in {0}.metadata.labels".format
+    own = {name: f"{labels(name, MIRRORED)} && {name}.metadata.labels['{MIRRORED}'] == 'true'" for name in _OBJECTS}
+    by_agent = f"request.userInfo.username == '{USER}'"
+    checks = {
+        "Stockyard mirrors its pools here: change them in Stockyard, or turn the cluster's setting mirror off": (
+            f"!(({own['object']}) || ({own['oldObject']})) || {by_agent} || request.userInfo.username == '{_COLLECTOR}'"
+        ),
+        "the agent writes the mirror of Stockyard's pools only": (
+            f"!({by_agent}) || ((object == null || ({own['object']})) && (oldObject == null || ({own['oldObject']})))"
+        ),
+    }
+    resources = [path for name in _KINDS for path in (name, f"{name}/status")]
+    return _policy(f"{NAME}-mirror", MIRROR, resources, ("CREATE", "UPDATE", "DELETE"), checks, everybody=True)
+
+
 def _policy(
-    name: str, group: str, resource: str, operations: Sequence[str], checks: Mapping[str, str]
+    name: str,
+    group: str,
+    resource: str | Sequence[str],
+    operations: Sequence[str],
+    checks: Mapping[str, str],
+    *,
+    everybody: bool = False,
 ) -> list[Document]:
-    """What holds for the agent's writes of a resource, expressions by what they demand, and its binding."""
-    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": list(operations), "resources": [resource]}
+    """What holds for the agent's writes of resources, or for everybody's: expressions by what they demand, and its
+    binding."""
+    resources = [resource] if isinstance(resource, str) else list(resource)
+    by_agent = {"name": "by-the-agent", "expression": f"request.userInfo.username == '{USER}'"}
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": list(operations), "resources": resources}
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [{"name": "by-the-agent", "expression": f"request.userInfo.username == '{USER}'"}],
+        **({} if everybody else {"matchConditions": [by_agent]}),
         "validations": [{"expression": expression, "message": message} for message, expression in checks.items()],
     }
     binding = {"policyName": name, "validationActions": ["Deny"]}

@@ -138,7 +138,7 @@ class Permissions:
         # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods
         # is written under a check that it is not on its way out.
         return (
-            self._table("due", "everything", actions=(*TABLE_CREATE, "dynamodb:ConditionCheckItem")),
+            self._table("due", "everything", actions=(*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem")),
             self._cluster_secrets("kms:GenerateDataKey"),
             self._own_secrets(self._names.identity_admin, self._names.machine_key),
             self._wake(),

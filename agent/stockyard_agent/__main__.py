@@ -18,6 +18,7 @@ from .connection import KeptConnection
 from .inbox import CommandInbox
 from .kubernetes import Kubernetes
 from .loop import Agent
+from .mirror import Mirror
 from .observation import timestamp
 from .pod_reports import PodReports
 from .settings import Settings
@@ -64,7 +65,12 @@ def reporting(settings: Settings, waiting: Callable[[], None]) -> PodReports:
     )
 
 
-def assembled(settings: Settings) -> Agent:
+def mirroring(settings: Settings) -> Mirror:
+    """The mirror of pools and claims, with connections of its own: many objects must hold nothing up."""
+    return Mirror(*connected(settings), jitter=random.random, log=log)
+
+
+def assembled(settings: Settings, mirror: Mirror) -> Agent:
     """The agent with real connections. Raises ``OSError`` when the service account's files are missing."""
     kube, stockyard_api = connected(settings)
     inbox = CommandInbox(kube, now=now, monotonic=time.monotonic, log=log, own_pod=settings.own_pod)
@@ -79,6 +85,7 @@ def assembled(settings: Settings) -> Agent:
         now=now,
         jitter=random.random,
         log=log,
+        mirror=mirror.hear,
     )
 
 
@@ -86,7 +93,8 @@ def main() -> int:
     """Run until SIGTERM or SIGINT. Returns 0 after a signal, 1 when the agent could not start or its loop ended."""
     try:
         settings = Settings.read(os.environ)
-        agent = assembled(settings)
+        mirror = mirroring(settings)
+        agent = assembled(settings, mirror)
         reports = reporting(settings, agent.come_soon)
     except (OSError, ValueError) as error:
         log(f"cannot start: {error}")
@@ -101,6 +109,7 @@ def main() -> int:
     thread = threading.Thread(target=agent.run, args=(over.wait,), daemon=True, name="rounds")
     thread.start()
     threading.Thread(target=reports.run, args=(over.wait,), daemon=True, name="pods").start()
+    threading.Thread(target=mirror.run, args=(over.wait,), daemon=True, name="mirror").start()
     signalled = False
     while thread.is_alive() and not signalled:
         signalled = signal.sigtimedwait(ends, 1.0) is not None

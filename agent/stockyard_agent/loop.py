@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from .certificates import Approvals
 from .inbox import CommandInbox
@@ -22,7 +23,10 @@ LOOK_SECONDS = 1.0
 
 
 class Agent:
-    """``jitter`` returns numbers from 0 to 1; ``authority`` the PEM text of the cluster's certificate authority."""
+    """``jitter`` returns numbers from 0 to 1; ``authority`` the PEM text of the cluster's certificate authority.
+
+    ``mirror`` is called after each post with the version of what is to be mirrored and with the nodes of the post.
+    """
 
     def __init__(
         self,
@@ -36,9 +40,11 @@ class Agent:
         now: Callable[[], datetime],
         jitter: Callable[[], float],
         log: Callable[[str], None],
+        mirror: Callable[[str | None, Sequence[Mapping[str, Any]]], None] = lambda _, __: None,
     ) -> None:
         self._kube, self._stockyard, self._inbox, self._approvals = kube, stockyard_api, inbox, approvals
         self._authority, self._pin, self._now, self._jitter, self._log = authority, pin, now, jitter, log
+        self._mirror = mirror
         self._sequence = 0
         self._failures = 0
         self._blind = ""
@@ -101,6 +107,7 @@ class Agent:
         self._sequence = max(self._sequence + 1, int(moment.timestamp() * 1000))
         body = encoded(observed, self._inbox.results, sequence=self._sequence, moment=moment, pin=pin)
         answer = self._stockyard.post(body)
+        self._mirror(answer.mirror, observed["nodes"])
         self._inbox.take(answer.commands)
         return answer.interval
 

@@ -29,10 +29,12 @@ class StockyardRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a post: ``commands``, not yet validated, and ``interval`` in seconds."""
+    """The answer to a post: ``commands``, not yet validated, and ``interval`` in seconds. ``mirror`` is the version of
+    what is to be mirrored: empty for nothing, None when Stockyard does not say."""
 
     commands: list[Any]
     interval: float
+    mirror: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,43 +67,54 @@ class StockyardApi:
 
     def post(self, body: bytes) -> Answer:
         """Send an observation. A rejected token is renewed once. Raises ``StockyardRefused``, ``Unreachable``."""
-        content = self._answer("observations", body)
+        content = self._answer("POST", "observations", body)
         commands = content.get("commands")
         if not isinstance(commands, list):
             raise Unreachable("Stockyard's answer has no list of commands")
-        return Answer(commands, _interval(content))
+        mirror = content.get("mirror")
+        return Answer(commands, _interval(content), mirror if isinstance(mirror, str) else None)
 
     def report_pods(self, body: bytes) -> PodsAnswer:
         """Send a report of pods. Raises as ``post`` does."""
-        content = self._answer("pending-pods", body)
+        content = self._answer("POST", "pending-pods", body)
         sequence = content.get("sequence")
         if not isinstance(sequence, int):
             raise Unreachable("Stockyard's answer has no sequence")
         return PodsAnswer(sequence, content.get("resync") is True, _interval(content))
 
-    def _answer(self, route: str, body: bytes) -> dict[str, Any]:
-        response = self._send(route, body)
+    def mirror(self, after: str) -> tuple[list[dict[str, Any]], str]:
+        """A part of what is to be mirrored behind ``after``, and where the next one begins; empty for none. Raises as
+        ``post`` does."""
+        content = self._answer("GET", "mirror" + ("?" + urlencode({"after": after}) if after else ""))
+        objects, following = content.get("objects"), content.get("after")
+        if not isinstance(objects, list) or not isinstance(following, str):
+            raise Unreachable("Stockyard's answer has no list of objects")
+        return objects, following
+
+    def _answer(self, method: str, route: str, body: bytes | None = None) -> dict[str, Any]:
+        response = self._send(method, route, body)
         if response.status == 401:
             self._token = ""
-            response = self._send(route, body)
+            response = self._send(method, route, body)
         if not 200 <= response.status < 300:
             raise StockyardRefused(
                 f"Stockyard answered {response.status}{_detail(response)}", response.status, response.retry_after
             )
         return response.json_object()
 
-    def _send(self, route: str, body: bytes) -> HttpResponse:
+    def _send(self, method: str, route: str, body: bytes | None) -> HttpResponse:
         headers = {
             "Accept": "application/json",
             "Authorization": "Bearer " + self._bearer(),
-            "Content-Type": "application/json",
             "User-Agent": "stockyard-agent/" + VERSION,
         }
-        if len(body) > _GZIP_ABOVE:
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if body is not None and len(body) > _GZIP_ABOVE:
             # Announced as content type and not as content encoding, so that API Gateway keeps the bytes as they are.
             headers["Content-Type"] = "application/gzip"
             body = gzip.compress(body, mtime=0)
-        return self._exchange(HttpRequest("POST", f"{self._url}/{route}", headers, body))
+        return self._exchange(HttpRequest(method, f"{self._url}/{route}", headers, body))
 
     def _bearer(self) -> str:
         if self._token and self._monotonic() < self._good_until:

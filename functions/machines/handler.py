@@ -9,6 +9,7 @@ from stockyard import wiring
 from stockyard.domain import ids
 from stockyard.domain.records import Cluster
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.query import Query
 from stockyard.errors import IllegalTransition, NotFound
 from stockyard.operations.engine.find import find_cluster
 
@@ -111,7 +112,26 @@ def post_observations(request: Request) -> Answer:
     observation = request.body.model_dump()
     reply = observe(services, wiring.registry().in_hand, wiring.machine_key(), cluster, observation)
     commands = [command.document() for command in reply.commands]
-    return Answer(200, {"commands": commands, "interval_seconds": reply.interval_seconds}, subject=cluster.id)
+    body = {"commands": commands, "interval_seconds": reply.interval_seconds, "mirror": reply.mirror}
+    return Answer(200, body, subject=cluster.id)
+
+
+@http.route(
+    "GET /v1/clusters/{id}/mirror",
+    machine=True,
+    answers={200: "observations:MirrorView"},
+    query=(Query("after", "The `after` of the part before."),),
+    description="Only by the cluster's own client. The pools are in the first part. The answer to observations says "
+    "when there is something new.",
+)
+def get_mirror(request: Request) -> Answer:
+    """The pools of a cluster and their claims, as its agent mirrors them into it."""
+    from stockyard.operations.machines.mirror import page_of
+
+    services = wiring.services(request.caller.tenant)
+    cluster = _own_cluster(services, request, "nothing is mirrored")
+    page = page_of(services, cluster, request.query.get("after", ""))
+    return Answer(200, {"objects": page.objects, "after": page.after}, subject=cluster.id)
 
 
 @http.route(

@@ -152,6 +152,18 @@ def test_a_cluster_client_tells_of_the_pods_of_its_own_cluster_alone(client, clu
     assert person("POST", f"clusters/{own}/pending-pods", body).status_code == 403
 
 
+def test_a_cluster_client_reads_the_mirror_of_its_own_cluster_alone(client, clusters, person):
+    own, other = (clusters[name][0]["id"] for name in ("one", "two"))
+    assert person("POST", f"clusters/{own}/pools", {"name": "few", "quantity": 0}).status_code == 201
+    answer = client("GET", f"clusters/{own}/mirror")
+    assert answer.status_code == 200, answer.text
+    assert [(each["kind"], each["name"]) for each in answer.json()["objects"]] == [("NodePool", "few")]
+    assert answer.json()["after"] == ""
+    assert client("GET", f"clusters/{other}/mirror").status_code == 404
+    assert person("GET", f"clusters/{own}/mirror").status_code == 403
+    assert person("DELETE", f"clusters/{own}/pools/few").status_code == 202
+
+
 def test_a_pool_is_shown_as_its_document_to_its_cluster_and_no_other(person, clusters, client):
     pool = {"name": "gpu", "quantity": 1, "terminationGracePeriod": "1h"}
     auto_nodes = [{"provider": "nobody", "static": [pool]}]

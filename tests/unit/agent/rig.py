@@ -19,6 +19,7 @@ from agent.stockyard_agent.certificates import Approvals
 from agent.stockyard_agent.inbox import CommandInbox
 from agent.stockyard_agent.kubernetes import Kubernetes
 from agent.stockyard_agent.loop import Agent
+from agent.stockyard_agent.mirror import Mirror
 from agent.stockyard_agent.pod_reports import PodReports
 from agent.stockyard_agent.stockyard_api import StockyardApi
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
@@ -116,6 +117,12 @@ class Platform:
     """Whether a command is no longer sent once its end is known."""
     heard: threading.Event = field(default_factory=threading.Event)
     pods: PodsOfCluster = field(default_factory=PodsOfCluster)
+    mirror: str | None = None
+    """The version that posts are answered with."""
+    mirrored: list[dict[str, Any]] = field(default_factory=list)
+    """What there is to mirror."""
+    parts: int = 500
+    """Objects in one part of it."""
 
     def order(self, name: str, kind: str, **more: Any) -> None:
         self.commands[f"cmd_{name}"] = {"id": f"cmd_{name}", "kind": kind, "deadline": None, **more}
@@ -125,11 +132,18 @@ class Platform:
     ) -> tuple[int, Any, dict[str, str]]:
         if path.endswith("/token"):
             return self._token(parse_qs(body.decode()))
-        route = path.removeprefix(f"/v1/clusters/{CLUSTER}/")
-        if method != "POST" or route not in ("observations", "pending-pods"):
+        return self._answer(method, path, headers, body)
+
+    def _answer(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Any, dict[str, str]]:
+        route, _, query = path.removeprefix(f"/v1/clusters/{CLUSTER}/").partition("?")
+        if (method, route) not in (("POST", "observations"), ("POST", "pending-pods"), ("GET", "mirror")):
             return 404, {"title": "Not found"}, {}
         if headers.get("authorization", "").removeprefix("Bearer ") not in self.good:
             return 401, {"message": "Unauthorized"}, {}
+        if route == "mirror":
+            return 200, self._part(int(parse_qs(query).get("after", ["0"])[0])), {}
         refusals = self.refusals if route == "observations" else self.pods.refusals
         if refusals:
             status, more = refusals.pop(0)
@@ -140,7 +154,15 @@ class Platform:
         if route == "pending-pods":
             return 200, self.pods.take(json.loads(raw)), {}
         self._take(json.loads(raw))
-        return 200, {"commands": list(self.commands.values()), "interval_seconds": self.interval}, {}
+        return (
+            200,
+            {"commands": list(self.commands.values()), "interval_seconds": self.interval, "mirror": self.mirror},
+            {},
+        )
+
+    def _part(self, begin: int) -> dict[str, Any]:
+        end = begin + self.parts
+        return {"objects": self.mirrored[begin:end], "after": str(end) if end < len(self.mirrored) else ""}
 
     def _token(self, form: Mapping[str, list[str]]) -> tuple[int, Any, dict[str, str]]:
         if form != {"grant_type": ["client_credentials"], "client_id": ["the-client"], "client_secret": [SECRET]}:
@@ -164,6 +186,29 @@ class Platform:
         return {result["id"].removeprefix("cmd_"): result for result in self.posts[-1]["results"]}
 
 
+def node_pool(name: str, cpu: str = "2") -> Object:
+    """A pool as Stockyard tells what is to be mirrored."""
+    spec = {"template": {"spec": {"requirements": []}}, "limits": {"cpu": cpu}}
+    status = {"nodes": 1, "conditions": []}
+    return {
+        "kind": "NodePool",
+        "name": name,
+        "pool": "",
+        "labels": {},
+        "annotations": {},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def node_claim(pool: str, name: str, ready: str = "Unknown", zone: str = "") -> Object:
+    """A claim of a pool as Stockyard tells what is to be mirrored. Its node has its name."""
+    labels = {"stockyard.dev/claim": f"ncl_{name}", "karpenter.sh/nodepool": pool, "topology.kubernetes.io/zone": zone}
+    status = {"conditions": [{"type": "Ready", "status": ready}], "nodeName": f"{pool}-{name}"}
+    named = {"kind": "NodeClaim", "name": f"{pool}-{name}", "pool": pool, "labels": labels, "annotations": {}}
+    return {**named, "spec": {"requirements": []}, "status": status}
+
+
 Around = Callable[[HttpRequest, Exchange], HttpResponse]
 
 
@@ -182,32 +227,48 @@ class Rig:
         self.kube.install(manifest.documents(manifest.Settings(API, CLUSTER, TOKEN_URL)))
         self.account = self.kube.issue(NAMESPACE, NAME)
 
-    def agent(self, exchange: Exchange | None = None) -> Agent:
+    def agent(self, exchange: Exchange | None = None, mirror: Mirror | None = None) -> Agent:
         """A new agent, as a container starts it."""
         used = exchange or self.exchange
         kube = Kubernetes(KUBE, used, lambda: self.account)
-        stockyard_api = StockyardApi(
-            api_url=API, cluster_id=CLUSTER, token_url=TOKEN_URL, exchange=used,
-            credentials=lambda: ("the-client", SECRET), monotonic=self.clock.monotonic,
-        )  # fmt: skip
+        stockyard_api = self._stockyard(used)
         log, now = self.logs.append, self.clock.wall
         inbox = CommandInbox(kube, now=now, monotonic=self.clock.monotonic, log=log, own_pod=self.own_pod)
         return Agent(
             kube, stockyard_api, inbox, Approvals(kube, now, log, frozenset({SERVICE})),
             authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log,
+            **({"mirror": mirror.hear} if mirror else {}),
         )  # fmt: skip
 
     def reports(self, exchange: Exchange | None = None, waiting: Callable[[], None] = lambda: None) -> PodReports:
         """The part of a new agent that reports pods."""
         used = exchange or self.exchange
-        stockyard_api = StockyardApi(
-            api_url=API, cluster_id=CLUSTER, token_url=TOKEN_URL, exchange=used,
-            credentials=lambda: ("the-client", SECRET), monotonic=self.clock.monotonic,
-        )  # fmt: skip
+        stockyard_api = self._stockyard(used)
         return PodReports(
             Kubernetes(KUBE, used, lambda: self.account), stockyard_api,
             now=self.clock.wall, monotonic=self.clock.monotonic, jitter=lambda: 0.5, log=self.logs.append,
             waiting=waiting,
+        )  # fmt: skip
+
+    def mirror(self, exchange: Exchange | None = None) -> Mirror:
+        """The mirror of a new agent."""
+        used = exchange or self.exchange
+        kube = Kubernetes(KUBE, used, lambda: self.account)
+        return Mirror(kube, self._stockyard(used), jitter=lambda: 0.5, log=self.logs.append)
+
+    def mirrors(self, mirror: Mirror, most: int = 40) -> None:
+        """Steps of a mirror until it has nothing more to do."""
+        for _ in range(most):
+            seconds = mirror.step()
+            self.clock.later(seconds)
+            if mirror.settled:
+                return
+        raise AssertionError(f"it is not done: {self.logs[-3:]}")
+
+    def _stockyard(self, exchange: Exchange) -> StockyardApi:
+        return StockyardApi(
+            api_url=API, cluster_id=CLUSTER, token_url=TOKEN_URL, exchange=exchange,
+            credentials=lambda: ("the-client", SECRET), monotonic=self.clock.monotonic,
         )  # fmt: skip
 
     def steps(self, reports: PodReports, count: int = 1) -> None:
@@ -230,7 +291,8 @@ class Rig:
             except ConnectionReset:
                 raise Unreachable("injected") from None
         else:
-            status, answer, more = self.platform.answer(request.method, parts.path, headers, body)
+            target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            status, answer, more = self.platform.answer(request.method, target, headers, body)
         return HttpResponse(status, more, (answer if isinstance(answer, str) else json.dumps(answer)).encode())
 
     def rounds(self, agent: Agent, count: int = 2, *, kubelets: bool = True) -> None:

@@ -11,16 +11,25 @@ from typing import Any
 from agent import manifest
 from agent.roles import NAMESPACE
 from agent.stockyard_agent.loop import Agent
+from agent.stockyard_agent.mirror import Mirror
+from agent.stockyard_agent.mirror_objects import DIGEST
 from agent.stockyard_agent.observation import timestamp
 from agent.stockyard_agent.pod_reports import PodReports
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.store import Key
-from tests.unit.agent.rig import API, CLUSTER, START, TOKEN_URL, Rig
+from tests.unit.agent.rig import API, CLUSTER, START, TOKEN_URL, Rig, node_claim, node_pool
 
+MIRRORS = {
+    0: ("first", [node_pool("burst"), node_claim("burst", "1"), node_claim("burst", "2"), node_pool("old")]),
+    3: ("second", [node_pool("burst", "4"), node_claim("burst", "1"), node_claim("burst", "2", "True", zone="a")]),
+    6: ("last", [node_pool("burst", "4"), node_claim("burst", "2", "True", zone="a"), node_claim("burst", "3")]),
+}
+"""What there is to mirror from the end of a round on."""
+LAST = "last"
 MODES = ("killed before", "killed after", "answer lost", "refused 429", "refused 500")
 _VOLATILE = frozenset(
-    {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
+    {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", DIGEST}
 )
 _MOST_ROUNDS = 60
 
@@ -43,11 +52,11 @@ class Story:
         """Set the scene, and let agents work until Stockyard has no open command."""
         _scene(self.rig)
         self.rig.around = self._around
-        agent, reports = self.rig.agent(), self.rig.reports()
+        parts = self._parts()
         for number in range(_MOST_ROUNDS):
-            agent, reports = self._round(agent, reports)
+            parts = self._round(*parts)
             _world(self.rig, number)
-            if not self.rig.platform.commands and self._reported:
+            if not self.rig.platform.commands and self._reported and self._mirrored(parts[2]):
                 return self
         raise AssertionError(f"open after {_MOST_ROUNDS} rounds: {self.rig.platform.results}")
 
@@ -57,16 +66,26 @@ class Story:
         pods = self.rig.platform.pods
         return pods.pending == [(1, ["web/late"])] and pods.running == {"a": 1, "b": 1}
 
-    def _round(self, agent: Agent, reports: PodReports) -> tuple[Agent, PodReports]:
-        """A round, and after it a step of the reports, which have a thread of their own."""
+    def _mirrored(self, mirror: Mirror) -> bool:
+        """Whether the cluster shows what Stockyard told of last."""
+        return mirror.settled and self.rig.platform.mirror == LAST
+
+    def _parts(self) -> tuple[Agent, PodReports, Mirror]:
+        """What the process of an agent has."""
+        mirror = self.rig.mirror()
+        return self.rig.agent(mirror=mirror), self.rig.reports(), mirror
+
+    def _round(self, agent: Agent, reports: PodReports, mirror: Mirror) -> tuple[Agent, PodReports, Mirror]:
+        """A round, and after it steps of the reports and of the mirror, which have threads of their own."""
         try:
             self.rig.clock.later(agent.round())
             self.rig.clock.later(reports.step())
+            self.rig.clock.later(mirror.step())
         except Killed:
             self.deaths += 1
             self.rig.clock.later(1)
-            return self.rig.agent(), self.rig.reports()
-        return agent, reports
+            return self._parts()
+        return agent, reports, mirror
 
     def _around(self, request: HttpRequest, deliver: Exchange) -> HttpResponse:
         self.calls += 1
@@ -137,6 +156,8 @@ def _world(rig: Rig, number: int) -> None:
         claim = {"persistentVolumeClaim": {"claimName": "data"}}
         rig.add_waiting("late", volumes=[{"name": "data", **claim}])
     platform = rig.platform
+    if number in MIRRORS:
+        platform.mirror, platform.mirrored = MIRRORS[number]
     if "cmd_drained" in platform.results_by_id and "cmd_deleted" not in {*platform.results_by_id, *platform.commands}:
         platform.order("deleted", "delete_node", node="a", uid=rig.node("a")["metadata"]["uid"])
 

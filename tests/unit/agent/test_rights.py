@@ -9,7 +9,7 @@ import pytest
 
 from agent import roles
 from agent.roles import NAME, NAMESPACE
-from agent.stockyard_agent import tokens
+from agent.stockyard_agent import mirror_objects, tokens
 from agent.stockyard_agent.certificates import CLIENT, SERVING
 from agent.stockyard_agent.kubernetes import APPLY, MERGE, Kubernetes, Refused
 from local.kubernetes import certificates
@@ -60,6 +60,7 @@ ALLOWED = {
         for name in (NAMESPACE, "kube-system", "web")
     ),
     ("GET", "/apis/certificates.k8s.io/v1/certificatesigningrequests"),
+    ("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
     ("GET", "/api/v1/nodes/x"),
     ("PATCH", "/api/v1/nodes/x"),
     ("DELETE", "/api/v1/nodes/x"),
@@ -96,7 +97,9 @@ def test_roles_allow_patching_own_deployment_only(rig: Rig) -> None:
 
 
 def test_admission_policy_matches_agent_account_and_secrets() -> None:
-    policy, requests = (item["spec"] for item in roles.documents() if item["kind"] == "ValidatingAdmissionPolicy")
+    policy, requests, definitions, mirror = (
+        item["spec"] for item in roles.documents() if item["kind"] == "ValidatingAdmissionPolicy"
+    )
     assert policy["failurePolicy"] == "Fail"
     assert policy["matchConditions"] == [
         {"name": "by-the-agent", "expression": f"request.userInfo.username == '{roles.USER}'"}
@@ -108,3 +111,9 @@ def test_admission_policy_matches_agent_account_and_secrets() -> None:
     assert own == (tokens.JOINERS, tokens.NODE_GROUP, tokens.TYPE, tokens.PREFIX, CLIENT, SERVING)
     assert requests["matchConditions"] == policy["matchConditions"]
     assert (len(policy["validations"]), len(requests["validations"])) == (6, 3)
+    assert definitions["matchConditions"] == policy["matchConditions"]
+    # What is mirrored is kept from everybody's hands.
+    assert "matchConditions" not in mirror
+    assert (roles.MIRROR, roles.MIRRORED) == (mirror_objects.GROUP, mirror_objects.LABEL)
+    names = mirror["matchConstraints"]["resourceRules"][0]["resources"]
+    assert names == [path for name in mirror_objects.PLURALS.values() for path in (name, f"{name}/status")]

@@ -58,6 +58,7 @@ def test_the_minimal_request_is_filled_up():
     cluster = read(ClusterCreate, MINIMAL)
     assert cluster.secret is None
     assert normal(cluster) == {
+        "mirror": True,
         "key_pair": "my-key",
         "region_name": "us-east-1",
         "control_plane_instance_type": "t3.xlarge",

@@ -31,7 +31,7 @@ def _two_drivers():
 @pytest.mark.usefixtures("_two_drivers")
 def test_between_two_drivers_the_account_chooses_whose_settings_they_are():
     cluster = read(ClusterCreate, {**MINIMAL, "settings": {"size": 3}})
-    assert settings_for("toyland", "k8s", cluster.name, cluster.settings) == {"size": 3}
+    assert settings_for("toyland", "k8s", cluster.name, cluster.settings) == {"mirror": True, "size": 3}
     with pytest.raises(InvalidInput) as caught:
         settings_for("aws", "k8s", cluster.name, cluster.settings)
     assert {problem.pointer for problem in caught.value.errors} == {"/settings/key_pair", "/settings/size"}

@@ -27,7 +27,12 @@ KubernetesVersion = Annotated[
 
 
 class ClusterSettings(Input):
-    """Base of the models of settings, of which each cluster driver has one."""
+    """Base of the models of settings, of which each cluster driver has one.
+
+    ``mirror``: pools and their claims are shown in the cluster, as read-only NodePools and NodeClaims.
+    """
+
+    mirror: bool = True
 
     def name_fault(self, _name: str) -> str | None:
         """What is wrong with a cluster's name beside these settings, or None."""

@@ -86,10 +86,23 @@ class CommandView(BaseModel):
 
 
 class ObservationAnswer(View):
-    """What is to be done, and how soon to come again."""
+    """What is to be done, and how soon to come again.
+
+    ``mirror`` is the version of the pools and claims that the agent mirrors: another one means that they may have
+    changed, empty that nothing is to be mirrored, null that nobody can say yet.
+    """
 
     commands: list[CommandView]
     interval_seconds: int
+    mirror: str | None = None
+
+
+class MirrorView(View):
+    """A part of what the agent mirrors; ``after`` leads to the next one, empty for the last. Objects have ``kind``,
+    ``name``, ``labels``, ``annotations``, ``spec``, ``status``, and ``pool`` where they are claims."""
+
+    objects: list[dict[str, Any]]
+    after: str
 
 
 _SIGNED = ("method", "url", "headers")

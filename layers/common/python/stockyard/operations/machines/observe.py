@@ -14,6 +14,7 @@ from stockyard.domain.requirements import CAPACITY_TYPE
 from stockyard.domain.workload_records import WorkloadReport
 from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact, seen_of
 from stockyard.operations.listing import every
+from stockyard.operations.machines.mirror import MIRROR, version_of
 from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.services import Services
 from stockyard.ports import Put
@@ -45,10 +46,11 @@ InHand = Callable[[str], Sequence[tuple[str, NodeClaim]]]
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The answer to a post."""
+    """The answer to a post. ``mirror`` is the version of what the agent mirrors; see ``mirror.version_of``."""
 
     commands: tuple[Command, ...]
     interval_seconds: int
+    mirror: str | None = None
 
 
 def observe(
@@ -59,9 +61,12 @@ def observe(
     A post that is older than the last one changes nothing. ``in_hand`` gives the claims of a cluster that are being
     worked on; ``key`` is what join tokens are derived from.
     """
-    last = _last(services, cluster)
+    # The facts of the post and of the mirror in one query: each is read in every post.
+    facts_of_posts = {fact.id: fact for fact in every(services.store, Fact, f"{cluster.id}/{OBSERVED}")}
+    last = _summary(facts_of_posts.get(f"{cluster.id}/{OBSERVED}"))
     fresh = last is None or observation["sequence"] > last["sequence"]
     claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
+    mirror = version_of(cluster, facts_of_posts.get(f"{cluster.id}/{MIRROR}"), claims)
     # A cluster that is being made asks often too: its first claims come as soon as it is ready.
     busy = bool(claims) or cluster.status != "ready"
     busy_at = services.now() if busy or last is None else str(last.get("busy_at", ""))
@@ -81,8 +86,8 @@ def observe(
         drain = drain_seconds(services, claim) if claim.deleting else 0
         commands += commands_of(claim, facts, node_of(facts), token, now, drain)
     if busy or _expects_claims(services, cluster):
-        return AgentReply(tuple(commands), services.settings.agent_busy_seconds)
-    return AgentReply(tuple(commands), _pause(services, observation, busy_at))
+        return AgentReply(tuple(commands), services.settings.agent_busy_seconds, mirror)
+    return AgentReply(tuple(commands), _pause(services, observation, busy_at), mirror)
 
 
 def silence_seconds(services: Services) -> int:
@@ -118,15 +123,14 @@ def node_of(facts: Mapping[str, str]) -> dict[str, Any] | None:
     return node
 
 
-def _last(services: Services, cluster: Cluster) -> dict[str, Any] | None:
-    fact = services.store.get(Fact, f"{cluster.id}/{OBSERVED}")
-    observation: dict[str, Any] | None = json.loads(fact.value) if fact else None
-    return observation
+def _summary(fact: Fact | None) -> dict[str, Any] | None:
+    summary: dict[str, Any] | None = json.loads(fact.value) if fact else None
+    return summary
 
 
 def ca_hash(services: Services, cluster: Cluster) -> str | None:
     """The hash of the cluster's authority, by which a machine knows the cluster it joins; None before a first post."""
-    last = _last(services, cluster)
+    last = _summary(services.store.get(Fact, f"{cluster.id}/{OBSERVED}"))
     return str(last["ca_hash"]) if last else None
 
 

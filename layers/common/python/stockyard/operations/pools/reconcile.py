@@ -33,6 +33,7 @@ from stockyard.lifecycle.pool import (
 )
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
+from stockyard.operations.machines import mirror
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools import conditions
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
@@ -62,21 +63,24 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         return report
     if not (pools or conditions.of(cluster, POOLS_READY)):
         return report
-    claims: Sequence[NodeClaim] | None = claims_of(services, cluster_id)
+    all_claims = claims_of(services, cluster_id)
+    claims: Sequence[NodeClaim] | None = all_claims
     by_pool: dict[str, list[NodeClaim]] = {}
-    for claim in claims or ():
+    for claim in all_claims:
         by_pool.setdefault(claim.pool, []).append(claim)
     empty = [pool for pool in pools if pool.deleting and pool.name not in by_pool]
     occupied = [pool for pool in pools if pool not in empty]
     steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in occupied]
     # One that is empty is still among them: claims of other passes may go through its record.
-    settled = [*(pool for pool in steps if pool is not None), *empty]
+    present = [pool for pool in steps if pool is not None]
+    settled = [*present, *empty]
     if any(step is not pool for step, pool in zip(steps, occupied, strict=True)):
         claims = None  # Something was written: there may be other claims now.
     if cluster.status == "ready":
         placed = _scale_up(services, cluster, settled, claims, report)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed])
-    # Last: when the cluster's last pool is gone, no schedule leads to the cluster any more.
+    # Before the last pool is gone: then no schedule leads to the cluster any more.
+    mirror.note(services, cluster, present, all_claims, report.created + report.given_back)
     for pool in empty:
         _step(services, cluster, pool, (), report)
     return report
