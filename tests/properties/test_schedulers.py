@@ -17,11 +17,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from stockyard.domain.records import Counter, Event, NodeClaim, NodeProvider, Operation, Outbox
+from stockyard.domain.records import Counter, Event, NodeClaim, NodeProvider, Operation
 from stockyard.operations.listing import every
 from stockyard.operations.scheduler.wake import Scheduler
 from stockyard.ports import Replace, Write
 from tests.harness.memory_store import MemoryStore
+from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -125,9 +126,8 @@ class Schedulers(RuleBasedStateMachine):
     @rule(twice=strategies.booleans())
     def relay(self, twice: bool) -> None:
         """The outbox is sent, some of it twice: the second start of a name is the first one."""
-        for item in list(every(self.nodes.services.store, Outbox)):
-            if item.kind == "workflow" and twice:
-                self.nodes.run(str(item.payload["workflow"]), item.payload["input"])
+        for message in waiting(self.nodes.services.store, "workflow") if twice else ():
+            self.nodes.run(str(message["workflow"]), message["input"])
         self.nodes.relay()
 
     @rule()
@@ -175,9 +175,9 @@ class Schedulers(RuleBasedStateMachine):
     @invariant()
     def no_claim_is_bound_twice(self) -> None:
         starts = Tally(
-            str(item.payload["name"])
-            for item in every(self.nodes.services.store, Outbox)
-            if item.kind == "workflow" and item.payload["workflow"] == "provision_node"
+            str(message["name"])
+            for message in waiting(self.nodes.services.store, "workflow")
+            if message["workflow"] == "provision_node"
         )
         assert set(starts.values()) <= {1}
         bound = Tally((event.subject, event.sequence) for event in every(self.nodes.services.store, Event))
@@ -193,7 +193,8 @@ class Schedulers(RuleBasedStateMachine):
             assert waits != in_hand, f"{claim.id} is neither waiting nor in hand"
             operation = self.nodes.services.store.get(Operation, str(claim.operation_id))
             assert operation is not None
-            sent = any(item.payload.get("name") == claim.execution for item in every(self.nodes.services.store, Outbox))
+            starts = waiting(self.nodes.services.store, "workflow")
+            sent = any(message["name"] == claim.execution for message in starts)
             if not waits and not claim.deleting and claim.phase == "Pending":
                 assert sent, f"{claim.id} is bound, but nothing starts its work"
 

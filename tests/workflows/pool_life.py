@@ -123,7 +123,7 @@ class PoolLife:
         self.cluster_id = create_cluster(self.nodes.services, new_cluster, "user:ann")[0].id
         # Its own workflow is none of this life: what it does is said by ``_put``.
         for item in list(every(self.plain, Outbox)):
-            if item.kind == "workflow":
+            if any(kind == "workflow" for kind, _ in item.messages):
                 self.plain.commit(Remove(Outbox, item.id))
 
     def _on_fault(self, _: Fault) -> None:
@@ -199,10 +199,11 @@ class PoolLife:
         """What stands in the outbox: workflows run to their end, events are kept for ``_deliver``."""
         for item in list(every(self.plain, Outbox)):
             self.plain.commit(Remove(Outbox, item.id))
-            if item.kind == "workflow":
-                self.nodes.run(str(item.payload["workflow"]), item.payload["input"])
-            elif _WAKE.get(item.payload["detail_type"], lambda _: False)(item.payload["detail"]):
-                self.events.append({"detail-type": item.payload["detail_type"], "detail": item.payload["detail"]})
+            for kind, message in item.messages:
+                if kind == "workflow":
+                    self.nodes.run(str(message["workflow"]), message["input"])
+                elif _WAKE.get(message["detail_type"], lambda _: False)(message["detail"]):
+                    self.events.append({"detail-type": message["detail_type"], "detail": message["detail"]})
 
     def _deliver(self) -> None:
         # All of a burst wake the same pass: the first and the last stand for them.

@@ -20,10 +20,10 @@ from stockyard.operations.cloud_accounts.accounts import delete_account, registe
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.idempotency_keys import IdempotencyKeys
-from stockyard.operations.listing import every
 from stockyard.ports import Create, Verification
 from tests.harness.memory_store import MemoryRegistry
 from tests.harness.ports import memory_services
+from tests.harness.sent import waiting
 
 SCHEMAS = {
     path.stem: json.loads(path.read_text()) for path in (Path(__file__).parents[3] / "docs/events").glob("*.json")
@@ -66,8 +66,9 @@ def life(services):
     def step(change):
         changed, ongoing, writes = change_writes(services, "user:ann", change)
         for write in writes:
-            if isinstance(write, Create) and isinstance(write.record, Outbox) and write.record.kind == "event":
-                sent.append((write.record.payload["detail_type"], write.record.payload["detail"]))
+            if isinstance(write, Create) and isinstance(write.record, Outbox):
+                messages = [message for kind, message in write.record.messages if kind == "event"]
+                sent.extend((message["detail_type"], message["detail"]) for message in messages)
         return changed, ongoing
 
     cluster, operation = step(MOVES.prepare(cluster, operation, creation, now))
@@ -107,7 +108,7 @@ def test_every_event_of_a_cloud_account_matches_its_schema(services):
     services.clouds["aws"].fault = "The role cannot be assumed."
     verify_account(services, account.id, "user:ann")
     delete_account(services, account.id, "user:ann")
-    details = [item.payload["detail"] for item in every(services.store, Outbox) if item.kind == "event"]
+    details = [message["detail"] for message in waiting(services.store, "event")]
     states = [detail["phase"]["after"] for detail in sorted(details, key=lambda detail: detail["sequence"])]
     assert states == ["unverified", "verified", "failed", None]
     for detail in details:

@@ -20,6 +20,7 @@ from stockyard.lifecycle.drift import _NOT_OF_THE_TEMPLATE, REASONS, TEMPLATE
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.ports import Remove
+from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World, world  # noqa: F401 - the fixture
 from tests.unit.operations.nodes import Nodes
 
@@ -31,7 +32,7 @@ SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4
 
 def events(nodes: Nodes) -> list[dict[str, Any]]:
     """Details of the claims' events that wait to be sent."""
-    payloads = [item.payload for item in every(nodes.services.store, Outbox) if item.kind == "event"]
+    payloads = waiting(nodes.services.store, "event")
     return [payload["detail"] for payload in payloads if payload["detail_type"] == "NodeClaim"]
 
 

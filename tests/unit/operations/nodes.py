@@ -90,8 +90,9 @@ class Nodes:
         """Run each workflow that the outbox starts, oldest first, to its end. Returns the last state of each."""
         last_states = []
         for item in list(every(self.services.store, Outbox)):
-            if item.kind == "workflow" and "claim_id" in item.payload["input"]:
-                last_states.append(self.run(str(item.payload["workflow"]), item.payload["input"]))
+            for kind, message in item.messages:
+                if kind == "workflow" and "claim_id" in message["input"]:
+                    last_states.append(self.run(str(message["workflow"]), message["input"]))
             self.services.store.commit(Remove(Outbox, item.id))
         return last_states
 

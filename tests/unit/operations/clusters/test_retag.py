@@ -26,6 +26,7 @@ from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.listing import every
 from stockyard.operations.sweep.records import sweep_cluster
 from stockyard.ports import Remove
+from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -71,7 +72,7 @@ def test_change_of_tags_starts_an_operation_and_reaches_everything(world: World,
     assert changed.operation_id != cluster.operation_id
     assert operation(world, cluster).kind == RETAG_CLUSTER
     assert carried(world) == [{"team": "a", "stage": "one"}], "not while the request is answered"
-    workflows = [item.payload for item in every(world.services.store, Outbox) if item.kind == "workflow"]
+    workflows = waiting(world.services.store, "workflow")
     assert workflows[-1]["workflow"] == "retag"
     assert world.drive(cluster, "retag_cluster") == "retagged"
     assert carried(world) == [{"stage": "two", "cost": "7"}]

@@ -10,13 +10,14 @@ import pytest
 
 from local.kubernetes.store import Key
 from stockyard.domain import times
-from stockyard.domain.records import Event, NodeClaim, Operation, Outbox, SimulatedMachine
+from stockyard.domain.records import Event, NodeClaim, Operation, SimulatedMachine
 from stockyard.errors import NotFound, Unauthorized
 from stockyard.lifecycle.interruption import LAST_SECONDS
 from stockyard.operations.listing import every
 from stockyard.operations.machines.observe import INTERRUPTIBLE_SECONDS
 from stockyard.operations.node_claims.interruption import MOST_NOTICE, report_interruption
 from stockyard.ports import Put, Remove
+from tests.harness.sent import waiting
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_join import PROOF, Yard
 
@@ -135,7 +136,7 @@ def test_a_report_that_meets_another_change_is_written_anew(yard: Yard) -> None:
         assert report(yard, claim)
     changed = nodes.now(claim)
     assert (changed.labels, changed.deleting) == ({"a": "b"}, True)
-    assert len([item for item in every(store, Outbox) if item.kind == "workflow"]) == 1
+    assert len(waiting(store, "workflow")) == 1
 
 
 def test_a_machine_that_ends_during_its_drain_is_given_back_all_the_same(yard: Yard) -> None:

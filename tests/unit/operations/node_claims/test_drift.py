@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import Event, NodeClaim, NodeProvider, Outbox
+from stockyard.domain.records import Event, NodeClaim, NodeProvider
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import drift as compare_drift
 from stockyard.operations.node_claims.drift import compare, compare_providers
 from stockyard.operations.node_providers.providers import change_provider
 from stockyard.operations.scheduler.wake import Scheduler
+from tests.harness.sent import waiting
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
@@ -132,7 +133,7 @@ def test_compare_includes_launched_and_skips_waiting_and_deleted_claims(nodes: N
     waiting = nodes.claim("waits", resources={"cpu": "64"})
     launched = nodes.claim("launched")
     nodes.schedule()
-    payload = next(item.payload["input"] for item in _starts(nodes))
+    payload = next(message["input"] for message in _starts(nodes))
     nodes.run("provision_node", payload, most=12)
     assert nodes.now(launched).drift_hash
     assert nodes.now(launched).phase == "Pending"
@@ -146,7 +147,7 @@ def test_compare_includes_launched_and_skips_waiting_and_deleted_claims(nodes: N
 
 
 def _starts(nodes: Nodes) -> list[Any]:
-    return [item for item in every(nodes.services.store, Outbox) if item.payload.get("workflow") == "provision_node"]
+    return [message for message in waiting(nodes.services.store, "workflow") if message["workflow"] == "provision_node"]
 
 
 def test_offering_withdrawn_before_launch_is_drift(nodes: Nodes) -> None:

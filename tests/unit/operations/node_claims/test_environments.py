@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider, Outbox, Resource
+from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider, Resource
 from stockyard.errors import Fenced, InUse, NotYetVisible, VendorUnavailable
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.engine.act import act
@@ -23,6 +23,7 @@ from stockyard.ports import Create, Outcome, Replace
 from stockyard.ports.nodes import EnvironmentWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.ports import with_ports
+from tests.harness.sent import waiting
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
@@ -183,7 +184,7 @@ def test_claim_created_during_removal_gets_new_environment(nodes: Nodes) -> None
 
 
 def _starts(nodes: Nodes) -> list[Any]:
-    payloads = [item.payload for item in every(nodes.services.store, Outbox) if item.kind == "workflow"]
+    payloads = waiting(nodes.services.store, "workflow")
     return [payload["input"] for payload in payloads if payload["workflow"] == "provision_node"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pending_pods import PendingPods
-from stockyard.domain.records import Cluster, Outbox, WorkloadPart, WorkloadReport
+from stockyard.domain.records import Cluster, WorkloadPart, WorkloadReport
 from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.listing import every
 from stockyard.operations.machines import pending_pods
@@ -21,6 +21,7 @@ from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, fo
 from stockyard.operations.pools.workload import workload_of
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
+from tests.harness.sent import waiting
 from tests.unit.operations.pools.conftest import Yard
 
 WEB, DB, PROXY = "0" * 15 + "1", "0" * 15 + "2", "0" * 15 + "3"
@@ -61,7 +62,7 @@ class Agent:
         return self.post(base=self.base, **fields)
 
     def wakes(self) -> Sequence[Any]:
-        items = [item.payload for item in every(self.services.store, Outbox) if item.kind == "event"]
+        items = waiting(self.services.store, "event")
         details = [item["detail"] for item in items if item["detail_type"] == DETAIL_TYPE]
         return sorted(details, key=lambda detail: detail["sequence"])
 

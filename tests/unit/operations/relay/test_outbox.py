@@ -59,6 +59,12 @@ def items(kinds: str, tenant: str = "acme") -> list[tuple[str, Outbox]]:
     return waiting
 
 
+def whole(kinds: str, number: int) -> tuple[str, Outbox]:
+    """One item with a message for each letter."""
+    messages = [{**item.payload, "kind": item.kind} for _, item in items(kinds)]
+    return "acme", Outbox(f"out_{number:03d}", "messages", {"messages": messages}, "2026-01-01T00:00:00.000Z")
+
+
 def world(
     waiting: list[tuple[str, Outbox]], bus: MemoryBus, workflows: MemoryWorkflows
 ) -> tuple[Relay, MemoryRegistry]:
@@ -271,3 +277,32 @@ def test_stale_index_does_not_repeat_resend():
     relay = Relay(Late(), MemoryWorkflows, lambda: bus, FixedClock(), MemoryTelemetry())
     assert relay.resend(minutes(0), always).sent == 3
     assert bus.sizes == [2]
+
+
+def test_all_messages_of_an_item_are_sent_and_no_call_has_too_many_events():
+    bus, workflows = CountingBus(), MemoryWorkflows()
+    waiting = [whole("ewe", number) for number in range(7)]
+    relay, registry = world(waiting, bus, workflows)
+    assert relay.send_all(waiting) == (7, None)
+    assert (numbers(bus), bus.sizes) == ([0, 2] * 7, [10, 4])
+    assert list(workflows.executions) == [("provision_node", "run-1")], "of one name, once"
+    assert outbox_ids(registry) == []
+
+
+def test_an_item_whose_execution_does_not_start_waits_as_a_whole():
+    bus, workflows = CountingBus(), OnceDown("run-1")
+    waiting = [*items("e"), whole("ewe", 1)]
+    relay, registry = world(waiting, bus, workflows)
+    sent, failure = relay.send_all(waiting)
+    assert (sent, type(failure)) == (1, VendorUnavailable)
+    assert numbers(bus) == [0]
+    assert outbox_ids(registry) == ["out_001"]
+
+
+def test_events_before_a_refused_call_are_sent_and_the_others_wait():
+    bus = CountingBus(fails=2)
+    waiting = [whole("eee", number) for number in range(5)]
+    relay, registry = world(waiting, bus, MemoryWorkflows())
+    sent, failure = relay.send_all(waiting)
+    assert (sent, type(failure), bus.sizes) == (3, VendorThrottled, [9, 6])
+    assert outbox_ids(registry) == ["out_003", "out_004"]

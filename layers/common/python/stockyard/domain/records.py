@@ -6,6 +6,7 @@ so that a later release knows what it reads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -223,16 +224,29 @@ class Name(VersionedRecord):
     owner: str
 
 
+MESSAGES = "messages"
+"""The kind of an outbox item that has several messages."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outbox(VersionedRecord):
-    """A message that must leave: ``workflow`` starts an execution, ``event`` goes to EventBridge.
+    """What must leave after a commit: ``workflow`` starts an execution, ``event`` goes to EventBridge.
 
-    Removed when sent; what stands here too long is sent again by the minute schedule.
+    Several of a commit are one item of kind ``messages``, whose payload has a list of them, each with its ``kind``: an
+    item of its own would cost three more write units. Removed when sent; what stands here too long is sent again by the
+    minute schedule.
     """
 
     kind: str
     payload: dict[str, Any]
     due_at: str
+
+    @property
+    def messages(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
+        """Kind and payload of each message, in the order in which they are sent."""
+        if self.kind != MESSAGES:
+            return [(self.kind, self.payload)]
+        return [(str(message["kind"]), message) for message in self.payload["messages"]]
 
 
 @dataclass(frozen=True, slots=True)

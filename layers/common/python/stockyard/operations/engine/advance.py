@@ -15,7 +15,7 @@ from stockyard.lifecycle.change import Change, S, Subject
 from stockyard.lifecycle.operation import phase_of
 from stockyard.lifecycle.phases import Procedure
 from stockyard.metrics import OPERATIONS_FAILED, PHASE_SECONDS
-from stockyard.operations.engine.tell import tell
+from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -120,7 +120,7 @@ def change_writes(services: Services, actor: str, change: Change[S]) -> tuple[S,
         writes += [Replace(closed), *tell(services, actor, closed, change.closed[1])]
     if change.workflow is not None:
         writes.append(start_message(services, change.workflow, subject, change.from_phase))
-    return subject, operation, writes
+    return subject, operation, in_one_item(writes)
 
 
 def start_message(services: Services, procedure: Procedure, subject: Subject, from_phase: str = "") -> Write:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from stockyard.domain import ids
-from stockyard.domain.records import CloudAccount, Event, NodeClaim, Outbox
+from stockyard.domain.records import MESSAGES, CloudAccount, Event, NodeClaim, Outbox
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
@@ -61,6 +63,20 @@ def tell(services: Services, actor: str, about: EventSubject, transition: Transi
         },
     }
     return [Create(event), Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, now))]
+
+
+def in_one_item(writes: Sequence[Write]) -> list[Write]:
+    """The writes of a commit with all that it sends as one item of the outbox, in place of the first of them."""
+    items = [item for write in writes if (item := _item(write)) is not None]
+    if len(items) < 2:
+        return list(writes)
+    messages = [{**payload, "kind": kind} for item in items for kind, payload in item.messages]
+    whole = replace(items[0], kind=MESSAGES, payload={"messages": messages})
+    return [write if item is None else Create(whole) for write in writes if (item := _item(write)) in (None, items[0])]
+
+
+def _item(write: Write) -> Outbox | None:
+    return write.record if isinstance(write, Create) and isinstance(write.record, Outbox) else None
 
 
 def _belongs(about: EventSubject) -> dict[str, str]:

@@ -19,7 +19,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Check, Replace
 
 AT_ONCE = 10
-"""Claims of a transaction: each is eight writes, and a transaction has at most a hundred."""
+"""Claims of a transaction: each is seven writes, and a transaction has at most a hundred."""
 _NAME_LENGTH = 57
 
 

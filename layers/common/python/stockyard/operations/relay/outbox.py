@@ -16,6 +16,7 @@ from stockyard.ports import EVENTS_AT_ONCE, Bus, Clock, Registry, Remove, Replac
 
 REMOVED_AT_ONCE = 100
 """What one transaction takes."""
+WORKFLOW, EVENT = "workflow", "event"
 PAGE = 500
 """Overdue items that are read together, so that what starts an execution overtakes messages that are as late."""
 PAUSE = timedelta(seconds=60)
@@ -88,7 +89,7 @@ class Relay:
             page = [item for item in self.registry.due(Outbox, before, PAGE) if _key(item) not in tried]
             if not page:
                 break
-            page.sort(key=lambda item: (item[1].kind != "workflow", item[1].version))
+            page.sort(key=lambda item: (_count(item[1], WORKFLOW) == 0, item[1].version))
             while page and remaining() > 0:
                 size = _together(page[0][1])
                 batch, page = page[:size], page[size:]
@@ -129,30 +130,37 @@ class Relay:
         """Events wait until a call is full; an execution starts at once, and twice is as good as once."""
         sent, waiting = 0, 0
         for index, item in enumerate(items):
+            if waiting + _count(item, EVENT) > EVENTS_AT_ONCE:
+                stopped = self._publish(items[sent:index])
+                if stopped:
+                    return sent, stopped
+                sent, waiting = index, 0
             try:
-                if item.kind == "workflow":
-                    self._start(item)
-                waiting = index + 1
+                self._start(item)
+                waiting += _count(item, EVENT)
             except StockyardError as error:
                 stopped = self._publish(items[sent:index])
                 return (sent, stopped) if stopped else (index, error)
-            events = [event for event in items[sent:waiting] if event.kind != "workflow"]
-            if len(events) == EVENTS_AT_ONCE or waiting == len(items):
-                stopped = self._publish(events)
-                if stopped:
-                    return sent, stopped
-                sent = waiting
-        return sent, None
+        stopped = self._publish(items[sent:])
+        return (sent, stopped) if stopped else (len(items), None)
 
     def _start(self, item: Outbox) -> None:
-        workflow, payload = str(_part(item, "workflow")), _mapping(item, "input")
-        self.workflows().start(workflow, str(_part(item, "name")), payload)
-        self.telemetry.log("execution started", workflow=workflow, **payload)
+        """Start the executions of an item."""
+        for kind, message in item.messages:
+            if kind == WORKFLOW:
+                workflow, payload = str(_part(item, message, "workflow")), _mapping(item, message, "input")
+                self.workflows().start(workflow, str(_part(item, message, "name")), payload)
+                self.telemetry.log("execution started", workflow=workflow, **payload)
 
     def _publish(self, items: Sequence[Outbox]) -> StockyardError | None:
         """Put the events among these on the bus; what refused them, if anything did."""
         try:
-            events = [_event(item) for item in items if item.kind != "workflow"]
+            events = [
+                (str(_part(item, message, "detail_type")), _mapping(item, message, "detail"))
+                for item in items
+                for kind, message in item.messages
+                if kind == EVENT
+            ]
             if events:
                 self.bus().publish_all(events)
         except StockyardError as error:
@@ -170,18 +178,18 @@ def _together(item: Outbox) -> int:
     return max(1, EVENTS_AT_ONCE >> min(item.version - 1, 10))
 
 
-def _event(item: Outbox) -> tuple[str, Mapping[str, object]]:
-    return str(_part(item, "detail_type")), _mapping(item, "detail")
+def _count(item: Outbox, kind: str) -> int:
+    return sum(each == kind for each, _ in item.messages)
 
 
-def _part(item: Outbox, name: str) -> object:
-    if name not in item.payload:
+def _part(item: Outbox, message: Mapping[str, Any], name: str) -> object:
+    if name not in message:
         raise Internal(f"The outbox item {item.id} has no {name}")
-    return item.payload[name]
+    return message[name]
 
 
-def _mapping(item: Outbox, name: str) -> Mapping[str, Any]:
-    value = _part(item, name)
+def _mapping(item: Outbox, message: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = _part(item, message, name)
     if not isinstance(value, Mapping):
         raise Internal(f"The {name} of the outbox item {item.id} is no object")
     return value

@@ -19,7 +19,7 @@ from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import CREATE_NODE
 from stockyard.metrics import TIME_TO_BIND
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, start_message
-from stockyard.operations.engine.tell import tell
+from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
@@ -35,6 +35,7 @@ OPTIONS = 30
 """Ways besides the chosen one that are kept for the launch: what one call may try."""
 ROUNDS = 6
 """How often a pass chooses anew for claims whose place was taken meanwhile. What is left waits for the next pass."""
+WRITES_A_CLAIM = 3
 MOST_WRITES = 96
 """Of a batch; what is left to DynamoDB's limit is for the records of launch groups."""
 TRANSACTION = 100
@@ -138,13 +139,13 @@ def _round(
 
 
 def _batches(selections: Sequence[_Selection]) -> Iterable[list[_Selection]]:
-    """Claims by transaction: four writes each, and one for each limited type and each provider among them."""
+    """Claims by transaction: three writes each, and one for each limited type and each provider among them."""
     batch: list[_Selection] = []
     shared_writes: set[tuple[str, str]] = set()
     for selection in selections:
         node_type = selection.choice.node_type
         its = {("provider", node_type.provider), *([("type", node_type.name)] if node_type.limited else [])}
-        if batch and 4 * (len(batch) + 1) + len(shared_writes | its) > MOST_WRITES:
+        if batch and WRITES_A_CLAIM * (len(batch) + 1) + len(shared_writes | its) > MOST_WRITES:
             yield batch
             batch, shared_writes = [], set()
         shared_writes |= its
@@ -162,7 +163,7 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
         limits = current.catalog.limits
         adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in places.items()]
         uses = _uses(current, batch)
-        placed, groups = _placed(current, batch, TRANSACTION - len(adds) - len(uses) - 4 * len(batch))
+        placed, groups = _placed(current, batch, TRANSACTION - len(adds) - len(uses) - WRITES_A_CLAIM * len(batch))
         bound = [_bound(current, claim, placement) for claim, placement in placed]
         new = (Create(group) for group in groups)
         try:
@@ -221,12 +222,12 @@ def _tell_bound(services: Services, claims: Iterable[NodeClaim]) -> None:
 
 
 def _bound(current: _Round, waiting: NodeClaim, placement: Placement) -> tuple[NodeClaim, list[Write]]:
-    """One bound claim and its four writes."""
+    """One bound claim and its three writes."""
     services, now = current.services, current.services.now()
     claim, transition = MOVES.bind(waiting, placement, now)
     claim = replace(claim, sequence=claim.sequence + 1)
     start = start_message(services, services.procedure(CREATE_NODE), claim)
-    return claim, [Replace(claim), *tell(services, WORKFLOW_ACTOR, claim, transition), start]
+    return claim, in_one_item([Replace(claim), *tell(services, WORKFLOW_ACTOR, claim, transition), start])
 
 
 def _placement(current: _Round, selection: _Selection, now: str) -> Placement:
