@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from local.kubernetes.api import node
 from local.kubernetes.store import Object
+from stockyard.domain.quantities import milli, resource_text
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_FREE_MEMORY = "memory.available"
 CERTIFICATE_SECONDS = 60.0
 """How long a kubelet waits for its first certificate."""
 
@@ -32,13 +35,24 @@ class Kubelet:
     architecture: str = "amd64"
     address: str = ""
 
-    def node(self, name: str, labels: Mapping[str, str], taints: Sequence[Mapping[str, Any]], pods: str) -> Object:
-        """The ready Node."""
+    def node(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        taints: Sequence[Mapping[str, Any]],
+        pods: str,
+        reserved: Mapping[str, int] | None = None,
+    ) -> Object:
+        """The ready Node. ``reserved`` is what it keeps from pods, in thousandths by resource."""
         document = node(name)
         document["spec"] = {"providerID": self.provider_id, **({"taints": list(taints)} if taints else {})}
         document["metadata"]["labels"].update({"kubernetes.io/arch": self.architecture, **labels})
         room = {"cpu": str(self.cpu), "memory": f"{self.memory}Mi", "pods": pods}
-        document["status"] |= {"capacity": room, "allocatable": dict(room)}
+        free = {
+            resource: resource_text(resource, milli(quantity) - (reserved or {}).get(resource, 0))
+            for resource, quantity in room.items()
+        }
+        document["status"] |= {"capacity": room, "allocatable": free}
         return document
 
 
@@ -50,6 +64,8 @@ class Registration:
     labels: Mapping[str, str]
     taints: Sequence[Mapping[str, Any]]
     pods: str
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    """What the kubelet keeps from pods, in thousandths by resource."""
 
     @classmethod
     def read(cls, configuration: Mapping[str, Any]) -> Registration:
@@ -57,7 +73,16 @@ class Registration:
         registration = configuration["nodeRegistration"]
         flags = {argument["name"]: argument["value"] for argument in registration.get("kubeletExtraArgs", ())}
         labels = dict(part.partition("=")[::2] for part in flags.get("node-labels", "").split(",") if part)
-        return cls(registration["name"], labels, registration.get("taints", ()), flags.get("max-pods", "110"))
+        reserved = Counter[str]()
+        for text in (flags.get("kube-reserved", ""), flags.get("system-reserved", "")):
+            quantities = (part.partition("=")[::2] for part in text.split(",") if part)
+            reserved.update({resource: milli(quantity) for resource, quantity in quantities})
+        # Before a node is out of memory its kubelet evicts pods, so that room is no pod's either.
+        thresholds = (part.partition("<")[::2] for part in flags.get("eviction-hard", "").split(","))
+        memory = dict(thresholds).get(_FREE_MEMORY, "0")
+        reserved["memory"] += 0 if memory.endswith("%") else milli(memory)
+        pods = flags.get("max-pods", "110")
+        return cls(registration["name"], labels, registration.get("taints", ()), pods, reserved)
 
 
 class Cluster(Protocol):

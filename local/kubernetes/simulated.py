@@ -100,7 +100,7 @@ class SimulatedCluster:
         if self.authority.pin not in bootstrap["caCertHashes"]:
             raise JoinFailed(f"the authority of {self.endpoint} has none of the hashes {bootstrap['caCertHashes']}")
         wish = Registration.read(configuration)
-        document = kubelet.node(wish.name, wish.labels, wish.taints, wish.pods)
+        document = kubelet.node(wish.name, wish.labels, wish.taints, wish.pods, wish.reserved)
         try:
             request = self.api.request_certificate(bootstrap["token"], Wish(wish.name))
             end = time.monotonic() + CERTIFICATE_SECONDS

@@ -88,7 +88,12 @@ def approving(cluster: SimulatedCluster) -> Iterator[None]:
 
 def configuration(cluster: SimulatedCluster, **changes: Any) -> dict[str, Any]:
     discovery = {"token": TOKEN, "apiServerEndpoint": ENDPOINT, "caCertHashes": [cluster.authority.pin], **changes}
-    flags = [{"name": "node-labels", "value": "stockyard.dev/claim=ncl_1,team=blue"}]
+    values = {
+        "node-labels": "stockyard.dev/claim=ncl_1,team=blue",
+        "kube-reserved": "cpu=70m,memory=300Mi",
+        "eviction-hard": "memory.available<100Mi,nodefs.available<10%",
+    }
+    flags = [{"name": name, "value": value} for name, value in values.items()]
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     return {
         "discovery": {"bootstrapToken": discovery},
@@ -114,7 +119,8 @@ def test_machine_joins_with_its_configuration(cluster: SimulatedCluster) -> None
     labels = document["metadata"]["labels"]
     assert (labels["stockyard.dev/claim"], labels["team"]) == ("ncl_1", "blue")
     assert (labels["kubernetes.io/hostname"], labels["kubernetes.io/arch"]) == ("worker", "amd64")
-    assert document["status"]["allocatable"] == {"cpu": "2", "memory": "8192Mi", "pods": "110"}
+    assert document["status"]["capacity"] == {"cpu": "2", "memory": "8192Mi", "pods": "110"}
+    assert document["status"]["allocatable"] == {"cpu": "1930m", "memory": "7792Mi", "pods": "110"}
     assert ready(cluster) == "True"
 
 

@@ -72,7 +72,7 @@ def discovered(url: str, token: str, pins: list[str]) -> str:
 
 def register(client: Client, wish: Registration, kubelet: Kubelet) -> None:
     """Create the Node as its kubelet; one that is there already stays. Raises ``Refused``, ``OSError``."""
-    document = kubelet.node(wish.name, {**wish.labels, KWOK: "on"}, wish.taints, wish.pods)
+    document = kubelet.node(wish.name, {**wish.labels, KWOK: "on"}, wish.taints, wish.pods, wish.reserved)
     status = {name: document["status"][name] for name in ("capacity", "allocatable")}
     addresses = [{"type": "Hostname", "address": wish.name}]
     if kubelet.address:
