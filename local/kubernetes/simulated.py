@@ -1,7 +1,7 @@
 """A simulated cluster: its API is :mod:`local.kubernetes.api`, its nodes register by themselves.
 
-Its API listens on loopback only, so its nodes, its agent and nobody else talk to it. Its agent is the real one: a
-process from what the control plane has applied.
+Its API listens on loopback only, so its nodes, its agent and whoever has its administrator's kubeconfig talk to it. Its
+agent is the real one: a process from what the control plane has applied.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from local.authority import Authority
+from local.kubernetes import processes
 from local.kubernetes.api import KubeApi
 from local.kubernetes.certificates import Wish
 from local.kubernetes.cluster import CERTIFICATE_SECONDS, CONTROL_PLANE, JoinFailed, Kubelet, Registration
 from local.kubernetes.containers import Containers
 from local.kubernetes.pods import reap
+from local.kubernetes.scheduler import schedule
 from local.kubernetes.store import Key, StatusError
 
 _LOOK_SECONDS = 0.05
+ADMINISTRATOR = "super-admin.conf"
+"""The kubeconfig of kubeadm that needs no binding, in the cluster's folder. It names the port where the API listens."""
 
 
 class SimulatedCluster:
@@ -46,7 +51,9 @@ class SimulatedCluster:
         configuration = next(document for document in documents if document["kind"] == "ClusterConfiguration")
         endpoint, version = (str(configuration[name]) for name in ("controlPlaneEndpoint", "kubernetesVersion"))
         cluster = cls(endpoint, version, state / "kubernetes", log)
-        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem))
+        # The endpoint is the balancer's, which nobody answers for: no token is good there.
+        token = base64.b64encode(os.urandom(24)).decode()
+        config = yaml.safe_dump(_kubeconfig(endpoint, cluster.authority.pem, token))
         (state / "kubernetes" / "admin.conf").write_text(config, encoding="utf-8")
         return cluster
 
@@ -56,6 +63,8 @@ class SimulatedCluster:
             if self._containers is not None:
                 return
             url = self.api.serve(self.authority.serving("apiserver"))
+            config = _kubeconfig(urlsplit(url).netloc, self.authority.pem, self.api.administrator())
+            processes.write(self._folder / ADMINISTRATOR, yaml.safe_dump(config).encode())
             self._containers = Containers(self.api, url, self.authority.pem, self._folder, self._log)
 
     def stop(self) -> None:
@@ -71,13 +80,14 @@ class SimulatedCluster:
         self.stop()
 
     def work(self) -> None:
-        """Start and end pods."""
+        """Start, place and end pods."""
         with self._lock:
             if self._containers is not None:
                 self._containers.reconcile()
                 with self.api.locked_store() as store:
                     # Programs end when they are told to, see ``reap``.
                     reap(store, all_marked=True, nodes_down=frozenset(self._down))
+                    schedule(store, frozenset(self._down))
 
     @property
     def processes(self) -> list[int]:
@@ -123,7 +133,7 @@ class SimulatedCluster:
                 store.replace(key, {**document, "status": {**document["status"], "conditions": [condition]}})
 
 
-def _kubeconfig(endpoint: str, authority: str) -> dict[str, Any]:
+def _kubeconfig(endpoint: str, authority: str, token: str) -> dict[str, Any]:
     cluster = {
         "server": f"https://{endpoint}",
         "certificate-authority-data": base64.b64encode(authority.encode()).decode(),
@@ -136,5 +146,5 @@ def _kubeconfig(endpoint: str, authority: str) -> dict[str, Any]:
         "current-context": f"{admin}@kubernetes",
         "clusters": [{"name": "kubernetes", "cluster": cluster}],
         "contexts": [{"name": f"{admin}@kubernetes", "context": context}],
-        "users": [{"name": admin, "user": {"token": base64.b64encode(os.urandom(24)).decode()}}],
+        "users": [{"name": admin, "user": {"token": token}}],
     }

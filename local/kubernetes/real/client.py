@@ -33,10 +33,13 @@ class Client:
 
     @classmethod
     def of_kubeconfig(cls, path: Path) -> Client:
-        """The caller that a kubeconfig of kubeadm names. Its certificate and key go into a file beside it."""
+        """The caller that a kubeconfig names by a token, or by a certificate as kubeadm does, which goes with its key
+        into a file beside the kubeconfig."""
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        if "token" in user:
+            return cls(cluster["server"], ssl.create_default_context(cadata=authority), user["token"])
         pair = [base64.b64decode(user[f"client-{name}-data"]) for name in ("certificate", "key")]
         return cls(cluster["server"], certified(path.with_suffix(".pem"), authority, *pair))
 
