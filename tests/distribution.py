@@ -24,7 +24,7 @@ UNITS = {
     "tests/e2e/test_claims.py": SERVED,
     "tests/e2e/test_ec2_nodes.py": SERVED,
     "tests/e2e/test_life.py": SERVED,
-    "tests/e2e/test_pools.py": SERVED,
+    "tests/e2e/test_pods_to_nodes.py": SERVED,
     "tests/e2e/test_races.py": SERVED,
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join", "kubeadm")},

@@ -1,4 +1,4 @@
-"""``KUBERNETES=1 make serve`` as its user sees it: real ``kubectl``, a drain that waits for a budget, nothing left."""
+"""``KUBERNETES=1 make serve`` as its user sees it: real ``kubectl``, nodes for pods, drains, and nothing left."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ import pytest
 from local.aws.server import REGION
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import program
-from tests.harness.example import EXAMPLE, body_without_nodes
+from tests.harness.example import EXAMPLE
+from tests.harness.pool_story import GROUP, LAB, STATIC, Story, administrator, story_body
 
 if TYPE_CHECKING:
     from tests.harness.serving import Served
@@ -61,7 +62,11 @@ def programs_of(home: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def cluster(cloud: Served) -> dict[str, Any]:
-    created: dict[str, Any] = good(cloud, "POST", "clusters", body_without_nodes())
+    """The README's cluster with a static pool besides."""
+    good(cloud, "POST", "node-providers", LAB)
+    created: dict[str, Any] = good(cloud, "POST", "clusters", story_body())
+    pool = {"name": STATIC, "quantity": 2, "provider": LAB["name"]}
+    good(cloud, "POST", f"clusters/{created['id']}/pools", pool)
     succeeded(cloud, created["operation_id"])
     return created
 
@@ -74,24 +79,30 @@ def kubectl(cloud: Served, cluster: dict[str, Any], tmp_path_factory: pytest.Tem
     environment = {**cloud.environment, "PATH": path, "HOME": str(folder), "KUBECONFIG": str(folder / "config")}
     environment["PYTHONPATH"] = str(EXAMPLE.parents[1] / "client")
 
-    def run(*command: str) -> str:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    def run(*command: str, text: str = "") -> str:
+        done = subprocess.run(
+            command, env=environment, input=text, capture_output=True, text=True, check=False, timeout=60
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     run("stockyard", "cluster", "kubeconfig", cluster["name"])
     # Nobody sits there, so kubectl cannot ask for a login.
     run("stockyard", "login", "--cluster", cluster["name"])
-    return lambda *arguments: run("kubectl", *arguments)
+    return lambda *arguments, **options: run("kubectl", *arguments, **options)
 
 
 @pytest.fixture(scope="module")
-def claim(cloud: Served, cluster: dict[str, Any]) -> dict[str, Any]:
-    block = {"cloudAccount": 1, "region": REGION, "instanceTypes": ["t3.xlarge"]}
-    good(cloud, "POST", "node-providers", {"name": "amazon", "kind": "ec2", "spec": block})
-    created: dict[str, Any] = good(cloud, "POST", "node-claims", {"name": "worker", "cluster": cluster["id"]})
-    succeeded(cloud, created["operation_id"])
-    return created
+def story(
+    cloud: Served, cluster: dict[str, Any], kubectl: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
+) -> Story:
+    """Pods are made by the cluster's user. Who looks on is the administrator, which takes no program a look."""
+
+    def create(documents: Sequence[dict[str, Any]]) -> None:
+        kubectl("create", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+
+    kube = administrator(cloud, cluster, tmp_path_factory.mktemp("administrator"))
+    return Story(cloud, cluster, kube, create)
 
 
 def test_its_creator_is_an_administrator_and_its_agent_runs(
@@ -109,33 +120,39 @@ def test_its_creator_is_an_administrator_and_its_agent_runs(
     kubectl("rollout", "status", "-n", "stockyard-system", "deployment/stockyard-agent", "--timeout=30s")
 
 
-def test_a_claims_machine_joins_with_a_certificate_of_its_own(
-    kubectl: Callable[..., str], claim: dict[str, Any]
-) -> None:
-    node = json.loads(kubectl("get", "node", "worker", "-o", "json"))
+def test_a_cluster_comes_up_with_the_floors_of_its_pools(story: Story) -> None:
+    story.floors()
+
+
+def test_a_claims_machine_joins_with_a_certificate_of_its_own(story: Story, kubectl: Callable[..., str]) -> None:
+    (claim,) = story.claims(GROUP)
+    node = json.loads(kubectl("get", "node", claim["name"], "-o", "json"))
     assert node["spec"]["providerID"].startswith(f"aws:///{REGION}")
     assert node["metadata"]["labels"]["stockyard.dev/claim"] == claim["id"]
-    assert node["status"]["capacity"]["cpu"] == "4"
-    kubectl("wait", "--for=condition=Ready", "node/worker", "--timeout=30s")
+    assert node["status"]["capacity"]["cpu"] == "2"
+    kubectl("wait", "--for=condition=Ready", f"node/{claim['name']}", "--timeout=30s")
     requests = json.loads(kubectl("get", "csr", "-o", "json"))["items"]
     assert [item["spec"]["username"].split(":")[1] for item in requests] == ["bootstrap"], "nobody else has asked"
 
 
-def test_giving_a_claim_back_waits_for_a_budget(
-    cloud: Served, kubectl: Callable[..., str], claim: dict[str, Any]
+def test_pods_that_wait_bring_nodes_and_run(
+    story: Story, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
-    kubectl("create", "pdb", "web", "--selector=app=web", "--min-available=2")
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    deletion = good(cloud, "DELETE", f"node-claims/{claim['id']}")
-    log = cloud.home / "logs" / "agents.log"
-    cloud.wait("the budget", lambda: "The disruption budget web needs 2 healthy pods" in log.read_text(), 60)
-    pods = json.loads(kubectl("get", "pods", "-l", "app=web", "-o", "json"))["items"]
-    assert [pod["spec"].get("nodeName") for pod in pods] == ["worker", "worker"]
-    assert "deletionTimestamp" not in json.dumps(pods)
-    kubectl("delete", "pdb", "web")
-    succeeded(cloud, deletion["id"])
-    assert "worker" not in kubectl("get", "nodes", "-o", "name")
+    record_property("figure:pods_to_nodes_real", story.pods_bring_nodes(200 if soaking else 40))
+
+
+def test_a_limit_of_money_stops_the_next_node_while_a_lost_one_of_a_static_pool_is_replaced(story: Story) -> None:
+    story.lose_a_node()
+    story.money_stops_the_next()
+    story.lost_node_is_replaced()
+
+
+def test_a_deleted_pool_is_drained_and_leaves_nothing(story: Story) -> None:
+    story.deleted_pool_is_drained()
+
+
+def test_events_tell_the_story_in_order(story: Story) -> None:
+    story.events_tell_it()
 
 
 def test_a_deleted_cluster_leaves_no_process_and_no_file(cloud: Served, cluster: dict[str, Any]) -> None:

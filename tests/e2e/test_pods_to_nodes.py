@@ -1,0 +1,67 @@
+"""From pods that are made in a cluster's own Kubernetes API, here a simulated one, to the nodes that they run on.
+
+The agent's watch and reports, the passes, the scheduler and the workflows of nodes take part as they are; see
+:mod:`tests.harness.pool_story`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local.aws.server import ACME_ACCOUNT
+from tests.harness.pool_story import LAB, STATIC, Story, administrator, poster, story_body
+
+if TYPE_CHECKING:
+    from tests.harness.serving import Served
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def story(
+    served: Served, remove: Callable[[str], dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Story]:
+    """The README's cluster with a static pool besides. After its deletion nothing is left of it."""
+    provider = served.call("POST", "/v1/node-providers", LAB)
+    assert provider.status == 201, provider.text
+    cluster = served.call("POST", "/v1/clusters", story_body(name="pooled")).body
+    pool = {"name": STATIC, "quantity": 2, "provider": LAB["name"]}
+    assert served.call("POST", f"/v1/clusters/{cluster['id']}/pools", pool).status == 201
+    assert served.operation(cluster["operation_id"])["status"] == "succeeded"
+    kube = administrator(served, cluster, tmp_path_factory.mktemp("administrator"))
+    story = Story(served, cluster, kube, poster(kube))
+    yield story
+    assert remove(cluster["id"])["status"] == "succeeded"
+    assert "ec2-1-us-east-1" not in [each["name"] for each in story.good("GET", "node-providers")["items"]]
+    marks = [{"Name": "tag:vantage-cluster", "Values": [cluster["client_id"]]}]
+    reservations = served.aws("ec2", ACME_ACCOUNT).describe_instances(Filters=marks)["Reservations"]
+    states = {instance["State"]["Name"] for group in reservations for instance in group["Instances"]}
+    assert states <= {"terminated", "shutting-down"}
+    story.good("DELETE", f"node-providers/{LAB['name']}")
+
+
+def test_a_cluster_comes_up_with_the_floors_of_its_pools(story: Story) -> None:
+    story.floors()
+
+
+def test_pods_that_wait_bring_nodes_and_run(
+    story: Story, soaking: bool, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("figure:pods_to_nodes", story.pods_bring_nodes(200 if soaking else 40))
+
+
+def test_a_limit_of_money_stops_the_next_node_while_a_lost_one_of_a_static_pool_is_replaced(story: Story) -> None:
+    story.lose_a_node()
+    story.money_stops_the_next()
+    story.lost_node_is_replaced()
+
+
+def test_a_deleted_pool_is_drained_and_leaves_nothing(story: Story) -> None:
+    story.deleted_pool_is_drained()
+
+
+def test_events_tell_the_story_in_order(story: Story) -> None:
+    story.events_tell_it()
