@@ -145,9 +145,9 @@ def test_nobody_but_the_agent_writes_the_mirror_and_it_nothing_else(real_rig: Re
     stray["metadata"]["name"], stray["spec"]["group"] = "nodepools.example.test", "example.test"
     answer = rig.call("POST", DEFINITIONS, stray)
     assert (answer.status, b"NodePools and NodeClaims only" in answer.body) == (422, True), answer.body
-    # What a pool has made goes with it.
+    # What a pool has made goes with it. The collector looks for new kinds twice a minute.
     assert rig.call("DELETE", f"{POOLS}/burst").status == 200
-    until(lambda: not rig.exists(f"{CLAIMS}/burst-1"))
+    until(lambda: not rig.exists(f"{CLAIMS}/burst-1"), 90)
 
 
 def test_agent_may_write_the_mirror_and_read_no_other_definition(real_rig: RealRig) -> None:
