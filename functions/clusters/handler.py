@@ -91,17 +91,18 @@ def get_cluster(request: Request) -> Answer:
     dry_run=True,
 )
 def change_cluster(request: Request) -> Answer:
-    """Change a cluster. A JSON merge patch of description and tags; tags reach what is there in the background."""
+    """Change a cluster. A JSON merge patch of description, tags and the setting `mirror`; tags reach what is there in
+    the background."""
     from stockyard.operations.clusters import change
 
     services = wiring.services(request.caller.tenant)
     cluster = find_cluster(services, request.params["id"])
     fields = request.body.model_fields_set
     description = request.body.description if "description" in fields else None
-    tags = request.body.tags_after(cluster.tags)
+    tags, settings = request.body.tags_after(cluster.tags), request.body.settings_after(cluster.settings)
     if request.dry_run:
         request.check_version("cluster", cluster.version)
-        changes = {"description": description, "tags": tags}
+        changes = {"description": description, "tags": tags, "settings": settings}
         return Answer.change_plan(cluster, {name: value for name, value in changes.items() if value is not None})
     changed = change.change_cluster(
         services,
@@ -109,6 +110,7 @@ def change_cluster(request: Request) -> Answer:
         request.version,
         description=description,
         tags=tags,
+        settings=settings,
         actor=request.caller.actor,
         request_id=request.request_id,
     )

@@ -56,6 +56,7 @@ def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | 
         cluster.version,
         description=request.body.description if "description" in request.body.model_fields_set else None,
         tags=request.body.tags_after(cluster.tags),
+        settings=request.body.settings_after(cluster.settings),
         actor=request.actor,
         request_id=request.request_id,
     )

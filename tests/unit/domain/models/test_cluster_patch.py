@@ -54,6 +54,13 @@ def test_settings_are_fixed_each_by_its_name():
     assert read(ClusterPatch, {"settings": {}})
 
 
+def test_setting_of_the_mirror_may_change():
+    patch = read(ClusterPatch, {"settings": {"mirror": False}})
+    assert patch.settings_after({"mirror": True, "key_pair": "k"}) == {"mirror": False, "key_pair": "k"}
+    assert read(ClusterPatch, {"settings": {}}).settings_after({"mirror": True}) is None
+    assert pointers({"settings": {"mirror": None}}) == {"/settings/mirror": "cannot be removed"}
+
+
 def test_what_cannot_be_removed_or_is_unknown():
     assert pointers({"description": None}) == {"/description": "cannot be removed"}
     assert pointers({"colour": 1}) == {"/colour": "unknown field"}

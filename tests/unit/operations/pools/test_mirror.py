@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from stockyard.domain.models.base import read
+from stockyard.domain.models.cluster_patch import ClusterPatch
 from stockyard.domain.models.observations import MirrorView
 from stockyard.domain.models.pools import PoolCreate
 from stockyard.domain.records import Fact
+from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.machines import mirror
 from stockyard.operations.machines.mirror import MIRROR, OFF, page_of, version_of
 from stockyard.operations.machines.observe import observe
@@ -130,7 +132,12 @@ def test_slow_pass_that_writes_an_old_digest_again_is_news(yard: Yard) -> None:
 def test_cluster_whose_mirror_is_off_shows_nothing(yard: Yard) -> None:
     yard.pool(quantity=1)
     yard.settle()
-    yard.put(settings={**yard.current().settings, "mirror": False})
+    current = yard.current()
+    settings = read(ClusterPatch, {"settings": {"mirror": False}}).settings_after(current.settings)
+    change_cluster(
+        yard.nodes.services, current.id, current.version,
+        description=None, tags=None, settings=settings, actor=USER, request_id="r",
+    )  # fmt: skip
     assert version(yard) == OFF
     assert objects(yard) == {}
 

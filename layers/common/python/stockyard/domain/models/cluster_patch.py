@@ -14,12 +14,16 @@ _FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "kubernetes_vers
 
 
 class SettingsPatch(Input):
-    """No setting may change yet: each is refused by its name, so that nothing is dropped in silence."""
+    """The settings that are no machine's may change. Each other is refused by its name, so that nothing is dropped in
+    silence."""
+
+    mirror: Irremovable[bool] = None
 
     @model_validator(mode="before")
     @classmethod
     def _fixed(cls, document: Any) -> Any:
-        return check_fixed(document, {name for model in cloud_kinds.settings_models() for name in model.model_fields})
+        fixed = {name for model in cloud_kinds.settings_models() for name in model.model_fields}
+        return check_fixed(document, fixed - cls.model_fields.keys())
 
 
 class ClusterPatch(Input):
@@ -37,3 +41,7 @@ class ClusterPatch(Input):
     def tags_after(self, current: dict[str, str]) -> dict[str, str] | None:
         """The tags that ``current`` become, None when they stay. Raises ``InvalidInput``."""
         return fields.settled_tags(current, self.tags) if "tags" in self.model_fields_set else None
+
+    def settings_after(self, current: dict[str, Any]) -> dict[str, Any] | None:
+        """The settings that ``current`` become, None when they stay."""
+        return {**current, **self.settings.model_dump(exclude_unset=True)} if self.settings.model_fields_set else None

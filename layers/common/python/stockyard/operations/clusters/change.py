@@ -1,4 +1,4 @@
-"""Change what may change of a cluster: description and tags; settings are fixed once it is being made.
+"""Change what may change of a cluster: description, tags, and the settings that are no machine's.
 
 Tags are on the record at once. What stands in the cloud gets them in the background: by an operation that begins with
 the change, or, while another one works on the cluster, by that one or after it.
@@ -7,6 +7,7 @@ the change, or, while another one works on the cluster, by that one or after it.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.records import Cluster, Operation
@@ -29,6 +30,7 @@ def change_cluster(
     *,
     description: str | None,
     tags: dict[str, str] | None,
+    settings: dict[str, Any] | None = None,
     actor: str,
     request_id: str,
 ) -> Cluster:
@@ -42,10 +44,11 @@ def change_cluster(
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
     if cluster.status == "deleting":
         raise IllegalTransition("The cluster is being deleted.")
-    given_fields = {"description": description, "tags": tags}
+    given_fields = {"description": description, "tags": tags, "settings": settings}
     message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
     changed = cluster if description is None else replace(cluster, description=description)
+    changed = changed if settings is None else replace(changed, settings=settings)
     if tags is not None:
         changed = MOVES.change_tags(changed, tags, services.now())
     transition = Transition("Cluster", cluster.status, cluster.status, "Changed", message)
