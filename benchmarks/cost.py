@@ -95,7 +95,7 @@ AGENT_SECONDS, AGENT_READS, AGENT_LOG_KB = 0.05, 5, 0.6
 AGENT_WRITES = Choices().agent_idle_seconds / REWRITE_SECONDS
 """Of one of them: whose client it is, what was told last and what is in hand are read; what is new is written."""
 POOL_PASSES = rates.HOURS * 3600 / SETTLED_SECONDS
-PASS_SECONDS, PASS_READS, PASS_WRITES = 0.05, 8, 1
+PASS_SECONDS, PASS_READS, PASS_WRITES = 0.05, 9, 1
 """Of the passes over a pool that has its nodes, which an invocation makes for all clusters."""
 ACCESS_LOG_KB = 0.6
 """Of one request in CloudFront's access log."""
