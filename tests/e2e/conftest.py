@@ -23,7 +23,7 @@ def body() -> Callable[..., dict[str, Any]]:
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def remove(served: Served) -> Callable[[str], dict[str, Any]]:
     """Deletes a cluster, waits until the deletion has ended, and returns the operation."""
 
