@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.aws.server import ACME_ACCOUNT
 from local.kubernetes.cluster import Kubelet
-from local.kubernetes.real.client import MERGE, Client
+from local.kubernetes.real.client import MERGE, Client, Refused
 from local.kubernetes.real.control_plane import KWOK
 from tests.harness.example import example_body
 
@@ -33,6 +33,7 @@ MACHINES = "T#acme#SimulatedMachine"
 PODS = "/api/v1/namespaces/default/pods"
 _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 _NODES = "/api/v1/nodes"
+_MIRROR = "/apis/karpenter.sh/v1"
 
 
 def story_body(**changes: Any) -> Object:
@@ -154,6 +155,7 @@ class Story:
             "general",
         )
         assert self.nodes().keys() == {worker["node_name"], *self.played.values()}
+        self.served.wait("the mirror", self._is_mirrored, 60)
 
     def pods_bring_nodes(self, count: int) -> dict[str, Any]:
         """So many pods wait; the pool makes the nodes that they need, and all of them run there. Returns figures."""
@@ -239,7 +241,7 @@ class Story:
             self.served.wait(f"the end of {name}", partial(self._is_gone, name), 120)
         self.served.wait("the last pods", lambda: not self.kube.call("GET", PODS)["items"], 30)
         assert (self.nodes(), self.machines()) == ({}, [])
-        assert [*self.claims(GROUP), *self.claims(STATIC)] == []
+        assert self._all_claims() == []
 
     def events_tell_it(self) -> None:
         """What happened to the pool of the pods and to a claim that they have brought, in the order of its happening,
@@ -290,6 +292,26 @@ class Story:
     def _events(self, subject: str) -> list[Object]:
         listed: list[Object] = self.good("GET", f"events?subject={subject}&page_size=200")["items"]
         return listed
+
+    def _is_mirrored(self) -> bool:
+        """Whether the cluster shows its pools and claims as they are."""
+        try:
+            pools, claims = (
+                self.kube.call("GET", f"{_MIRROR}/{kind}")["items"] for kind in ("nodepools", "nodeclaims")
+            )
+        except Refused:
+            return False
+        ready = {
+            item["metadata"]["name"]: (item["status"]["nodeName"], item["status"].get("capacity", {}).get("cpu", ""))
+            for item in claims
+            if any(each["type"] == "Ready" and each["status"] == "True" for each in item["status"]["conditions"])
+        }
+        nodes = {node: item["status"]["capacity"]["cpu"] for node, item in self.nodes().items()}
+        expected = {claim["name"]: (claim["node_name"], nodes[claim["node_name"]]) for claim in self._all_claims()}
+        return {item["metadata"]["name"] for item in pools} == {GROUP, STATIC} and ready == expected
+
+    def _all_claims(self) -> list[Object]:
+        return [*self.claims(GROUP), *self.claims(STATIC)]
 
     def _is_gone(self, pool: str) -> bool:
         return self.served.call("GET", f"/v1/{self._path}/pools/{pool}").status == 404
