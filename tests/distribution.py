@@ -35,14 +35,14 @@ UNITS = {
     "tests/stacks/test_synth.py": STACKS,
 }
 SECONDS = {
-    SERVED: 100,
+    SERVED: 110,
     "tests/e2e/test_canary.py": 70,
     "tests/stacks/test_least_privilege.py": 70,
     "tests/api/test_schemathesis.py": 60,
     API: 95,
     KEYCLOAK: 80,
     REAL: 75,
-    "tests/kubernetes/test_served.py": 55,
+    "tests/kubernetes/test_served.py": 70,
     "tests/kubernetes/test_keycloak.py": 45,
     "tests/workflows/test_crash_matrix.py": 25,
     "tests/workflows/test_crash_judge.py": 15,

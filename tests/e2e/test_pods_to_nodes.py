@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.aws.server import ACME_ACCOUNT
-from tests.harness.pool_story import LAB, STATIC, Story, administrator, poster, story_body
+from tests.harness.pool_story import LAB, STATIC, Story, administrator, story_body
 
 if TYPE_CHECKING:
     from tests.harness.serving import Served
@@ -32,7 +32,7 @@ def story(
     assert served.call("POST", f"/v1/clusters/{cluster['id']}/pools", pool).status == 201
     assert served.operation(cluster["operation_id"])["status"] == "succeeded"
     kube = administrator(served, cluster, tmp_path_factory.mktemp("administrator"))
-    story = Story(served, cluster, kube, poster(kube))
+    story = Story(served, cluster, kube)
     yield story
     assert remove(cluster["id"])["status"] == "succeeded"
     assert "ec2-1-us-east-1" not in [each["name"] for each in story.good("GET", "node-providers")["items"]]
@@ -50,13 +50,16 @@ def test_a_cluster_comes_up_with_the_floors_of_its_pools(story: Story) -> None:
 def test_pods_that_wait_bring_nodes_and_run(
     story: Story, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
+    story.lose_a_node()  # what becomes of it is seen when the pods run
     record_property("figure:pods_to_nodes", story.pods_bring_nodes(200 if soaking else 40))
 
 
-def test_a_limit_of_money_stops_the_next_node_while_a_lost_one_of_a_static_pool_is_replaced(story: Story) -> None:
-    story.lose_a_node()
-    story.money_stops_the_next()
+def test_a_lost_node_of_a_static_pool_is_replaced(story: Story) -> None:
     story.lost_node_is_replaced()
+
+
+def test_a_limit_of_money_stops_the_next_node(story: Story) -> None:
+    story.money_stops_the_next()
 
 
 def test_a_deleted_pool_is_drained_and_leaves_nothing(story: Story) -> None:

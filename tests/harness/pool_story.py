@@ -27,12 +27,14 @@ _KIND = {"name": "n", "resources": {"cpu": str(CPU), "memory": f"{GIB}Gi"}, "usd
 LAB = {"name": "pool-lab", "kind": "simulated", "spec": {"joinSeconds": "never", "nodeTypes": [_KIND]}}
 """The provider of the static pool. By themselves its machines never join: the story plays what they boot."""
 GROUP, STATIC = "workers", "base"
+POOL = "stockyard.dev/pool"
 MONEY = f"{GROUP}: The pool's limit of money is reached."
 MACHINES = "T#acme#SimulatedMachine"
 """Where the table has the records of simulated machines."""
 PODS = "/api/v1/namespaces/default/pods"
 _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 _NODES = "/api/v1/nodes"
+_PATHS = {"Pod": PODS, "PodDisruptionBudget": _BUDGETS}
 _MIRROR = "/apis/karpenter.sh/v1"
 
 
@@ -75,13 +77,13 @@ def administrator(served: Served, cluster: Mapping[str, Any], folder: Path) -> C
 class Story:
     """A cluster with a group of workers on EC2 and a static pool on the simulated provider, and its pods.
 
-    ``create`` makes objects as the cluster's user.
+    ``create`` makes pods as the cluster's user; without it the administrator makes them.
     """
 
     served: Served
     cluster: Mapping[str, Any]
     kube: Client
-    create: Callable[[Sequence[Object]], None]
+    create: Callable[[Sequence[Object]], None] | None = None
     played: dict[str, str] = field(default_factory=dict)
     """Id of a claim of the static pool -> name of its Node. Machines of the simulated provider are records, so the
     story plays what their boot does: the Node registers with the claim's label, and Stockyard hears of it by the
@@ -160,7 +162,8 @@ class Story:
     def pods_bring_nodes(self, count: int) -> dict[str, Any]:
         """So many pods wait; the pool makes the nodes that they need, and all of them run there. Returns figures."""
         floor, began = {claim["id"] for claim in self.claims(GROUP)}, time.monotonic()
-        self.create([pod(f"web-{number}", {"workload": "general"}, "250m") for number in range(count)])
+        pods = [pod(f"web-{number}", {"workload": "general"}, "250m") for number in range(count)]
+        self.create(pods) if self.create else self._post(*pods)
         self.served.wait("pods that run", lambda: self._all_run("web", count), 300)
         seconds = time.monotonic() - began
         placed = {node for _, node in self.phases("web")}
@@ -181,7 +184,7 @@ class Story:
         before = self.pool(GROUP)["nodes"]
         self._limit(before["usd_hour"])
         names = [f"dear-{number}" for number in range(4)]
-        self.create([pod(name, {"workload": "general"}, "1800m") for name in names])
+        self._post(*(pod(name, {"workload": "general"}, "1800m") for name in names))
         message = self.served.wait("the refusal", self._refusal, 60)
         assert message.startswith("default/dear-"), message
         assert MONEY in message
@@ -218,18 +221,18 @@ class Story:
         assert reasons[-1] == "Deleted"
 
     def deleted_pool_is_drained(self) -> None:
-        """Nodes of a deleted pool go when their pods have gone, and those as disruption budgets let them."""
+        """Nodes of a deleted pool go when their pods have gone, and those as disruption budgets let them.
+        So does what the cluster shows of its pools and claims."""
         self.served.wait("room", lambda: self.condition("PodsHaveRoom")["status"] == "True", 60)
-        self.create([pod(f"calm-{number}", {"stockyard.dev/pool": STATIC}, "2500m") for number in range(2)])
-        self.served.wait("pods on the static pool", lambda: self._all_run("calm", 2), 60)
-        assert {node for _, node in self.phases("calm")} == set(self.played.values())
         meta, selector = {"name": "calm", "namespace": "default"}, {"matchLabels": {"app": "calm"}}
         budget = {"minAvailable": 2, "selector": selector}
-        self.create([{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": budget}])
+        self._post({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": budget})
+        self._post(*(pod(f"calm-{number}", {POOL: STATIC}, "2500m") for number in range(2)))
+        self.served.wait("pods on the static pool", lambda: self._all_run("calm", 2), 60)
+        assert {node for _, node in self.phases("calm")} == set(self.played.values())
         plan = self.good("DELETE", f"{self._path}/pools/{STATIC}?dry_run=true")["plan"]
         assert [item["kind"] for item in plan["deletes"]] == ["node-claim", "node-claim", "pool"]
-        names = (STATIC, GROUP)
-        for name in names:
+        for name in (STATIC, GROUP):
             self.good("DELETE", f"{self._path}/pools/{name}")
         log = self.served.home / "logs" / "agents.log"
         needs = "The disruption budget calm needs 2 healthy pods"
@@ -237,8 +240,9 @@ class Story:
         assert self._all_run("calm", 2), "no pod of the budget has gone"
         assert [claim["deleting"] for claim in self.claims(STATIC)] == [True] * 2
         self.kube.call("DELETE", f"{_BUDGETS}/calm")
-        for name in names:
+        for name in (STATIC, GROUP):
             self.served.wait(f"the end of {name}", partial(self._is_gone, name), 120)
+        self.served.wait("the end of the mirror", lambda: not any(self._mirror()), 30)
         self.served.wait("the last pods", lambda: not self.kube.call("GET", PODS)["items"], 30)
         assert (self.nodes(), self.machines()) == ({}, [])
         assert self._all_claims() == []
@@ -293,12 +297,15 @@ class Story:
         listed: list[Object] = self.good("GET", f"events?subject={subject}&page_size=200")["items"]
         return listed
 
+    def _post(self, *documents: Object) -> None:
+        """Make objects as the administrator, which takes no program a call."""
+        for document in documents:
+            self.kube.call("POST", _PATHS[document["kind"]], document)
+
     def _is_mirrored(self) -> bool:
         """Whether the cluster shows its pools and claims as they are."""
         try:
-            pools, claims = (
-                self.kube.call("GET", f"{_MIRROR}/{kind}")["items"] for kind in ("nodepools", "nodeclaims")
-            )
+            pools, claims = self._mirror()
         except Refused:
             return False
         ready = {
@@ -312,6 +319,11 @@ class Story:
 
     def _all_claims(self) -> list[Object]:
         return [*self.claims(GROUP), *self.claims(STATIC)]
+
+    def _mirror(self) -> tuple[list[Object], list[Object]]:
+        """The NodePools and the NodeClaims of the cluster. Raises ``Refused`` while it serves none."""
+        pools, claims = (self.kube.call("GET", f"{_MIRROR}/{kind}")["items"] for kind in ("nodepools", "nodeclaims"))
+        return pools, claims
 
     def _is_gone(self, pool: str) -> bool:
         return self.served.call("GET", f"/v1/{self._path}/pools/{pool}").status == 404
@@ -328,14 +340,3 @@ class Story:
     def _refusal(self) -> str:
         current = self.condition("PodsHaveRoom")
         return str(current["message"]) if current.get("status") == "False" else ""
-
-
-def poster(kube: Client) -> Callable[[Sequence[Object]], None]:
-    """Makes objects, one call each."""
-    paths = {"Pod": PODS, "PodDisruptionBudget": _BUDGETS}
-
-    def create(documents: Sequence[Object]) -> None:
-        for document in documents:
-            kube.call("POST", paths[document["kind"]], document)
-
-    return create

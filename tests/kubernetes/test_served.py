@@ -138,13 +138,16 @@ def test_a_claims_machine_joins_with_a_certificate_of_its_own(story: Story, kube
 def test_pods_that_wait_bring_nodes_and_run(
     story: Story, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
+    story.lose_a_node()  # what becomes of it is seen when the pods run
     record_property("figure:pods_to_nodes_real", story.pods_bring_nodes(200 if soaking else 40))
 
 
-def test_a_limit_of_money_stops_the_next_node_while_a_lost_one_of_a_static_pool_is_replaced(story: Story) -> None:
-    story.lose_a_node()
-    story.money_stops_the_next()
+def test_a_lost_node_of_a_static_pool_is_replaced(story: Story) -> None:
     story.lost_node_is_replaced()
+
+
+def test_a_limit_of_money_stops_the_next_node(story: Story) -> None:
+    story.money_stops_the_next()
 
 
 def test_a_deleted_pool_is_drained_and_leaves_nothing(story: Story) -> None:
