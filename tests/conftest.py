@@ -101,11 +101,9 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """``python -m local serve`` in a process and a home of its own."""
-    from tests.harness.serving import serve
+    from tests.harness.serving import serving
 
-    cloud = serve(tmp_path_factory.mktemp("cloud") / "home", "--no-limits")
-    yield cloud
-    assert cloud.stop() == 0, "the local cloud did not stop cleanly"
+    yield from serving(tmp_path_factory.mktemp("cloud") / "home", "--no-limits")
 
 
 @pytest.fixture(scope="session")

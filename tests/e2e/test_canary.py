@@ -21,7 +21,7 @@ from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
 from tests.harness import places
 from tests.harness.canaries import MARKS, Place, canary, forms, hits
-from tests.harness.serving import serve
+from tests.harness.serving import serving
 
 if TYPE_CHECKING:
     from tests.harness.serving import Answer, Served
@@ -55,9 +55,7 @@ class CanaryRun:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A local cloud of its own: all that it has written is searched, and other tests write nine times as much."""
-    cloud = serve(tmp_path_factory.mktemp("canary-cloud") / "home", "--no-limits")
-    yield cloud
-    assert cloud.stop() == 0, "the local cloud did not stop cleanly"
+    yield from serving(tmp_path_factory.mktemp("canary-cloud") / "home", "--no-limits")
 
 
 @pytest.fixture(scope="module")

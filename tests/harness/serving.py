@@ -13,7 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -177,3 +177,10 @@ def serve(home: Path, *options: str) -> Served:
         name, _, value = line.partition("=")
         served.environment[name] = value
     return served
+
+
+def serving(home: Path, *options: str) -> Iterator[Served]:
+    """For a fixture: as ``serve``, stopped at the end, which has to go well."""
+    cloud = serve(home, *options)
+    yield cloud
+    assert cloud.stop() == 0, "the local cloud did not stop cleanly"
