@@ -390,15 +390,8 @@ def leaked_canary(served: Served) -> Iterator[str]:
 
 def test_a_deliberate_leak_is_detected(served: Served, canary_run: CanaryRun, leaked_canary: str) -> None:
     places_of_leak = {line.removeprefix("it in ") for line in hits({"it": leaked_canary}, places.everywhere(served))}
-    for prefix in (
-        "log planted.log",
-        "record T#nobody#Planted 1",
-        "stream ",
-        "message canary-bus ",
-        "execution planted",
-    ):
-        assert any(place.startswith(prefix) for place in places_of_leak), prefix
-    for prefix in ("history planted", "description of secret planted", "user data i-"):
+    prefixes = ("log planted.log", "record T#nobody#Planted 1", "stream ", "message canary-bus ", "execution planted")
+    for prefix in (*prefixes, "history planted", "description of secret planted", "user data i-"):
         assert any(place.startswith(prefix) for place in places_of_leak), prefix
     leak = [Place("answer", "of GET /v1/clusters", json.dumps({"secret": canary_run.canaries["given client secret"]}))]
     assert hits(canary_run.canaries, leak) == ["given client secret in answer of GET /v1/clusters"]
