@@ -175,6 +175,22 @@ def test_a_pod_that_fits_no_pool_is_told_with_the_rule(yard: Yard, report: Workl
     assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "True"
 
 
+def test_nothing_is_said_of_pods_once_the_last_dynamic_pool_is_gone(yard: Yard, report: Workload) -> None:
+    yard.dynamic_pool("burst")
+    yard.pool("workers", quantity=1)
+    tell(report, (pod("99"), 1))
+    yard.settle()
+    assert yard.condition(yard.current(), "PodsHaveRoom")[0] == "False"
+    pools.delete_pool(yard.nodes.services, yard.current(), "burst", "user:ann")
+    yard.settle()
+    assert [condition.type for condition in yard.current().conditions if condition.type.startswith("Po")] == [
+        "PoolsReady"
+    ]
+    version = yard.current().version
+    yard.look()
+    assert yard.current().version == version, "written once"
+
+
 def test_a_dynamic_pool_pauses_after_claims_that_became_no_node(yard: Yard, report: Workload) -> None:
     """Or a broken image would be launched, and paid for, once a minute."""
     yard.dynamic_pool("burst", weight=2)

@@ -22,14 +22,17 @@ def of(cluster: Cluster, kind: str) -> Condition | None:
     return next((condition for condition in cluster.conditions if condition.type == kind), None)
 
 
-def show(services: Services, cluster: Cluster, conditions: Sequence[Condition]) -> None:
-    """Keep these conditions of a ready cluster; an event tells of each that turns. Writes only what is new."""
+def show(services: Services, cluster: Cluster, conditions: Sequence[Condition], void: Sequence[str] = ()) -> None:
+    """Keep these conditions of a ready cluster; an event tells of each that turns. Writes only what is new.
+
+    ``void``: types of conditions that say nothing any more. They are taken away.
+    """
     for _ in range(TRIES):
         fresh = [condition for condition in conditions if _says_more(of(cluster, condition.type), condition)]
-        if not fresh:
+        if not fresh and not any(of(cluster, kind) for kind in void):
             return
         try:
-            _write(services, cluster, fresh)
+            _write(services, cluster, fresh, void)
         except Conflict:
             current = services.store.get(Cluster, cluster.id)
             if current is None or current.status != "ready":
@@ -43,8 +46,9 @@ def _says_more(earlier: Condition | None, condition: Condition) -> bool:
     return earlier is None or (earlier.status, earlier.message) != (condition.status, condition.message)
 
 
-def _write(services: Services, cluster: Cluster, fresh: Sequence[Condition]) -> None:
-    changed = replace(cluster, version=cluster.version + 1, updated_at=services.now())
+def _write(services: Services, cluster: Cluster, fresh: Sequence[Condition], void: Sequence[str]) -> None:
+    remaining = tuple(condition for condition in cluster.conditions if condition.type not in void)
+    changed = replace(cluster, conditions=remaining, version=cluster.version + 1, updated_at=services.now())
     events: list[Write] = []
     for condition in fresh:
         earlier = of(cluster, condition.type)

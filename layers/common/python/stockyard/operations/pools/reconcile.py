@@ -18,6 +18,7 @@ from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.pool import (
     LOOK_AGAIN_SECONDS,
+    PODS_HAVE_ROOM,
     POOLS_READY,
     QUOTA,
     READY,
@@ -78,7 +79,9 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         claims = None  # Something was written: there may be other claims now.
     if cluster.status == "ready":
         placed = _scale_up(services, cluster, settled, claims, report)
-        conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed])
+        # Where no pool makes nodes for pods, nothing is said of them.
+        void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
+        conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
     mirror.note(services, cluster, present, all_claims, report.created + report.given_back)
     for pool in empty:
