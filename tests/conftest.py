@@ -37,6 +37,8 @@ FIGURE = "figure:"
 
 SILENCE = pytest.StashKey[Silence]()
 GATE = pytest.StashKey[Gate]()
+STRETCH = pytest.StashKey[float]()
+"""By how much the limits were stretched."""
 SLOW = pytest.StashKey[list[str]]()
 """What took too long."""
 
@@ -74,7 +76,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Fail a run that took too long."""
     gate = session.config.stash.get(GATE, None)
     if gate is not None:
-        session.config.stash[SLOW] = gate.faults(gate.stretch())
+        stretch = session.config.stash[STRETCH] = gate.stretch()
+        session.config.stash[SLOW] = gate.faults(stretch)
         if session.config.stash[SLOW] and exitstatus == 0:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -139,7 +142,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     gate, slow = (terminalreporter.config.stash.get(key, None) for key in (GATE, SLOW))
     if gate is not None:
         terminalreporter.section("slowest")
-        for text in gate.lines(gate.stretch()):
+        for text in gate.lines(terminalreporter.config.stash.get(STRETCH, 1.0)):
             terminalreporter.write_line(text)
         for text in slow or ():
             terminalreporter.write_line(f"TOO SLOW: {text}", red=True)

@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 KEYCLOAK = "a real Keycloak"
-SERVED = "the served local cloud"
+SERVED, PRIVILEGE = "the served local cloud", "a served local cloud whose calls are judged"
 API = "tests/api/one_cloud"
 STACKS = "a synthesized stage"
 REAL = "a real control plane"
@@ -22,8 +22,9 @@ UNITS = {
     "tests/contracts/test_keycloak_wire.py": KEYCLOAK,
     "tests/e2e/test_keycloak.py": KEYCLOAK,
     "tests/e2e/test_claims.py": SERVED,
-    "tests/e2e/test_ec2_nodes.py": SERVED,
-    "tests/e2e/test_life.py": SERVED,
+    "tests/e2e/test_ec2_nodes.py": PRIVILEGE,
+    "tests/e2e/test_life.py": PRIVILEGE,
+    "tests/stacks/test_least_privilege.py": PRIVILEGE,
     "tests/e2e/test_pods_to_nodes.py": SERVED,
     "tests/e2e/test_races.py": SERVED,
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},
@@ -36,8 +37,8 @@ UNITS = {
 }
 SECONDS = {
     SERVED: 110,
-    "tests/e2e/test_canary.py": 70,
-    "tests/stacks/test_least_privilege.py": 70,
+    "tests/e2e/test_canary.py": 30,
+    PRIVILEGE: 90,
     "tests/api/test_schemathesis.py": 60,
     API: 95,
     KEYCLOAK: 80,

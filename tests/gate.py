@@ -21,7 +21,7 @@ import pytest
 
 from tests.distribution import on_real, unit
 
-ALL_SECONDS, UNIT_SECONDS, TEST_SECONDS = 900.0, 120.0, 20.0
+ALL_SECONDS, UNIT_SECONDS, TEST_SECONDS = 980.0, 120.0, 25.0
 REAL_SECONDS = 300.0
 """What tests on real control planes may take besides: they run only where one is built."""
 LISTED = 10

@@ -171,7 +171,7 @@ def test_all_measured_claims_get_a_node(
     claims: Claims, soaking: bool, alone: Callable[[], AbstractContextManager[None]], record_property: Record
 ) -> None:
     """No claim is lost. The times are only recorded: ``benchmarks/node_claims.py`` fails when they are too long."""
-    count, burst = (1000, 100) if soaking else (16, 8)
+    count, burst = (1000, 100) if soaking else (8, 4)
     with alone():
         figures = claims.measured(count, burst)
     for name, figure in {**figures, **claims.removed()}.items():

@@ -57,7 +57,7 @@ def wait_for_end(cloud: LocalCloud, operation: str) -> dict[str, Any]:
 def test_missing_capacity_fails_a_cluster_with_a_reason_and_removes_its_resources(tmp_path: Path) -> None:
     """Throttled calls are retried; a node type without capacity fails the cluster; deletion leaves nothing."""
     plan = FaultPlan(
-        throttled={"ec2:CreateVpc": 4, "iam:CreateRole": 4},
+        throttled={"ec2:CreateVpc": 2, "iam:CreateRole": 2},
         capacity={"t3.xlarge": 0},
         machines=MachinePlan(boot_seconds=(0.0, 0.1)),
     )

@@ -23,10 +23,10 @@ def gate(*reports: pytest.TestReport) -> Gate:
 
 
 def test_a_slow_test_is_named_without_its_shared_fixture() -> None:
-    slow = gate(report("quick", "setup", 60.0), report("quick", "call", 1.0), report("slow", "call", 20.5))
-    assert slow.faults(1.0) == ["tests/a.py::slow took 20.5 s, over 20"]
+    slow = gate(report("quick", "setup", 60.0), report("quick", "call", 1.0), report("slow", "call", 25.5))
+    assert slow.faults(1.0) == ["tests/a.py::slow took 25.5 s, over 25"]
     assert slow.faults(1.1) == []
-    assert slow.lines(1.0)[:2] == ["82 worker seconds; limits are stretched by 1.00", "  81.5 s  tests/a.py"]
+    assert slow.lines(1.0)[:2] == ["86 worker seconds; limits are stretched by 1.00", "  86.5 s  tests/a.py"]
 
 
 def test_a_unit_has_a_limit_with_all_its_fixtures() -> None:
@@ -35,8 +35,8 @@ def test_a_unit_has_a_limit_with_all_its_fixtures() -> None:
 
 
 def test_all_have_a_limit() -> None:
-    slow = gate(*(report(f"t{number}", "call", 19.0) for number in range(50)))
-    assert slow.faults(1.0)[0] == "all tests took 950.0 s, over 900"
+    slow = gate(*(report(f"t{number}", "call", 20.0) for number in range(50)))
+    assert slow.faults(1.0)[0] == "all tests took 1000.0 s, over 980"
 
 
 def test_those_on_real_control_planes_have_a_limit_of_their_own() -> None:
