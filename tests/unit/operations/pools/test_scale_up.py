@@ -160,6 +160,20 @@ def test_a_limit_of_nodes_money_or_cpu_stops_the_next_node_and_is_named(yard: Ya
         assert f"{name}: The pool's limit of {name} is reached." in message
 
 
+def test_no_more_claims_are_made_for_a_limited_type_than_it_has_places(yard: Yard, report: Workload) -> None:
+    """Claims that wait for a place count as room, so their pods would wait with them."""
+    kind = {"name": "rack", "resources": {"cpu": "8", "memory": "32Gi"}, "usdPerHour": 0.01, "maxCapacity": 1}
+    yard.nodes.provider("own", kind)
+    yard.dynamic_pool("racks", provider="own", weight=2)
+    yard.dynamic_pool("burst", provider="sim")
+    tell(report, (pod("7", "1Gi"), 3))
+    yard.settle()
+    claims = [*living(yard, "racks"), *living(yard)]
+    assert [(claim.type_ref, claim.phase) for claim in claims] == [
+        ("own.rack", "Available"), ("sim.large", "Available"), ("sim.large", "Available")
+    ]  # fmt: skip
+
+
 def test_a_pod_that_fits_no_pool_is_told_with_the_rule(yard: Yard, report: Workload) -> None:
     yard.dynamic_pool("burst", taints=[{"key": "gpu", "effect": "NoSchedule"}])
     tell(report, (pod(), 1))

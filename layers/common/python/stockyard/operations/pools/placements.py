@@ -41,7 +41,8 @@ def plan_placements(
     daemons = {**supplied.daemons, **workloads.daemon_sets}
     settings = model.Settings(preferences=preferences, steps=STEPS + STEPS_A_POD * len(workloads.pods))
     groups = grouped(workloads.pods)
-    problem = model.Problem(groups, supplied.pools, supplied.nodes, tuple(daemons.values()), settings)
+    nodes, free = supplied.nodes, stock.availability.free
+    problem = model.Problem(groups, supplied.pools, nodes, tuple(daemons.values()), settings, free)
     too_large = excess(problem)
     if too_large:
         raise InvalidInput.at("/manifests", f"{too_large}; ask for fewer at once")

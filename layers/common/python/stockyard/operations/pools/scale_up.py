@@ -61,6 +61,7 @@ def plan_of(
         nodes_there(stock, claims, workload),
         tuple(workload.daemons.values()),
         model.Settings(steps=STEPS),
+        stock.availability.free,
     )
     too_large = excess(problem)
     if too_large:

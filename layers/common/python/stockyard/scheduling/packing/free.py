@@ -69,8 +69,15 @@ class FreePart:
             and len({pool.weight for pool in solver.rows.pools}) <= 1
             and not any(requirement.min_values for pool in solver.rows.pools for requirement in pool.template.values())
             and (not limited or len(solver.rows.pools) == 1)
+            and self._has_one_offer_of_limited_types
             and self._is_priced
         )
+
+    @property
+    def _has_one_offer_of_limited_types(self) -> bool:
+        """Whether no two offers share the places of a type: the search counts those of each offer by itself."""
+        names = [self.solver.rows.rows[number].node_type.name for number in self.offers]
+        return all(names.count(name) < 2 for name in self.solver.limits.places)
 
     @property
     def _is_priced(self) -> bool:
@@ -122,6 +129,7 @@ class FreePart:
                     f"{rows.rows[number].pool}/{rows.rows[number].node_type.name}/{number}",
                     vector(dict(rows.rows[number].room)),
                     round(rows.rows[number].price * NANO),
+                    solver.limits.places.get(rows.rows[number].node_type.name),
                     weight=vector(dict(rows.rows[number].node_type.capacity)),
                 )
                 for number in self.offers
@@ -221,7 +229,9 @@ class FreePart:
             mask &= solver.rows.holding(solver.resources, totals)
             offer = solver.rows.rows[self.offers[node_of_answer.offer or 0]]
             mask &= solver.rows.of_pool[offer.pool]
-            row = solver.rows.first(mask)
+            # Cheaper ones that are limited may have no place left: the answer knows how many there are.
+            row = offer if solver.limits.places else solver.rows.first(mask)
+            solver.limits.take(row.pool, row, None)
             state = State(len(solver.planned), row.pool, mask, tuple(totals), (), (), row)
             node = PlannedNode(f"planned-{len(solver.planned) + 1}", state)
             solver.planned.append(node)

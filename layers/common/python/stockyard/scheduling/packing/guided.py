@@ -274,7 +274,7 @@ class GuidedSolver(Solver):
             return False
         before = node.state.row if node else None
         pool = self.rows.first(mask).pool
-        if self.limits.remaining[pool]:
+        if self.limits.binds(pool):
             mask = self.limits.within(pool, mask, before)
         if pod_class.filtered:
             mask = self._decided(pod_class, mask)

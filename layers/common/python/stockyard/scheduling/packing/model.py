@@ -261,3 +261,5 @@ class Problem:
     nodes: tuple[Node, ...] = ()
     daemons: tuple[Pod, ...] = ()
     settings: Settings = Settings()
+    places: Mapping[str, int] = field(default_factory=dict)
+    """How many more nodes there can be of a type, whatever pool makes them. Types that are not named have no end."""

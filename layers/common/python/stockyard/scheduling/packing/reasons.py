@@ -68,6 +68,8 @@ def _refusals(
     for name in solver.limits.remaining[number]:
         if not mask & solver.limits.within_one(number, name):
             yield LIMIT, name, f"The pool's limit of {name} is reached."
+    if not mask & ~solver.limits.full:
+        yield LIMIT, "capacity", "No node type of the pool that would take it has a place left."
     for key, requirement in pool.template.items():
         if requirement.min_values:
             yield MIN_VALUES, key, f"Fewer than {requirement.min_values} values of {key} are left to choose from."

@@ -51,7 +51,7 @@ class Solver:
         for node, pods in placed_pods:
             for pod, count in pods:
                 self.tallies.record(pod, count, node.labels, node.taints, node.name, HOSTNAME)
-        self.limits = Limits(self.rows)
+        self.limits = Limits(self.rows, problem.places)
         self.index = StateIndex(self.rows, self.resources, meter)
         self.planned: list[PlannedNode] = []
         self.unplaced: list[PodClass] = []
@@ -105,7 +105,7 @@ class Solver:
         if step is None:
             return self._repeat_newest(pod_class, mask)
         state = step.state
-        if step.added > EPSILON or self._min_values[state.pool] or self.limits.remaining[state.pool]:
+        if step.added > EPSILON or self._min_values[state.pool] or self.limits.binds(state.pool):
             return False
         room = [step.row.room.get(name, 0) for name in self.resources]
         each = 1 + min(
@@ -227,7 +227,7 @@ class Solver:
             if place is None:
                 continue
             possible, row = step.possible, step.row
-            if self.limits.remaining[step.state.pool]:
+            if self.limits.binds(step.state.pool):
                 possible = self.limits.within(step.state.pool, possible, step.state.row)
                 if not possible:
                     continue
@@ -322,7 +322,7 @@ class Solver:
         before: Row | None,
         domains: Domains,
     ) -> None:
-        if self.limits.remaining[pool]:
+        if self.limits.binds(pool):
             self.limits.take(pool, row, before)
         self._take(pod_class, level, node.pods, node.name)
         if pod_class.counted or pod_class.held_tallies:
