@@ -240,7 +240,7 @@ def test_passes_over_pools_that_overlap(
     soaking: bool, seed: int, record_property: Callable[[str, object], None]
 ) -> None:
     _counts.clear()
-    examples, steps = (180, 50) if soaking else (10, 20)
+    examples, steps = (320, 50) if soaking else (10, 20)
     hypothesis.seed(seed)(PoolPasses)
     run_state_machine_as_test(
         PoolPasses,
