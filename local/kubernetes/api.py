@@ -42,8 +42,6 @@ MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 _NOWHERE = "the server could not find the requested resource"
 _SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval"}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-
-
 _LONGEST_WATCH = 60.0
 _PAGE = re.compile("/version|/api/v1|/apis/[^/]+/[^/]+")
 """Where discovery may have a page."""

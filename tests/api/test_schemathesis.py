@@ -64,9 +64,7 @@ def run(api, seed, tmp_path, run_reports):
     """Runs schemathesis over a document and keeps what it did in ``run_reports``."""
 
     def generate(name, document, examples, phases, *options, token, config=""):
-        source, report, stream = (
-            tmp_path / name_of_file for name_of_file in ("openapi.json", "report.json", "events.ndjson")
-        )
+        source, report, stream = map(tmp_path.joinpath, ("openapi.json", "report.json", "events.ndjson"))
         source.write_text(json.dumps(document), encoding="utf-8")
         config_path = tmp_path / "schemathesis.toml"
         config_path.write_text(CONFIG.read_text(encoding="utf-8") + config, encoding="utf-8")

@@ -190,15 +190,8 @@ def node_pool(name: str, cpu: str = "2") -> Object:
     """A pool as Stockyard tells what is to be mirrored."""
     spec = {"template": {"spec": {"requirements": []}}, "limits": {"cpu": cpu}}
     status = {"nodes": 1, "conditions": []}
-    return {
-        "kind": "NodePool",
-        "name": name,
-        "pool": "",
-        "labels": {},
-        "annotations": {},
-        "spec": spec,
-        "status": status,
-    }
+    named = {"kind": "NodePool", "name": name, "pool": "", "labels": {}, "annotations": {}}
+    return {**named, "spec": spec, "status": status}
 
 
 def node_claim(pool: str, name: str, ready: str = "Unknown", zone: str = "") -> Object:

@@ -151,6 +151,18 @@ def test_claims_of_one_time_that_fail_one_after_the_other_are_one_failure(yard: 
     assert yard.condition(pool) == ("False", "Scaling", f"{text} once.")
 
 
+def test_a_failure_of_long_ago_makes_no_pause_longer(yard: Yard) -> None:
+    """Pods that went away in the meantime leave a pool without a node that would end its failures."""
+    yard.pool(quantity=1)
+    for pause, failures in ((3600, 1), (25 * 3600, 2), (0, 1)):
+        yard.look()
+        (claim,) = [claim for claim in yard.claims() if not claim.deleting]
+        _fail(yard, claim, node_name="")
+        yard.look()
+        assert yard.now().failures == failures
+        yard.nodes.clock.advance(pause)
+
+
 def test_a_change_of_the_pool_ends_its_pause(yard: Yard) -> None:
     yard.pool(quantity=1)
     yard.look()

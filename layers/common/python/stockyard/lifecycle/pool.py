@@ -32,6 +32,8 @@ PODS_HAVE_ROOM = "PodsHaveRoom"
 NOT_READY, SCALING, SATISFIED, LEAVING, QUOTA = "ClusterNotReady", "Scaling", "Satisfied", "Deleting", "QuotaExceeded"
 BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 30, 3600
 """How long a pool waits after a claim became no node; twice as long after each further one."""
+FORGOTTEN_SECONDS = 24 * 3600
+"""After so long without another failure the next one is the first again."""
 LOOK_AGAIN_SECONDS = 300
 """When a pool that lacks nodes is looked at again though nothing was told of it."""
 SETTLED_SECONDS = 1800
@@ -157,7 +159,7 @@ def _after_failures(pool: Pool, failed: Sequence[NodeClaim], now: str) -> Pool:
     since = pool.retry_at or ""
     if not any(not claim.node_name and claim.created_at >= since for claim in failed):
         return pool
-    failures = pool.failures + 1
+    failures = 1 if since and later_than(since, FORGOTTEN_SECONDS) < now else pool.failures + 1
     wait = min(BACKOFF_SECONDS * 2 ** min(failures - 1, 10), LONGEST_BACKOFF_SECONDS)
     retry_at = later_than(now, wait)
     return replace(pool, failures=failures, retry_at=retry_at, due_at=retry_at)

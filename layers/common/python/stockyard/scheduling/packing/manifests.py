@@ -38,12 +38,12 @@ def read_pod(manifest: Document, volumes: Sequence[Term] = ()) -> Pod:
 
     ``volumes`` are the alternatives of where its volumes can be, which the pod itself does not say.
     """
-    metadata, spec = _object(manifest, "metadata", ()), _object(manifest, "spec", ())
+    metadata, spec = object_at(manifest, "metadata", ()), object_at(manifest, "spec", ())
     labels = _texts(metadata.get("labels"), ("metadata", "labels"))
     namespace = _text(metadata.get("namespace", "default"), ("metadata", "namespace"))
-    affinity, place = _object(spec, "affinity", ("spec",)), ("spec", "affinity")
-    node = _object(affinity, "nodeAffinity", place)
-    pods, anti = _object(affinity, "podAffinity", place), _object(affinity, "podAntiAffinity", place)
+    affinity, place = object_at(spec, "affinity", ("spec",)), ("spec", "affinity")
+    node = object_at(affinity, "nodeAffinity", place)
+    pods, anti = object_at(affinity, "podAffinity", place), object_at(affinity, "podAntiAffinity", place)
     return Pod(
         namespace,
         tuple(sorted(labels.items())),
@@ -87,22 +87,22 @@ def requests(spec: Document) -> dict[str, int]:
 
 
 def _requests(document: Document, place: Place) -> dict[str, int]:
-    resources = _object(document, "resources", place)
+    resources = object_at(document, "resources", place)
     limits = _amounts(resources.get("limits"), (*place, "resources", "limits"))
     return limits | _amounts(resources.get("requests"), (*place, "resources", "requests"))
 
 
 def _amounts(quantities: Any, place: Place) -> dict[str, int]:
     if not isinstance(quantities, Mapping | None):
-        raise _wrong(place, "resources by name are needed")
+        raise wrong(place, "resources by name are needed")
     amounts = {}
     for name, quantity in (quantities or {}).items():
         try:
             amounts[str(name)] = milli(quantity)
         except ValueError as error:
-            raise _wrong((*place, name), str(error)) from None
+            raise wrong((*place, name), str(error)) from None
         if amounts[str(name)] < 0:
-            raise _wrong((*place, name), f"{quantity!r} is negative")
+            raise wrong((*place, name), f"{quantity!r} is negative")
     return amounts
 
 
@@ -123,7 +123,7 @@ def _required(spec: Document, node: Document, place: Place) -> tuple[Term, ...]:
         for key, value in _texts(spec.get("nodeSelector"), ("spec", "nodeSelector")).items()
     ]
     key = "requiredDuringSchedulingIgnoredDuringExecution"
-    alternatives = _object(node, key, place).get("nodeSelectorTerms")
+    alternatives = object_at(node, key, place).get("nodeSelectorTerms")
     if alternatives is None:
         return (_term(selected, ("spec", "nodeSelector")),)
     terms = _listed(alternatives, (*place, key, "nodeSelectorTerms"))
@@ -138,7 +138,7 @@ def _required(spec: Document, node: Document, place: Place) -> tuple[Term, ...]:
 def _preferences(node: Document, place: Place) -> Iterable[Preference]:
     key = "preferredDuringSchedulingIgnoredDuringExecution"
     for document, preference_place in _listed(node.get(key), (*place, key)):
-        preference = _object(document, "preference", preference_place)
+        preference = object_at(document, "preference", preference_place)
         entries = _expressions(preference, (*preference_place, "preference"))
         weight = _integer(document.get("weight", 1), (*preference_place, "weight"))
         if entries:
@@ -157,15 +157,15 @@ def _term(entries: Sequence[Document], place: Place) -> Term:
     try:
         return term(entries)
     except ValueError as error:
-        raise _wrong(place, str(error)) from None
+        raise wrong(place, str(error)) from None
 
 
 def _toleration(document: Document, place: Place) -> Toleration:
     operator, effect = document.get("operator") or "Equal", document.get("effect") or ""
     if operator not in ("Equal", "Exists"):
-        raise _wrong((*place, "operator"), "Equal or Exists is needed")
+        raise wrong((*place, "operator"), "Equal or Exists is needed")
     if effect not in _EFFECTS:
-        raise _wrong((*place, "effect"), f"one of {', '.join(_EFFECTS[1:])} is needed")
+        raise wrong((*place, "effect"), f"one of {', '.join(_EFFECTS[1:])} is needed")
     return Toleration(str(document.get("key") or ""), operator, str(document.get("value") or ""), effect)
 
 
@@ -188,7 +188,7 @@ def _spread(labels: Mapping[str, str]) -> Callable[[Document, Place], Spread]:
     def read(document: Document, place: Place) -> Spread:
         most = _integer(document.get("maxSkew", 1), (*place, "maxSkew"))
         if most < 1:
-            raise _wrong((*place, "maxSkew"), "1 or more is needed")
+            raise wrong((*place, "maxSkew"), "1 or more is needed")
         least = document.get("minDomains")
         return Spread(
             _text(document.get("topologyKey"), (*place, "topologyKey")),
@@ -210,7 +210,7 @@ def _pod_terms(document: Document, place: Place, namespace: str, labels: Mapping
     key = "preferredDuringSchedulingIgnoredDuringExecution"
     for preferred, preferred_place in _listed(document.get(key), (*place, key)):
         weight = max(1, _integer(preferred.get("weight", 1), (*preferred_place, "weight")))
-        inner = _object(preferred, "podAffinityTerm", preferred_place)
+        inner = object_at(preferred, "podAffinityTerm", preferred_place)
         yield _pod_term(inner, (*preferred_place, "podAffinityTerm"), weight, namespace, labels)
 
 
@@ -218,7 +218,7 @@ def _pod_term(document: Document, place: Place, weight: int, namespace: str, lab
     key = _text(document.get("topologyKey"), (*place, "topologyKey"))
     listed = document.get("namespaces") or ()
     if not isinstance(listed, list | tuple):
-        raise _wrong((*place, "namespaces"), "a list of names is needed")
+        raise wrong((*place, "namespaces"), "a list of names is needed")
     # Labels of namespaces are not known here: a selector of them counts the pods of all.
     everywhere = document.get("namespaceSelector") is not None
     namespaces = None if everywhere else frozenset(map(str, listed)) or frozenset({namespace})
@@ -230,7 +230,7 @@ def _label_keys(document: Document, place: Place, labels: Mapping[str, str]) -> 
     """Requirements that pods have the same values of some labels."""
     listed = document.get("matchLabelKeys") or ()
     if not isinstance(listed, list | tuple):
-        raise _wrong((*place, "matchLabelKeys"), "a list of keys is needed")
+        raise wrong((*place, "matchLabelKeys"), "a list of keys is needed")
     keys = [str(key) for key in listed]
     return [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
 
@@ -240,7 +240,7 @@ def _selector(document: Any, place: Place, more: Sequence[Document]) -> Selector
         return Selector()
     here = (*place, "labelSelector")
     if not isinstance(document, Mapping):
-        raise _wrong(here, "an object is needed")
+        raise wrong(here, "an object is needed")
     entries = [
         {"key": key, "operator": "In", "values": [value]}
         for key, value in _texts(document.get("matchLabels"), (*here, "matchLabels")).items()
@@ -252,21 +252,22 @@ def _selector(document: Any, place: Place, more: Sequence[Document]) -> Selector
 # --- documents ------------------------------------------------------------------------------------------------------
 
 
-def _object(document: Document, key: str, place: Place) -> Document:
+def object_at(document: Document, key: str, place: Place) -> Document:
+    """The object under a key; empty where there is none. Raises ``ValueError`` with its place."""
     value = document.get(key)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _wrong((*place, key), "an object is needed")
+        raise wrong((*place, key), "an object is needed")
     return value
 
 
 def _listed(value: Any, place: Place) -> list[tuple[Document, Place]]:
     if not isinstance(value, list | tuple | None):
-        raise _wrong(place, "a list is needed")
+        raise wrong(place, "a list is needed")
     for number, document in enumerate(value or ()):
         if not isinstance(document, Mapping):
-            raise _wrong((*place, number), "an object is needed")
+            raise wrong((*place, number), "an object is needed")
     return [(document, (*place, number)) for number, document in enumerate(value or ())]
 
 
@@ -276,21 +277,22 @@ def _each(value: Any, place: Place, read: Callable[[Document, Place], T]) -> lis
 
 def _texts(value: Any, place: Place) -> dict[str, str]:
     if not isinstance(value, Mapping | None) or not all(isinstance(text, str) for text in (value or {}).values()):
-        raise _wrong(place, "texts by name are needed")
+        raise wrong(place, "texts by name are needed")
     return {str(key): text for key, text in (value or {}).items()}
 
 
 def _text(value: Any, place: Place) -> str:
     if not isinstance(value, str) or not value:
-        raise _wrong(place, "a text is needed")
+        raise wrong(place, "a text is needed")
     return value
 
 
 def _integer(value: Any, place: Place) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _wrong(place, "an integer is needed")
+        raise wrong(place, "an integer is needed")
     return value
 
 
-def _wrong(place: Place, text: str) -> ValueError:
+def wrong(place: Place, text: str) -> ValueError:
+    """The error of a document, with the pointer to the place."""
     return ValueError(f"{pointer(*place)}: {text}")

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.pointers import pointer
-from stockyard.scheduling.packing.manifests import read_pod
+from stockyard.scheduling.packing.manifests import Document, Place, object_at, read_pod, wrong
 from stockyard.scheduling.packing.model import Pod
 
-Document = Mapping[str, Any]
-Place = tuple[str | int, ...]
 _COUNTED = {
     "Deployment": "replicas",
     "ReplicaSet": "replicas",
@@ -64,16 +62,16 @@ def read_workloads(manifests: Sequence[Document], most_pods: int, most_kinds: in
 def _items(document: Any, place: Place) -> Iterator[tuple[Document, Place]]:
     """The document, or the items of a list."""
     if not isinstance(document, Mapping):
-        raise _wrong(place, "an object is needed")
+        raise wrong(place, "an object is needed")
     kind = document.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise _wrong((*place, "kind"), "a text is needed")
+        raise wrong((*place, "kind"), "a text is needed")
     if not kind.endswith("List") or "items" not in document:
         yield document, place
         return
     items = document["items"]
     if not isinstance(items, list):
-        raise _wrong((*place, "items"), "a list is needed")
+        raise wrong((*place, "items"), "a list is needed")
     for number, item in enumerate(items):
         # A list of one kind need not repeat it.
         named = {"kind": kind.removesuffix("List"), **item} if isinstance(item, Mapping) else item
@@ -93,7 +91,7 @@ def _add(workloads: Workloads, document: Document, place: Place, most_pods: int)
         workloads.daemon_sets[_name(document, place)] = _pod(template, document, inner)
         workloads.kinds += 1
     elif kind == CRON_JOB:
-        spec = _object(_object(document, "spec", place), "jobTemplate", (*place, "spec"))
+        spec = object_at(object_at(document, "spec", place), "jobTemplate", (*place, "spec"))
         _add_counted(
             workloads, {**spec, "metadata": document.get("metadata")}, "Job", place, most_pods, ("spec", "jobTemplate")
         )
@@ -108,7 +106,7 @@ def _add_counted(
 ) -> None:
     inner = (*place, *below)
     template, template_place = _template(document, inner)
-    spec, name = _object(document, "spec", inner), _COUNTED[kind]
+    spec, name = object_at(document, "spec", inner), _COUNTED[kind]
     count = _count(spec, name, inner)
     if kind == "Job" and spec.get("completions") is not None:
         count = min(count, _count(spec, "completions", inner))
@@ -127,7 +125,7 @@ def _add_pods(
     numbered: bool = False,
 ) -> None:
     if len(workloads.pods) + count > most_pods:
-        raise _wrong(place, f"no more than {most_pods} pods can be planned at once")
+        raise wrong(place, f"no more than {most_pods} pods can be planned at once")
     pod, name = _pod(template, owner, template_place), _name(owner, place)
     workloads.kinds += 1
     # All of them share the one pod, by which they are found to be equal without comparing.
@@ -136,8 +134,8 @@ def _add_pods(
 
 def _skipped(document: Document, place: Place) -> str:
     """Why a pod needs no new node; empty when it needs one."""
-    spec, status = _object(document, "spec", place), _object(document, "status", place)
-    metadata = _object(document, "metadata", place)
+    spec, status = object_at(document, "spec", place), object_at(document, "status", place)
+    metadata = object_at(document, "metadata", place)
     owners = metadata.get("ownerReferences") or ()
     if isinstance(owners, list) and any(isinstance(o, Mapping) and o.get("kind") == DAEMON_SET for o in owners):
         return "pods of a DaemonSet are counted by their DaemonSet"
@@ -148,26 +146,26 @@ def _skipped(document: Document, place: Place) -> str:
 
 def _pod(template: Document, owner: Document, place: Place) -> Pod:
     """The pod of a template, in the namespace of what makes it."""
-    metadata = _object(template, "metadata", place)
-    namespace = _object(owner, "metadata", place).get("namespace") or metadata.get("namespace") or "default"
+    metadata = object_at(template, "metadata", place)
+    namespace = object_at(owner, "metadata", place).get("namespace") or metadata.get("namespace") or "default"
     try:
-        return read_pod({"metadata": {**metadata, "namespace": namespace}, "spec": _object(template, "spec", place)})
+        return read_pod({"metadata": {**metadata, "namespace": namespace}, "spec": object_at(template, "spec", place)})
     except ValueError as error:
         raise ValueError(f"{pointer(*place)}{error}") from None
 
 
 def _template(document: Document, place: Place) -> tuple[Document, Place]:
-    spec = _object(document, "spec", place)
+    spec = object_at(document, "spec", place)
     if spec.get("template") is None:
-        raise _wrong((*place, "spec", "template"), "it is missing")
-    return _object(spec, "template", (*place, "spec")), (*place, "spec", "template")
+        raise wrong((*place, "spec", "template"), "it is missing")
+    return object_at(spec, "template", (*place, "spec")), (*place, "spec", "template")
 
 
 def _name(document: Document, place: Place) -> str:
-    metadata = _object(document, "metadata", place)
+    metadata = object_at(document, "metadata", place)
     name = metadata.get("name") or metadata.get("generateName")
     if not isinstance(name, str):
-        raise _wrong((*place, "metadata", "name"), "a text is needed")
+        raise wrong((*place, "metadata", "name"), "a text is needed")
     return f"{metadata.get('namespace') or 'default'}/{name}"
 
 
@@ -176,18 +174,5 @@ def _count(spec: Document, name: str, place: Place) -> int:
     if count is None:
         return 1
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise _wrong((*place, "spec", name), "an integer of at least 0 is needed")
+        raise wrong((*place, "spec", name), "an integer of at least 0 is needed")
     return count
-
-
-def _object(document: Document, key: str, place: Place) -> Document:
-    value = document.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise _wrong((*place, key), "an object is needed")
-    return value
-
-
-def _wrong(place: Place, text: str) -> ValueError:
-    return ValueError(f"{pointer(*place)}: {text}")
