@@ -308,10 +308,12 @@ class Story:
             pools, claims = self._mirror()
         except Refused:
             return False
+        # An object comes first and its status after it, in a request of its own.
+        statuses = {item["metadata"]["name"]: item.get("status", {}) for item in claims}
         ready = {
-            item["metadata"]["name"]: (item["status"]["nodeName"], item["status"].get("capacity", {}).get("cpu", ""))
-            for item in claims
-            if any(each["type"] == "Ready" and each["status"] == "True" for each in item["status"]["conditions"])
+            name: (status["nodeName"], status.get("capacity", {}).get("cpu", ""))
+            for name, status in statuses.items()
+            if any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
         }
         nodes = {node: item["status"]["capacity"]["cpu"] for node, item in self.nodes().items()}
         expected = {claim["name"]: (claim["node_name"], nodes[claim["node_name"]]) for claim in self._all_claims()}
