@@ -2,12 +2,12 @@
 
 A served local cloud with the stage's rate limit. Tenant A (acme) has an EC2 provider of all types, ``--claims``
 claims of nearly the largest accepted size whose requirements fit nothing, and ``--accounts`` cloud accounts, half
-of them in invented regions. Somebody without a token sends ``--anonymous`` requests in three seconds, again and again
-while B is measured, and A changes the labels of its claims, which wakes the scheduler for them. Tenant B (globex)
-meanwhile asks for ``--requested`` nodes of its own simulated provider, one every ``PAUSE`` seconds, and as often for
-its claims.
+of them in invented regions. Somebody without a token sends ``--anonymous`` requests in three seconds, ``--floods``
+times while B is measured, and A changes the labels of its claims all the time, which wakes the scheduler for them.
+Tenant B (globex) meanwhile asks for ``--requested`` nodes of its own simulated provider, one every ``PAUSE`` seconds,
+and as often for its claims.
 
-    python -m benchmarks.hostile [--claims N] [--accounts N] [--anonymous N] [--requested N]
+    python -m benchmarks.hostile [--claims N] [--accounts N] [--anonymous N] [--floods N] [--requested N]
 
 Prints one JSON line: ``bound_p95_seconds`` from a claim's request to its place, ``victim_refused`` the number of B's
 calls that were not answered as without A (429 or 5xx), ``explain_cpu_ms`` the CPU time of the explanation of the worst
@@ -144,12 +144,12 @@ def attack(served: Served, claims: int, accounts: int) -> dict[str, Any]:
     }
 
 
-def flood(served: Served, count: int, over: threading.Event) -> None:
-    """Requests without a token, ``count`` in ``FLOOD_SECONDS``, again and again."""
+def flood(served: Served, count: int, floods: int, over: threading.Event) -> None:
+    """Requests without a token, ``count`` in ``FLOOD_SECONDS``, ``floods`` times one after the other."""
     url = served.environment["STOCKYARD_URL"]
     paths = ("/v1/nothing", "/v1/health", "/v1/clusters/clu_0/bootstrap")
     with ThreadPoolExecutor(16) as pool:
-        while not over.is_set():
+        for _ in range(floods):
             began = time.monotonic()
             for number in range(count):
                 pool.submit(http, "GET", url + paths[number % len(paths)], None, {})
@@ -224,6 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--claims", type=int, default=990)
     parser.add_argument("--accounts", type=int, default=40)
     parser.add_argument("--anonymous", type=int, default=600)
+    parser.add_argument("--floods", type=int, default=1)
     parser.add_argument("--requested", type=int, default=40)
     options = parser.parse_args(arguments)
     explained = explain_cpu_ms()
@@ -234,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             accepted(patient(served, "POST", "/v1/node-providers", OWN_PROVIDER, token=VICTIM))
             attacker = attack(served, options.claims, options.accounts)
             threads = [
-                threading.Thread(target=flood, args=(served, options.anonymous, over)),
+                threading.Thread(target=flood, args=(served, options.anonymous, options.floods, over)),
                 threading.Thread(target=relabel, args=(served, over)),
             ]
             for thread in threads:
@@ -250,6 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "explain_cpu_ms": worst,
         "peak_mb": round(peak),
         "benchmark": "hostile",
+        "anonymous": options.anonymous * options.floods,
         "attacker": attacker,
         "explain_cpu_ms_by_shape": explained,
     }
