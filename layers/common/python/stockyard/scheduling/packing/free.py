@@ -15,6 +15,7 @@ from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.price import (
     NANO,
     Answer,
+    Certificate,
     FreeProblem,
     Offer,
     Shape,
@@ -146,11 +147,17 @@ class FreePart:
         )
 
     @cached_property
+    def certificate(self) -> Certificate | None:
+        """The proof of what all pods cost at least, a class of the proof for each of the solver's; None when nothing
+        is known."""
+        if not self.solver.classes or not self.offers or not self._is_priced:
+            return None
+        return lower_bound(self.problem)
+
+    @cached_property
     def bound(self) -> float:
         """What all pods cost at least in USD an hour, if all of them have a place; 0 when nothing is known."""
-        if not self.solver.classes or not self.offers or not self._is_priced:
-            return 0.0
-        return float(lower_bound(self.problem).bound) / NANO
+        return float(self.certificate.bound) / NANO if self.certificate is not None else 0.0
 
     @property
     def effort(self) -> int:

@@ -47,12 +47,12 @@ class KnownNodes:
         self._domains: dict[str, dict[Domain, int]] = {}
         columns = zip(*(known_node.free for known_node in self.nodes), strict=True)
         self._most = [max(0, *column) for column in columns]
-        self._guard, self._shifts = 0, list[int]()
+        self.guard, self._shifts = 0, list[int]()
         for amount in self._most:
-            self._shifts.append(self._guard.bit_length())
-            self._guard |= 1 << self._guard.bit_length() + amount.bit_length()
-        self._states = [
-            self._guard | self._packed([max(0, amount) for amount in known_node.free]) for known_node in self.nodes
+            self._shifts.append(self.guard.bit_length())
+            self.guard |= 1 << self.guard.bit_length() + amount.bit_length()
+        self.states = [
+            self.guard | self.packed([max(0, amount) for amount in known_node.free]) for known_node in self.nodes
         ]
         overdrawn = [number for number, known_node in enumerate(self.nodes) if min(known_node.free, default=0) < 0]
         self._usable = (1 << len(self.nodes)) - 1 & ~mask_of(overdrawn, len(self.nodes))
@@ -94,8 +94,8 @@ class KnownNodes:
         """One more pod of this size is on the node."""
         known_node = self.nodes[number]
         known_node.free = list(map(int.__sub__, known_node.free, requests))
-        self._states[number] -= self._packed(requests)
-        if not self._holds(self._states[number], self._packed(requests)):
+        self.states[number] -= self.packed(requests)
+        if not self._holds(self.states[number], self.packed(requests)):
             self._room &= ~(1 << number)
 
     def _column(self, key: str) -> dict[Domain, int]:
@@ -111,19 +111,19 @@ class KnownNodes:
     def _mask(self, flags: Sequence[bool]) -> int:
         return mask_of((number for number, flag in enumerate(flags) if flag), len(flags))
 
-    def _packed(self, amounts: Sequence[int]) -> int:
+    def packed(self, amounts: Sequence[int]) -> int:
         return sum([amount << shift for amount, shift in zip(amounts, self._shifts, strict=True)])
 
     def _holds(self, state: int, request: int) -> bool:
-        return (state - request) & self._guard == self._guard
+        return (state - request) & self.guard == self.guard
 
     def _holding(self, requests: tuple[int, ...]) -> int:
         """The nodes with room for one more pod of this size."""
         if any(map(int.__gt__, requests, self._most)):
             return 0
         self._meter.spent += 1 + len(self.nodes) // SEEN_A_STEP
-        request, guard = self._packed(requests), self._guard
-        numbers = [number for number, state in enumerate(self._states) if (state - request) & guard == guard]
+        request, guard = self.packed(requests), self.guard
+        numbers = [number for number, state in enumerate(self.states) if (state - request) & guard == guard]
         return mask_of(numbers, len(self.nodes)) & self._usable
 
 

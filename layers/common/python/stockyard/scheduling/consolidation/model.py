@@ -1,0 +1,148 @@
+"""What is consolidated: the nodes of a cluster with what runs on them, and the answer that says which of them go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stockyard.scheduling.packing.model import Node, Pod, Pool
+from stockyard.scheduling.packing.plan import Claim, Placement
+
+EMPTY, UNDERUTILIZED, DRIFTED = "Empty", "Underutilized", "Drifted"
+"""Reasons of a decision, as budgets name them."""
+WHEN_EMPTY, WHEN_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"
+"""Policies of a pool."""
+UNLIMITED = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNode:
+    """A node that is there and ready.
+
+    ``pods`` are those that would have to move, equal ones together: not those of daemon sets, nor those that stay with
+    the node. ``node.free`` is what is left beside them. ``price`` is in USD an hour.
+    """
+
+    node: Node
+    pods: tuple[tuple[Pod, int], ...]
+    pool: str
+    price: float
+    cost: float = 1.0
+    """What it costs to disrupt it: 1, and for each pod between 0 and 10, 1 for an ordinary one."""
+    spot: bool = False
+    hindrance: str = ""
+    """Why it may not be disrupted now, in words; empty: it may."""
+
+    @property
+    def name(self) -> str:
+        """The name of the node."""
+        return self.node.name
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing on it would have to move."""
+        return not self.pods
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRules:
+    """What a pool says of the disruption of its nodes.
+
+    ``empty`` and ``underutilized`` are how many of them may be disrupted now for each of these reasons, as its budgets
+    say. Nothing is done that saves less than ``minimum_saving`` in USD an hour for each node that goes.
+    """
+
+    policy: str = WHEN_UNDERUTILIZED
+    empty: int = UNLIMITED
+    underutilized: int = UNLIMITED
+    minimum_saving: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much is looked for. ``steps`` is the work as the packer counts it; no clock is looked at.
+
+    Of all sets of nodes that save at least ``share`` of what the best of them saves, the one that disrupts least is
+    taken. What comes must be cheaper than what goes by at least ``margin`` of its price: prices move, and each move of
+    pods costs something. Spot nodes are replaced by spot nodes only when ``spot_choices`` types would do, as too narrow
+    a choice is soon interrupted again.
+    """
+
+    steps: int | None = None
+    share: float = 0.95
+    margin: float = 0.05
+    spot_choices: int = 15
+
+    def budget(self, pods: int) -> int:
+        """The steps for a cluster of so many pods."""
+        return LEAST_STEPS + STEPS_A_POD * pods if self.steps is None else self.steps
+
+
+LEAST_STEPS, STEPS_A_POD = 200_000, 110
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All that one decision looks at.
+
+    ``nodes`` are the ready nodes: those with a ``hindrance`` only have room. ``pools`` are what may make new nodes, and
+    ``rules`` say of each pool by name how its nodes may be disrupted. ``daemons`` run on each new node, and ``places``
+    is how many more nodes there can be of a type.
+    """
+
+    nodes: tuple[RunningNode, ...]
+    pools: tuple[Pool, ...]
+    rules: Mapping[str, PoolRules] = field(default_factory=dict)
+    daemons: tuple[Pod, ...] = ()
+    places: Mapping[str, int] = field(default_factory=dict)
+
+    def rules_of(self, node: RunningNode) -> PoolRules:
+        """The rules of the node's pool."""
+        return self.rules.get(node.pool, _DEFAULT)
+
+
+_DEFAULT = PoolRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A node that comes. It may be launched as any of the claim's ways that cost no more than ``ceiling`` USD an hour:
+    then the decision saves what it has to save, whichever way it becomes."""
+
+    claim: Claim
+    ceiling: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The nodes that go, those that come in their place, and where the pods have room.
+
+    ``possible`` is what could be saved at best, if every node that may go did and its pods cost what they are worth; it
+    is None where that is not known.
+    """
+
+    reason: str
+    nodes: tuple[RunningNode, ...]
+    replacements: tuple[Replacement, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    possible: float | None = None
+
+    @property
+    def price_before(self) -> float:
+        """What the nodes that go cost in USD an hour."""
+        return sum(node.price for node in self.nodes)
+
+    @property
+    def price_after(self) -> float:
+        """What the nodes that come cost in USD an hour."""
+        return sum(replacement.claim.price for replacement in self.replacements)
+
+    @property
+    def saving(self) -> float:
+        """USD an hour."""
+        return self.price_before - self.price_after
+
+    @property
+    def cost(self) -> float:
+        """What it costs to disrupt the nodes that go; see ``RunningNode.cost``."""
+        return sum(node.cost for node in self.nodes)

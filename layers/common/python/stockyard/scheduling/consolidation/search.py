@@ -1,0 +1,279 @@
+"""The search for the nodes that a cluster would do better without.
+
+Candidates are ordered by what they waste (``worth``), and sets of the most wasteful ones are tried by packing their
+pods anew: onto the room that other nodes have, and onto new nodes where that is cheaper. Sets grow until one saves
+nearly all that can be saved. Then parts of it are left out, and others taken in, while that is better. So every set is
+judged by the price of a real packing, by all rules, and never by the order alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+
+from stockyard.domain.node_types import SPOT
+from stockyard.scheduling.consolidation import model
+from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
+from stockyard.scheduling.consolidation.singles import DELETE, REPLACE, Verdict, verdicts
+from stockyard.scheduling.consolidation.worth import wastes
+from stockyard.scheduling.packing.model import Problem
+from stockyard.scheduling.packing.model import Settings as PackingSettings
+from stockyard.scheduling.packing.plan import Claim, Plan, grouped, pack
+from stockyard.scheduling.packing.price.model import Meter
+
+PACKING_STEPS, PACKING_STEPS_A_POD = 30_000, 90
+"""The work that one set of nodes may take."""
+VERY_FEW = 5
+"""Of up to so many candidates every set is tried."""
+FEW = 16
+"""Up to so many candidates each number of them is tried; of more, some numbers."""
+SHARES = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
+BLOCKS = 16
+"""Into so many parts the candidates are divided that are taken in or left out of a set."""
+EPSILON = 1e-9
+
+
+def empty_nodes(fleet: Fleet) -> Decision | None:
+    """All empty nodes that may go now, the dearest first where a budget does not allow all; None when there is none."""
+    remaining = {name: rules.empty for name, rules in fleet.rules.items()}
+    going = []
+    for node in sorted(fleet.nodes, key=lambda node: (-node.price, node.name)):
+        if node.hindrance or not node.empty or remaining.get(node.pool, model.UNLIMITED) < 1:
+            continue
+        remaining[node.pool] = remaining.get(node.pool, model.UNLIMITED) - 1
+        going.append(node)
+    return Decision(model.EMPTY, tuple(going)) if going else None
+
+
+def candidates_of(fleet: Fleet) -> list[RunningNode]:
+    """The nodes with pods that may be disrupted for their price."""
+    return [
+        node
+        for node in fleet.nodes
+        if not (node.hindrance or node.empty)
+        and fleet.rules_of(node).policy != model.WHEN_EMPTY
+        and fleet.rules_of(node).underutilized > 0
+    ]
+
+
+def consolidate(fleet: Fleet, settings: model.Settings | None = None) -> Decision | None:
+    """The set of nodes that is worth most to be emptied now; None when nothing saves enough.
+
+    A decision keeps the budgets of all pools, every pod of the nodes that go has a place in it, and it costs less
+    afterwards by the margin of the settings and by what the pools ask for. The same fleet has the same answer.
+    """
+    return Search(fleet, settings or model.Settings()).decide()
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A set of nodes that would go, and the packing of their pods; without one, some pod has no place."""
+
+    nodes: tuple[RunningNode, ...]
+    plan: Plan | None
+
+    @property
+    def saving(self) -> float:
+        """USD an hour; below zero when the set cannot go."""
+        return sum(node.price for node in self.nodes) - self.plan.price if self.plan is not None else -1.0
+
+    @property
+    def cost(self) -> float:
+        """What it costs to disrupt them."""
+        return sum(node.cost for node in self.nodes)
+
+
+class Search:
+    """Everything the steps of one search share."""
+
+    def __init__(self, fleet: Fleet, settings: model.Settings) -> None:
+        self.fleet, self.settings = fleet, settings
+        self.candidates = candidates_of(fleet)
+        pods = sum(count for node in fleet.nodes for _, count in node.pods)
+        self.meter = Meter(settings.budget(pods))
+        self.verdicts: list[Verdict] = []
+        self.possible: float | None = None
+        """What could be saved at best by the candidates, if it is known."""
+        self._trials: dict[frozenset[str], Trial] = {}
+        self._most = 0.0
+        """What the best set saves that may go."""
+
+    def decide(self) -> Decision | None:
+        """See ``consolidate``."""
+        if not self.candidates:
+            return None
+        self.verdicts = verdicts(self.fleet, self.candidates, self.meter)
+        ordered = self._ordered()
+        if len(ordered) <= VERY_FEW:
+            every = chain.from_iterable(combinations(ordered, size) for size in range(1, len(ordered) + 1))
+            best = self._lightest(self.trial(nodes) for nodes in every if self._affordable(len(nodes)))
+            return self._decision(best) if best is not None else None
+        allowed = self._within_budgets(ordered)
+        best = self._lightest(self.trial(allowed[:size]) for size in self._sizes(allowed))
+        for verdict in self._hopeful():
+            if (best is None or verdict.saving > best.saving) and self._affordable(1):
+                best = self._lightest([self.trial([verdict.node]), *([best] if best is not None else [])])
+        best = self._improved(best, ordered)
+        return self._decision(best) if best is not None else None
+
+    def _ordered(self) -> list[RunningNode]:
+        """The candidates by their waste, or by their price where that is not known."""
+        waste = wastes(self.fleet, self.candidates)
+        if waste is not None:
+            self.possible = sum(max(amount, 0.0) for amount in waste)
+        by_node = zip(waste or [node.price for node in self.candidates], self.candidates, strict=True)
+        return [node for _, node in sorted(by_node, key=lambda entry: (-entry[0], entry[1].cost, entry[1].name))]
+
+    def _within_budgets(self, ordered: Sequence[RunningNode]) -> list[RunningNode]:
+        """As many of the first candidates of each pool as its budget lets go."""
+        remaining = Counter({node.pool: self.fleet.rules_of(node).underutilized for node in ordered})
+        allowed = []
+        for node in ordered:
+            if remaining[node.pool] > 0:
+                remaining[node.pool] -= 1
+                allowed.append(node)
+        return allowed
+
+    def _sizes(self, ordered: Sequence[RunningNode]) -> Iterable[int]:
+        """How many of the first candidates are tried together, until nearly all is saved that can be."""
+        count = len(ordered)
+        sizes = range(1, count + 1) if count <= FEW else sorted({max(1, round(count * share)) for share in SHARES})
+        goal = None if self.possible is None or count < len(self.candidates) else self.settings.share * self.possible
+        for size in sizes:
+            if not self._affordable(size):
+                return
+            yield size
+            if count > FEW and goal is not None and self.trial(ordered[:size]).saving >= goal:
+                return
+
+    def _hopeful(self) -> Sequence[Verdict]:
+        """Candidates that would save something by themselves, those that save most first."""
+        hopeful = [verdict for verdict in self.verdicts if verdict.outcome in (DELETE, REPLACE)]
+        return sorted(hopeful, key=lambda verdict: (-verdict.saving, verdict.node.name))[:FEW]
+
+    def _affordable(self, size: int) -> bool:
+        """Whether there are the steps to try a set of this size."""
+        return self.meter.remaining >= PACKING_STEPS // 10 + len(self.fleet.nodes) // 4 + 10 * size
+
+    def trial(self, nodes: Sequence[RunningNode]) -> Trial:
+        """The packing of the pods of some nodes without these nodes; made once for each set."""
+        names = frozenset(node.name for node in nodes)
+        trial = self._trials.get(names)
+        if trial is None:
+            trial = self._trials[names] = Trial(tuple(nodes), self._plan(nodes, names))
+        return trial
+
+    def _plan(self, nodes: Sequence[RunningNode], names: frozenset[str]) -> Plan | None:
+        groups = grouped(
+            (f"{node.name}/{kind}/{number}", pod)
+            for node in nodes
+            for kind, (pod, count) in enumerate(node.pods)
+            for number in range(count)
+        )
+        pods = sum(len(group.names) for group in groups)
+        there = tuple(running.node for running in self.fleet.nodes if running.name not in names)
+        steps = max(1, min(self.meter.remaining, PACKING_STEPS + PACKING_STEPS_A_POD * pods))
+        settings = PackingSettings(preferences=False, steps=steps)
+        fleet = self.fleet
+        plan = pack(Problem(groups, fleet.pools, there, fleet.daemons, settings, fleet.places))
+        self.meter.spent += plan.steps + len(there) // 4 + pods
+        return plan if self._suits(nodes, plan) else None
+
+    def _suits(self, nodes: Sequence[RunningNode], plan: Plan) -> bool:
+        """Whether every pod has a place, and all that come may come in the place of what goes."""
+        if plan.left_out:
+            return False
+        if not any(node.spot for node in nodes):
+            return True
+        return all(
+            claim.row.capacity_type != SPOT or len(_types(claim)) >= self.settings.spot_choices for claim in plan.claims
+        )
+
+    # --- which set is best ------------------------------------------------------------------------------------------
+
+    def _lightest(self, trials: Iterable[Trial]) -> Trial | None:
+        """Of the sets that save nearly as much as the best one so far, the one that disrupts least."""
+        suitable = [trial for trial in trials if trial.plan is not None and self._allows(trial)]
+        self._most = max([self._most, *(trial.saving for trial in suitable)])
+        near = [trial for trial in suitable if trial.saving >= self.settings.share * self._most - EPSILON]
+        return min(near, key=lambda trial: (trial.cost, -trial.saving), default=None)
+
+    def _improved(self, best: Trial | None, ordered: Sequence[RunningNode]) -> Trial | None:
+        """Leave parts of the set out, take others in, or both, while that is better and there are steps for it."""
+        if best is None:
+            return None
+        width = max(1, -(-len(ordered) // BLOCKS))
+        blocks = [ordered[start : start + width] for start in range(0, len(ordered), width)]
+        changed = True
+        while changed:
+            changed = False
+            # First those that go are asked whether they have to, the least wasteful first.
+            names = {node.name for node in best.nodes}
+            inside = [block for block in reversed(blocks) if block[0].name in names]
+            outside = [block for block in blocks if block[0].name not in names]
+            moves = [*((block, ()) for block in inside), *(((), block) for block in outside)]
+            if len(ordered) <= FEW:
+                moves += product(inside, outside)
+            for without, besides in moves:
+                better = self._changed(best, without, besides)
+                if better is not best:
+                    best, changed = better, True
+        return best
+
+    def _changed(self, best: Trial, without: Sequence[RunningNode], besides: Sequence[RunningNode]) -> Trial:
+        """The better one of a set, and of the set without some nodes and with others."""
+        excluded = {node.name for node in without}
+        nodes = [node for node in best.nodes if node.name not in excluded]
+        names = {node.name for node in nodes}
+        nodes += [node for node in besides if node.name not in names]
+        if not nodes or not self._affordable(len(nodes)) or not self._is_budgeted(nodes):
+            return best
+        return self._lightest([best, self.trial(nodes)]) or best
+
+    def _is_budgeted(self, nodes: Iterable[RunningNode]) -> bool:
+        counts = Counter(node.pool for node in nodes)
+        rules, default = self.fleet.rules, model.PoolRules()
+        return all(count <= rules.get(name, default).underutilized for name, count in counts.items())
+
+    def _allows(self, trial: Trial) -> bool:
+        """Whether the set saves enough for everybody, within all budgets."""
+        fleet, saving = self.fleet, trial.saving
+        before = sum(node.price for node in trial.nodes)
+        least = sum(fleet.rules_of(node).minimum_saving for node in trial.nodes)
+        margin = self.settings.margin * (before if trial.plan is not None and trial.plan.claims else 0.0)
+        if saving < max(least, margin, EPSILON):
+            return False
+        if not self._is_budgeted(trial.nodes):
+            return False
+        balanced = {node.pool for node in trial.nodes if fleet.rules_of(node).policy == model.BALANCED}
+        return all(self._is_balanced(trial, pool, saving / before) for pool in balanced)
+
+    def _is_balanced(self, trial: Trial, pool: str, share: float) -> bool:
+        """Whether the share of the pool's money that is saved is worth the share of its pods that is disturbed."""
+        nodes = [node for node in self.fleet.nodes if node.pool == pool]
+        going = [node for node in trial.nodes if node.pool == pool]
+        saved = share * sum(node.price for node in going) / sum(node.price for node in nodes)
+        disturbed = sum(node.cost for node in going) / sum(node.cost for node in nodes)
+        return saved >= disturbed / BALANCE
+
+    def _decision(self, trial: Trial) -> Decision:
+        plan = trial.plan
+        if plan is None:
+            raise ValueError("a set without a packing is no decision")
+        least = sum(self.fleet.rules_of(node).minimum_saving for node in trial.nodes)
+        before = sum(node.price for node in trial.nodes)
+        spare = trial.saving - max(least, self.settings.margin * before)
+        slack = max(0.0, spare) / max(1, len(plan.claims))
+        replacements = tuple(Replacement(claim, claim.price + slack) for claim in plan.claims)
+        return Decision(model.UNDERUTILIZED, trial.nodes, replacements, plan.placements, self.possible)
+
+
+BALANCE = 2
+"""``Balanced`` allows to disturb at most so many times the share of the pods as of the money that is saved."""
+
+
+def _types(claim: Claim) -> Sequence[str]:
+    """The types that the claim may become as a spot node."""
+    return list({row.node_type.name for row in claim.rows if row.capacity_type == SPOT})

@@ -1,0 +1,155 @@
+"""Decisions of consolidation obey Kubernetes' rules and every pool's, whatever the cluster.
+
+The checker knows nothing of the packer. ``STOCKYARD_SOAK`` raises the count of clusters to 5,000.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import combinations
+from random import Random
+from typing import Any
+
+from stockyard.scheduling.consolidation.model import (
+    BALANCED,
+    UNDERUTILIZED,
+    WHEN_EMPTY,
+    Decision,
+    Fleet,
+    Settings,
+)
+from stockyard.scheduling.consolidation.search import Search, Trial, empty_nodes
+from stockyard.scheduling.consolidation.worth import wastes
+from tests.harness.fleets import moved, random_fleet
+from tests.harness.packing_checker import faults
+from tests.harness.prefix_rule import prefix_decision
+
+FEW, MANY = 60, 5_000
+SMALL = 6
+
+
+def searched(fleet: Fleet, **settings: Any) -> tuple[Search, Decision | None]:
+    search = Search(fleet, Settings(**settings))
+    return search, search.decide()
+
+
+def plan_of(search: Search, decision: Decision) -> Any:
+    return search.trial(decision.nodes).plan
+
+
+def test_decisions_obey_the_rules(seed: int, soaking: bool, record_property: Callable[[str, object], None]) -> None:
+    chance, decided, saved, paid = Random(seed), 0, 0.0, 0.0
+    count = MANY if soaking else FEW
+    for _ in range(count):
+        number = chance.getrandbits(48)
+        document, fleet = random_fleet(number)
+        paid += sum(node.price for node in fleet.nodes)
+        search, decision = searched(fleet, spot_choices=1)
+        if decision is None:
+            continue
+        decided, saved = decided + 1, saved + decision.saving
+        assert faults(*moved(document, decision, plan_of(search, decision))) == [], number
+        assert not _broken_rules(fleet, decision), number
+    assert decided > count / 5
+    figures = {"fleets": count, "decisions": decided, "saved": round(saved / paid, 3), "invalid": 0}
+    record_property("figure", ("consolidation", figures))
+
+
+def _broken_rules(fleet: Fleet, decision: Decision) -> list[str]:
+    """What a decision does that the fleet's pools do not allow."""
+    assert decision.reason == UNDERUTILIZED
+    broken = [f"{node.name} has a hindrance" for node in decision.nodes if node.hindrance]
+    broken += [f"{node.name} is empty" for node in decision.nodes if node.empty]
+    for pool, count in Counter(node.pool for node in decision.nodes).items():
+        rules = fleet.rules[pool]
+        if count > rules.underutilized:
+            broken.append(f"{count} nodes of {pool}")
+        if rules.policy == WHEN_EMPTY:
+            broken.append(f"{pool} only lets empty nodes go")
+        nodes = [node for node in fleet.nodes if node.pool == pool]
+        going = [node for node in decision.nodes if node.pool == pool]
+        saved = decision.saving / decision.price_before * sum(node.price for node in going)
+        money = saved / sum(node.price for node in nodes)
+        disturbed = sum(node.cost for node in going) / sum(node.cost for node in nodes)
+        if rules.policy == BALANCED and money < disturbed / 2 - 1e-9:
+            broken.append(f"{pool} disturbs {disturbed:.0%} to save {money:.0%}")
+    least = sum(fleet.rules[node.pool].minimum_saving for node in decision.nodes)
+    at_worst = decision.price_before - sum(replacement.ceiling for replacement in decision.replacements)
+    if at_worst < least - 1e-9 or decision.saving <= 0:
+        broken.append(f"it saves {decision.saving}, and {at_worst} at worst")
+    return broken
+
+
+def test_the_same_cluster_has_the_same_answer() -> None:
+    for number in range(10):
+        fleet = random_fleet(number)[1]
+        turned = Fleet(fleet.nodes[::-1], fleet.pools[::-1], fleet.rules, fleet.daemons[::-1])
+        (_, first), (_, second) = searched(fleet), searched(turned)
+        assert _names(first) == _names(second), number
+
+
+def _names(decision: Decision | None) -> set[str]:
+    return {node.name for node in decision.nodes} if decision else set()
+
+
+def test_what_is_saved_is_near_the_best_of_all_sets(seed: int, soaking: bool) -> None:
+    """Against every set of the candidates of small clusters."""
+    chance, best_of_all, saved = Random(seed + 1), 0.0, 0.0
+    for _ in range(500 if soaking else 15):
+        fleet = random_fleet(chance.getrandbits(48))[1]
+        search, decision = searched(fleet, share=1.0, steps=10**7)
+        if not 1 <= len(search.candidates) <= SMALL:
+            continue
+        trials = [
+            search.trial(nodes)
+            for size in range(1, len(search.candidates) + 1)
+            for nodes in combinations(search.candidates, size)
+        ]
+        best_of_all += max((_allowed_saving(search, trial) for trial in trials), default=0.0)
+        saved += decision.saving if decision is not None else 0.0
+    assert saved >= 0.97 * best_of_all > 0
+
+
+def _allowed_saving(search: Search, trial: Trial) -> float:
+    return trial.saving if trial.plan is not None and search._allows(trial) else 0.0
+
+
+def test_it_saves_no_less_than_the_prefix_rule(seed: int, soaking: bool) -> None:
+    chance, saved, by_prefix = Random(seed + 2), 0.0, 0.0
+    for _ in range(500 if soaking else 25):
+        fleet = random_fleet(chance.getrandbits(48))[1]
+        free = Fleet(fleet.nodes, fleet.pools, {}, fleet.daemons)
+        prefix = prefix_decision(free)
+        decision = searched(free, spot_choices=1, share=1.0, margin=0.0)[1]
+        saved += decision.saving if decision is not None else 0.0
+        by_prefix += prefix.saving if prefix is not None else 0.0
+    assert saved >= by_prefix > 0
+
+
+def test_no_set_saves_more_than_the_nodes_waste() -> None:
+    """What is free on the nodes that stay is worth something too; so only sets of all nodes are bounded."""
+    looked_at = 0
+    for number in range(30):
+        fleet = random_fleet(number)[1]
+        amounts = wastes(fleet, fleet.nodes)
+        if amounts is None or not fleet.nodes:
+            continue
+        looked_at += 1
+        trial = Search(fleet, Settings()).trial(fleet.nodes)
+        assert trial.plan is None or trial.saving <= sum(amounts) + 1e-6, number
+    assert looked_at > 10
+
+
+def test_empty_nodes_go_within_their_budget() -> None:
+    went = 0
+    for number in range(40):
+        fleet = random_fleet(number)[1]
+        decision = empty_nodes(fleet)
+        going = decision.nodes if decision else ()
+        went += len(going)
+        assert all(node.empty and not node.hindrance for node in going)
+        for pool, rules in fleet.rules.items():
+            could = sum(node.empty and not node.hindrance and node.pool == pool for node in fleet.nodes)
+            assert sum(node.pool == pool for node in going) == min(could, rules.empty)
+    assert went > 4
