@@ -96,6 +96,7 @@ def main() -> int:
         mirror = mirroring(settings)
         agent = assembled(settings, mirror)
         reports = reporting(settings, agent.come_soon)
+        agent.attach(reports)
     except (OSError, ValueError) as error:
         log(f"cannot start: {error}")
         return 1

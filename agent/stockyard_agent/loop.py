@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from .certificates import Approvals
 from .inbox import CommandInbox
@@ -20,6 +20,17 @@ SOON_SECONDS = 5.0
 """How long the next round waits at most where something is expected."""
 LOOK_SECONDS = 1.0
 """How often the requests of certificates are looked at: a machine that joins waits for its own."""
+
+
+class ReportsOfPods(Protocol):
+    """What the loop has to do with the reports of pods; see ``pod_reports.PodReports``."""
+
+    @property
+    def state(self) -> Mapping[str, Any] | None:
+        """How far they are."""
+
+    def ask(self, seconds: float | None) -> None:
+        """How soon they are to tell what moved."""
 
 
 class Agent:
@@ -45,6 +56,7 @@ class Agent:
         self._kube, self._stockyard, self._inbox, self._approvals = kube, stockyard_api, inbox, approvals
         self._authority, self._pin, self._now, self._jitter, self._log = authority, pin, now, jitter, log
         self._mirror = mirror
+        self._pods: ReportsOfPods | None = None
         self._sequence = 0
         self._failures = 0
         self._blind = ""
@@ -63,6 +75,10 @@ class Agent:
                 # What failed is for the next round: an API that is silent is not asked each second.
                 if seconds > 0 and not self._blind:
                     self.look()
+
+    def attach(self, pods: ReportsOfPods) -> None:
+        """From now on posts say how far the reports of pods are, and answers how soon those are to come."""
+        self._pods = pods
 
     def come_soon(self) -> None:
         """Begin the next round within ``SOON_SECONDS``. Another thread may call it."""
@@ -105,8 +121,11 @@ class Agent:
         moment = self._now()
         # The clock lets a newly started agent continue above the numbers of the agent before it.
         self._sequence = max(self._sequence + 1, int(moment.timestamp() * 1000))
-        body = encoded(observed, self._inbox.results, sequence=self._sequence, moment=moment, pin=pin)
+        pods = self._pods.state if self._pods else None
+        body = encoded(observed, self._inbox.results, sequence=self._sequence, moment=moment, pin=pin, pods=pods)
         answer = self._stockyard.post(body)
+        if self._pods:
+            self._pods.ask(answer.pods_interval)
         self._mirror(answer.mirror, observed["nodes"])
         self._inbox.take(answer.commands)
         return answer.interval

@@ -43,11 +43,17 @@ def observe(kube: Kubernetes) -> dict[str, Any]:
 
 
 def encoded(
-    observed: Mapping[str, Any], results: Sequence[Mapping[str, Any]], *, sequence: int, moment: datetime, pin: str
+    observed: Mapping[str, Any],
+    results: Sequence[Mapping[str, Any]],
+    *,
+    sequence: int,
+    moment: datetime,
+    pin: str,
+    pods: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The body of a post. When it is too large, labels that scheduling does not need are left out.
 
-    Raises ``TooLarge``.
+    ``pods`` is what is known of the reports of pods. Raises ``TooLarge``.
     """
     body = {
         "sequence": sequence,
@@ -57,6 +63,7 @@ def encoded(
         "ca_hash": pin,
         "nodes": observed["nodes"],
         "results": list(results),
+        "pods": pods,
     }
     data = json.dumps(body, separators=(",", ":")).encode()
     if len(data) > LIMIT:

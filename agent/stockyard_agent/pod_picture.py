@@ -16,6 +16,8 @@ MOST_GROUPS = 5_000
 MOST_NAMES = 5
 DAEMON_SETS = "/apis/apps/v1/daemonsets"
 MAPS = ("groups", "pending", "running", "daemon_sets")
+FACTS = ("nodes", "budgets")
+"""Maps that are None where nothing can be told of them."""
 _PAGE = 100
 _RESOURCES = ("containers", "initContainers", "overhead", "resources", "hostNetwork")
 """What is kept of pods that have a node when there are too many different ones: the room that they take."""
@@ -25,17 +27,22 @@ Places = Callable[[str, Sequence[str]], Sequence[Any] | None]
 
 @dataclass
 class Picture:
-    """``pending`` are counts and names by group, ``running`` counts by node and group, ``daemon_sets`` groups."""
+    """``pending`` are counts and names by group, ``running`` counts by node and group, ``daemon_sets`` groups.
+
+    ``nodes`` and ``budgets`` are what ``node_facts.facts_of`` says; None for what cannot be told.
+    """
 
     groups: dict[str, Any] = field(default_factory=dict)
     pending: dict[str, Any] = field(default_factory=dict)
     running: dict[str, Any] = field(default_factory=dict)
     daemon_sets: dict[str, Any] = field(default_factory=dict)
     omitted: int = 0
+    nodes: dict[str, Any] | None = None
+    budgets: dict[str, Any] | None = None
 
     def whole(self) -> dict[str, Any]:
         """All of it, as a post has it."""
-        return {**{name: getattr(self, name) for name in MAPS}, "omitted": self.omitted}
+        return {**{name: getattr(self, name) for name in (*MAPS, *FACTS)}, "omitted": self.omitted}
 
     def has_more_waiting(self, before: Picture) -> bool:
         """Whether pods wait that did not wait before."""
@@ -45,7 +52,12 @@ class Picture:
     def changes(self, before: Picture) -> dict[str, Any]:
         """What changed since an earlier picture; null takes an entry away."""
         maps = {name: _changes(getattr(before, name), getattr(self, name)) for name in MAPS}
-        return {**maps, "omitted": self.omitted}
+        facts = {name: _changed_facts(getattr(before, name), getattr(self, name)) for name in FACTS}
+        return {**maps, **facts, "omitted": self.omitted}
+
+
+def _changed_facts(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if after is None else _changes(before or {}, after)
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,20 +119,23 @@ class _Groups:
         """The id of the pod's group."""
         plain = self.room_only and bool(pod.node)
         labels = () if plain else tuple(item for item in pod.labels if item[0] in self.keys)
-        key = (pod.namespace, labels, pod.part, json.dumps(volumes) if volumes else "", pod.daemon_set)
+        cost = 0 if plain else pod.deletion_cost
+        own = (pod.daemon_set, pod.static, cost)
+        key = (pod.namespace, labels, pod.part, json.dumps(volumes) if volumes else "", own)
         if key not in self.ids:
             part = self.parts[pod.part]
             spec = {name: part[name] for name in _RESOURCES if name in part} if plain else part
-            self.ids[key] = self.add("-" if plain else pod.namespace, labels, spec, volumes, pod.daemon_set)
+            namespace = "-" if plain else pod.namespace
+            more = {"volumes": list(volumes), "daemon_set": pod.daemon_set, "static": pod.static, "deletion_cost": cost}
+            self.ids[key] = self.add(namespace, labels, spec, more)
         return self.ids[key]
 
     def add(
-        self, namespace: str, labels: Iterable[tuple[str, str]], spec: Any, volumes: Any = (), daemon_set: str = ""
+        self, namespace: str, labels: Iterable[tuple[str, str]], spec: Any, optional: Mapping[str, Any] | None = None
     ) -> str:
-        """The id of the group of that template."""
+        """The id of the group of that template; of the ``optional`` members those that say something are in it."""
         template = {"namespace": namespace, "labels": dict(labels), "spec": spec}
-        optional = {"volumes": list(volumes), "daemon_set": daemon_set}
-        template |= {name: value for name, value in optional.items() if value}
+        template |= {name: value for name, value in (optional or {}).items() if value}
         identity = group_id(template)
         self.templates[identity] = template
         return identity

@@ -10,6 +10,7 @@ from typing import Any
 from . import VERSION
 from .kubernetes import Kubernetes, Refused
 from .loop import BACK_OFF, BACK_OFF_MOST
+from .node_facts import Listed, facts_of, listed
 from .observation import LIMIT, TooLarge, timestamp
 from .pod_picture import MOST_GROUPS, DaemonSet, Picture, daemon_sets, picture_of
 from .pods import WATCH_SECONDS, Pods
@@ -24,7 +25,8 @@ MOVES_SECONDS = 10.0
 REFRESH_SECONDS = 3600.0
 """How often all is told again although nothing has changed."""
 READ_SECONDS = 10.0
-"""For how long what was read of volumes and DaemonSets is good. A claim that is not known is looked for at once."""
+"""For how long what was read of volumes, DaemonSets, nodes and budgets is good where a report is made. A claim that is
+not known is looked for at once."""
 SHORTEST, LONGEST = 1.0, 3600.0
 """Bounds of what Stockyard may ask for."""
 
@@ -49,7 +51,7 @@ class PodReports:
         self._kube, self._stockyard = kube, stockyard_api
         self._now, self._monotonic, self._jitter, self._log = now, monotonic, jitter, log
         self._waiting = waiting
-        self._pods = Pods(kube)
+        self._pods = Pods(kube, now)
         self._volumes, self._daemons = Volumes(), list[DaemonSet]()
         self._daemons_at = self._volumes_at = -READ_SECONDS
         self._unplaced = False
@@ -62,6 +64,29 @@ class PodReports:
         self._first_at = self._last_at = 0.0
         """When the first and the last news came that no report has; 0 for none."""
         self._failures = 0
+        self._asked = LONGEST
+        """How soon Stockyard wants to hear what moved, by its answer to the last post of the loop."""
+        self._listed: Listed | None = None
+        self._listed_sent: Listed | None = None
+        self._listed_at, self._read_at = -READ_SECONDS, now()
+        self._forbidden = False
+        self._facts_differ = False
+        """Whether nodes and budgets are other ones than Stockyard knows of."""
+        self._followed_at: datetime | None = None
+        self._checked_at: datetime | None = None
+        """Until when pods, and nodes and budgets, are known to be as Stockyard was told."""
+        self._state: dict[str, Any] | None = None
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """What the posts of the loop say of the reports: the sequence of the last one that Stockyard has, and until
+        when the cluster is known to be as it says. None before a first report. Another thread may ask."""
+        return self._state
+
+    def ask(self, seconds: float | None) -> None:
+        """Tell what moves after so many seconds at the latest; None: as the answers to reports say. Another thread may
+        call it."""
+        self._asked = LONGEST if seconds is None else min(max(seconds, SHORTEST), LONGEST)
 
     def run(self, pause: Callable[[float], bool]) -> None:
         """Go on until ``pause(seconds)`` returns True."""
@@ -73,6 +98,7 @@ class PodReports:
         began = self._monotonic()
         try:
             self._follow()
+            self._look()
             if self._is_due():
                 self._post()
         except StockyardRefused as refused:
@@ -98,20 +124,65 @@ class PodReports:
         if self._pods.news != before:
             self._last_at = now
             self._first_at = self._first_at or now
+        if self._pods.complete and not self._first_at and self._pods.moves == self._told:
+            self._followed_at = self._now()
+            self._tell()
+
+    def _look(self) -> None:
+        """Look from time to time whether nodes and budgets are as they were told: of them no watch says it."""
+        if self._sent is None or self._monotonic() - self._listed_at < max(READ_SECONDS, self._pace / 2):
+            return
+        self._list()
+        # What pods changed is told with the pods.
+        unchanged = self._listed == self._listed_sent
+        self._facts_differ = not unchanged and self._facts() != (self._sent.nodes, self._sent.budgets)
+        if not self._facts_differ:
+            self._checked_at = self._read_at
+            self._tell()
+
+    def _list(self) -> None:
+        """Read nodes and budgets. An agent that was upgraded under the roles of an older one may not read budgets; it
+        tells of neither then."""
+        self._read_at = self._now()
+        try:
+            self._listed, forbidden = listed(self._kube), False
+        except Refused as refused:
+            if refused.status != 403:
+                raise
+            self._listed, forbidden = None, True
+            if not self._forbidden:
+                self._log(f"Nodes and budgets are not told: {refused}")
+        self._forbidden, self._listed_at = forbidden, self._monotonic()
+
+    def _facts(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        facts = facts_of(self._pods, self._pods.events, self._listed) if self._listed is not None else None
+        return facts or (None, None)
+
+    def _tell(self) -> None:
+        """Say until when the last report is known to be true."""
+        if self._sent is not None and self._followed_at is not None and self._checked_at is not None:
+            true_at = min(self._followed_at, self._checked_at)
+            self._state = {"sequence": self._base, "true_at": timestamp(true_at)}
+
+    @property
+    def _pace(self) -> float:
+        """How soon it is told, in seconds, that pods have moved while none waits."""
+        return min(self._interval, self._asked)
 
     def _is_due(self) -> bool:
         if not self._pods.complete:
             return False
         now, since = self._monotonic(), self._monotonic() - self._posted_at
-        if self._sent is None or since >= (self._interval if self._pods.moves != self._told else REFRESH_SECONDS):
+        changed = self._pods.moves != self._told or self._facts_differ
+        if self._sent is None or since >= (self._pace if changed else REFRESH_SECONDS):
             return True
         if self._first_at:
             return now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
-        moved = bool(self._sent.pending) and self._pods.moves != self._told
+        moved = bool(self._sent.pending) and changed
         return (moved or self._unplaced) and since >= MOVES_SECONDS
 
     def _post(self) -> None:
-        moves = self._pods.moves
+        moves, followed_at = self._pods.moves, self._now()
         picture = self._picture()
         for _ in range(2):
             answer = self._stockyard.report_pods(self._encoded(picture))
@@ -122,6 +193,9 @@ class PodReports:
                 self._sent, self._told = picture, moves
                 self._posted_at = self._monotonic()
                 self._first_at = self._last_at = 0.0
+                self._facts_differ, self._listed_sent = False, self._listed
+                self._followed_at, self._checked_at = followed_at, self._read_at
+                self._tell()
                 self._interval = min(max(answer.interval, SHORTEST), LONGEST) * (0.9 + 0.2 * self._jitter())
                 return
             self._sent = None
@@ -135,8 +209,12 @@ class PodReports:
         old = now - self._volumes_at >= READ_SECONDS
         if needed and (old or not needed <= self._volumes.claims.keys()):
             self._volumes, self._volumes_at = Volumes.read(self._kube), now
+        if now - self._listed_at >= READ_SECONDS:
+            self._list()
         self._unplaced = False
-        return picture_of(self._pods, self._daemons, self._places)
+        picture = picture_of(self._pods, self._daemons, self._places)
+        picture.nodes, picture.budgets = self._facts()
+        return picture
 
     def _places(self, namespace: str, names: Sequence[str]) -> Sequence[Any] | None:
         if not names:
@@ -150,12 +228,18 @@ class PodReports:
         moment = self._now()
         # The clock lets a newly started agent continue above the numbers of the agent before it.
         self._sequence = max(self._sequence + 1, self._base + 1, int(moment.timestamp() * 1000))
-        head = {"sequence": self._sequence, "observed_at": timestamp(moment), "agent_version": VERSION}
+        observed_at = timestamp(min(moment, self._read_at))
+        head = {"sequence": self._sequence, "observed_at": observed_at, "agent_version": VERSION}
         if self._sent is not None:
             data = _text({**head, "base": self._base, **picture.changes(self._sent)})
             if len(data) <= LIMIT:
                 return data
         data = _text({**head, "base": None, **picture.whole()})
+        if len(data) > LIMIT and picture.nodes is not None:
+            # Pods that wait come first; without the facts no node is disrupted.
+            self._log(f"Nodes and budgets are not told: with them a report has {len(data)} bytes, over {LIMIT}")
+            picture.nodes = picture.budgets = None
+            data = _text({**head, "base": None, **picture.whole()})
         if len(data) > LIMIT or len(picture.groups) > MOST_GROUPS:
             many = f"{len(picture.groups)} different pods make {len(data)} bytes"
             raise TooLarge(f"{many}; at most {MOST_GROUPS} and {LIMIT} can be told")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from .kubernetes import Kubernetes, Object, Refused
+from .pod_rules import deletion_cost, has_to_leave, is_static, protection_of
 from .pod_templates import canonical, claims_of, daemon_set_of, scheduling_part, waits
 
 PATH = "/api/v1/pods"
@@ -20,7 +22,12 @@ _EXPIRED = 410
 
 @dataclass(frozen=True, slots=True)
 class KnownPod:
-    """``part`` is the text of its scheduling part. ``node`` is empty for a pod that has none."""
+    """``part`` is the text of its scheduling part. ``node`` is empty for a pod that has none.
+
+    ``static``: it mirrors a static pod. ``leaves``: a drain has to move it. ``ending``: it is being deleted.
+    ``protection`` is what its annotation says of disruption, ``started_at`` when it started, empty before. ``bound_at``
+    is when it got its node.
+    """
 
     namespace: str
     name: str
@@ -30,13 +37,26 @@ class KnownPod:
     waits: bool
     claims: tuple[str, ...]
     daemon_set: str
+    deletion_cost: int = 0
+    static: bool = False
+    leaves: bool = True
+    ending: bool = False
+    protection: str = ""
+    started_at: str = field(default="", compare=False)
+    bound_at: str = field(default="", compare=False)
+    healthy: bool = field(default=True, compare=False)
 
 
 class Pods:
-    """Not for threads. ``news`` counts changes of pods that wait, ``moves`` those of pods that have a node."""
+    """Not for threads. ``news`` counts changes of pods that wait, ``moves`` those of pods that have a node.
 
-    def __init__(self, kube: Kubernetes) -> None:
-        self._kube = kube
+    ``events`` says when a pod was last bound to a node or began to leave it, or finished there, by the node's name:
+    text in whole seconds. Pods of DaemonSets do not count.
+    """
+
+    def __init__(self, kube: Kubernetes, now: Callable[[], datetime]) -> None:
+        self._kube, self._now = kube, now
+        self.events: dict[str, str] = {}
         self._pods: dict[str, KnownPod] = {}
         self._texts: dict[Any, Any] = {}
         self._version = ""
@@ -91,8 +111,21 @@ class Pods:
     def _count(self, before: KnownPod | None, after: KnownPod | None) -> None:
         if before == after:
             return
+        self._note(before, after)
         self.news += any(pod is not None and pod.waits for pod in (before, after))
         self.moves += any(pod is not None and pod.node != "" for pod in (before, after))
+
+    def _note(self, before: KnownPod | None, after: KnownPod | None) -> None:
+        """Remember when a pod came to a node or left it."""
+        pod = after or before
+        if pod is None or not pod.node or pod.daemon_set:
+            return
+        moment = ""
+        if after is None or (after.ending and before is not None and not before.ending):
+            moment = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        elif before is None or not before.node:
+            moment = after.bound_at
+        self.events[pod.node] = max(self.events.get(pod.node, ""), moment)
 
     def _entry(self, pod: Object) -> tuple[str, KnownPod]:
         meta, spec = pod["metadata"], pod.get("spec") or {}
@@ -101,8 +134,15 @@ class Pods:
         labels = tuple(sorted((meta.get("labels") or {}).items()))
         claims, node = claims_of(pod) if pending else (), str(spec.get("nodeName") or "")
         namespace, share = meta["namespace"], self._texts.setdefault
+        status, protection = pod.get("status") or {}, protection_of(pod)
+        started_at = str(status.get("startTime") or "")
+        conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+        scheduled = conditions.get("PodScheduled", {}).get("lastTransitionTime")
+        bound_at = str(scheduled or started_at or meta.get("creationTimestamp") or "") if node else ""
         # Tens of thousands of pods have the same few texts: each is held once.
         return meta["uid"], KnownPod(
             share(namespace, namespace), meta["name"], share(labels, labels), share(part, part), share(node, node),
-            pending, claims, share(daemon_set, daemon_set),
+            pending, claims, share(daemon_set, daemon_set), deletion_cost(pod), is_static(pod), has_to_leave(pod),
+            "deletionTimestamp" in meta, share(protection, protection), started_at, bound_at,
+            conditions.get("Ready", {}).get("status") == "True",
         )  # fmt: skip

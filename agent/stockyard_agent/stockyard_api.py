@@ -30,11 +30,13 @@ class StockyardRefused(Exception):
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to a post: ``commands``, not yet validated, and ``interval`` in seconds. ``mirror`` is the version of
-    what is to be mirrored: empty for nothing, None when Stockyard does not say."""
+    what is to be mirrored: empty for nothing, None when Stockyard does not say. ``pods_interval``: how soon it wants to
+    hear what pods moved, in seconds; None when it does not say."""
 
     commands: list[Any]
     interval: float
     mirror: str | None = None
+    pods_interval: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ class StockyardApi:
         if not isinstance(commands, list):
             raise Unreachable("Stockyard's answer has no list of commands")
         mirror = content.get("mirror")
-        return Answer(commands, _interval(content), mirror if isinstance(mirror, str) else None)
+        pods = _seconds(content, "pods_interval_seconds")
+        return Answer(commands, _interval(content), mirror if isinstance(mirror, str) else None, pods)
 
     def report_pods(self, body: bytes) -> PodsAnswer:
         """Send a report of pods. Raises as ``post`` does."""
@@ -136,9 +139,14 @@ class StockyardApi:
 
 
 def _interval(content: dict[str, Any]) -> float:
-    interval = content.get("interval_seconds", INTERVAL)
-    valid = isinstance(interval, (int, float)) and math.isfinite(interval)
-    return float(interval) if valid else INTERVAL
+    seconds = _seconds(content, "interval_seconds")
+    return INTERVAL if seconds is None else seconds
+
+
+def _seconds(content: dict[str, Any], name: str) -> float | None:
+    """A number of seconds; None for anything else."""
+    seconds = content.get(name)
+    return float(seconds) if isinstance(seconds, (int, float)) and math.isfinite(seconds) else None
 
 
 def _detail(response: HttpResponse) -> str:

@@ -112,7 +112,12 @@ def post_observations(request: Request) -> Answer:
     observation = request.body.model_dump()
     reply = observe(services, wiring.registry().in_hand, wiring.machine_key(), cluster, observation)
     commands = [command.document() for command in reply.commands]
-    body = {"commands": commands, "interval_seconds": reply.interval_seconds, "mirror": reply.mirror}
+    body = {
+        "commands": commands,
+        "interval_seconds": reply.interval_seconds,
+        "mirror": reply.mirror,
+        "pods_interval_seconds": reply.pods_interval_seconds,
+    }
     return Answer(200, body, subject=cluster.id)
 
 

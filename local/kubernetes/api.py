@@ -1,6 +1,6 @@
 """A simulated Kubernetes API, in the process or on loopback HTTP: nodes, pods, secrets, evictions, server-side apply.
 
-``tests/kubernetes`` holds it to a real one. It has no controllers, and judges no admission policy.
+``tests/kubernetes`` holds it to a real one. Of controllers it has that of budgets; it judges no admission policy.
 It judges every request by the roles and bindings stored in it, so that what a manifest does not grant is a 403. Faults
 can be planned (``faults``), and every call is recorded with what became of it (``calls``). Its kubelets are asked to
 work by ``reap`` of :mod:`local.kubernetes.pods`; ``request_certificate`` and ``register`` are what a kubelet
@@ -215,9 +215,12 @@ class KubeApi:
     def _reading(self, resource: Resource, request: _Request) -> Any:
         """An object, a page of a list, or the events of a watch, one a line."""
         if request.action.verb == "get":
-            return self.store.get(request.key)
+            return kube_pods.with_status(self.store, request.key, self.store.get(request.key))
         if request.action.verb == "list":
-            return self.store.listed(resource, request.key.namespace, request.query)
+            answer = self.store.listed(resource, request.key.namespace, request.query)
+            return answer | {
+                "items": [kube_pods.with_status(self.store, request.key, item) for item in answer["items"]]
+            }
         events = self.store.watched(resource, request.key.namespace, request.query)
         return "".join(json.dumps(event) + "\n" for event in events)
 

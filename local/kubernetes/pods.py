@@ -93,30 +93,56 @@ def _check_budgets(store: KubeStore, namespace: str, pod: Object) -> None:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise StatusError(500, text, reason="")
     for budget in budgets:
-        covered = [
-            candidate
-            for key, candidate in store.objects.items()
-            if key.resource == "pods" and key.namespace == namespace and _selects(budget, candidate)
-        ]
-        healthy, minimum = sum(map(ready, covered)), _minimum_available(budget, len(covered))
-        if healthy - minimum < 1:
+        status = budget_status(store, budget)
+        healthy, minimum = status["currentHealthy"], status["desiredHealthy"]
+        policy = budget["spec"].get("unhealthyPodEvictionPolicy")
+        if not ready(pod) and (policy == "AlwaysAllow" or healthy >= minimum > 0):
+            continue
+        if not status["disruptionsAllowed"]:
             name = budget["metadata"]["name"]
             cause = f"The disruption budget {name} needs {minimum} healthy pods and has {healthy} currently"
             text = "Cannot evict pod as it would violate the pod's disruption budget."
             raise StatusError(429, text, causes=(("DisruptionBudget", cause),))
 
 
+def with_status(store: KubeStore, key: Key, document: Object) -> Object:
+    """The object with what its controller says of it; ``key`` names at least its resource."""
+    if key.resource != "poddisruptionbudgets":
+        return document
+    return {**document, "status": budget_status(store, document)}
+
+
+def budget_status(store: KubeStore, budget: Object) -> Object:
+    """The status of a disruption budget, as its controller writes it."""
+    meta = budget["metadata"]
+    pods = [
+        candidate
+        for key, candidate in store.objects.items()
+        if key.resource == "pods" and key.namespace == meta["namespace"] and _selects(budget, candidate)
+    ]
+    healthy, minimum = sum(map(ready, pods)), _minimum_available(budget, len(pods))
+    return {
+        "observedGeneration": meta.get("generation", 0),
+        "expectedPods": len(pods),
+        "currentHealthy": healthy,
+        "desiredHealthy": minimum,
+        "disruptionsAllowed": max(0, healthy - minimum),
+    }
+
+
 def _minimum_available(budget: Object, expected: int) -> int:
     spec = budget["spec"]
     if "minAvailable" in spec:
         return int(spec["minAvailable"])
-    return expected - int(spec.get("maxUnavailable", 1))
+    return max(0, expected - int(spec.get("maxUnavailable", 1)))
 
 
 def _selects(budget: Object, pod: Mapping[str, Any]) -> bool:
-    selector = ((budget["spec"].get("selector") or {}).get("matchLabels")) or {}
+    selector = budget["spec"].get("selector")
     labels = pod["metadata"].get("labels") or {}
-    return bool(selector) and all(labels.get(name) == value for name, value in selector.items())
+    if selector is None:
+        return False
+    return all(labels.get(name) == value for name, value in (selector.get("matchLabels") or {}).items())
 
 
 def pod(

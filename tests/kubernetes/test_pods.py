@@ -12,10 +12,11 @@ from agent.stockyard_agent.pod_reports import PodReports
 from agent.stockyard_agent.pods import LIVE, PATH
 from agent.stockyard_agent.volumes import CLASSES, VOLUMES
 from local.kubernetes.api import MERGE
-from tests.kubernetes.rigs import WEB, ContractRig
+from tests.kubernetes.rigs import BUDGETS, WEB, ContractRig
 from tests.unit.agent.rig import KUBE
 
 CLAIMS = "/api/v1/namespaces/web/persistentvolumeclaims"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DAEMONS = "/apis/apps/v1/namespaces/web/daemonsets"
 ZONE = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
 
@@ -79,6 +80,33 @@ def test_the_watch_goes_on_after_the_server_has_ended_and_come_back(rig: Contrac
     with pytest.raises(Refused) as refusal:
         list(kube.watch(PATH, {"fieldSelector": LIVE, "resourceVersion": "1"}, 1))
     assert refusal.value.status == 410
+
+
+def test_facts_of_nodes_are_told(rig: ContractRig) -> None:
+    """What keeps a node: its own annotation, protected pods, and budgets with what they allow now."""
+    rig.add_node("a")
+    rig.put("db-1", "a", labels={"app": "db"})
+    rig.put("db-2", "a", labels={"app": "db"})
+    rig.put("job", "a", annotations={DO_NOT_DISRUPT: "true"})
+    rig.put("static", "a", owner="Node", labels={"app": "db"})
+    rig.budget("db", {"app": "db"}, 2)
+    rig.administer("PATCH", "/api/v1/nodes/a", {"metadata": {"annotations": {DO_NOT_DISRUPT: "true"}}}, MERGE)
+    reports = rig.reports()
+    rig.steps(reports)
+    pods = rig.platform.pods
+    facts = pods.picture["nodes"]["a"]
+    assert (facts["do_not_disrupt"], facts["ready"], facts["unschedulable"]) == (True, "True", False)
+    assert (facts["protected"]["count"], facts["protected"]["pods"][0]["name"]) == (1, "web/job")
+    assert facts["budgets"] == {"web/db": 2}
+    assert pods.picture["budgets"] == {"web/db": 1}, "three are healthy, the static one too"
+    assert facts["created_at"] == rig.node("a")["metadata"]["creationTimestamp"]
+    assert facts["pod_event_at"] is not None
+    rig.administer("DELETE", f"{BUDGETS}/db")
+    rig.administer("PATCH", f"{WEB}/job", {"metadata": {"annotations": {DO_NOT_DISRUPT: None}}}, MERGE)
+    rig.clock.later(60)
+    rig.steps(reports, 2)
+    facts = pods.picture["nodes"]["a"]
+    assert ("budgets" in facts, "protected" in facts, pods.picture["budgets"]) == (False, False, {})
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ class PodsOfCluster:
 
     def take(self, post: dict[str, Any]) -> dict[str, Any]:
         """Keep a report, if it follows the last one; the answer."""
-        # The real model says whether it is one that Stockyard takes.
+        # The real models say whether it is one that Stockyard takes.
         read(PendingPods, post)
         self.posts.append(post)
         resync = post["sequence"] <= self.sequence or post["base"] not in (None, self.sequence)
@@ -76,7 +76,9 @@ class PodsOfCluster:
             self.sequence = post["sequence"]
             before = self.picture if post["base"] is not None else {}
             self.picture = {}
-            for name in ("groups", "pending", "running", "daemon_sets"):
+            for name in ("groups", "pending", "running", "daemon_sets", "nodes", "budgets"):
+                if post[name] is None:
+                    continue
                 entries = {**before.get(name, {}), **post[name]}
                 self.picture[name] = {key: value for key, value in entries.items() if value is not None}
             groups = self.picture["groups"]
@@ -121,6 +123,8 @@ class Platform:
     """The version that posts are answered with."""
     mirrored: list[dict[str, Any]] = field(default_factory=list)
     """What there is to mirror."""
+    pods_interval: int | None = None
+    """How soon it wants to hear of pods that moved."""
     parts: int = 500
     """Objects in one part of it."""
 
@@ -156,7 +160,12 @@ class Platform:
         self._take(json.loads(raw))
         return (
             200,
-            {"commands": list(self.commands.values()), "interval_seconds": self.interval, "mirror": self.mirror},
+            {
+                "commands": list(self.commands.values()),
+                "interval_seconds": self.interval,
+                "mirror": self.mirror,
+                "pods_interval_seconds": self.pods_interval,
+            },
             {},
         )
 
@@ -220,18 +229,23 @@ class Rig:
         self.kube.install(manifest.documents(manifest.Settings(API, CLUSTER, TOKEN_URL)))
         self.account = self.kube.issue(NAMESPACE, NAME)
 
-    def agent(self, exchange: Exchange | None = None, mirror: Mirror | None = None) -> Agent:
+    def agent(
+        self, exchange: Exchange | None = None, mirror: Mirror | None = None, reports: PodReports | None = None
+    ) -> Agent:
         """A new agent, as a container starts it."""
         used = exchange or self.exchange
         kube = Kubernetes(KUBE, used, lambda: self.account)
         stockyard_api = self._stockyard(used)
         log, now = self.logs.append, self.clock.wall
         inbox = CommandInbox(kube, now=now, monotonic=self.clock.monotonic, log=log, own_pod=self.own_pod)
-        return Agent(
+        agent = Agent(
             kube, stockyard_api, inbox, Approvals(kube, now, log, frozenset({SERVICE})),
             authority=lambda: "PEM", pin=lambda _: PIN, now=now, jitter=lambda: 0.5, log=log,
             **({"mirror": mirror.hear} if mirror else {}),
         )  # fmt: skip
+        if reports:
+            agent.attach(reports)
+        return agent
 
     def reports(self, exchange: Exchange | None = None, waiting: Callable[[], None] = lambda: None) -> PodReports:
         """The part of a new agent that reports pods."""

@@ -64,7 +64,10 @@ class Story:
     def _reported(self) -> bool:
         """Whether Stockyard knows all the pods that are left."""
         pods = self.rig.platform.pods
-        return pods.pending == [(1, ["web/late"])] and pods.running == {"a": 1, "b": 1}
+        objects = self.rig.kube.store.objects.items()
+        nodes = {key.name: node["spec"].get("unschedulable", False) for key, node in objects if key.resource == "nodes"}
+        told_nodes = {name: facts["unschedulable"] for name, facts in pods.picture.get("nodes", {}).items()}
+        return pods.pending == [(1, ["web/late"])] and pods.running == {"a": 1, "b": 1} and told_nodes == nodes
 
     def _mirrored(self, mirror: Mirror) -> bool:
         """Whether the cluster shows what Stockyard told of last."""
@@ -72,8 +75,8 @@ class Story:
 
     def _parts(self) -> tuple[Agent, PodReports, Mirror]:
         """What the process of an agent has."""
-        mirror = self.rig.mirror()
-        return self.rig.agent(mirror=mirror), self.rig.reports(), mirror
+        mirror, reports = self.rig.mirror(), self.rig.reports()
+        return self.rig.agent(mirror=mirror, reports=reports), reports, mirror
 
     def _round(self, agent: Agent, reports: PodReports, mirror: Mirror) -> tuple[Agent, PodReports, Mirror]:
         """A round, and after it steps of the reports and of the mirror, which have threads of their own."""
@@ -107,7 +110,10 @@ class Story:
         """Every object that is left, without what differs from life to life."""
         objects = sorted(self.rig.kube.store.objects.items())
         stored_objects = [[str(key), key.namespace, _lasting(stored)] for key, stored in objects]
-        return [*stored_objects, self.rig.platform.pods.picture]
+        picture = self.rig.platform.pods.picture
+        # When a pod last moved is another moment in each life.
+        nodes = {name: {**facts, "pod_event_at": None} for name, facts in picture["nodes"].items()}
+        return [*stored_objects, {**picture, "nodes": nodes}]
 
     @property
     def things(self) -> Counter[str]:

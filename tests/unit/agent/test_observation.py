@@ -33,6 +33,7 @@ def test_post_has_documented_members(rig: Rig) -> None:
         "kubernetes_version": "v1.34.1",
         "ca_hash": PIN,
         "results": [],
+        "pods": None,
     }
     assert a == {
         "name": "a",

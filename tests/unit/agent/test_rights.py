@@ -56,7 +56,11 @@ ALLOWED = {
     ("GET", "/apis/storage.k8s.io/v1/storageclasses"),
     *(
         ("GET", f"{root}/namespaces/{name}/{resource}")
-        for root, resource in (("/api/v1", "persistentvolumeclaims"), ("/apis/apps/v1", "daemonsets"))
+        for root, resource in (
+            ("/api/v1", "persistentvolumeclaims"),
+            ("/apis/apps/v1", "daemonsets"),
+            ("/apis/policy/v1", "poddisruptionbudgets"),
+        )
         for name in (NAMESPACE, "kube-system", "web")
     ),
     ("GET", "/apis/certificates.k8s.io/v1/certificatesigningrequests"),

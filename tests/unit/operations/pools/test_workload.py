@@ -18,7 +18,7 @@ from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, Stor
 from stockyard.operations.listing import every
 from stockyard.operations.machines import pending_pods
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, forgetting, receive
-from stockyard.operations.pools.workload import workload_of
+from stockyard.operations.pools.workload import NodeFacts, ProtectedPod, workload_of
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
 from tests.harness.sent import waiting
@@ -294,3 +294,100 @@ def test_all_of_it_goes_with_the_cluster(agent: Agent) -> None:
     agent.services.store.commit(*forgetting(cluster.id))
     assert not list(every(agent.services.store, WorkloadPart))
     assert workload_of(agent.services, cluster.id) is None
+
+
+# --- facts of nodes ---------------------------------------------------------------------------------------------------
+
+NODE = {"ready": "True", "created_at": "2026-01-01T00:00:00Z"}
+
+
+def node_facts(agent: Agent) -> Any:
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    return workload.nodes
+
+
+def test_facts_of_nodes_are_read_back(agent: Agent) -> None:
+    pod = {"name": "web/job", "value": "30m", "started_at": "2026-01-01T00:01:00Z"}
+    facts = {
+        **NODE, "ready_since": "2026-01-01T00:00:30Z", "pod_event_at": "2026-01-01T00:02:00Z", "do_not_disrupt": True,
+        "unschedulable": True, "protected": {"count": 4, "pods": [pod]}, "budgets": {"web/db": 2}, "doubly_guarded": 1,
+    }  # fmt: skip
+    agent.post(nodes={"n1": facts, "n2": NODE}, budgets={"web/db": 1})
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    assert workload.nodes is not None
+    assert workload.nodes["n1"] == NodeFacts(
+        "True", "2026-01-01T00:00:30.000Z", "2026-01-01T00:00:00.000Z", True, True, "2026-01-01T00:02:00.000Z",
+        (ProtectedPod("web/job", "30m", "2026-01-01T00:01:00.000Z"),), 4, {"web/db": 2}, 1,
+    )  # fmt: skip
+    assert workload.nodes["n2"] == NodeFacts("True", None, "2026-01-01T00:00:00.000Z", False, False, None, (), 0, {}, 0)
+    assert workload.budgets == {"web/db": 1}
+
+
+def test_nothing_told_is_not_no_nodes(agent: Agent) -> None:
+    """An older agent does not know what may be disrupted, and one that may not read budgets neither."""
+    agent.post()
+    assert node_facts(agent) is None
+    agent.change(nodes={}, budgets={})
+    assert node_facts(agent) == {}
+    agent.change(nodes={"n1": NODE, "n2": NODE}, budgets={})
+    agent.change(nodes={"n2": None}, budgets={})
+    assert node_facts(agent).keys() == {"n1"}
+    agent.change()
+    assert node_facts(agent) is None
+    agent.change(nodes={"n3": NODE}, budgets={})
+    assert node_facts(agent).keys() == {"n3"}
+
+
+def test_pictures_of_an_earlier_release_are_read(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_pods, "FACTS", ())
+    monkeypatch.setattr(pending_pods, "_remembering", lambda picture, _: picture)
+    monkeypatch.setattr(pending_pods, "_check", lambda _: None)
+    agent.post(groups={WEB: {**template()}}, pending={WEB: {"count": 1}})
+    monkeypatch.undo()
+    assert (node_facts(agent), agent.pending()) == (None, {WEB: 1})
+    assert not agent.change(nodes={"n1": NODE}, budgets={}).resync
+    assert node_facts(agent).keys() == {"n1"}
+
+
+def test_an_event_of_a_pod_is_not_forgotten_with_the_agent_that_saw_it(agent: Agent) -> None:
+    def told_event(event: str | None, created: str = NODE["created_at"]) -> str | None:
+        agent.post(nodes={"n1": {**NODE, "created_at": created, "pod_event_at": event}}, budgets={})
+        moment: str | None = node_facts(agent)["n1"].pod_event_at
+        return moment
+
+    assert told_event(None) is None
+    assert told_event("2026-01-01T00:05:00Z") == "2026-01-01T00:05:00.000Z"
+    assert told_event("2026-01-01T00:02:00Z") == "2026-01-01T00:05:00.000Z"
+    assert told_event(None) == "2026-01-01T00:05:00.000Z"
+    assert told_event("2026-01-01T00:06:00Z") == "2026-01-01T00:06:00.000Z"
+    assert told_event(None, created="2026-01-02T00:00:00Z") is None, "another machine of that name"
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"nodes": {"a/b": {**NODE, "budgets": {"web/db": 1}}}, "budgets": {}}, "/nodes/a~1b/budgets"),
+        ({"nodes": {f"n{number}": NODE for number in range(5_001)}, "budgets": {}}, "/nodes"),
+        ({"nodes": {"n1": {**NODE, "ready": "Perhaps"}}}, "/nodes/n1/ready"),
+        ({"nodes": {"n1": {**NODE, "created_at": "2026-13-01T00:00:00Z"}}}, "/nodes/n1/created_at"),
+        ({"nodes": {"n1": {**NODE, "protected": {"count": 1, "pods": []}}}}, "/nodes/n1/protected/pods"),
+        ({"nodes": {}, "budgets": {"web/db": -1}}, "/budgets/web~1db"),
+    ],
+)
+def test_facts_that_do_not_hold_together_are_refused(agent: Agent, fields: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        agent.post(**fields)
+    assert [problem.pointer for problem in refusal.value.errors] == [pointer]
+
+
+def test_pods_that_need_another_node_are_told_from_those_that_stay(agent: Agent) -> None:
+    other = "0" * 15 + "4"
+    groups = {**GROUPS, DB: template("2", deletion_cost=-7), other: template("1m", static=True)}
+    agent.post(groups=groups, running={"n1": {WEB: 2, DB: 1, PROXY: 1, other: 1}, "n2": {PROXY: 1}})
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    assert [(count, pod.deletion_cost) for pod, count in workload.reschedulable["n1"]] == [(2, 0), (1, -7)]
+    assert workload.reschedulable["n2"] == ()
+    assert len(workload.running["n1"]) == 4

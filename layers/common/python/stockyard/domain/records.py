@@ -286,8 +286,9 @@ class SealedSecret(VersionedRecord):
 class Fact(VersionedRecord):
     """Something a machine or a workflow told us about a cluster or claim. ``id`` is ``cluster or claim id/name``.
 
-    Names of a cluster's: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``, ``observed-mirror``. Of a
-    claim's: ``node``, those of ``node_commands.done_fact``, and ``machine_token-{attempt}``, the hash of a secret.
+    Names of a cluster's: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``, ``observed-mirror``,
+    ``observed-attended``. Of a claim's: ``node``, those of ``node_commands.done_fact``, and
+    ``machine_token-{attempt}``, the hash of a secret.
     """
 
     value: str

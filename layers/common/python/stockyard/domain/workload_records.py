@@ -8,6 +8,8 @@ from stockyard.domain.node_records import VersionedRecord
 
 MOST_GROUPS = 5_000
 """Different pods that a report may have."""
+MOST_NODES = 5_000
+"""Nodes that a cluster's agent may tell of."""
 
 
 @dataclass(frozen=True, slots=True)

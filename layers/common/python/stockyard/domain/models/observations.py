@@ -11,12 +11,20 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, St
 from stockyard.domain import times
 from stockyard.domain.models.base import Input, View, not_null
 from stockyard.domain.models.machines import BootStep, BootstrapProof, Headers, Method, Url
+from stockyard.domain.workload_records import MOST_NODES
 
-MOST_NODES = 5_000
 MOST_RESULTS = 5_000
 Text = Annotated[str, StringConstraints(max_length=1_024)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Moment = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")]
+
+
+def _real(moment: str) -> str:
+    return times.to_text(datetime.fromisoformat(moment))
+
+
+Time = Annotated[Moment, AfterValidator(_real)]
+"""A moment that there is, as ``times.from_text`` reads it."""
 Truth = Literal["True", "False", "Unknown"]
 Labels = Annotated[dict[str, Text], Field(max_length=512)]
 Hash = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -63,16 +71,26 @@ class CommandResult(Input):
     data: Annotated[dict[str, Any], Field(max_length=64)] = Field(default_factory=dict)
 
 
-class Observation(Input):
-    """One post of the agent: the whole list of nodes, and results until their commands are no longer sent."""
+class ReportsOfPods(Input):
+    """How far the agent's reports of pods are: the sequence of the last one that it was answered, and until when it
+    knows that pods, nodes and budgets are as that says. The time is of the agent's clock, as ``observed_at``."""
 
     sequence: Annotated[int, Field(ge=0, le=2**53 - 1)]
-    observed_at: Moment
+    true_at: Time
+
+
+class Observation(Input):
+    """One post of the agent: the whole list of nodes, and results until their commands are no longer sent. ``pods`` is
+    null before the first report of pods."""
+
+    sequence: Annotated[int, Field(ge=0, le=2**53 - 1)]
+    observed_at: Time
     agent_version: Text
     kubernetes_version: Text
     ca_hash: Hash
     nodes: Annotated[list[ObservedNode], Field(max_length=MOST_NODES)]
     results: Annotated[list[CommandResult], Field(max_length=MOST_RESULTS)] = Field(default_factory=list)
+    pods: ReportsOfPods | None = None
 
 
 class CommandView(BaseModel):
@@ -89,12 +107,14 @@ class ObservationAnswer(View):
     """What is to be done, and how soon to come again.
 
     ``mirror`` is the version of the pools and claims that the agent mirrors: another one means that they may have
-    changed, empty that nothing is to be mirrored, null that nobody can say yet.
+    changed, empty that nothing is to be mirrored, null that nobody can say yet. ``pods_interval_seconds`` is how soon
+    to tell what pods moved while none waits; null: as the answers to reports of pods say.
     """
 
     commands: list[CommandView]
     interval_seconds: int
     mirror: str | None = None
+    pods_interval_seconds: int | None = None
 
 
 class MirrorView(View):
@@ -145,10 +165,6 @@ class NodeBootReport(JoinProof, BootStep):
     """What a node's machine says of its first boot, with the proof of ``/join``."""
 
 
-def _real(moment: str) -> str:
-    return times.to_text(datetime.fromisoformat(moment))
-
-
 class Interruption(BootstrapProof):
     """A cloud's announcement to a node's machine, with the proof of ``/join`` by a signed request.
 
@@ -157,7 +173,7 @@ class Interruption(BootstrapProof):
 
     cluster_id: ClusterId
     kind: Literal["interruption", "rebalance"]
-    time: Annotated[Moment, AfterValidator(_real)]
+    time: Time
 
 
 class JoinAnswer(View):

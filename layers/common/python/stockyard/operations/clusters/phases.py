@@ -20,12 +20,12 @@ from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.machines.boot import BOOT, last_words
 from stockyard.operations.machines.mirror import MIRROR
-from stockyard.operations.machines.observe import OBSERVED
+from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 
-FACTS = ("reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, MIRROR)
+FACTS = ("reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, MIRROR, ATTENDED)
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
 

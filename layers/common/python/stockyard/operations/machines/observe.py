@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from stockyard.domain import times
 from stockyard.domain.join_tokens import join_token
 from stockyard.domain.node_types import SPOT
 from stockyard.domain.records import Cluster, Fact, NodeClaim
@@ -21,6 +23,8 @@ from stockyard.ports import Put
 
 OBSERVED = "observed"
 """The cluster's fact of the agent's last post."""
+ATTENDED = f"{OBSERVED}-attended"
+"""The cluster's fact of until when somebody needs to know it well; see ``attention.attend``."""
 
 SILENT_SECONDS = 300
 """How long an agent that is expected and says nothing is waited for."""
@@ -35,22 +39,27 @@ ATTENTIVE_SECONDS = 3600
 
 REWRITE_SECONDS = 900
 """How old the record of the last post of an idle cluster's agent may be."""
-MOVING = frozenset({"sequence", "observed_at", "written_at"})
+MOVING = frozenset({"sequence", "observed_at", "written_at", "pods"})
 """What differs in each post."""
 
 INTERRUPTIBLE_SECONDS = 20
 """How soon the agent of a cluster with spot nodes comes again: the warning is two minutes, and it has to hear of it."""
+
+LONGEST = 3600
+"""Seconds; an agent never waits longer."""
 
 InHand = Callable[[str], Sequence[tuple[str, NodeClaim]]]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The answer to a post. ``mirror`` is the version of what the agent mirrors; see ``mirror.version_of``."""
+    """The answer to a post. ``mirror`` is the version of what the agent mirrors; see ``mirror.version_of``.
+    ``pods_interval_seconds`` is how soon it tells what pods moved; None: as the answers to reports say."""
 
     commands: tuple[Command, ...]
     interval_seconds: int
     mirror: str | None = None
+    pods_interval_seconds: int | None = None
 
 
 def observe(
@@ -61,7 +70,7 @@ def observe(
     A post that is older than the last one changes nothing. ``in_hand`` gives the claims of a cluster that are being
     worked on; ``key`` is what join tokens are derived from.
     """
-    # The facts of the post and of the mirror in one query: each is read in every post.
+    # The facts of the post, of the mirror and of who attends in one query: each is read in every post.
     facts_of_posts = {fact.id: fact for fact in every(services.store, Fact, f"{cluster.id}/{OBSERVED}")}
     last = _summary(facts_of_posts.get(f"{cluster.id}/{OBSERVED}"))
     fresh = last is None or observation["sequence"] > last["sequence"]
@@ -70,9 +79,11 @@ def observe(
     # A cluster that is being made asks often too: its first claims come as soon as it is ready.
     busy = bool(claims) or cluster.status != "ready"
     busy_at = services.now() if busy or last is None else str(last.get("busy_at", ""))
-    if fresh:
-        _remember(services, cluster, observation, busy_at, None if busy else last)
     now = services.clock.now()
+    attended_until = facts_of_posts.get(f"{cluster.id}/{ATTENDED}")
+    attended = attended_until is not None and now < times.from_text(attended_until.value)
+    if fresh:
+        _remember(services, cluster, observation, busy_at, None if busy or attended else last)
     commands: list[Command] = []
     # Everybody who may label nodes can write a claim's id on any: only the node of the claim's own name is the claim's.
     nodes = {(node["claim"], node["name"]): node for node in observation["nodes"] if node.get("claim")}
@@ -85,9 +96,13 @@ def observe(
         # Only what is given back is drained.
         drain = drain_seconds(services, claim) if claim.deleting else 0
         commands += commands_of(claim, facts, node_of(facts), token, now, drain)
+    rules = services.settings
     if busy or _expects_claims(services, cluster):
-        return AgentReply(tuple(commands), services.settings.agent_busy_seconds, mirror)
-    return AgentReply(tuple(commands), _pause(services, observation, busy_at), mirror)
+        pause = rules.agent_busy_seconds
+    else:
+        pause = min(_pause(services, observation, busy_at), rules.agent_quiet_seconds if attended else LONGEST)
+    # Half of it, so that with the time to the next post nothing is older than two posts.
+    return AgentReply(tuple(commands), pause, mirror, rules.agent_quiet_seconds // 2 if attended else None)
 
 
 def silence_seconds(services: Services) -> int:
@@ -150,11 +165,21 @@ def _remember(
     # An agent numbers by its clock. One that was ahead must not make those that come after it look old.
     latest = int(services.clock.now().timestamp() * 1000) + AHEAD_SECONDS * 1000
     summary |= {"sequence": min(observation["sequence"], latest), "written_at": services.now()}
+    summary["pods"] = _reports_of_pods(services, observation)
     # A write costs as much as all reads of a post: an idle cluster's agent says the same all day.
     fixed = {name: value for name, value in summary.items() if name not in MOVING}
     is_old_news = last is not None and fixed.items() <= last.items()
     if last is None or not is_old_news or services.seconds_since(last["written_at"]) >= REWRITE_SECONDS:
         services.store.commit(Put(Fact(f"{cluster.id}/{OBSERVED}", json.dumps(summary), services.now())))
+
+
+def _reports_of_pods(services: Services, observation: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How far the reports of pods are by the agent's word, with its times by our clock; None where it does not say."""
+    pods = observation.get("pods")
+    if pods is None:
+        return None
+    before = times.from_text(observation["observed_at"]) - times.from_text(pods["true_at"])
+    return {**pods, "true_at": times.to_text(services.clock.now() - max(before, timedelta()))}
 
 
 def _learned(

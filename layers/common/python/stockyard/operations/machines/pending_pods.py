@@ -15,7 +15,7 @@ from typing import Any
 from stockyard.domain import ids
 from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster, Outbox
-from stockyard.domain.workload_records import MOST_GROUPS, WorkloadPart, WorkloadReport, part_id
+from stockyard.domain.workload_records import MOST_GROUPS, MOST_NODES, WorkloadPart, WorkloadReport, part_id
 from stockyard.errors import BodyTooLarge, Conflict, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.machines.observe import AHEAD_SECONDS
 from stockyard.operations.services import Services
@@ -33,6 +33,8 @@ SHORTEST_SECONDS = 0.5
 TRIES = 4
 MAPS = ("groups", "pending", "running", "daemon_sets")
 """The members of a picture whose entries are changed one by one."""
+FACTS = ("nodes", "budgets")
+"""Such members too, but None where the agent does not tell of them."""
 Picture = Mapping[str, Any]
 
 
@@ -108,7 +110,7 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     earlier = _read(services, last) if last is not None else None
     if last is not None and earlier is None and report["base"] is not None:
         return Received(last.sequence, True, services.settings.agent_busy_seconds)
-    picture = _merged(earlier if report["base"] is not None else None, report)
+    picture = _remembering(_merged(earlier if report["base"] is not None else None, report), earlier)
     _check(picture)
     now = services.now()
     # An agent numbers by its clock. One that was ahead must not make those that come after it look old.
@@ -139,14 +141,29 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
 
 
 def _merged(base: Picture | None, report: Mapping[str, Any]) -> dict[str, Any]:
-    picture: dict[str, Any] = {name: dict(base[name]) if base else {} for name in MAPS}
-    for name in MAPS:
-        for key, value in report[name].items():
-            if value is None:
-                picture[name].pop(key, None)
-            else:
-                picture[name][key] = value
+    picture: dict[str, Any] = {name: _changed(base[name] if base else {}, report[name]) for name in MAPS}
+    for name in FACTS:
+        changes = report[name]
+        picture[name] = None if changes is None else _changed((base.get(name) if base else None) or {}, changes)
     return {**picture, "omitted": report["omitted"]}
+
+
+def _changed(entries: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries after changes, of which None takes one away."""
+    merged = {**entries, **changes}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _remembering(picture: dict[str, Any], earlier: Picture | None) -> dict[str, Any]:
+    """The picture in which no pod event of a node is earlier than was told: an agent that was started anew knows of
+    pods that are there, not of those that have left."""
+    before = (earlier or {}).get("nodes") or {}
+    for name, facts in (picture["nodes"] or {}).items():
+        earlier_facts = before.get(name)
+        if earlier_facts is not None and earlier_facts["created_at"] == facts["created_at"]:
+            latest = max(earlier_facts["pod_event_at"] or "", facts["pod_event_at"] or "")
+            facts["pod_event_at"] = latest or None
+    return picture
 
 
 def _check(picture: Picture) -> None:
@@ -162,6 +179,12 @@ def _check(picture: Picture) -> None:
     for name, group in picture["daemon_sets"].items():
         if group not in groups:
             raise InvalidInput.at(pointer("daemon_sets", name), "must be one of the groups")
+    if len(picture["nodes"] or ()) > MOST_NODES:
+        raise InvalidInput.at("/nodes", f"must have at most {MOST_NODES} entries")
+    budgets = picture["budgets"] or {}
+    for node, facts in (picture["nodes"] or {}).items():
+        if not budgets.keys() >= facts["budgets"].keys():
+            raise InvalidInput.at(pointer("nodes", node, "budgets"), "must have the names of the budgets")
 
 
 def _pieces(picture: Picture) -> Sequence[bytes]:

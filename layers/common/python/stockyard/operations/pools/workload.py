@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,57 @@ class PendingGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class ProtectedPod:
+    """A pod with the annotation ``karpenter.sh/do-not-disrupt``: namespace and name, the value as it is, and when the
+    pod started; None before."""
+
+    name: str
+    value: str
+    started_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What of a node decides whether it may be disrupted, as its cluster had it. Times are as those of
+    records, in whole seconds.
+
+    ``protected`` are a few pods with the annotation, the one that it protects for longest first, and
+    ``protected_count`` how many have it. ``budgets`` counts the pods of each PodDisruptionBudget, by namespace and
+    name, that a drain would evict; ``doubly_guarded`` those with more than one, which Kubernetes refuses to evict.
+    ``pod_event_at`` is when a pod, but of a DaemonSet, was last bound to the node, began to leave it, or finished.
+    """
+
+    ready: str
+    """``True``, ``False`` or ``Unknown``."""
+    ready_since: str | None
+    created_at: str
+    unschedulable: bool
+    do_not_disrupt: bool
+    pod_event_at: str | None
+    protected: tuple[ProtectedPod, ...]
+    protected_count: int
+    budgets: Mapping[str, int]
+    doubly_guarded: int
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> NodeFacts:
+        """The facts as the agent's report has them."""
+        protected = facts["protected"] or {"count": 0, "pods": ()}
+        return cls(
+            facts["ready"],
+            facts["ready_since"],
+            facts["created_at"],
+            facts["unschedulable"],
+            facts["do_not_disrupt"],
+            facts["pod_event_at"],
+            tuple(ProtectedPod(pod["name"], pod["value"], pod["started_at"]) for pod in protected["pods"]),
+            protected["count"],
+            facts["budgets"],
+            facts["doubly_guarded"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """The pods of a cluster at one moment.
 
@@ -33,6 +84,11 @@ class Workload:
 
     What cannot be read is left out: ``unreadable`` says why, by the group's id. ``omitted`` are pods that wait and that
     the agent did not list.
+
+    ``reschedulable`` are the pods of each node that need another one when it goes: not those of DaemonSets, and no
+    mirrors of static pods. ``nodes`` are the facts of each node by its name, ``budgets`` how many evictions each
+    PodDisruptionBudget allows, by namespace and name. Both are None where the agent does not tell of them, as an older
+    one: then nobody knows what may be disrupted.
     """
 
     pending: tuple[PendingGroup, ...]
@@ -43,6 +99,9 @@ class Workload:
     sequence: int
     omitted: int = 0
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    reschedulable: Mapping[str, Sequence[tuple[Pod, int]]] = field(default_factory=dict)
+    nodes: Mapping[str, NodeFacts] | None = None
+    budgets: Mapping[str, int] | None = None
 
 
 def workload_of(services: Services, cluster_id: str) -> Workload | None:
@@ -64,13 +123,27 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
     of_node = partial(_of_node, pods)
     running = {node: of_node(counts) for node, counts in sorted(picture["running"].items())}
     daemon_sets = {group: template["daemon_set"] for group, template in picture["groups"].items()}
+    static = {group for group, template in picture["groups"].items() if template.get("static")}
+    movable = {group: pod for group, pod in pods.items() if not daemon_sets[group] and group not in static}
+    reschedulable = {node: _of_node(movable, counts) for node, counts in sorted(picture["running"].items())}
     present = {
         node: frozenset(daemon_sets[group] for group in counts if daemon_sets[group])
         for node, counts in picture["running"].items()
     }
     daemons = {name: pods[group] for name, group in sorted(picture["daemon_sets"].items()) if group in pods}
+    facts = picture.get("nodes")
     return Workload(
-        pending, running, daemons, present, report.observed_at, report.sequence, picture["omitted"], unreadable
+        pending,
+        running,
+        daemons,
+        present,
+        report.observed_at,
+        report.sequence,
+        picture["omitted"],
+        unreadable,
+        reschedulable,
+        None if facts is None else {name: NodeFacts.read(node) for name, node in sorted(facts.items())},
+        picture.get("budgets"),
     )
 
 
@@ -86,7 +159,9 @@ def _pods(groups: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Pod], dict
         metadata = {"namespace": template["namespace"], "labels": template["labels"]}
         try:
             volumes = tuple(term(alternative) for alternative in template["volumes"])
-            pods[group] = read_pod({"metadata": metadata, "spec": template["spec"]}, volumes)
+            pod = read_pod({"metadata": metadata, "spec": template["spec"]}, volumes)
+            cost = template.get("deletion_cost", 0)
+            pods[group] = replace(pod, deletion_cost=cost) if cost else pod
         except ValueError as error:
             unreadable[group] = str(error)
     return pods, unreadable

@@ -158,6 +158,8 @@ class Pod:
     priority: int = 0
     gang: str = ""
     """Pods of one gang are placed all or none. Empty: the pod is of no gang."""
+    deletion_cost: int = field(default=0, compare=False)
+    """What its controller loses with it beside its other pods. It says nothing of where the pod may go."""
 
     def tolerates(self, taints: Sequence[Taint], *, preferred: bool = True) -> bool:
         """Whether it may stand all of these; ``preferred`` says that ``PreferNoSchedule`` counts as well."""

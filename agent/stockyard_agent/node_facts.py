@@ -1,0 +1,141 @@
+"""What the agent tells of nodes so that Stockyard can decide which of them may go: who holds whom, and since when."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from .kubernetes import Kubernetes, Object
+from .pod_rules import DO_NOT_DISRUPT, protected_for, selects
+from .pods import KnownPod
+
+NODES, BUDGETS = "/api/v1/nodes", "/apis/policy/v1/poddisruptionbudgets"
+MOST_NODES = MOST_BUDGETS = 5_000
+"""Of more nodes, or of more budgets that have a pod on a node, nothing is told: half of it would mislead."""
+MOST_NAMES = 3
+_PAGES = {NODES: 100, BUDGETS: 250}
+_ALWAYS = "AlwaysAllow"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A PodDisruptionBudget. ``allowed`` is how many of its pods may be evicted now; with ``spares_ready`` it holds
+    only pods that are ready."""
+
+    namespace: str
+    name: str
+    selector: Any
+    allowed: int
+    spares_ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Nodes by name and budgets, as they were listed."""
+
+    nodes: Mapping[str, Mapping[str, Any]]
+    budgets: Sequence[Budget]
+
+
+def listed(kube: Kubernetes) -> Listed:
+    """List nodes and budgets. Raises ``Refused``, ``Unreachable``."""
+    nodes = kube.collect(NODES, {}, _node, _PAGES[NODES])
+    return Listed(dict(nodes), kube.collect(BUDGETS, {}, _budget, _PAGES[BUDGETS]))
+
+
+def _node(node: Object) -> tuple[str, dict[str, Any]]:
+    meta, conditions = node["metadata"], (node.get("status") or {}).get("conditions") or ()
+    ready: Object = next((condition for condition in conditions if condition.get("type") == "Ready"), {})
+    return meta["name"], {
+        "ready": ready.get("status", "Unknown"),
+        "ready_since": ready.get("lastTransitionTime"),
+        "created_at": meta["creationTimestamp"],
+        "unschedulable": bool((node.get("spec") or {}).get("unschedulable")),
+        "do_not_disrupt": (meta.get("annotations") or {}).get(DO_NOT_DISRUPT) == "true",
+    }
+
+
+def _budget(item: Object) -> Budget:
+    meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+    # What its controller has not counted yet allows nothing: the API server refuses, too.
+    counted = status.get("observedGeneration", 0) >= meta.get("generation", 0)
+    allowed = int(status.get("disruptionsAllowed") or 0) if counted else 0
+    always = spec.get("unhealthyPodEvictionPolicy") == _ALWAYS
+    return Budget(meta["namespace"], meta["name"], spec.get("selector"), max(0, allowed), always)
+
+
+def facts_of(
+    pods: Iterable[KnownPod], events: Mapping[str, str], listing: Listed
+) -> tuple[dict[str, Any], dict[str, int]] | None:
+    """The facts of each node by its name, and how many evictions each budget allows, by namespace and name.
+
+    ``events`` says when a pod last came to a node or left it. None when there are too many nodes or budgets to tell.
+    """
+    on_nodes: defaultdict[str, list[KnownPod]] = defaultdict(list)
+    for pod in pods:
+        if pod.node in listing.nodes:
+            on_nodes[pod.node].append(pod)
+    guards = _Guards(listing.budgets)
+    nodes = {
+        name: {**node, "pod_event_at": events.get(name) or None, **_keeping(on_nodes.get(name, ()), guards)}
+        for name, node in listing.nodes.items()
+    }
+    named = {f"{budget.namespace}/{budget.name}": budget.allowed for budget in listing.budgets}
+    budgets = {name: named[name] for node in nodes.values() for name in node.get("budgets", ())}
+    return None if len(nodes) > MOST_NODES or len(budgets) > MOST_BUDGETS else (nodes, budgets)
+
+
+class _Guards:
+    """Finds the budgets of a pod; pods of equal labels are looked at once."""
+
+    def __init__(self, budgets: Sequence[Budget]) -> None:
+        self._budgets: defaultdict[str, list[Budget]] = defaultdict(list)
+        for budget in budgets:
+            self._budgets[budget.namespace].append(budget)
+        self._known: dict[Any, Sequence[Budget]] = {}
+
+    def of(self, pod: KnownPod) -> Sequence[Budget]:
+        """Those that its eviction needs."""
+        here = self._budgets.get(pod.namespace)
+        if not here:
+            return ()
+        key = (pod.namespace, pod.labels)
+        if key not in self._known:
+            labels = dict(pod.labels)
+            self._known[key] = [budget for budget in here if selects(budget.selector, labels)]
+        return [budget for budget in self._known[key] if pod.healthy or not budget.spares_ready]
+
+
+def _keeping(pods: Sequence[KnownPod], guards: _Guards) -> dict[str, Any]:
+    """What of a node's pods may hold it: those with the annotation, and those under budgets."""
+    facts: dict[str, Any] = {}
+    # Of Karpenter's rule: pods of DaemonSets and static ones protect their node as well, those that end do not.
+    annotated = sorted((pod for pod in pods if pod.protection and not pod.ending), key=_lasting, reverse=True)
+    if annotated:
+        names = [
+            {"name": f"{pod.namespace}/{pod.name}", "value": pod.protection[:64], "started_at": pod.started_at or None}
+            for pod in annotated[:MOST_NAMES]
+        ]
+        facts["protected"] = {"count": len(annotated), "pods": names}
+    counts: Counter[str] = Counter()
+    doubly = 0
+    for pod in pods:
+        if pod.leaves and not pod.ending:
+            budgets = guards.of(pod)
+            counts.update(f"{budget.namespace}/{budget.name}" for budget in budgets)
+            doubly += len(budgets) > 1
+    if counts:
+        facts["budgets"] = dict(sorted(counts.items()))
+    return {**facts, **({"doubly_guarded": doubly} if doubly else {})}
+
+
+def _lasting(pod: KnownPod) -> tuple[float, str, str]:
+    """How long the annotation protects the pod: until when, or without end. What protects nothing comes first."""
+    seconds = protected_for(pod.protection)
+    if seconds and pod.started_at and seconds != float("inf"):
+        end = datetime.fromisoformat(pod.started_at) + timedelta(seconds=seconds)
+        return end.timestamp(), pod.namespace, pod.name
+    return float("inf") if seconds else 0.0, pod.namespace, pod.name

@@ -1,0 +1,51 @@
+"""How well a cluster is known just now, and the wish to know it well for a while."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+from stockyard.domain import times
+from stockyard.domain.records import Cluster, Fact
+from stockyard.domain.workload_records import WorkloadReport
+from stockyard.errors import Conflict
+from stockyard.operations.machines.observe import ATTENDED, OBSERVED
+from stockyard.operations.services import Services
+from stockyard.ports import Check, Put
+
+
+def attend(services: Services, cluster_id: str, seconds: int) -> None:
+    """Have the cluster's agent come often for that many seconds from now, and have each of its posts remembered.
+
+    Its next post may still take as long as it was last told; from then on it comes each ``agent_quiet_seconds`` or
+    sooner, and tells what pods moved twice as often. It is written anew only when half of the time is over, so it can
+    be called by every pass. Nothing happens for a cluster that is not ready.
+    """
+    now, fact_id = services.clock.now(), f"{cluster_id}/{ATTENDED}"
+    fact = services.store.get(Fact, fact_id)
+    if fact is not None and times.from_text(fact.value) > now + timedelta(seconds=seconds / 2):
+        return
+    until = Fact(fact_id, times.to_text(now + timedelta(seconds=seconds)), services.now())
+    try:
+        services.store.commit(Put(until), Check(Cluster, cluster_id, {"status": "ready"}))
+    except Conflict:
+        return
+
+
+def picture_age(services: Services, cluster_id: str, now: datetime) -> float | None:
+    """For how many seconds before ``now`` nobody can say that the cluster's pods, nodes and budgets are as the last
+    report of its agent has them (``pools.workload.workload_of``).
+
+    None when nothing was reported, or by an agent that does not say how far its reports are. The age rises while the
+    agent is silent, and while something has changed that it has not told yet.
+    """
+    report = services.store.get(WorkloadReport, cluster_id)
+    fact = services.store.get(Fact, f"{cluster_id}/{OBSERVED}")
+    pods = json.loads(fact.value).get("pods") if fact is not None else None
+    if report is None or pods is None:
+        return None
+    # The clock of the agent may be ahead; one that is behind makes its report look older than it is, which is safe.
+    true_at = min(times.from_text(report.observed_at), times.from_text(report.received_at))
+    if pods["sequence"] == report.sequence:
+        true_at = max(true_at, times.from_text(pods["true_at"]))
+    return max(0.0, (now - true_at).total_seconds())

@@ -1,0 +1,134 @@
+"""How well a cluster is known: what an agent says of its reports, and who wants to know it better for a while."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from stockyard.domain import times
+from stockyard.domain.models.base import read
+from stockyard.domain.models.observations import Observation
+from stockyard.domain.models.pending_pods import PendingPods
+from stockyard.domain.records import Cluster, Fact
+from stockyard.operations.machines.attention import attend, picture_age
+from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS, AgentReply, observe
+from stockyard.operations.machines.pending_pods import receive
+from stockyard.ports import Replace
+from tests.unit.operations.conftest import World
+from tests.unit.operations.nodes import Nodes
+
+QUIET, IDLE = 60, 300
+
+
+class Agent:
+    """The agent of an idle cluster. ``ahead`` is by how many seconds its clock is ahead of Stockyard's."""
+
+    def __init__(self, nodes: Nodes, cluster: Cluster, ahead: float = 0) -> None:
+        self.nodes, self.services, self.cluster, self.ahead = nodes, nodes.services, cluster, ahead
+        self.sequence = self.reported = 0
+
+    def moment(self, before: float = 0) -> str:
+        return times.to_text(self.services.clock.now() + timedelta(seconds=self.ahead - before))
+
+    def report(self) -> None:
+        self.sequence += 1
+        body = {"sequence": self.sequence, "observed_at": self.moment(), "agent_version": "1", "groups": {}}
+        post = read(PendingPods, {**body, "pending": {}}).model_dump()
+        self.reported = receive(self.services, self.cluster, post).sequence
+
+    def post(self, true_before: float | None = 0) -> AgentReply:
+        """Post. The last report is known to be true until so many seconds before."""
+        self.sequence += 1
+        pods = {"sequence": self.reported, "true_at": self.moment(true_before or 0)}
+        body = {
+            "sequence": self.sequence, "observed_at": self.moment(), "agent_version": "1", "kubernetes_version": "v1",
+            "ca_hash": "sha256:" + "0" * 64, "nodes": [], "pods": None if true_before is None else pods,
+        }  # fmt: skip
+        observation: dict[str, Any] = read(Observation, body).model_dump()
+        return observe(self.services, self.nodes.registry.in_hand, b"key", self.cluster, observation)
+
+    @property
+    def age(self) -> float | None:
+        return picture_age(self.services, self.cluster.id, self.services.clock.now())
+
+
+@pytest.fixture
+def agent(world: World) -> Agent:
+    created = world.create("demo")
+    cluster = replace(created, status="ready", version=created.version + 1)
+    world.services.store.commit(Replace(cluster))
+    return Agent(Nodes.of(world.registry, world.services, world.clock), cluster)
+
+
+def test_an_attended_cluster_is_heard_of_often_and_each_post_is_kept(agent: Agent) -> None:
+    agent.report()
+    agent.post()
+    agent.nodes.clock.advance(ATTENTIVE_SECONDS)
+    reply = agent.post()
+    assert (reply.interval_seconds, reply.pods_interval_seconds) == (IDLE, None)
+    attend(agent.services, agent.cluster.id, 600)
+    for _ in range(9):
+        agent.nodes.clock.advance(QUIET)
+        reply = agent.post()
+        assert (reply.interval_seconds, reply.pods_interval_seconds) == (QUIET, QUIET // 2)
+        assert agent.age == 0
+    agent.nodes.clock.advance(QUIET)
+    reply = agent.post()
+    assert (reply.interval_seconds, reply.pods_interval_seconds) == (IDLE, None)
+    agent.nodes.clock.advance(QUIET)
+    agent.post()
+    assert agent.age == QUIET * 2, "it is idle again: a post that says the same is not written"
+
+
+def test_attention_is_written_anew_when_half_of_it_is_over(agent: Agent) -> None:
+    def attended() -> str:
+        attend(agent.services, agent.cluster.id, 600)
+        fact = agent.services.store.get(Fact, f"{agent.cluster.id}/observed-attended")
+        assert fact is not None
+        return fact.value
+
+    first = attended()
+    agent.nodes.clock.advance(299)
+    assert attended() == first
+    agent.nodes.clock.advance(1)
+    assert attended() > first
+
+
+def test_nobody_attends_a_cluster_that_is_not_there(agent: Agent) -> None:
+    attend(agent.services, "clu_0", 600)
+    assert agent.services.store.get(Fact, "clu_0/observed-attended") is None
+
+
+@pytest.mark.parametrize("ahead", [0, 40, -40])
+def test_the_age_of_a_picture_is_by_our_clock(agent: Agent, ahead: float) -> None:
+    agent.ahead = ahead
+    assert agent.age is None
+    agent.report()
+    assert agent.age is None, "whether it is one that says how far it is, nobody knows"
+    agent.post(true_before=5)
+    assert agent.age == (5 if ahead < 0 else 0), "its last report is from now"
+    agent.nodes.clock.advance(30)
+    agent.post(true_before=7)
+    agent.nodes.clock.advance(REWRITE_SECONDS)
+    agent.post(true_before=50)
+    assert agent.age == 50
+    agent.nodes.clock.advance(20)
+    assert agent.age == 70, "a silent agent's picture grows old"
+
+
+def test_a_report_that_came_after_the_post_counts_by_itself(agent: Agent) -> None:
+    agent.report()
+    agent.post(true_before=0)
+    agent.nodes.clock.advance(100)
+    assert agent.age == 100
+    agent.report()
+    assert agent.age == 0
+
+
+def test_an_agent_that_does_not_say_how_far_it_is_leaves_the_age_unknown(agent: Agent) -> None:
+    agent.report()
+    agent.post(true_before=None)
+    assert agent.age is None
