@@ -53,8 +53,13 @@ def taints(chance: Random) -> list[dict[str, Any]]:
     return [{"key": "t", "effect": effect, **sometimes(chance, {"value": "v"})} for effect in effects]
 
 
-def disruption(chance: Random) -> dict[str, Any]:
-    windows = ({}, {"schedule": "@daily", "duration": "1h30m"}, {"schedule": "0 9 * * *", "duration": "8h"})
+def disruption(chance: Random, *, zones: bool) -> dict[str, Any]:
+    windows: tuple[dict[str, Any], ...] = (
+        {},
+        {"schedule": "@daily", "duration": "1h30m"},
+        {"schedule": "CRON_TZ=Europe/Berlin 0 9 * * *", "duration": "8h"},
+        *([{"schedule": "@daily", "duration": "8h", "timeZone": "Asia/Kathmandu"}] if zones else []),
+    )
     budgets: list[dict[str, Any]] = [
         {
             "nodes": chance.choice(("10%", "0", 5, "100%")),
@@ -92,7 +97,7 @@ def auto_pool(chance: Random, kind: str, name: str) -> dict[str, Any]:
     }
     if kind == "static":
         return {"name": name, "quantity": chance.randrange(5), **sometimes(chance, fields)}
-    own = {"limits": limits(chance), "disruption": disruption(chance), "weight": chance.randint(1, 100)}
+    own = {"limits": limits(chance), "disruption": disruption(chance, zones=True), "weight": chance.randint(1, 100)}
     return {"name": name, **sometimes(chance, {**fields, **own})}
 
 
@@ -137,7 +142,7 @@ def node_pool(chance: Random) -> dict[str, Any]:
                 "spec": {"requirements": entries, **sometimes(chance, template)},
             },
             **own,
-            **sometimes(chance, {"disruption": disruption(chance)}),
+            **sometimes(chance, {"disruption": disruption(chance, zones=False)}),
         },
     }
 

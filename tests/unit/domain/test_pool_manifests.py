@@ -106,6 +106,17 @@ def test_any_pool_can_be_seen_as_a_node_pool() -> None:
     assert (read.limits, read.weight, read.disruption) == (DYNAMIC.limits, 4, DYNAMIC.disruption)
 
 
+def test_a_node_pool_has_the_time_zone_before_the_schedule() -> None:
+    window = {"nodes": "0", "schedule": "@daily", "duration": "1h"}
+    budgets = [{**window, "timeZone": "Europe/Berlin"}, {**window, "schedule": "TZ=UTC @daily", "timeZone": "UTC"}]
+    pool = replace(DYNAMIC, form="karpenter", properties={}, disruption={**DYNAMIC.disruption, "budgets": budgets})
+    budgets_shown = node_pool(pool)["spec"]["disruption"]["budgets"]
+    assert budgets_shown == [{**window, "schedule": f"{zone} @daily"} for zone in ("CRON_TZ=Europe/Berlin", "TZ=UTC")]
+    assert pool.disruption["budgets"] == budgets
+    assert read_node_pool(node_pool(pool)).pools[0].disruption["budgets"] == budgets_shown
+    assert pool_manifest(pool)["kind"] == "Pool", "the field is shown as it came"
+
+
 def test_a_static_pool_as_a_node_pool_has_replicas() -> None:
     document = node_pool(STATIC)
     assert document["spec"]["replicas"] == 2

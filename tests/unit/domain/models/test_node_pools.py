@@ -122,6 +122,7 @@ def requirement(**fields: Any) -> dict[str, Any]:
 AT = "/spec/template/spec"
 FIRST = f"{AT}/requirements/0"
 TAINT = {"key": "t", "effect": "NoSchedule"}
+ZONED: dict[str, Any] = {"nodes": "1", "schedule": "@daily", "duration": "1h", "timeZone": "Europe/Berlin"}
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "no template": (
         {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"}, "spec": {}},
@@ -223,6 +224,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         node_pool({"disruption": {"budgets": [{"nodes": "1", "schedule": "@daily"}]}}),
         "/spec/disruption/budgets/0",
         "'schedule' must be set with 'duration'",
+    ),
+    "a time zone in a field of ours": (
+        node_pool({"disruption": {"budgets": [ZONED]}}),
+        "/spec/disruption/budgets/0/timeZone",
+        "a NodePool has CRON_TZ= before the schedule instead",
     ),
     "an unknown field": (node_pool({"x": 1}), "/spec/x", "unknown field"),
     "a limit below nothing": (node_pool({"limits": {"cpu": -1}}), "/spec/limits/cpu", "must not be negative"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stockyard.domain.models.base import read
-from stockyard.domain.models.pools import PoolCreate, PoolPatch, own_document
+from stockyard.domain.models.own_pools import read_own_pool
+from stockyard.domain.models.pools import PoolCreate, PoolPatch, PoolView, own_document
+from stockyard.domain.pool_manifests import own_manifest
 from stockyard.domain.pool_records import NewPool, Pool
+from stockyard.domain.pool_views import pool_view
 from stockyard.errors import InvalidInput
 
 FULL: dict[str, Any] = {
@@ -30,13 +34,22 @@ FULL: dict[str, Any] = {
     "disruption": {
         "consolidate_after": "1m",
         "consolidation_policy": "WhenEmpty",
-        "budgets": [{"nodes": "10%", "reasons": ["Empty"], "schedule": "0 9 * * 1-5", "duration": "8h"}],
+        "budgets": [
+            {"nodes": "10%", "reasons": ["Empty"], "schedule": "0 9 * * 1-5", "duration": "8h"},
+            {"nodes": "0", "schedule": "@daily", "duration": "1h", "time_zone": "Europe/Berlin"},
+            {"nodes": "1", "schedule": "CRON_TZ=Asia/Kathmandu @daily", "duration": "1h"},
+        ],
     },
 }
 
 
 def pool(**fields: Any) -> NewPool:
     return read(PoolCreate, {"name": "workers", **fields}).new_pool()
+
+
+def zoned(**budget: Any) -> dict[str, Any]:
+    """A pool with a budget that has a window."""
+    return {"disruption": {"budgets": [{"nodes": "1", "schedule": "@daily", "duration": "1h", **budget}]}}
 
 
 def record(new_pool: NewPool) -> Pool:
@@ -58,6 +71,41 @@ def test_a_pool_reads_back_from_its_own_document(document: dict[str, Any]) -> No
 
 def test_a_quantity_makes_a_pool_static() -> None:
     assert (pool(quantity=0).kind, pool().kind, pool(kind="static", quantity=1).kind) == ("static", "dynamic", "static")
+
+
+def test_the_record_and_what_is_shown_of_it_have_the_time_zone_as_it_came() -> None:
+    new_pool = pool(disruption=FULL["disruption"])
+    assert new_pool.disruption["budgets"][1] == {
+        "nodes": "0",
+        "schedule": "@daily",
+        "duration": "1h",
+        "timeZone": "Europe/Berlin",
+    }
+    view = PoolView.model_validate(pool_view(record(new_pool), ())).disruption
+    assert view is not None
+    assert [(budget.schedule, budget.time_zone) for budget in view.budgets] == [
+        ("0 9 * * 1-5", None),
+        ("@daily", "Europe/Berlin"),
+        ("CRON_TZ=Asia/Kathmandu @daily", None),
+    ]
+    assert read_own_pool(own_manifest(new_pool, "demo")).pools == (new_pool,)
+
+
+def test_the_zone_of_a_manifest_is_named_as_it_is_there() -> None:
+    manifest = own_manifest(pool(**zoned(time_zone="Europe/Berlin")), "demo")
+    manifest["spec"]["disruption"]["budgets"][0]["timeZone"] = "Nowhere"
+    with pytest.raises(InvalidInput) as refusal:
+        read_own_pool(manifest)
+    assert [problem.pointer for problem in refusal.value.errors] == ["/spec/disruption/budgets/0/timeZone"]
+
+
+def test_without_budgets_there_is_one_and_an_empty_list_stays() -> None:
+    assert pool().disruption["budgets"] == [{"nodes": "10%"}]
+    assert pool(disruption={"budgets": []}).disruption["budgets"] == []
+    older = replace(record(pool()), disruption={"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty"})
+    view = PoolView.model_validate(pool_view(older, ())).disruption
+    assert view is not None
+    assert [budget.nodes for budget in view.budgets] == ["10%"]
 
 
 def test_only_nodes_of_dynamic_pools_expire_by_default() -> None:
@@ -91,6 +139,13 @@ def test_only_nodes_of_dynamic_pools_expire_by_default() -> None:
         ({"disruption": {"consolidation_policy": "Always"}}, ["/disruption/consolidation_policy"]),
         ({"disruption": {"budgets": [{"nodes": "101%"}]}}, ["/disruption/budgets/0/nodes"]),
         ({"disruption": {"budgets": [{"nodes": "1", "duration": "1h"}]}}, ["/disruption/budgets/0"]),
+        (zoned(time_zone="Europe/Nowhere"), ["/disruption/budgets/0/time_zone"]),
+        (zoned(time_zone=""), ["/disruption/budgets/0/time_zone"]),
+        (zoned(time_zone=1), ["/disruption/budgets/0/time_zone"]),
+        (zoned(schedule="TZ=Europe/Rome @daily", time_zone="Europe/Berlin"), ["/disruption/budgets/0/time_zone"]),
+        (zoned(schedule="TZ=Europe/Nowhere @daily"), ["/disruption/budgets/0/schedule"]),
+        (zoned(schedule="0 0 31 2 *", time_zone="Europe/Berlin"), ["/disruption/budgets/0/schedule"]),
+        ({"disruption": {"budgets": [{"nodes": "1", "time_zone": "UTC"}]}}, ["/disruption/budgets/0/time_zone"]),
         ({"kubelet_args": {"anonymous-auth": "true"}}, ["/kubelet_args/anonymous-auth"]),
         ({"sizes": 3}, ["/sizes"]),
     ],
@@ -120,7 +175,11 @@ def test_a_patch_merges_maps_and_null_removes() -> None:
     assert after.labels == {"zone": "b"}
     assert after.limits == {"cpu": "7", "usd_hour": "3.5", "nvidia.com/gpu": "4"}
     assert (after.weight, after.taints, after.floor) == (0, (), 0)
-    assert after.disruption == {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    assert after.disruption == {
+        "consolidateAfter": "0s",
+        "consolidationPolicy": "WhenEmptyOrUnderutilized",
+        "budgets": [{"nodes": "10%"}],
+    }
     assert after.requirements == before.requirements
 
 

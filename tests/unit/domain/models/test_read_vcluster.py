@@ -111,6 +111,7 @@ def test_every_field_of_a_dynamic_pool() -> None:
                     {"nodes": "20%", "reasons": ["Empty", "Drifted"]},
                     {"nodes": 5},
                     {"nodes": "0", "schedule": "@daily", "duration": "10m", "reasons": []},
+                    {"nodes": "0", "schedule": "@daily", "duration": "10m", "timeZone": "Europe/Berlin"},
                 ],
             },
             terminationGracePeriod="Never",
@@ -128,6 +129,7 @@ def test_every_field_of_a_dynamic_pool() -> None:
             {"nodes": "20%", "reasons": ["Empty", "Drifted"]},
             {"nodes": "5"},
             {"nodes": "0", "schedule": "@daily", "duration": "10m"},
+            {"nodes": "0", "schedule": "@daily", "duration": "10m", "timeZone": "Europe/Berlin"},
         ],
     }
     assert (pool.termination_grace_period, pool.expire_after, pool.weight) == ("Never", "1h30m", 7)

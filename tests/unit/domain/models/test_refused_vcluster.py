@@ -146,11 +146,14 @@ def test_budgets_are_checked() -> None:
         {"nodes": "1", "schedule": "@daily", "duration": "30s"},
         {"nodes": "1", "reasons": ["Expired"]},
         {"nodes": -1},
+        {"nodes": "1", "schedule": "@daily", "duration": "1h", "timeZone": "Nowhere"},
+        {"nodes": "1", "schedule": "TZ=Nowhere @daily", "duration": "1h", "timeZone": "UTC"},
     ]
     at = "/autoNodes/0/dynamic/0/disruption/budgets"
     words = faults(of_dynamic(disruption={"budgets": budgets}))
     assert {place.removeprefix(at) for place in words} == {
         *("/0/nodes", "/1/nodes", "/2", "/3", "/4/schedule", "/5/duration", "/6/reasons/0", "/7/nodes"),
+        *("/8/timeZone", "/9/schedule"),
     }
     assert words[f"{at}/2"] == words[f"{at}/3"] == "'schedule' must be set with 'duration'"
     assert words[f"{at}/1/nodes"] == "this field is required"

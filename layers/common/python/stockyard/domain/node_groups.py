@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
@@ -39,7 +40,7 @@ def pool_of_group(group: Mapping[str, Any], provider: str = "") -> NewPool:
         disruption={
             "consolidateAfter": CONSOLIDATE_AFTER,
             "consolidationPolicy": "WhenEmptyOrUnderutilized",
-            "budgets": [{"nodes": "10%"}],
+            "budgets": [{"nodes": DEFAULT_NODES}],
         },
         form="group",
     )

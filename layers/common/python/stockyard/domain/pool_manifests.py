@@ -14,6 +14,7 @@ from stockyard.domain.durations import NEVER
 from stockyard.domain.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
 from stockyard.domain.node_groups import group_of_pool, pool_of_group
 from stockyard.domain.pool_records import STATIC, NewPool, Pool, PoolSpec
+from stockyard.domain.schedules import with_zone
 
 AnyPool = NewPool | Pool
 _NOT_OF_A_VCLUSTER = ("startup_taints", "annotations", "kubelet_args", "floor", "headroom")
@@ -57,7 +58,8 @@ def says_vcluster(pool: AnyPool) -> bool:
 
 def says_node_pool(pool: AnyPool) -> bool:
     """Whether a NodePool can say all of the pool."""
-    return not any(getattr(pool, name) for name in _NOT_OF_A_NODE_POOL)
+    zones = any(budget.get("timeZone") for budget in pool.disruption.get("budgets", ()))
+    return not zones and not any(getattr(pool, name) for name in _NOT_OF_A_NODE_POOL)
 
 
 def says_group(pool: AnyPool) -> bool:
@@ -114,7 +116,8 @@ def _values(requirement: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def node_pool(pool: AnyPool) -> dict[str, Any]:
-    """The pool as a NodePool of ``karpenter.sh/v1``. What a NodePool cannot say is left out."""
+    """The pool as a NodePool of ``karpenter.sh/v1``. What a NodePool cannot say is left out; the time zone of a budget
+    stands before its schedule."""
     static = pool.kind == STATIC
     provider = {PROVIDER: pool.provider_ref} if pool.provider_ref else {}
     metadata = _without_empty({"labels": {**pool.labels, **provider}, "annotations": dict(pool.annotations)})
@@ -130,11 +133,22 @@ def node_pool(pool: AnyPool) -> dict[str, Any]:
             **({"metadata": metadata} if metadata else {}),
             "spec": {"requirements": [dict(entry) for entry in pool.requirements], **_without_empty(template)},
         },
-        **_without_empty({"limits": dict(pool.limits), "weight": pool.weight, "disruption": dict(pool.disruption)}),
+        **_without_empty(
+            {"limits": dict(pool.limits), "weight": pool.weight, "disruption": _zones_before(pool.disruption)}
+        ),
         **({"replicas": pool.quantity} if static else {}),
     }
     written = pool.document.get("metadata", {}) if pool.form == "karpenter" else {}
     return {"apiVersion": KARPENTER, "kind": "NodePool", "metadata": {"name": pool.name, **written}, "spec": spec}
+
+
+def _zones_before(disruption: Mapping[str, Any]) -> dict[str, Any]:
+    budgets = [
+        {name: value for name, value in budget.items() if name != "timeZone"}
+        | ({"schedule": with_zone(budget["schedule"], budget["timeZone"])} if budget.get("timeZone") else {})
+        for budget in disruption.get("budgets", ())
+    ]
+    return {**disruption, **({"budgets": budgets} if "budgets" in disruption else {})}
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------

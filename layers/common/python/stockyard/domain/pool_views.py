@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.node_records import NodeClaim
 from stockyard.domain.node_views import requirement_view
 from stockyard.domain.pool_records import STATIC, Pool
@@ -34,7 +35,13 @@ _POOL = (
     "created_by",
     *CHANGES,
 )
-_BUDGET = ("nodes", "reasons", "schedule", "duration")
+_BUDGET = {
+    "nodes": "nodes",
+    "reasons": "reasons",
+    "schedule": "schedule",
+    "duration": "duration",
+    "time_zone": "timeZone",
+}
 
 
 def pool_view(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
@@ -72,5 +79,8 @@ def _disruption(block: dict[str, Any]) -> dict[str, Any] | None:
     return {
         "consolidate_after": block.get("consolidateAfter", ""),
         "consolidation_policy": block.get("consolidationPolicy", ""),
-        "budgets": [{name: budget.get(name) for name in _BUDGET} for budget in block.get("budgets", ())],
+        "budgets": [
+            {name: budget.get(key) for name, key in _BUDGET.items()}
+            for budget in block.get("budgets", [{"nodes": DEFAULT_NODES}])
+        ],
     }

@@ -139,6 +139,18 @@ class NodePoolSpec(Camel):
     replicas: Annotated[int, Field(ge=0, le=MAX_NODES)] | None = None
 
     @model_validator(mode="after")
+    def _published_fields(self) -> Self:
+        budgets = (self.disruption.budgets if self.disruption else None) or ()
+        check(
+            [
+                (("disruption", "budgets", place, "timeZone"), "a NodePool has CRON_TZ= before the schedule instead")
+                for place, budget in enumerate(budgets)
+                if budget.time_zone is not None
+            ]
+        )
+        return self
+
+    @model_validator(mode="after")
     def _of_its_kind(self) -> Self:
         if self.replicas is not None:
             faults: list[Fault] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -13,15 +13,24 @@ from stockyard.domain.manifests import Place
 from stockyard.domain.models.base import check, read, refuse, without_nulls
 from stockyard.domain.models.manifests import Manifest, Metadata
 from stockyard.domain.models.node_fields import CamelRequirements, Reference
-from stockyard.domain.models.pools import DisruptionInput, PoolCreate
+from stockyard.domain.models.pool_fields import MAX_BUDGETS
+from stockyard.domain.models.pools import BudgetInput, DisruptionInput, PoolCreate
 from stockyard.domain.models.pools import Name as PoolName
 from stockyard.domain.pool_manifests import PoolsDocument
+
+
+class CamelBudget(BudgetInput):
+    """A budget in a manifest, where it has ``timeZone``."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
 
 
 class CamelDisruption(DisruptionInput):
     """The same in a manifest."""
 
     model_config = ConfigDict(alias_generator=to_camel)
+
+    budgets: Annotated[list[CamelBudget], Field(max_length=MAX_BUDGETS)] | None = None  # type: ignore[assignment]
 
 
 class OwnPoolSpec(PoolCreate):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
 
 from stockyard.domain import durations, schedules
+from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, check
 from stockyard.domain.models.node_fields import Camel, Resources
@@ -71,6 +72,15 @@ def _schedule(text: str) -> str:
     return text
 
 
+def _time_zone(zone: str, info: ValidationInfo) -> str:
+    schedules.time_zone(zone)
+    if "schedule" in info.data:  # else the schedule has a fault of its own
+        if info.data["schedule"] is None:
+            raise ValueError("must be set with 'schedule'")
+        schedules.parse(info.data["schedule"], zone)
+    return zone
+
+
 def _number_as_text(value: Any) -> Any:
     return str(value) if type(value) is int else value
 
@@ -91,7 +101,9 @@ DurationOrNever = Annotated[
     str, StringConstraints(max_length=33, pattern=patterns.DURATION_OR_NEVER), AfterValidator(_duration)
 ]
 Schedule = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_schedule)]
-"""Five fields of cron, or ``@daily`` and the like. In UTC."""
+"""Five fields of cron, or ``@daily`` and the like; ``CRON_TZ=Europe/Berlin`` before them says the time zone."""
+TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_time_zone)]
+"""The time zone of the field ``schedule`` before it, a name of the IANA database; without it and a prefix it is UTC."""
 BudgetNodes = Annotated[str, BeforeValidator(_number_as_text), StringConstraints(pattern=_BUDGET_NODES)]
 """How many nodes, or which part of them, may be disrupted at a time."""
 BudgetDuration = Annotated[str, StringConstraints(pattern=_BUDGET_DURATION), AfterValidator(_duration)]
@@ -99,7 +111,10 @@ Weight = Annotated[int, Field(ge=1, le=100)]
 
 
 class Budget(Camel):
-    """How many nodes may be disrupted at a time; with a ``schedule``, only for ``duration`` from then."""
+    """How many nodes may be disrupted at a time; with a ``schedule``, only for ``duration`` from then.
+
+    ``timeZone`` is ours, with the name that a CronJob of Kubernetes has for it.
+    """
 
     nodes: BudgetNodes
     reasons: Annotated[list[Literal["Empty", "Drifted", "Underutilized"]], Field(max_length=MAX_BUDGETS)] = Field(
@@ -107,6 +122,7 @@ class Budget(Camel):
     )
     schedule: Schedule | None = None
     duration: BudgetDuration | None = None
+    time_zone: TimeZone | None = None
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -116,7 +132,12 @@ class Budget(Camel):
 
     def entry(self) -> dict[str, Any]:
         """The budget as the record keeps it: without what says nothing. No reason means all of them."""
-        parts = {"reasons": list(self.reasons), "schedule": self.schedule, "duration": self.duration}
+        parts = {
+            "reasons": list(self.reasons),
+            "schedule": self.schedule,
+            "duration": self.duration,
+            "timeZone": self.time_zone,
+        }
         return {"nodes": self.nodes, **{name: value for name, value in parts.items() if value}}
 
 
@@ -132,7 +153,7 @@ class Disruption(Camel):
 
         Without budgets there is one of 10 %. An empty list of budgets stays one: it limits nothing.
         """
-        budgets = [{"nodes": "10%"}] if self.budgets is None else [budget.entry() for budget in self.budgets]
+        budgets = [{"nodes": DEFAULT_NODES}] if self.budgets is None else [budget.entry() for budget in self.budgets]
         return {
             "consolidateAfter": self.consolidate_after or consolidate_after,
             "consolidationPolicy": self.consolidation_policy,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_validator
 
+from stockyard.domain.budgets import DEFAULT_NODES
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, Irremovable, View, check, check_fixed, read
 from stockyard.domain.models.cluster_views import ConditionView
@@ -20,7 +21,14 @@ from stockyard.domain.models.node_fields import (
     Resources,
     Taints,
 )
-from stockyard.domain.models.pool_fields import MAX_BUDGETS, MAX_NODES, BudgetDuration, DurationOrNever, Schedule
+from stockyard.domain.models.pool_fields import (
+    MAX_BUDGETS,
+    MAX_NODES,
+    BudgetDuration,
+    DurationOrNever,
+    Schedule,
+    TimeZone,
+)
 from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, POOL_LABEL, STATIC, USD_HOUR, NewPool, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import NODE_POOL
@@ -29,6 +37,8 @@ POOL_LABELS = (POOL_LABEL, NODE_POOL)
 """Labels that say of which pool a node is: they are set by us."""
 _ONLY_STATIC = ("quantity",)
 _ONLY_DYNAMIC = ("floor", "headroom", "weight", "disruption")
+_BUDGET_NAMES = {"time_zone": "timeZone"}
+"""Names of fields as a record keeps them."""
 _FIXED = frozenset({"name", "kind", "provider"})
 
 Nodes = Annotated[int, Field(ge=0, le=MAX_NODES)]
@@ -62,6 +72,7 @@ class BudgetInput(Input):
     reasons: Annotated[list[Literal["Empty", "Drifted", "Underutilized"]], Field(max_length=3)] | None = None
     schedule: Schedule | None = None
     duration: BudgetDuration | None = None
+    time_zone: TimeZone | None = None
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -69,21 +80,29 @@ class BudgetInput(Input):
             raise ValueError("schedule and duration are given together or not at all")
         return self
 
+    def entry(self) -> dict[str, Any]:
+        """The budget as the record keeps it."""
+        parts = self.model_dump(exclude_none=True)
+        return {_BUDGET_NAMES.get(name, name): value for name, value in parts.items()}
+
 
 class DisruptionInput(Input):
     """When nodes of a dynamic pool may be replaced or removed to save money."""
 
     consolidate_after: DurationOrNever = "0s"
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
-    budgets: Annotated[list[BudgetInput], Field(max_length=MAX_BUDGETS)] = Field(default_factory=list)
+    budgets: Annotated[list[BudgetInput], Field(max_length=MAX_BUDGETS)] | None = None
 
     def document(self) -> dict[str, Any]:
-        """The block as Karpenter's NodePool has it."""
-        budgets = [budget.model_dump(exclude_none=True) for budget in self.budgets]
+        """The block as Karpenter's NodePool has it.
+
+        Without budgets there is one of 10 %; an empty list of them limits nothing.
+        """
+        budgets = [{"nodes": DEFAULT_NODES}] if self.budgets is None else [budget.entry() for budget in self.budgets]
         return {
             "consolidateAfter": self.consolidate_after,
             "consolidationPolicy": self.consolidation_policy,
-            **({"budgets": budgets} if budgets else {}),
+            "budgets": budgets,
         }
 
 
@@ -240,7 +259,13 @@ def _plain(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _own_disruption(block: dict[str, Any]) -> dict[str, Any]:
     names = {"consolidateAfter": "consolidate_after", "consolidationPolicy": "consolidation_policy"}
-    return {names.get(name, name): value for name, value in block.items()}
+    document = {names.get(name, name): value for name, value in block.items()}
+    if "budgets" in document:
+        own_names = {name: own for own, name in _BUDGET_NAMES.items()}
+        document["budgets"] = [
+            {own_names.get(name, name): value for name, value in budget.items()} for budget in document["budgets"]
+        ]
+    return document
 
 
 class BudgetView(View):
@@ -250,6 +275,7 @@ class BudgetView(View):
     reasons: list[str] | None
     schedule: str | None
     duration: str | None
+    time_zone: str | None
 
 
 class DisruptionView(View):
