@@ -148,15 +148,16 @@ def _selects(budget: Object, pod: Mapping[str, Any]) -> bool:
 def pod(
     name: str, node: str, *, owner: str = "ReplicaSet", priority: str = "", phase: str = "Running",
     labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None, grace: int = 30,
-    created: datetime | None = None,
+    created: datetime | None = None, everywhere: bool = False,
 ) -> Object:  # fmt: skip
-    """A pod object. With an empty ``owner`` it belongs to no controller."""
+    """A pod object. With an empty ``owner`` it belongs to no controller; ``everywhere``: it tolerates every taint."""
     owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "owner", "uid": "o", "controller": True}]
     meta: Object = {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})}
     meta.update({"ownerReferences": owners} if owner else {})
     meta.update({"creationTimestamp": stamp(created)} if created else {})
     spec: Object = {"nodeName": node, "terminationGracePeriodSeconds": grace}
     spec.update({"priorityClassName": priority} if priority else {})
+    spec.update({"tolerations": [{"operator": "Exists"}]} if everywhere else {})
     conditions = [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]
     return {
         "apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec,

@@ -112,7 +112,7 @@ def test_a_drain_evicts_ordinary_then_critical_pods_and_leaves_others(rig: Contr
     for name in ("web-1", "web-2"):
         rig.put(name, "a")
     rig.put("bare", "a", owner="")
-    rig.put("cni", "a", owner="DaemonSet")
+    rig.put("cni", "a", owner="DaemonSet", everywhere=True)
     rig.put("job-1", "a", phase="Succeeded")
     rig.put("elsewhere", "b")
     evicted: list[str] = []
@@ -127,7 +127,7 @@ def test_a_drain_evicts_ordinary_then_critical_pods_and_leaves_others(rig: Contr
     rig.around = around
     order_drain(rig)
     rig.until_ended(rig.agent())
-    assert drained(rig)["data"] == {"evicted": 4, "deleted": 0, "left": 0}
+    assert drained(rig)["data"] == {"evicted": 4, "deleted": 0, "left": 0, "held": []}
     assert evicted == ["bare", "web-1", "web-2", "dns"]
     assert rig.pods("a") == ["cni", "job-1"]
     assert rig.pods("b") == ["elsewhere"]
@@ -154,7 +154,7 @@ def test_a_drain_waits_for_a_disruption_budget(rig: ContractRig) -> None:
     rig.put("db-3", "b", labels={"app": "db"})
     rig.settled()
     rig.until_ended(agent)
-    assert drained(rig)["data"] == {"evicted": 3, "deleted": 0, "left": 0}
+    assert drained(rig)["data"] == {"evicted": 3, "deleted": 0, "left": 0, "held": []}
 
 
 def test_a_drain_waits_when_two_budgets_cover_a_pod(rig: ContractRig) -> None:
@@ -174,7 +174,7 @@ def test_a_drain_waits_when_two_budgets_cover_a_pod(rig: ContractRig) -> None:
 def test_a_drain_past_its_deadline_deletes_despite_budgets(rig: ContractRig) -> None:
     rig.add_node("a")
     rig.put("db", "a", labels={"app": "db"})
-    rig.put("cni", "a", owner="DaemonSet")
+    rig.put("cni", "a", owner="DaemonSet", everywhere=True)
     rig.budget("db", {"app": "db"}, 1)
     order_drain(rig, seconds=40, grace_seconds=5)
     agent = rig.agent()
@@ -183,21 +183,61 @@ def test_a_drain_past_its_deadline_deletes_despite_budgets(rig: ContractRig) -> 
     rig.clock.later(40)
     rig.until_ended(agent)
     assert rig.pods("a") == ["cni"]
-    assert drained(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0}
+    assert drained(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0, "held": []}
 
 
-def test_a_drain_past_its_deadline_shortens_a_long_grace(rig: ContractRig) -> None:
+def test_a_later_deadline_shortens_a_long_grace(rig: ContractRig) -> None:
     rig.add_node("a")
     path = rig.put("web", "a", grace=300)
-    order_drain(rig, seconds=40)
+    order_drain(rig)
     agent = rig.agent()
     rig.rounds(agent, 1, kubelets=False)
     assert rig.administer("GET", path)["metadata"]["deletionGracePeriodSeconds"] == 300
-    rig.clock.later(40)
+    rig.platform.commands["cmd_d"]["deadline"] = stamp(rig.clock.now)
     rig.rounds(agent, 1, kubelets=False)
     assert rig.administer("GET", path)["metadata"]["deletionGracePeriodSeconds"] == LAST_GRACE
     rig.until_ended(agent)
-    assert drained(rig)["data"] == {"evicted": 1, "deleted": 0, "left": 0}
+    assert drained(rig)["data"] == {"evicted": 1, "deleted": 0, "left": 0, "held": []}
+
+
+def test_a_drain_takes_daemons_behind_pods_and_critical_ones_last(rig: ContractRig) -> None:
+    """With the taint that keeps DaemonSets from making their pods anew."""
+    rig.add_node("a")
+    rig.put("log", "a", owner="DaemonSet")
+    rig.put("csi", "a", "kube-system", owner="DaemonSet", priority="system-node-critical")
+    rig.put("dns", "a", "kube-system", priority=CRITICAL)
+    rig.put("web", "a")
+    order_drain(rig)
+    agent, stays = rig.agent(), []
+    while rig.platform.commands:
+        rig.rounds(agent, 1)
+        stays.append(rig.pods("a"))
+    assert rig.taints("a") == [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+    assert stays[:4] == [["csi", "dns", "log"], ["csi", "dns"], ["csi"], []]
+
+
+def test_a_drain_waits_for_what_is_not_to_be_disrupted_until_the_grace_has_to_begin(rig: ContractRig) -> None:
+    rig.add_node("a")
+    rig.put("job", "a", annotations={"karpenter.sh/do-not-disrupt": "true"}, grace=60)
+    rig.put("db", "a", labels={"app": "db"}, grace=20)
+    rig.budget("db", {"app": "db"}, 1)
+    order_drain(rig)
+    agent = rig.agent()
+    rig.rounds(agent, 2)
+    rig.clock.later(86_400)
+    rig.rounds(agent, 1)
+    assert rig.pods("a") == ["db", "job"], "without a deadline it waits for ever"
+    assert drained(rig)["data"]["held"] == ["web/db: budget web/db", "web/job: karpenter.sh/do-not-disrupt"]
+    rig.platform.commands["cmd_d"]["deadline"] = stamp(rig.clock.now + timedelta(seconds=100))
+    rig.rounds(agent, 1)
+    assert rig.pods("a") == ["db", "job"]
+    rig.clock.later(40)
+    rig.rounds(agent, 1)
+    assert rig.pods("a") == ["db"]
+    rig.clock.later(40)
+    rig.until_ended(agent)
+    assert rig.pods("a") == []
+    assert drained(rig)["data"] == {"evicted": 0, "deleted": 2, "left": 0, "held": []}
 
 
 def test_a_drain_names_the_finalizers_that_keep_a_pod_and_counts_it_once(rig: ContractRig) -> None:
@@ -209,10 +249,11 @@ def test_a_drain_names_the_finalizers_that_keep_a_pod_and_counts_it_once(rig: Co
     rig.rounds(agent, 4)
     assert drained(rig)["status"] == "running"
     assert "web/web: kept by its finalizers example.com/held" in drained(rig)["message"]
-    assert drained(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 1}
+    holders = ["web/web: its finalizers example.com/held"]
+    assert drained(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 1, "held": holders}
     rig.administer("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
     rig.until_ended(agent)
-    assert drained(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0}
+    assert drained(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0, "held": []}
 
 
 def test_a_drain_leaves_a_node_with_another_uid_alone(rig: ContractRig) -> None:

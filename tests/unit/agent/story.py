@@ -129,7 +129,7 @@ def _scene(rig: Rig) -> None:
         rig.add_pod(f"db-{number}", "a", labels={"app": "db"})
     rig.add_pod("web", "a")
     rig.add_pod("dns", "a", "kube-system", priority="system-cluster-critical")
-    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet")
+    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet", everywhere=True)
     rig.add_pod("agent-1", "a", NAMESPACE, priority="system-cluster-critical")
     rig.add_pod("stuck", "c")
     rig.add_waiting("early")

@@ -14,36 +14,15 @@ from agent.stockyard_agent.observation import timestamp
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import Fault
 from local.kubernetes.store import Key
+from tests.unit.agent.drains import CRITICAL, DISRUPTED, MIRROR, counts, order, result, verbs
 from tests.unit.agent.rig import START, Rig
-
-CRITICAL = "system-cluster-critical"
-MIRROR = {"kubernetes.io/config.mirror": "x"}
-
-
-def order(rig: Rig, *, seconds: float | None = None, **more: Any) -> None:
-    rig.add_node("a")
-    deadline = None if seconds is None else timestamp(rig.clock.now + timedelta(seconds=seconds))
-    rig.platform.order("d", "drain", node="a", **{"grace_seconds": None, "deadline": deadline, **more})
-
-
-def result(rig: Rig) -> dict[str, Any]:
-    return rig.platform.results_by_id.get("cmd_d") or rig.platform.results["d"]
-
-
-def verbs(rig: Rig) -> list[tuple[str, str]]:
-    """Who was evicted or deleted, in order, as far as it was allowed."""
-    return [
-        (call.action.resource, call.action.name)
-        for call in rig.kube.calls
-        if call.action.verb in ("create", "delete") and call.status in (200, 201)
-    ]
 
 
 def test_drain_of_empty_node_cordons_and_ends_in_one_round(rig: Rig) -> None:
     order(rig)
     rig.rounds(rig.agent(), 2)
-    assert rig.node("a")["spec"] == {"unschedulable": True}
-    assert (result(rig)["status"], result(rig)["data"]) == ("done", {"evicted": 0, "deleted": 0, "left": 0})
+    assert rig.node("a")["spec"] == {"unschedulable": True, "taints": [DISRUPTED]}
+    assert (result(rig)["status"], result(rig)["data"]) == ("done", {"evicted": 0, "deleted": 0, "left": 0, "held": []})
 
 
 def test_drain_evicts_ordinary_then_critical_pods_and_agent_last(rig: Rig) -> None:
@@ -54,13 +33,13 @@ def test_drain_evicts_ordinary_then_critical_pods_and_agent_last(rig: Rig) -> No
     for name in ("web-1", "web-2"):
         rig.add_pod(name, "a")
     rig.add_pod("bare", "a", owner="")
-    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet")
+    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet", everywhere=True)
     rig.add_pod("etcd", "a", "kube-system", owner="Node", annotations=MIRROR, priority="system-node-critical")
     rig.add_pod("job-1", "a", phase="Succeeded")
     rig.add_pod("job-2", "a", phase="Failed")
     rig.add_pod("elsewhere", "b")
     rig.until_ended(rig.agent())
-    assert result(rig)["data"] == {"evicted": 6, "deleted": 0, "left": 0}
+    assert counts(rig) == {"evicted": 6, "deleted": 0, "left": 0}
     assert [name for _, name in verbs(rig)] == ["bare", "web-1", "web-2", "dns", "volumes", "agent-1"]
     assert {kind for kind, _ in verbs(rig)} == {"pods/eviction"}
     assert rig.pods("a") == ["cni", "etcd", "job-1", "job-2"]
@@ -76,7 +55,7 @@ def test_drain_waits_for_terminating_pods_before_next_step(rig: Rig) -> None:
     assert verbs(rig) == [("pods/eviction", "web")], "an ending pod is neither evicted again nor overtaken"
     assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == 7
     assert result(rig)["status"] == "running"
-    assert result(rig)["data"] == {"evicted": 1, "deleted": 0, "left": 2}
+    assert counts(rig) == {"evicted": 1, "deleted": 0, "left": 2}
     assert "1 are ending, 0 held back, 1 come later" in result(rig)["message"]
     rig.until_ended(agent)
     assert rig.pods("a") == []
@@ -99,7 +78,7 @@ def test_drain_waits_for_disruption_budget(rig: Rig) -> None:
     assert rig.pods("a") == ["db-2"], "one at a time, as the budget says"
     rig.add_pod("db-3", "b", labels={"app": "db"})
     rig.until_ended(agent)
-    assert result(rig)["data"] == {"evicted": 3, "deleted": 0, "left": 0}
+    assert counts(rig) == {"evicted": 3, "deleted": 0, "left": 0}
 
 
 def test_drain_waits_when_two_budgets_cover_a_pod(rig: Rig) -> None:
@@ -121,7 +100,7 @@ def test_drain_past_deadline_deletes_pods_despite_budget(rig: Rig) -> None:
     order(rig, seconds=40, grace_seconds=5)
     rig.add_pod("db", "a", labels={"app": "db"})
     rig.add_pod("dns", "a", "kube-system", priority=CRITICAL)
-    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet")
+    rig.add_pod("cni", "a", "kube-system", owner="DaemonSet", everywhere=True)
     rig.add_budget("db", {"app": "db"}, 1)
     agent = rig.agent()
     while rig.clock.now < START + timedelta(seconds=40):
@@ -130,7 +109,7 @@ def test_drain_past_deadline_deletes_pods_despite_budget(rig: Rig) -> None:
     rig.rounds(agent, 1)
     assert rig.pods("a") == ["cni"]
     rig.until_ended(agent)
-    assert result(rig)["data"] == {"evicted": 0, "deleted": 2, "left": 0}
+    assert counts(rig) == {"evicted": 0, "deleted": 2, "left": 0}
 
 
 def test_drain_waits_for_dead_kubelet_until_deadline_only(rig: Rig) -> None:
@@ -161,32 +140,34 @@ def test_drain_past_deadline_respects_grace_period_up_to_a_bound(rig: Rig, grace
     assert rig.clock.now < START + timedelta(seconds=granted + 60)
 
 
-def test_drain_past_deadline_shortens_the_grace_of_pods_that_are_ending(rig: Rig) -> None:
-    order(rig, seconds=40)
+def test_a_deadline_that_is_set_later_shortens_the_grace_of_pods_that_are_ending(rig: Rig) -> None:
+    order(rig)
     web = rig.add_pod("web", "a", grace=300)
     agent = rig.agent()
-    while rig.clock.now < START + timedelta(seconds=40):
-        rig.rounds(agent, 1, kubelets=False)
-        assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == 300
+    rig.rounds(agent, 3, kubelets=False)
+    assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == 300
+    rig.platform.commands["cmd_d"]["deadline"] = timestamp(rig.clock.now)
     rig.rounds(agent, 1, kubelets=False)
     assert rig.kube.store.get(web)["metadata"]["deletionGracePeriodSeconds"] == LAST_GRACE
     rig.until_ended(agent)
     assert rig.clock.now < START + timedelta(seconds=150)
-    assert result(rig)["data"] == {"evicted": 1, "deleted": 0, "left": 0}
+    assert counts(rig) == {"evicted": 1, "deleted": 0, "left": 0}
 
 
-def test_drain_names_the_finalizers_that_keep_a_pod_and_counts_it_once(rig: Rig) -> None:
+def test_drain_names_the_finalizers_that_keep_a_pod_and_leaves_it_behind(rig: Rig) -> None:
     order(rig, seconds=0)
     web = rig.add_pod("web", "a", grace=10)
-    rig.kube.store.get(web)["metadata"]["finalizers"] = ["example.com/held"]
+    rig.kube.store.get(web)["metadata"]["finalizers"] = ["example.com/kept"]
     agent = rig.agent()
-    rig.rounds(agent, 6)
+    rig.rounds(agent, 4)
     assert result(rig)["status"] == "running"
-    assert "web/web: kept by its finalizers example.com/held" in result(rig)["message"]
-    assert result(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 1}
-    del rig.kube.store.objects[web]
+    assert "web/web: kept by its finalizers example.com/kept" in result(rig)["message"]
+    assert result(rig)["data"]["held"] == ["web/web: its finalizers example.com/kept"]
+    assert counts(rig) == {"evicted": 0, "deleted": 1, "left": 1}, "it is counted once"
     rig.until_ended(agent)
-    assert result(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0}
+    assert web in rig.kube.store.objects
+    assert "1 that do not end are left behind" in result(rig)["message"]
+    assert rig.clock.now < START + timedelta(seconds=10 + 60 + 45)
 
 
 @pytest.mark.parametrize("deadline", [None, 0], ids=["evictions", "deletions"])
@@ -243,7 +224,7 @@ def test_drain_does_not_evict_replacement_pod_of_same_name(rig: Rig) -> None:
     rig.around = around
     rig.until_ended(rig.agent())
     assert rig.pods("b") == ["db-0"]
-    assert result(rig)["data"] == {"evicted": 0, "deleted": 0, "left": 0}
+    assert counts(rig) == {"evicted": 0, "deleted": 0, "left": 0}
 
 
 @pytest.mark.parametrize("deadline", [None, 0])
@@ -303,7 +284,7 @@ def test_drain_retries_refused_deletions(rig: Rig) -> None:
     rig.rounds(agent, 2)
     assert "etcd has no leader" in result(rig)["message"]
     rig.until_ended(agent)
-    assert result(rig)["data"] == {"evicted": 0, "deleted": 1, "left": 0}
+    assert counts(rig) == {"evicted": 0, "deleted": 1, "left": 0}
 
 
 def test_drain_reads_pods_in_pages(rig: Rig) -> None:
@@ -311,7 +292,7 @@ def test_drain_reads_pods_in_pages(rig: Rig) -> None:
     for number in range(600):
         rig.add_pod(f"p{number}", "a")
     rig.until_ended(rig.agent())
-    assert result(rig)["data"] == {"evicted": 600, "deleted": 0, "left": 0}
+    assert counts(rig) == {"evicted": 600, "deleted": 0, "left": 0}
 
 
 def test_simulated_kubelet_ends_pods_after_grace_period(rig: Rig) -> None:
