@@ -29,3 +29,25 @@ def test_what_go_cannot_hold_is_refused() -> None:
     assert durations.seconds("2562047h") is not None
     with pytest.raises(ValueError, match="292 years"):
         durations.seconds("2562048h")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("-.5m", -30),
+        ("+300ms", 0.3),
+        ("1h1us1\u00b5s1ns", 3600.000002001),
+        ("0", 0),
+        ("-0", 0),
+        ("2562047h", 2562047 * 3600),
+    ],
+)
+def test_all_that_go_reads(text: str, seconds: float) -> None:
+    assert durations.go_seconds(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", ".s", "1d", "1h ", "1.2.3h", "--1s", "true", "2562048h", "1s" * 65])
+def test_what_go_does_not_read_is_none(text: str) -> None:
+    assert durations.go_seconds(text) is None
