@@ -16,7 +16,7 @@ from stockyard.domain.models.read_manifests import read_manifests
 from stockyard.domain.records import Outbox
 from stockyard.edge.yaml_body import parse
 from stockyard.errors import VendorRefused
-from stockyard.lifecycle.drift import _NOT_OF_THE_TEMPLATE, REASONS, TEMPLATE
+from stockyard.lifecycle.drift import _NOT_OF_THE_TEMPLATE, ALL_REASONS, TEMPLATE
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.ports import Remove
@@ -86,8 +86,8 @@ def test_every_kind_and_field_of_a_block_is_in_the_document() -> None:
 
 
 def test_every_reason_of_drift_and_what_is_no_template_is_in_the_document() -> None:
-    rows = dict(re.findall(r"^\| `(\w+Changed)` \| (.*) \|$", TEXT, re.MULTILINE))
-    assert tuple(rows) == REASONS
+    rows = dict(re.findall(r"^\| `(\w+(?:Changed|Drifted))` \| (.*) \|$", TEXT, re.MULTILINE))
+    assert tuple(rows) == ALL_REASONS
     hidden = {"nodeTypes", "capacityTypes", "instanceTypes", "nodeEnvironmentTemplate"}
     assert [name for name in sorted(_NOT_OF_THE_TEMPLATE - hidden) if f"`{name}`" not in rows[TEMPLATE]] == []
 

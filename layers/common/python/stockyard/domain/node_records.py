@@ -196,6 +196,10 @@ class NodeClaim(NodeClaimSpec):
     """What the joined node is labelled with: the resolved properties."""
     drift_hash: str = ""
     """Of type, template and properties at launch; another one now means drift."""
+    pool_hash: str = ""
+    """Of its pool's template when it was made; another one now means drift. Empty: it is not compared."""
+    drift_reasons: tuple[str, ...] = ()
+    """By what the node differs from what its provider and its pool would make now."""
     ends_at: str | None = None
     """When the claim's cloud takes the machine back, as the machine was told; None: it was told nothing."""
     operation_id: str | None = None

@@ -18,14 +18,23 @@ from stockyard.domain.node_properties import select_values, written
 from stockyard.domain.node_types import is_label_text, parse_property, read_resources
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 from stockyard.domain.requirements import ZONE
+from stockyard.lifecycle import pool_drift
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.node_phases import NOT_DRIFTED
 
 TYPE, TEMPLATE, PROPERTIES = "TypeChanged", "TemplateChanged", "PropertiesChanged"
 REASONS = (TYPE, TEMPLATE, PROPERTIES)
-"""In the order of a fingerprint's parts; the first that differs is the condition's reason."""
+"""In the order of a fingerprint's parts."""
+ALL_REASONS = (*REASONS, *pool_drift.REASONS)
+"""The first by which a node differs is its condition's reason."""
 AS_LAUNCHED, AS_LAUNCHED_TEXT = "AsLaunched", "Type, template and properties are as launched."
-_NAMES = {TYPE: "type", TEMPLATE: "template", PROPERTIES: "properties"}
+_NAMES = {
+    TYPE: "type",
+    TEMPLATE: "template",
+    PROPERTIES: "properties",
+    pool_drift.NODE_POOL: "the pool's template",
+    pool_drift.REQUIREMENTS: "the pool's requirements",
+}
 _RULES = "1"
 """Of what a fingerprint is made. One of other rules is not compared."""
 _DIGITS = 16
@@ -90,22 +99,37 @@ def differences(before: str, now: str) -> tuple[str, ...]:
     )
 
 
-def note_drift(claim: NodeClaim, changed: Sequence[str], now: str) -> tuple[NodeClaim, Transition] | None:
-    """Say by what the node differs from its launch, or that it does not any more; None when that was said before."""
-    if changed:
-        names = ", ".join(_NAMES[part] for part in changed)
-        status, reason, message = "False", changed[0], f"Changed since the launch: {names}."
+def note_drift(
+    claim: NodeClaim, changed: Sequence[str], now: str, compared: Sequence[str] = REASONS
+) -> tuple[NodeClaim, Transition] | None:
+    """Say by what the node differs from its launch, or that it does not any more; None when that was said before.
+
+    ``compared`` are the reasons that were looked at, of which those in ``changed`` hold; others stay as they are.
+    """
+    current = next((condition for condition in claim.conditions if condition.type == NOT_DRIFTED), None)
+    before = claim.drift_reasons
+    if not before and current is not None and current.status == "False":
+        before = (current.reason,)  # the claim was written before there were other reasons than those of its provider
+    stays = [reason for reason in before if reason not in compared]
+    reasons = tuple(reason for reason in ALL_REASONS if reason in (*changed, *stays))
+    if reasons:
+        names = ", ".join(_NAMES[reason] for reason in reasons)
+        status, reason, message = "False", reasons[0], f"Changed since the launch: {names}."
     else:
         status, reason, message = "True", AS_LAUNCHED, AS_LAUNCHED_TEXT
-    current = next((condition for condition in claim.conditions if condition.type == NOT_DRIFTED), None)
-    if current is not None and (current.status, current.reason, current.message) == (status, reason, message):
+    is_shown = current is not None and (current.status, current.reason, current.message) == (status, reason, message)
+    if is_shown and before == reasons:
         return None
     condition = Condition(NOT_DRIFTED, status, reason, message, now)
     noted_claim = replace(
-        claim, conditions=with_condition(claim.conditions, condition), updated_at=now, version=claim.version + 1
+        claim,
+        conditions=with_condition(claim.conditions, condition),
+        drift_reasons=reasons,
+        updated_at=now,
+        version=claim.version + 1,
     )
     return noted_claim, Transition(
-        "NodeClaim", claim.phase, claim.phase, "Drifted" if changed else AS_LAUNCHED, message
+        "NodeClaim", claim.phase, claim.phase, "Drifted" if reasons else AS_LAUNCHED, message
     )
 
 

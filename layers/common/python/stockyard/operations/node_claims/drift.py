@@ -1,4 +1,4 @@
-"""Compare nodes with what their provider's document would make now, and say on their claims by what they differ."""
+"""Compare nodes with what their provider and their pool would make now, and say on their claims by what they differ."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from dataclasses import replace
 from itertools import islice
 
 from stockyard.domain.node_properties import node_labels
+from stockyard.domain.pool_records import Pool
 from stockyard.domain.records import NodeClaim, NodeProvider
+from stockyard.domain.requirements import Requirements
 from stockyard.errors import Conflict, StockyardError
-from stockyard.lifecycle import drift
+from stockyard.lifecycle import drift, pool_drift
+from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.node_claim import FAILED, launched
+from stockyard.lifecycle.node_phases import NOT_DRIFTED
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.listing import every
@@ -44,6 +48,7 @@ def as_launched(source: NodeSource, work: NodeWork, facts: Mapping[str, str]) ->
         "type_ref": placement.type,
         "node_labels": labels,
         "drift_hash": fingerprint,
+        "drift_reasons": (),
     }
 
 
@@ -88,10 +93,36 @@ def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim)
     latest = services.store.get(NodeProvider, provider.id) if noted_drift is not None else None
     if noted_drift is None or latest is None or latest.version != provider.version:
         return None
-    changed, transition = noted_drift
-    changed = replace(changed, sequence=changed.sequence + 1)
+    return _commit(services, *noted_drift)
+
+
+def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int) -> int:
+    """Compare the nodes of a pool with what it would make now. Returns how many claims say something else since, at
+    most ``most``: then others may be left.
+
+    Only nodes are compared: a claim without a machine has drifted from nothing yet. What somebody else has just changed
+    is left to the next look.
+    """
+    requirements, current_hash = Requirements.of(pool.requirements), pool_drift.template_hash(pool)
+    now = services.now()
+    noted = (
+        drift.note_drift(claim, pool_drift.pool_drift(pool, requirements, current_hash, claim), now, pool_drift.REASONS)
+        for claim in claims
+        if _is_node(claim)
+    )
+    return sum(_commit(services, *changed) is not None for changed in islice(filter(None, noted), most))
+
+
+def _is_node(claim: NodeClaim) -> bool:
+    launched_once = any(condition.type == NOT_DRIFTED for condition in claim.conditions)
+    return launched_once and not claim.deleting and claim.phase != FAILED
+
+
+def _commit(services: Services, claim: NodeClaim, transition: Transition) -> str | None:
+    """Write what a claim says now, with an event; None when somebody else has changed the claim meanwhile."""
+    claim = replace(claim, sequence=claim.sequence + 1)
     try:
-        services.store.commit(Replace(changed), *tell(services, WORKFLOW_ACTOR, changed, transition))
+        services.store.commit(Replace(claim), *tell(services, WORKFLOW_ACTOR, claim, transition))
     except Conflict:
         return None
     return UNDRIFTED if transition.reason == drift.AS_LAUNCHED else DRIFTED

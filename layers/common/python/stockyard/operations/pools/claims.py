@@ -12,6 +12,7 @@ from stockyard.domain.pool_records import POOL_LABEL, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import NODE_POOL
 from stockyard.errors import Conflict
+from stockyard.lifecycle.pool_drift import template_hash
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
@@ -46,6 +47,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         created_by=pool.created_by,
         pool=pool.name,
         pool_generation=pool.generation,
+        pool_hash=template_hash(pool),
     )
 
 

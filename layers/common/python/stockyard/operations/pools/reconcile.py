@@ -7,7 +7,7 @@ under a check that the cluster is still ready. So nothing is made twice, and not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -36,6 +36,7 @@ from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.machines import mirror
 from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.node_claims.drift import compare_pool
 from stockyard.operations.pools import conditions
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
@@ -44,13 +45,20 @@ from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
 
+MOST_DRIFTED = 60
+"""Claims of which one pass says that they have drifted, or have no more: each is a transaction."""
+DRIFT_SECONDS = 60
+"""When a pass goes on with what was too much for the one before it."""
+
 
 @dataclass(slots=True)
 class Report:
-    """What a pass did. ``lost``: pools that somebody else changed meanwhile; they are looked at again."""
+    """What a pass did. ``drifted``: claims of which it said that their node has drifted, or has no more. ``lost``:
+    pools that somebody else changed meanwhile; they are looked at again."""
 
     created: int = 0
     given_back: int = 0
+    drifted: int = 0
     lost: int = 0
 
 
@@ -82,8 +90,10 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
+        report.drifted = _compare(services, present, by_pool)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
-    mirror.note(services, cluster, present, all_claims, report.created + report.given_back)
+    changes = report.created + report.given_back + report.drifted
+    mirror.note(services, cluster, present, all_claims, changes)
     for pool in empty:
         _step(services, cluster, pool, (), report)
     return report
@@ -133,13 +143,27 @@ def _scale_up(
     return [pods_condition(message, services.now())]
 
 
-def _look_soon(services: Services, pool: Pool) -> None:
+def _compare(services: Services, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]) -> int:
+    """Say which nodes are no more what their pools would make; those that are too many for a pass come in the next."""
+    allowance, count = MOST_DRIFTED, 0
+    for pool in pools:
+        if pool.deleting:
+            continue
+        noted = compare_pool(services, pool, by_pool.get(pool.name, ()), allowance)
+        allowance, count = allowance - noted, count + noted
+        if not allowance:
+            _look_soon(services, pool, DRIFT_SECONDS)
+            break
+    return count
+
+
+def _look_soon(services: Services, pool: Pool, seconds: int = LOOK_AGAIN_SECONDS) -> None:
     """Have the schedule look at the cluster: nothing tells of a type that is to be had again, or of a quota."""
     now = services.now()
     current = services.store.get(Pool, pool.id)
-    if current is None or looked_at_within(current, now, LOOK_AGAIN_SECONDS):
+    if current is None or looked_at_within(current, now, seconds):
         return
-    due_at = later_than(now, LOOK_AGAIN_SECONDS)
+    due_at = later_than(now, seconds)
     with suppress(Conflict):
         services.store.commit(Replace(replace(current, due_at=due_at, version=current.version + 1, updated_at=now)))
 
