@@ -27,7 +27,7 @@ from stockyard.domain.requirements import (
     Requirement,
     Requirements,
 )
-from tests.conformance import scenarios
+from tests.conformance import disruption, scenarios
 
 NO_INPUT = ("id", "kind", "source", "note")
 """Fields of a case that are no input."""
@@ -140,6 +140,7 @@ KINDS: Mapping[str, tuple[frozenset[str], Callable[[Mapping[str, Json]], tuple[J
     "canonical_operator": (frozenset({"requirement", "expected"}), operator),
     "serialize": (frozenset({"requirement", "expected"}), serialize),
     "compatible": (frozenset({"existing", "incoming", "allow_undefined_well_known", "expected"}), compatible),
+    **dict.fromkeys(disruption.KINDS, (frozenset({"input", "expected"}), disruption.answer)),
 }
 """For each kind the fields of its input, and what answers (expected, found)."""
 

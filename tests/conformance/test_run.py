@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
-from tests.conformance import run
+from tests.conformance import disruption, run
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = Path(__file__).with_name("cases") / "requirements.json"
@@ -19,6 +20,8 @@ COUNTS = {
     "requirement_intersection.json": 362,
     "requirements_compatibility.json": 225,
     "scheduling_scenarios.json": 100,
+    "disruption_budgets.json": 34,
+    "disruption_misc.json": 22,
 }
 
 
@@ -149,6 +152,62 @@ def test_an_unknown_expectation_or_field_of_a_scenario_fails():
     assert "unknown expectation surprise" in str(run.run_case(unknown, "scenario", SCENARIOS.parent).problem)
     case["steps"][0]["pods"][0]["surprise"] = 1
     assert "unknown field surprise" in str(run.run_case(case, "scenario", SCENARIOS.parent).problem)
+
+
+DISRUPTION = Path(__file__).with_name("cases") / "disruption.json"
+DISRUPTION_CASES = json.loads(DISRUPTION.read_text())["cases"]
+
+
+def test_our_own_cases_of_disruption_are_of_each_kind_and_pass():
+    assert {case["kind"] for case in DISRUPTION_CASES} == disruption.KINDS
+    assert runner(DISRUPTION) == (0, [f"{len(DISRUPTION_CASES)} passed, 0 failed, 0 skipped"])
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(number, name) for number, case in enumerate(DISRUPTION_CASES) for name in case["expected"]]
+)
+def test_a_wrong_expectation_of_disruption_fails(number, name):
+    case = deepcopy(DISRUPTION_CASES[number])
+    match case["expected"][name]:
+        case bool() as value:
+            case["expected"][name] = not value
+        case int() | float() as value:
+            case["expected"][name] = value + 1
+        case _:
+            case["expected"][name] = "nonsense"
+    assert str(run.run_case(case, case["kind"]).problem).startswith("expected ")
+
+
+@pytest.mark.parametrize(
+    ("number", "place"),
+    [
+        *((number, place) for number in range(len(DISRUPTION_CASES)) for place in ("input", "expected")),
+        *((0, ("input", "budgets", 0)), (3, ("input", "budget")), (10, ("input", "nodes"))),
+        (11, ("input", "pools", 0)),
+    ],
+)
+def test_an_unknown_field_of_disruption_fails(number, place):
+    case = deepcopy(DISRUPTION_CASES[number])
+    parent = case
+    for step in (place,) if isinstance(place, str) else place:
+        parent = parent[step]
+    parent["surprise"] = 1
+    assert "unknown field surprise" in str(run.run_case(case, case["kind"]).problem)
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "words"),
+    [
+        (11, {"input": {"reason": "Expired", "pools": []}}, "unknown reason Expired"),
+        (12, {"expected": {}}, "nothing is expected"),
+        (23, {"input": {"changed_field": "colour"}}, "unknown field of a pool colour"),
+        (23, {"input": {}}, "cannot be run"),
+        (0, {"input": {}}, "KeyError"),
+    ],
+)
+def test_a_case_of_disruption_that_is_not_understood_fails(number, change, words):
+    case = {**DISRUPTION_CASES[number], **change}
+    assert words in str(run.run_case(case, case["kind"]).problem)
 
 
 def test_a_catalogue_has_no_cases_and_anything_else_fails(file, tmp_path):
