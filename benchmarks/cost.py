@@ -49,6 +49,7 @@ RUNS: Mapping[str, Run] = {
     "relay": Run(seconds=0.1, reads=8, writes=0),
     "scheduler": Run(seconds=0.1, reads=4, writes=0, log_kb=2.0),
     "autoscaler": Run(seconds=0.1, reads=1, writes=0),
+    "disruptor": Run(seconds=0.1, reads=1, writes=0),
     # Queries of the indexes; two accounts in four regions are looked at, which is waiting for the clouds.
     "reaper": Run(seconds=4.0, reads=12, writes=1, log_kb=2.0),
     # Queries of the index, and the sheets of two regions. One run in 96 asks for price lists of some hundred types,

@@ -127,6 +127,8 @@ class Permissions:
     def _autoscaler(self) -> tuple[Statement, ...]:
         return (self._table("due", actions=(*TABLE_LEDGER, *TABLE_BATCH)),)
 
+    _disruptor = _autoscaler
+
     def _apply(self) -> tuple[Statement, ...]:
         # A new pool is written under a check that its cluster is not on its way out.
         return (self._table(actions=(*TABLE_CREATE, "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem")),)

@@ -42,7 +42,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     _instances(served, "privilege")
     _event_accounts(served)
     _events(served, body)
-    for function in ("relay", "autoscaler", "reaper"):
+    for function in ("relay", "autoscaler", "disruptor", "reaper"):
         _invoke(served, function)
     deletion = served.call("DELETE", cluster_path)
     assert served.operation(deletion.body["id"])["status"] == "succeeded"

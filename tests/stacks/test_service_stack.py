@@ -22,16 +22,16 @@ from stockyard.settings import Settings, read
 
 ROOT = Path(__file__).parents[2]
 NAMES = [spec.name for spec in FUNCTIONS]
-ASYNCHRONOUS = ["relay", "scheduler", "autoscaler", "reaper", "requests", "catalog"]
+ASYNCHRONOUS = ["relay", "scheduler", "autoscaler", "disruptor", "reaper", "requests", "catalog"]
 
 
 def _ref(value: dict[str, Any]) -> str:
     return str(value["Fn::GetAtt"][0] if "Fn::GetAtt" in value else value["Ref"])
 
 
-def test_sixteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
+def test_seventeen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
     functions = assembly.of_type("AWS::Lambda::Function")
-    assert len(functions) == len(NAMES) == 16
+    assert len(functions) == len(NAMES) == 17
     for function in functions.values():
         assert function["Properties"]["Architectures"] == ["arm64"]
         assert function["Properties"]["Runtime"] == "python3.13"
@@ -47,7 +47,7 @@ def test_each_function_has_own_role_and_log_group(assembly: Any) -> None:
         groups.add(group)
         properties = assembly.service["Resources"][group]["Properties"]
         assert properties["LogGroupName"] == f"/aws/lambda/stockyard-dev-{name.replace('_', '-')}"
-    assert len(roles) == len(groups) == 16
+    assert len(roles) == len(groups) == 17
 
 
 def test_every_log_group_has_retention(assembly: Any) -> None:
@@ -236,6 +236,7 @@ def test_schedules_and_request_rule(assembly: Any) -> None:
         "relay": "rate(1 minute)",
         "scheduler": "rate(1 minute)",
         "autoscaler": "rate(1 minute)",
+        "disruptor": "rate(1 minute)",
         "reaper": "rate(5 minutes)",
         "catalog": "rate(15 minutes)",
     }
@@ -330,6 +331,7 @@ def test_logical_ids_of_stateful_resources_are_stable(assembly: Any) -> None:
         "FunctionsRelayFailures47AD2372",
         "FunctionsSchedulerFailures7139FC0F",
         "FunctionsAutoscalerFailuresA982D3C7",
+        "FunctionsDisruptorFailures8DDE2756",
         "FunctionsReaperFailures8BA05DE6",
         "FunctionsRequestsFailures9E0FCFCF",
         "FunctionsCatalogFailures21D20FDF",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stockyard.adapters.secrets import OwnSecrets
     from stockyard.edge.fairness import TenantLimits
     from stockyard.edge.route import HttpFunction
+    from stockyard.operations.disruption.disruptor import Disruptor
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
     from stockyard.operations.pools.autoscaler import Autoscaler
@@ -265,6 +266,13 @@ def autoscaler() -> Autoscaler:
     from stockyard.operations.pools.autoscaler import Autoscaler
 
     return Autoscaler(registry(), services)
+
+
+def disruptor() -> Disruptor:
+    """What lets the nodes of clusters go."""
+    from stockyard.operations.disruption.disruptor import Disruptor
+
+    return Disruptor(registry(), services)
 
 
 @cache

@@ -14,11 +14,12 @@ import pytest
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pending_pods import PendingPods
 from stockyard.domain.records import Cluster, WorkloadPart, WorkloadReport
+from stockyard.domain.workload_records import NodeFacts, ProtectedPod
 from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.listing import every
 from stockyard.operations.machines import pending_pods
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, forgetting, receive
-from stockyard.operations.pools.workload import NodeFacts, ProtectedPod, workload_of
+from stockyard.operations.pools.workload import workload_of
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
 from tests.harness.sent import waiting

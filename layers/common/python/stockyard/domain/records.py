@@ -12,6 +12,7 @@ from typing import Any
 
 from stockyard import kubernetes_versions
 from stockyard.domain.conditions import Condition
+from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.node_records import (
     LaunchGroup,
     NodeClaim,
@@ -343,4 +344,5 @@ Record = (
     | ClusterClaim
     | WorkloadReport
     | WorkloadPart
+    | ClusterDisruption
 )

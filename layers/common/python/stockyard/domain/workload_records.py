@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stockyard.domain.node_records import VersionedRecord
 
@@ -43,3 +45,54 @@ class WorkloadPart(VersionedRecord):
 def part_id(cluster_id: str, number: int) -> str:
     """The id of a part."""
     return f"{cluster_id}/{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedPod:
+    """A pod with the annotation ``karpenter.sh/do-not-disrupt``: namespace and name, the value as it is, and when the
+    pod started; None before."""
+
+    name: str
+    value: str
+    started_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What of a node decides whether it may be disrupted, as its cluster had it. Times are as those of
+    records, in whole seconds.
+
+    ``protected`` are a few pods with the annotation, the one that it protects for longest first, and
+    ``protected_count`` how many have it. ``budgets`` counts the pods of each PodDisruptionBudget, by namespace and
+    name, that a drain would evict; ``doubly_guarded`` those with more than one, which Kubernetes refuses to evict.
+    ``pod_event_at`` is when a pod, but of a DaemonSet, was last bound to the node, began to leave it, or finished.
+    """
+
+    ready: str
+    """``True``, ``False`` or ``Unknown``."""
+    ready_since: str | None
+    created_at: str
+    unschedulable: bool
+    do_not_disrupt: bool
+    pod_event_at: str | None
+    protected: tuple[ProtectedPod, ...]
+    protected_count: int
+    budgets: Mapping[str, int]
+    doubly_guarded: int
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> NodeFacts:
+        """The facts as the agent's report has them."""
+        protected = facts["protected"] or {"count": 0, "pods": ()}
+        return cls(
+            facts["ready"],
+            facts["ready_since"],
+            facts["created_at"],
+            facts["unschedulable"],
+            facts["do_not_disrupt"],
+            facts["pod_event_at"],
+            tuple(ProtectedPod(pod["name"], pod["value"], pod["started_at"]) for pod in protected["pods"]),
+            protected["count"],
+            facts["budgets"],
+            facts["doubly_guarded"],
+        )

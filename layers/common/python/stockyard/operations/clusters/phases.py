@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Name
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
@@ -119,7 +120,8 @@ def _removal(_: Services, cluster: Cluster) -> list[Write]:
     """The removal of a cluster's record, and with it of the name, the quota use, and what was told of it."""
     record = Remove(Cluster, cluster.id, version=cluster.version)
     facts = [Remove(Fact, f"{cluster.id}/{name}") for name in FACTS]
-    return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *facts, *forgetting(cluster.id)]
+    told_facts = [*facts, *forgetting(cluster.id), Remove(ClusterDisruption, cluster.id)]
+    return [record, Remove(Name, f"cluster/{cluster.name}"), Add("quota/clusters", -1), *told_facts]
 
 
 RUNNER: Runner[Cluster] = Runner(

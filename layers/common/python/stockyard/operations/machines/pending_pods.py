@@ -17,6 +17,7 @@ from stockyard.domain.pointers import pointer
 from stockyard.domain.records import Cluster, Outbox
 from stockyard.domain.workload_records import MOST_GROUPS, MOST_NODES, WorkloadPart, WorkloadReport, part_id
 from stockyard.errors import BodyTooLarge, Conflict, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
+from stockyard.operations.engine.watch import watch
 from stockyard.operations.machines.observe import AHEAD_SECONDS
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Put, Remove, Replace, Write
@@ -31,6 +32,8 @@ MOST_PARTS = 9
 SHORTEST_SECONDS = 0.5
 """Between two reports of a cluster: agents wait a second at least."""
 TRIES = 4
+SETTLING_SECONDS = 30
+"""How long after a report of pods the nodes are looked at that may go now."""
 MAPS = ("groups", "pending", "running", "daemon_sets")
 """The members of a picture whose entries are changed one by one."""
 FACTS = ("nodes", "budgets")
@@ -135,6 +138,9 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     if more:
         writes.append(_wake(services, current, picture))
     services.store.commit(*writes)
+    if pieces and not picture["pending"]:
+        # Pods have left or moved: nodes may be needed no more.
+        watch(services, cluster.id, SETTLING_SECONDS)
     rules = services.settings
     interval = rules.agent_quiet_seconds if picture["pending"] else rules.agent_idle_seconds
     return Received(sequence, False, interval, more)

@@ -17,7 +17,7 @@ from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal
 from stockyard.operations.services import Services
-from stockyard.ports import Check, Replace
+from stockyard.ports import Check, Replace, Write
 
 AT_ONCE = 10
 """Claims of a transaction: each is seven writes, and a transaction has at most a hundred."""
@@ -58,10 +58,12 @@ def commit_claims(
     drafts: Sequence[NodeClaim],
     guard: Pool | None = None,
     quota: Callable[[str], int | None] | None = None,
+    besides: Sequence[Write] = (),
 ) -> dict[str, Pool]:
     """Make claims of a pool in one transaction, at most ``AT_ONCE``; the pools that it has written, by name.
 
-    ``quota`` gives the limits of quotas to who makes many batches; None: they are read.
+    ``quota`` gives the limits of quotas to who makes many batches; None: they are read. ``besides`` is written in the
+    same transaction.
 
     The pool and the ``guard`` must stand at these versions, and the cluster must be ready: else ``Conflict``. Raises
     ``QuotaExceeded``.
@@ -73,7 +75,7 @@ def commit_claims(
     changed[pool.name] = replace(changed[pool.name], claims_made=pool.claims_made + len(drafts))
     fence = Check(Cluster, cluster.id, {"status": "ready"})
     try:
-        services.store.commit(*quotas, *map(Replace, changed.values()), fence, *claim_writes)
+        services.store.commit(*quotas, *map(Replace, changed.values()), fence, *claim_writes, *besides)
     except Conflict as conflict:
         if conflict.index is not None and conflict.index < len(quotas):
             raise quota_refusal(quotas, conflict.index) from conflict

@@ -7,11 +7,12 @@ under a check that the cluster is still ready. So nothing is made twice, and not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from stockyard.domain.conditions import Condition
+from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
@@ -34,6 +35,7 @@ from stockyard.lifecycle.pool import (
 )
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
+from stockyard.operations.engine.watch import watch
 from stockyard.operations.machines import mirror
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
@@ -79,24 +81,36 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         by_pool.setdefault(claim.pool, []).append(claim)
     empty = [pool for pool in pools if pool.deleting and pool.name not in by_pool]
     occupied = [pool for pool in pools if pool not in empty]
-    steps = [_step(services, cluster, pool, by_pool.get(pool.name, ()), report) for pool in occupied]
+    # What is being replaced counts for nobody any more, so that a static pool makes the replacements.
+    disruption = services.store.get(ClusterDisruption, cluster_id)
+    going = disruption.going if disruption is not None else frozenset()
+    steps = [
+        _step(services, cluster, pool, _counted(pool, by_pool.get(pool.name, ()), going), report) for pool in occupied
+    ]
     # One that is empty is still among them: claims of other passes may go through its record.
     present = [pool for pool in steps if pool is not None]
     settled = [*present, *empty]
     if any(step is not pool for step, pool in zip(steps, occupied, strict=True)):
         claims = None  # Something was written: there may be other claims now.
     if cluster.status == "ready":
-        placed = _scale_up(services, cluster, settled, claims, report)
+        placed = _scale_up(services, cluster, settled, claims, report, going)
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         conditions.show(services, cluster, [pools_condition(settled, services.now()), *placed], void)
         report.drifted = _compare(services, present, by_pool)
+        if claims is None or disruption is None or report.drifted:
+            watch(services, cluster.id, begin=True)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
     changes = report.created + report.given_back + report.drifted
     mirror.note(services, cluster, present, all_claims, changes)
     for pool in empty:
         _step(services, cluster, pool, (), report)
     return report
+
+
+def _counted(pool: Pool, claims: Sequence[NodeClaim], going: Set[str]) -> Sequence[NodeClaim]:
+    """The claims that count for a pool: all where it is on its way out."""
+    return claims if pool.deleting else [claim for claim in claims if claim.id not in going]
 
 
 def _leave_to_deletion(services: Services, pools: Sequence[Pool]) -> None:
@@ -114,6 +128,7 @@ def _scale_up(
     pools: Sequence[Pool],
     claims: Sequence[NodeClaim] | None,
     report: Report,
+    going: Set[str],
 ) -> Sequence[Condition]:
     """Make nodes for the pods that wait, and say whether all have a place; nothing while nobody tells of pods.
 
@@ -131,7 +146,7 @@ def _scale_up(
             for pool in dynamic:
                 ensure_provider(services, cluster, pool)
             present = claims_of(services, cluster.id) if claims is None else claims
-            plan = scale_up.plan_of(services, cluster, pools, present, workload)
+            plan = scale_up.plan_of(services, cluster, pools, present, workload, going)
             message = scale_up.left_out(plan, workload, [pool for pool in dynamic if pauses(pool, services.now())])
             report.created += scale_up.create_claims(services, cluster, pools, plan)
         except Conflict:

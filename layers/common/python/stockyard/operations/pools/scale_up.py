@@ -7,7 +7,7 @@ passes that saw the same pods one makes the claims, and the other looks again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -43,22 +43,28 @@ _UNIT = 1000
 
 
 def plan_of(
-    services: Services, cluster: Cluster, pools: Sequence[Pool], claims: Sequence[NodeClaim], workload: Workload
+    services: Services,
+    cluster: Cluster,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    workload: Workload,
+    going: Set[str] = frozenset(),
 ) -> Plan:
     """Where the pods that wait would go: onto what is there or on its way, and onto new nodes.
 
-    Pools that pause get no new node. Raises ``QuotaExceeded`` when there are too many ways to make a node for one pass.
+    Pools that pause get no new node. ``going`` are ids of claims whose nodes are being replaced: they have no room.
+    Raises ``QuotaExceeded`` when there are too many ways to make a node for one pass.
     """
     stock = supply(services, cluster)
     now = services.now()
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting and not pauses(pool, now)]
     quota = limit_of(services, GROUP_NODES)
-    groups = [model.PodGroup(group.pod, _names(group.id, group.count)) for group in workload.pending]
-    spare = [group for pool in dynamic if (group := _headroom(pool)) is not None]
+    groups = waiting_groups(workload)
+    spare = [group for pool in dynamic if (group := headroom_of(pool)) is not None]
     problem = model.Problem(
         (*groups, *spare),
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
-        nodes_there(stock, claims, workload),
+        nodes_there(stock, [claim for claim in claims if claim.id not in going], workload),
         tuple(workload.daemons.values()),
         model.Settings(steps=STEPS),
         stock.availability.free,
@@ -100,11 +106,7 @@ class _Narrowed:
         """What binds the claim to the ways that are still possible."""
         mark = (claim.mask, claim.row.capacity_type, claim.row.zone)
         if mark not in self._by_mask:
-            types, zones, capacity_types = possible_ways(claim)
-            own = {NODE_TYPE: types, ZONE: zones, CAPACITY_TYPE: capacity_types}
-            self._by_mask[mark] = [
-                {"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values
-            ]
+            self._by_mask[mark] = _narrowing(possible_ways(claim))
         return self._by_mask[mark]
 
 
@@ -117,13 +119,25 @@ def _draft(
     return replace(draft, requirements=(*pool.requirements, *narrowed), resources=resources)
 
 
-def possible_ways(claim: Claim) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim, ceiling: float) -> NodeClaim:
+    """The claim of a planned node that may cost at most ``ceiling`` USD an hour, as nobody has written it yet."""
+    return _draft(services, cluster, pool, claim, _narrowing(possible_ways(claim, ceiling)))
+
+
+def _narrowing(ways: tuple[Sequence[str], Sequence[str], Sequence[str]]) -> Sequence[dict[str, Any]]:
+    types, zones, capacity_types = ways
+    own = {NODE_TYPE: types, ZONE: zones, CAPACITY_TYPE: capacity_types}
+    return [{"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values]
+
+
+def possible_ways(claim: Claim, ceiling: float = float("inf")) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
     """Node types in order of price, zones and capacity types: every way that they allow together is one of the plan's,
-    and the one that the plan has priced is among them. No zones: any will do."""
+    and the one that the plan has priced is among them. No zones: any will do. None costs more than ``ceiling``."""
     priced = claim.row
-    alike = [row for row in claim.rows if (row.capacity_type, row.zone) == (priced.capacity_type, priced.zone)]
+    rows = [row for row in claim.rows if row.price <= ceiling or row == priced]
+    alike = [row for row in rows if (row.capacity_type, row.zone) == (priced.capacity_type, priced.zone)]
     types = list(dict.fromkeys(row.node_type.name for row in alike))[:MOST_TYPES]
-    wide = {(row.node_type.name, row.zone) for row in claim.rows if row.capacity_type == priced.capacity_type}
+    wide = {(row.node_type.name, row.zone) for row in rows if row.capacity_type == priced.capacity_type}
     zones = sorted({zone for _, zone in wide} - {ANY})
     common = [zone for zone in zones if all((name, zone) in wide for name in types)]
     if priced.zone == ANY:
@@ -158,11 +172,16 @@ def within_quota(pool: Pool, quota: int | None) -> Pool:
     return replace(pool, limits={**pool.limits, NODES: str(quota)})
 
 
+def waiting_groups(workload: Workload) -> tuple[model.PodGroup, ...]:
+    """The pods that wait for a node, as the packer takes them."""
+    return tuple(model.PodGroup(group.pod, _names(group.id, group.count)) for group in workload.pending)
+
+
 def _names(group: str, count: int) -> tuple[str, ...]:
     return tuple(f"{group}/{number}" for number in range(count))
 
 
-def _headroom(pool: Pool) -> model.PodGroup | None:
+def headroom_of(pool: Pool) -> model.PodGroup | None:
     """Pods that stand for the room that a pool keeps free: only its nodes take them, and they come last."""
     amounts = {name: milli(quantity) for name, quantity in pool.headroom.items()}
     if not any(amounts.values()):

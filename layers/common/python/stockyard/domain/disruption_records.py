@@ -1,0 +1,47 @@
+"""The record of what is being done to a cluster's nodes for their price, their age or their drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stockyard.domain.node_records import VersionedRecord
+
+IDLE, PROPOSED, REPLACING = "Idle", "Proposed", "Replacing"
+"""States of a cluster's disruption: nothing is decided; a decision waits to be confirmed; what comes is being made."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDisruption(VersionedRecord):
+    """The decision that is being carried out in a cluster, one at a time. ``id`` is the cluster's.
+
+    A decision is proposed, confirmed by a later look that comes to the same, and then carried out: the replacements are
+    made, and when all of them are available the nodes are given back. From then on their deletion goes its own way, and
+    the next decision may come.
+    """
+
+    created_at: str
+    updated_at: str
+    due_at: str | None = None
+    """When the next look is due; None: never by the schedule."""
+    state: str = IDLE
+    reason: str = ""
+    """``Empty``, ``Drifted`` or ``Underutilized``."""
+    nodes: tuple[str, ...] = ()
+    """Ids of the claims that go."""
+    replacements: tuple[str, ...] = ()
+    """Ids of the claims that come in their place."""
+    price_before: float = 0.0
+    """What the nodes that go cost in USD an hour."""
+    price_after: float = 0.0
+    """What those that come cost in USD an hour."""
+    possible: float | None = None
+    """What could be saved at best in USD an hour when it was last looked for; None where that is not known."""
+    decided_at: str = ""
+    message: str = ""
+    """What was decided, or why nothing was, in words."""
+    sequence: int = 0
+
+    @property
+    def going(self) -> frozenset[str]:
+        """Ids of the claims whose nodes are to be replaced now, so that nothing may count on them any more."""
+        return frozenset(self.nodes) if self.state == REPLACING else frozenset()

@@ -1,0 +1,107 @@
+"""Which nodes may be disrupted for their price, their emptiness or their drift: Karpenter's rules. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from stockyard.domain import durations, times
+from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.records import NodeClaim
+from stockyard.domain.workload_records import NodeFacts
+from stockyard.lifecycle.disruption.protection import FOREVER, do_not_disrupt
+from stockyard.lifecycle.interruption import INTERRUPTED
+from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.lifecycle.node_phases import NOT_DRIFTED
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a node may not go, in words; empty: it may. ``until`` is when that ends by itself; None: nobody knows."""
+
+    why: str = ""
+    until: datetime | None = None
+
+
+def is_ready(claim: NodeClaim, facts: NodeFacts | None) -> bool:
+    """Whether the claim is a node that pods can be on."""
+    return claim.phase == AVAILABLE and not claim.deleting and facts is not None and facts.ready == "True"
+
+
+def obstacle(
+    claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, budgets: Mapping[str, int], now: datetime
+) -> Obstacle:
+    """What keeps a node from being removed or replaced to save money. ``budgets`` are the evictions that
+    PodDisruptionBudgets allow now."""
+    if pool is not None and pool.kind != DYNAMIC:
+        return Obstacle(f"pool {pool.name} is static")
+    general = _of_node(claim, pool, facts)
+    if general.why or pool is None or facts is None:
+        return general
+    return _quiet(claim, pool, facts, now) or _of_pods(facts, budgets, now)
+
+
+def obstacle_of_drift(
+    claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, budgets: Mapping[str, int], now: datetime
+) -> Obstacle:
+    """What keeps a node that has drifted from being replaced. Where pods have a deadline, they keep nothing."""
+    general = _of_node(claim, pool, facts)
+    if general.why or facts is None or pool is None or durations.seconds(pool.termination_grace_period) is not None:
+        return general
+    return _of_pods(facts, budgets, now)
+
+
+def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None) -> Obstacle:
+    if pool is None or pool.deleting:
+        return Obstacle("it is of no pool")
+    if facts is None or not is_ready(claim, facts):
+        return Obstacle("it is not ready")
+    if any(part.type == INTERRUPTED for part in claim.conditions):
+        return Obstacle("its cloud may take it back")
+    if facts.unschedulable:
+        return Obstacle("somebody has cordoned it")
+    if facts.do_not_disrupt:
+        return Obstacle("the node has the annotation karpenter.sh/do-not-disrupt")
+    return Obstacle()
+
+
+def _of_pods(facts: NodeFacts, budgets: Mapping[str, int], now: datetime) -> Obstacle:
+    """What its pods keep a node from."""
+    if facts.doubly_guarded:
+        return Obstacle(f"{facts.doubly_guarded} of its pods have more than one PodDisruptionBudget")
+    for name in sorted(facts.budgets):
+        if not budgets.get(name):
+            return Obstacle(f"PodDisruptionBudget {name} allows no eviction")
+    for pod in facts.protected:
+        until = do_not_disrupt(pod.value, pod.started_at, times.to_text(now))
+        if until == FOREVER:
+            return Obstacle(f"pod {pod.name} is not to be disrupted")
+        if until is not None:
+            return Obstacle(f"pod {pod.name} is not to be disrupted until {until}", times.from_text(until))
+    return Obstacle()
+
+
+def _quiet(claim: NodeClaim, pool: Pool, facts: NodeFacts, now: datetime) -> Obstacle | None:
+    """The obstacle of a node whose pods moved too short a time ago, or that is never to be consolidated."""
+    text = pool.disruption.get("consolidateAfter", "0s")
+    if text == durations.NEVER:
+        return Obstacle(f"pool {pool.name} is never consolidated")
+    since = facts.pod_event_at or facts.ready_since or claim.created_at
+    until = times.from_text(since) + timedelta(seconds=durations.seconds(text) or 0)
+    return Obstacle(f"its pods moved less than {text} ago", until) if now < until else None
+
+
+def drifted(claims: Sequence[NodeClaim]) -> Sequence[NodeClaim]:
+    """The claims that are not as they would be made now, the longest first."""
+    since = {claim.id: moment for claim in claims if (moment := _drifted_since(claim))}
+    by_id = {claim.id: claim for claim in claims}
+    return [by_id[claim_id] for claim_id in sorted(since, key=lambda claim_id: (since[claim_id], claim_id))]
+
+
+def _drifted_since(claim: NodeClaim) -> str:
+    """Since when; empty for a claim that has not drifted."""
+    return next(
+        (part.last_transition_time for part in claim.conditions if part.type == NOT_DRIFTED and part.status == "False"),
+        "",
+    )

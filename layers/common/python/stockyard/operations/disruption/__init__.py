@@ -1,0 +1,1 @@
+"""Nodes leave: which of them a cluster would do better without, and how they are replaced."""

@@ -1,0 +1,239 @@
+"""How a decision is carried out: what comes is made first, and only when all of it is there do the nodes go.
+
+The record of the cluster's disruption says what was decided before anything is made. A pass that dies in between is
+finished by the next one, or undone: replacements that are not there yet are given back, and no node has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
+from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.errors import Conflict, NotFound, QuotaExceeded
+from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.pool import later_than, living, wanted_nodes
+from stockyard.operations.disruption.fleet import View
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.pools.claims import AT_ONCE, commit_claims
+from stockyard.operations.pools.scale_up import planned_draft
+from stockyard.operations.quotas.limits import limit_of
+from stockyard.operations.services import Services
+from stockyard.ports import Replace
+from stockyard.scheduling.consolidation.model import Decision, Replacement
+from stockyard.scheduling.packing.model import Problem
+from stockyard.scheduling.packing.plan import grouped, pack
+
+CONFIRM_SECONDS = 15
+"""How long a decision has to stand before it is carried out, as with Karpenter."""
+REPLACE_SECONDS = 1200
+"""How long replacements may take before the decision is given up."""
+LOOK_SECONDS = 60
+"""When replacements that are being made are looked at again."""
+PAUSE_SECONDS = 600
+"""How long nothing is decided after a decision was given up."""
+ABOUT = "ClusterDisruption"
+"""What events of decisions are about."""
+DECIDED, STARTED, DISRUPTED, ABANDONED = "DisruptionDecided", "Replacing", "Disrupted", "DisruptionAbandoned"
+
+
+def write(
+    services: Services, record: ClusterDisruption, event: tuple[str, str] | None = None, **fields: Any
+) -> ClusterDisruption:
+    """The record with these fields, written at its version; ``event`` is the reason and the message of what is told of
+    it. Raises ``Conflict`` when somebody else was first."""
+    stamp: dict[str, Any] = {
+        "version": record.version + 1,
+        "updated_at": services.now(),
+        "sequence": record.sequence + (event is not None),
+    }
+    changed: ClusterDisruption = replace(record, **{**fields, **stamp})
+    events = []
+    if event is not None:
+        events = tell(services, WORKFLOW_ACTOR, changed, Transition(ABOUT, record.state, changed.state, *event))
+    services.store.commit(Replace(changed), *events)
+    return changed
+
+
+def propose(services: Services, record: ClusterDisruption, view: View, decision: Decision) -> ClusterDisruption:
+    """Note a decision, to be carried out when a later look comes to the same."""
+    now = services.now()
+    return write(
+        services,
+        record,
+        (DECIDED, words(decision)),
+        state=PROPOSED,
+        reason=decision.reason,
+        nodes=_ids(view, decision),
+        replacements=(),
+        price_before=decision.price_before,
+        price_after=decision.price_after,
+        possible=decision.possible,
+        decided_at=now,
+        message=words(decision),
+        due_at=later_than(now, CONFIRM_SECONDS),
+    )
+
+
+def is_confirmed(services: Services, record: ClusterDisruption, view: View, decision: Decision) -> bool:
+    """Whether the proposed decision has stood for long enough, and a new look comes to the same nodes."""
+    stood = record.state == PROPOSED and services.seconds_since(record.decided_at) >= CONFIRM_SECONDS
+    return stood and record.reason == decision.reason and set(record.nodes) == set(_ids(view, decision))
+
+
+def start(
+    services: Services, cluster: Cluster, pools: Sequence[Pool], record: ClusterDisruption, decision: Decision
+) -> ClusterDisruption:
+    """Make what comes in the place of the nodes that go. Raises ``Conflict`` when something has changed meanwhile."""
+    current = {pool.name: pool for pool in pools}
+    drafts: dict[str, list[NodeClaim]] = {}
+    for replacement in decision.replacements:
+        pool = current[replacement.claim.pool.name]
+        drafts.setdefault(pool.name, []).append(_draft(services, cluster, pool, replacement))
+    ids = tuple(draft.id for listed in drafts.values() for draft in listed)
+    now = services.now()
+    record = write(
+        services,
+        record,
+        (STARTED, f"{words(decision)} {len(ids)} nodes are made first." if ids else words(decision)),
+        state=REPLACING,
+        replacements=ids,
+        decided_at=now,
+        due_at=now if not ids else later_than(now, LOOK_SECONDS),
+    )
+    guard = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
+    quota = cache(partial(limit_of, services))
+    try:
+        for name, listed in drafts.items():
+            for first in range(0, len(listed), AT_ONCE):
+                batch = listed[first : first + AT_ONCE]
+                current |= commit_claims(services, cluster, current[name], batch, current[guard], quota)
+    except QuotaExceeded as refusal:
+        return abandon(services, record, refusal.detail)
+    except Conflict:
+        return abandon(services, record, "Its pools have changed meanwhile.")
+    return record
+
+
+def _draft(services: Services, cluster: Cluster, pool: Pool, replacement: Replacement) -> NodeClaim:
+    return planned_draft(services, cluster, pool, replacement.claim, replacement.ceiling)
+
+
+def advance(
+    services: Services, pools: Sequence[Pool], claims: Sequence[NodeClaim], record: ClusterDisruption, view: View | None
+) -> ClusterDisruption:
+    """The next step of a decision whose replacements are being made. ``view`` is None while nobody knows what runs in
+    the cluster: then nothing leaves."""
+    now = services.now()
+    by_id = {claim.id: claim for claim in claims}
+    going = [by_id[claim_id] for claim_id in record.nodes if claim_id in by_id and not by_id[claim_id].deleting]
+    coming = [by_id.get(claim_id) for claim_id in record.replacements]
+    if not going:
+        return write(services, record, (DISRUPTED, "All nodes of the decision have left."), **_done(now))
+    lost_claims = [claim for claim in coming if claim is None or claim.deleting or claim.phase == "Failed"]
+    if lost_claims:
+        reason = next((claim.message for claim in lost_claims if claim is not None and claim.message), "it is gone")
+        return abandon(services, record, f"A replacement did not come: {reason}")
+    if services.seconds_since(record.decided_at) > REPLACE_SECONDS:
+        return abandon(services, record, f"The replacements were not there after {REPLACE_SECONDS // 60} minutes.")
+    is_there = all(claim is not None and claim.phase == "Available" for claim in coming)
+    if not is_there or view is None or not _pools_are_whole(pools, claims, going):
+        return write(services, record, due_at=later_than(now, LOOK_SECONDS))
+    leaving, why = _still_able(view, going, record)
+    if not leaving:
+        return abandon(services, record, why)
+    for claim in leaving:
+        with suppress(NotFound, Conflict):
+            delete_claim(services, claim.id, WORKFLOW_ACTOR)
+    names = ", ".join(claim.name for claim in leaving[:3]) + (" and others" if len(leaving) > 3 else "")
+    return write(services, record, (DISRUPTED, f"{len(leaving)} nodes leave ({record.reason}): {names}."), **_done(now))
+
+
+def _done(now: str) -> dict[str, Any]:
+    return {"state": IDLE, "nodes": (), "replacements": (), "due_at": later_than(now, LOOK_SECONDS)}
+
+
+def _pools_are_whole(pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim]) -> bool:
+    """Whether every pool has the nodes that it has to have without those that go: a static pool makes their
+    replacements itself."""
+    excluded = {claim.id for claim in going}
+    for pool in pools:
+        available = [
+            claim
+            for claim in living(claims)
+            if claim.pool == pool.name and claim.id not in excluded and claim.phase == "Available"
+        ]
+        if any(claim.pool == pool.name for claim in going) and len(available) < wanted_nodes(pool):
+            return False
+    return True
+
+
+def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruption) -> tuple[Sequence[NodeClaim], str]:
+    """Those of the nodes that may still go, and why not where none may: the cluster may be another one by now, and no
+    pod loses its place."""
+    running = {node.name: node for node in view.fleet.nodes}
+    able, why = [], "None of the nodes may leave any more."
+    drifted = {node.name for node in view.drifted}
+    for claim in going:
+        node = running.get(claim.node_name or claim.name)
+        if node is None:
+            continue
+        may_go = node.name in drifted if record.reason == "Drifted" else not node.hindrance
+        if not may_go:
+            why = f"{claim.name}: {node.hindrance or 'it has not drifted any more'}."
+            continue
+        if record.reason == "Empty" and not node.empty:
+            why = f"{claim.name} is not empty any more."
+            continue
+        able.append((claim, node))
+    names = {node.name for _, node in able}
+    groups = grouped(
+        (f"{node.name}/{kind}/{number}", pod)
+        for _, node in able
+        for kind, (pod, count) in enumerate(node.pods)
+        for number in range(count)
+    )
+    there = tuple(node.node for node in view.fleet.nodes if node.name not in names)
+    plan = pack(Problem(groups, (), there, view.fleet.daemons)) if groups else None
+    if plan is not None and plan.left_out:
+        return (), f"{sum(len(item.pods) for item in plan.left_out)} pods would have no place any more."
+    return [claim for claim, _ in able], why
+
+
+def abandon(services: Services, record: ClusterDisruption, why: str) -> ClusterDisruption:
+    """Give a decision up: nobody leaves, and what was made for it and is no node yet is given back."""
+    for claim_id in record.replacements:
+        claim = services.store.get(NodeClaim, claim_id)
+        if claim is not None and claim.phase != "Available" and not claim.deleting:
+            with suppress(NotFound, Conflict):
+                delete_claim(services, claim_id, WORKFLOW_ACTOR)
+    return write(
+        services,
+        record,
+        (ABANDONED, why),
+        state=IDLE,
+        nodes=(),
+        replacements=(),
+        message=why,
+        due_at=later_than(services.now(), PAUSE_SECONDS),
+    )
+
+
+def words(decision: Decision) -> str:
+    """What a decision does, in words."""
+    names = ", ".join(node.name for node in decision.nodes[:3]) + (" and others" if len(decision.nodes) > 3 else "")
+    return (
+        f"{decision.reason}: {len(decision.nodes)} nodes go ({names}), {len(decision.replacements)} come; "
+        f"{decision.price_before:.4f} becomes {decision.price_after:.4f} USD an hour."
+    )
+
+
+def _ids(view: View, decision: Decision) -> tuple[str, ...]:
+    return tuple(view.claims[node.name].id for node in decision.nodes)

@@ -1,0 +1,160 @@
+"""The nodes of a cluster as the search for savings reads them: what runs on each, its price, and what keeps it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from stockyard.domain import budgets as pool_budgets
+from stockyard.domain.budgets import NodeState
+from stockyard.domain.node_types import SPOT
+from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.quantities import milli
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.workload_records import NodeFacts
+from stockyard.lifecycle.disruption import candidates
+from stockyard.lifecycle.disruption.costs import disruption_cost, eviction_cost
+from stockyard.lifecycle.pool import living, pauses
+from stockyard.operations.pools.room import nodes_there
+from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
+from stockyard.operations.pools.templates import supply, templates
+from stockyard.operations.pools.workload import Workload
+from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.services import Services
+from stockyard.scheduling.consolidation import model
+from stockyard.scheduling.packing.model import Node, Pod, Problem
+from stockyard.scheduling.packing.model import Settings as PackingSettings
+from stockyard.scheduling.packing.plan import pack
+
+STEPS = 1_000_000
+"""The packer's work to find out which room the pods that wait will take."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A cluster's nodes at one moment. ``claims`` are by the name of their node.
+
+    ``looks_at`` is when something may go that may not go now, because time passes: a pod has been quiet for long
+    enough, or a budget's window opens.
+    """
+
+    fleet: model.Fleet
+    claims: Mapping[str, NodeClaim]
+    pools: Mapping[str, Pool]
+    now: datetime
+    drifted: Sequence[model.RunningNode] = ()
+    """Nodes that are not as their pool or provider would make them now and may be replaced, the longest first."""
+    looks_at: datetime | None = None
+    states: Mapping[str, Sequence[NodeState]] = field(default_factory=dict)
+
+
+def view_of(
+    services: Services, cluster: Cluster, pools: Sequence[Pool], claims: Sequence[NodeClaim], workload: Workload
+) -> View:
+    """What is there, as ``workload`` and the records tell it. Only nodes that are ready and nobody's are candidates."""
+    now = services.clock.now()
+    stock = supply(services, cluster)
+    quota = limit_of(services, GROUP_NODES)
+    dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
+    usable = [within_quota(pool, quota) for pool in dynamic if not pauses(pool, services.now())]
+    makers = tuple(templates(stock, usable, claims))
+    by_node = {claim.node_name or claim.name: claim for claim in claims}
+    by_pool = {pool.name: pool for pool in pools}
+    ready = [claim for claim in living(claims) if candidates.is_ready(claim, _facts(workload, claim))]
+    there = {node.name: node for node in nodes_there(stock, ready, workload)}
+    moving = _settled(workload, dynamic, there)
+    looks: list[datetime] = []
+    budgets = workload.budgets or {}
+    nodes = []
+    for name, node in sorted(there.items()):
+        claim = by_node[name]
+        facts = _facts(workload, claim)
+        pool = by_pool.get(claim.pool)
+        obstacle = candidates.obstacle(claim, pool, facts, budgets, now)
+        if obstacle.until is not None:
+            looks.append(obstacle.until)
+        pods = tuple(moving[name].items())
+        placed = claim.placement
+        price = placed.usd_hour if placed is not None else None
+        nodes.append(
+            model.RunningNode(
+                node,
+                pods,
+                claim.pool,
+                price or 0.0,
+                disruption_cost(
+                    eviction_cost(pod.deletion_cost, pod.priority) for pod, count in pods for _ in range(count)
+                ),
+                spot=placed is not None and placed.capacity_type == SPOT,
+                hindrance=obstacle.why or ("" if price is not None else "its price is not known"),
+            )
+        )
+    states = _states(claims, workload)
+    rules = {pool.name: _rules(pool, states.get(pool.name, ()), claims, now) for pool in dynamic}
+    changes = [pool_budgets.next_change(pool_budgets.budgets_of(pool.disruption), now) for pool in dynamic]
+    looks += [change for change in changes if change is not None]
+    fleet = model.Fleet(tuple(nodes), makers, rules, tuple(workload.daemons.values()), stock.availability.free)
+    running = {by_node[node.name].id: node for node in nodes}
+    drifted = [
+        running[claim.id]
+        for claim in candidates.drifted([by_node[node.name] for node in nodes])
+        if not candidates.obstacle_of_drift(claim, by_pool.get(claim.pool), _facts(workload, claim), budgets, now).why
+    ]
+    # Empty nodes need nothing in their place.
+    drifted.sort(key=lambda node: not node.empty)
+    return View(fleet, by_node, by_pool, now, drifted, min(looks, default=None), states)
+
+
+def _facts(workload: Workload, claim: NodeClaim) -> NodeFacts | None:
+    return (workload.nodes or {}).get(claim.node_name or claim.name)
+
+
+def _settled(workload: Workload, dynamic: Sequence[Pool], there: dict[str, Node]) -> Mapping[str, Counter[Pod]]:
+    """The pods of each node that move with it, those among them that wait for room and will come onto it. The room of
+    ``there`` is less what these take."""
+    moving = {name: Counter(dict(workload.reschedulable.get(name, ()))) for name in there}
+    groups = (*waiting_groups(workload), *(group for pool in dynamic if (group := headroom_of(pool)) is not None))
+    if not groups:
+        return moving
+    pods = {name: group.pod for group in groups for name in group.names}
+    problem = Problem(groups, (), tuple(there.values()), settings=PackingSettings(steps=STEPS))
+    for placement in pack(problem).placements:
+        node = there[placement.node]
+        free: defaultdict[str, int] = defaultdict(int, node.free)
+        for name in placement.pods:
+            moving[placement.node][pods[name]] += 1
+            for resource, amount in pods[name].requests:
+                free[resource] -= amount
+        there[placement.node] = replace(node, free=dict(free))
+    return moving
+
+
+def _states(claims: Sequence[NodeClaim], workload: Workload) -> Mapping[str, Sequence[NodeState]]:
+    """The nodes of each pool as its budgets count them."""
+    states: defaultdict[str, list[NodeState]] = defaultdict(list)
+    for claim in claims:
+        facts = _facts(workload, claim)
+        initialized = claim.phase == "Available"
+        ready = facts is not None and facts.ready == "True"
+        is_gone = claim.phase == "Failed"
+        states[claim.pool].append(NodeState(True, initialized, ready, claim.deleting, is_gone))
+    return states
+
+
+def _rules(pool: Pool, states: Sequence[NodeState], claims: Sequence[NodeClaim], now: datetime) -> model.PoolRules:
+    budgets = pool_budgets.budgets_of(pool.disruption)
+    # A pool that would go below its floor makes the next node at once.
+    above_floor = max(0, len(living([claim for claim in claims if claim.pool == pool.name])) - pool.floor)
+
+    def allowed(reason: str) -> int:
+        return min(above_floor, pool_budgets.remaining(budgets, reason, states, now))
+
+    saving = pool.disruption.get("minimumSaving")
+    return model.PoolRules(
+        pool.disruption.get("consolidationPolicy", model.WHEN_UNDERUTILIZED),
+        allowed(pool_budgets.EMPTY),
+        allowed(pool_budgets.UNDERUTILIZED),
+        milli(saving) / 1000 if saving else 0.0,
+    )

@@ -1,0 +1,97 @@
+"""One pass over the disruption of a cluster: decide, confirm, carry out, one step at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+from stockyard.domain import times
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
+from stockyard.domain.records import Cluster
+from stockyard.errors import Conflict
+from stockyard.lifecycle.phases import DEGRADED
+from stockyard.lifecycle.pool import later_than
+from stockyard.operations.disruption.carry_out import advance, is_confirmed, propose, start, write
+from stockyard.operations.disruption.decide import decide
+from stockyard.operations.disruption.fleet import View, view_of
+from stockyard.operations.machines.attention import attend, picture_age
+from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.pools.workload import workload_of
+from stockyard.operations.services import Services
+from stockyard.ports import Remove
+
+ATTEND_SECONDS = 600
+"""For how long an agent comes often once there is something to decide."""
+INTERVALS = 2
+"""How many intervals of the agent what is known of a cluster may be old before nothing is disrupted."""
+LONGEST_SECONDS = 6 * 3600
+"""When a cluster is looked at in any case: prices move, and nobody tells of it."""
+
+
+def look(services: Services, cluster_id: str) -> Counter[str]:
+    """Bring the disruption of a cluster one step on; what was done, as counts."""
+    counts: Counter[str] = Counter()
+    record = services.store.get(ClusterDisruption, cluster_id)
+    if record is None:
+        return counts
+    cluster = services.store.get(Cluster, cluster_id)
+    if cluster is None or cluster.status == "deleting":
+        with suppress(Conflict):
+            services.store.commit(Remove(ClusterDisruption, cluster_id, record.version))
+        return counts
+    try:
+        after = _step(services, cluster, record)
+    except Conflict:
+        counts["lost"] += 1
+        return counts
+    counts["decided"] += record.state == IDLE and after.state == PROPOSED
+    counts["started"] += record.state == PROPOSED and after.state == REPLACING
+    counts["ended"] += record.state == REPLACING and after.state == IDLE
+    return counts
+
+
+def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> ClusterDisruption:
+    pools, claims = pools_of(services, cluster.id), claims_of(services, cluster.id)
+    if not pools and record.state != REPLACING:
+        services.store.commit(Remove(ClusterDisruption, cluster.id, record.version))
+        return record
+    view = None
+    if cluster.status == "ready" and not _is_degraded(cluster):
+        workload = workload_of(services, cluster.id)
+        if workload is not None and workload.nodes is not None:
+            view = view_of(services, cluster, pools, claims, workload)
+    if record.state == REPLACING:
+        return advance(services, pools, claims, record, view if _is_fresh(services, cluster) else None)
+    decision = decide(view) if view is not None else None
+    if view is None or decision is None:
+        fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}
+        return write(services, record, due_at=_next_look(services, view), **fields)
+    if not _is_fresh(services, cluster):
+        # Before anything is decided, what is known must be true now.
+        attend(services, cluster.id, ATTEND_SECONDS)
+        return write(services, record, due_at=later_than(services.now(), services.settings.agent_quiet_seconds))
+    if is_confirmed(services, record, view, decision):
+        return start(services, cluster, pools, record, decision)
+    return propose(services, record, view, decision)
+
+
+def _is_degraded(cluster: Cluster) -> bool:
+    return any(part.type == DEGRADED and part.status == "True" for part in cluster.conditions)
+
+
+def _is_fresh(services: Services, cluster: Cluster) -> bool:
+    """Whether what is known of the cluster is no older than two intervals of its agent."""
+    age = picture_age(services, cluster.id, services.clock.now())
+    if age is not None and age <= INTERVALS * services.settings.agent_quiet_seconds:
+        return True
+    attend(services, cluster.id, ATTEND_SECONDS)
+    return False
+
+
+def _next_look(services: Services, view: View | None) -> str:
+    """When something may have changed by itself; whatever else changes tells of it."""
+    latest = later_than(services.now(), LONGEST_SECONDS)
+    if view is None or view.looks_at is None:
+        return latest
+    return min(latest, times.to_text(view.looks_at))
