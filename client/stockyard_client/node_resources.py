@@ -93,12 +93,14 @@ class NodeClaims(Collection):
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(NodeClaim, claim, changes)
 
-    def delete(self, claim: str) -> Operation:
-        """Gives the node back, or gives the operation that does so already."""
-        return self._started(self._transport.send("DELETE", path(self.name, claim)))
+    def delete(self, claim: str, grace_seconds: int | None = None) -> Operation:
+        """Gives the node back, or gives the operation that does so already. ``grace_seconds`` is how long pods may
+        still hold the node; 0 ends them at once, also when the deletion is under way."""
+        query = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
+        return self._started(self._transport.send("DELETE", path(self.name, claim), query=query))
 
     def plan_delete(self, claim: str) -> Plan:
-        """What :meth:`delete` would remove and save."""
+        """What :meth:`delete` would remove and save, and until when pods may hold the node."""
         return self._plan("DELETE", path(self.name, claim))
 
     def explain(self, claim: str) -> Explanation:

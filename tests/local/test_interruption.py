@@ -67,7 +67,8 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
     events = cloud.call("GET", f"/v1/events?subject={claim['id']}&page_size=100")["items"]
     reasons = [event["reason"] for event in events]
     assert reasons.count("SpotInterruption") == 1
-    assert reasons[reasons.index("SpotInterruption") :] == ["SpotInterruption", "DeletionRequested", "Deleted"]
+    order = ["SpotInterruption", "DeletionRequested", "Draining", "Drained", "Deleted"]
+    assert reasons[reasons.index("SpotInterruption") :] == order
     actions = [record["action"] for record in cloud.call("GET", f"/v1/audit?subject={claim['id']}")["items"]]
     assert actions.count("ReportInterruption") == 1
     figure = {"told_seconds": round(told_seconds, 1), "ended_seconds": round(time.monotonic() - started, 1)}

@@ -288,6 +288,8 @@ class PoolLife:
             "running": {},
             "daemon_sets": {},
             "omitted": 0,
+            "nodes": None,
+            "budgets": None,
         }
         assert receive(self.nodes.services, self._cluster(), report).woken
 

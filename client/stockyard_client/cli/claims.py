@@ -179,6 +179,9 @@ def _sentence(explanation: Explanation) -> str:
 def delete(
     run: typer.Context,
     claim: Name,
+    grace_seconds: Annotated[
+        int | None, typer.Option(min=0, help="How long pods may still hold the node; 0 ends them at once.")
+    ] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
@@ -190,7 +193,7 @@ def delete(
         if dry_run:
             plans.show(context, output, client.node_claims.plan_delete(claim))
             return
-        operation = client.node_claims.delete(claim)
+        operation = client.node_claims.delete(claim, grace_seconds)
         context.say(f"Claim {claim} is being given back by operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
 

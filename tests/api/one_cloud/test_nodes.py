@@ -256,6 +256,10 @@ def claim_body(acme, **more):
 
 def test_a_claim_is_planned_created_changed_explained_and_deleted(acme):
     body = claim_body(acme, name=f"c-{acme.lab}", requirements=[{"key": "kubernetes.io/os", "values": ["linux"]}])
+    body["termination_grace_period"] = "soon"
+    refused = acme.problem(422, "InvalidInput", "POST", "/v1/node-claims", body)
+    assert [error["pointer"] for error in refused["errors"]] == ["/termination_grace_period"]
+    body["termination_grace_period"] = "Never"
     plan = acme.good("POST", "/v1/node-claims?dry_run=true", body)["plan"]
     assert plan["creates"][0] == {"kind": "node-claim", "name": body["name"]}
     created = acme.call("POST", "/v1/node-claims", body)
@@ -283,7 +287,9 @@ def test_a_claim_is_planned_created_changed_explained_and_deleted(acme):
     waiting = acme.call("POST", f"{path}/power", {"state": "Off"})
     assert (waiting.status_code, waiting.json()["error_type"]) == (409, "IllegalTransition")
     acme.problem(409, "InUse", "DELETE", f"/v1/node-providers/{acme.lab}")
-    assert acme.good("DELETE", path, status=202)["subject"] == claim["id"]
+    assert claim["termination_grace_period"] == "Never"
+    acme.problem(422, "InvalidInput", "DELETE", f"{path}?grace_seconds=-1")
+    assert acme.good("DELETE", f"{path}?grace_seconds=0", status=202)["subject"] == claim["id"]
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,9 @@ def test_explain_names_every_type_and_its_rule(cli, api):
 def test_delete_and_its_dry_run(cli, api, operation_document):
     api.answer("DELETE", "/v1/node-claims/one", operation_document("running"), status=202)
     assert cli("claim", "delete", "one", "-o", "name").stdout == "op_01\n"
+    assert "grace_seconds" not in api.requests[-1].url.params
+    cli("claim", "delete", "one", "--grace-seconds", "0", "-o", "name")
+    assert api.requests[-1].url.params["grace_seconds"] == "0"
     api.answer("DELETE", "/v1/node-claims/two", {"plan": {"deletes": [{"kind": "node-claim", "name": "two"}]}})
     assert cli("claim", "delete", "two", "--dry-run").stdout == "- node-claim  two\n"
 

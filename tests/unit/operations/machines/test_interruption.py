@@ -77,7 +77,8 @@ def test_the_warning_empties_the_node_before_its_machine_ends(yard: Yard) -> Non
     assert nodes.clock.now() < ends_at
     assert Key("", "nodes", "", "worker") not in rig.kube.store.objects
     assert nodes.nothing_left()
-    assert reasons(yard, claim)[-3:] == ["SpotInterruption", "DeletionRequested", "Deleted"]
+    order = ["SpotInterruption", "DeletionRequested", "Draining", "Drained", "Deleted"]
+    assert reasons(yard, claim)[-5:] == order
 
 
 def test_pods_that_budgets_hold_are_ended_shortly_before_the_machine(yard: Yard) -> None:

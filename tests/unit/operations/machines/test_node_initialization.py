@@ -121,18 +121,18 @@ def test_startup_taints_differ_by_key_and_effect() -> None:
 def test_label_command_is_sent_until_labels_are_set_or_command_is_done(yard: Yard) -> None:
     claim, now = waiting(), yard.nodes.clock.now()
     lacking = seen_of(claim, {**NODE_REPORT, "labels": {"a": "b", "c": "x"}})
-    (command,) = commands_of(claim, {}, lacking, "token", now, 600)
+    (command,) = commands_of(claim, {}, lacking, "token", now, None)
     assert (command.kind, command.id) == ("label", command_id(claim, LABEL))
     assert command.arguments == {"node": "worker", "labels": {"c": "d"}}
     assert waits_for(claim, {}, lacking) == "to get its labels c"
     done = {done_fact(claim, LABEL): "t"}
-    assert commands_of(claim, done, lacking, "token", now, 600) == []
+    assert commands_of(claim, done, lacking, "token", now, None) == []
     assert waits_for(claim, done, lacking) == ""
     complete = seen_of(claim, {**NODE_REPORT, "labels": claim.node_labels})
-    assert commands_of(claim, {}, complete, "token", now, 600) == []
+    assert commands_of(claim, {}, complete, "token", now, None) == []
     assert waits_for(claim, {}, complete) == ""
     assert waits_for(claim, {}, {**complete, "ready": "Unknown"}) == "to be ready"
-    assert commands_of(waiting(phase="Available"), {}, lacking, "token", now, 600) == []
+    assert commands_of(waiting(phase="Available"), {}, lacking, "token", now, None) == []
 
 
 def test_node_fact_of_older_release_is_readable() -> None:

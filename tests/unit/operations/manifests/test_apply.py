@@ -170,10 +170,11 @@ def test_apply_refuses_other_form_or_cluster_of_claim(nodes: Nodes) -> None:
 
 def test_a_karpenter_claim_names_its_cluster_only_where_there_are_several(nodes: Nodes, world: World) -> None:
     spec = {"requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
-    sent = manifest(KA, "NodeClaim", "k", {**spec, "terminationGracePeriod": "30s"})
+    sent = manifest(KA, "NodeClaim", "k", {**spec, "terminationGracePeriod": "30s", "expireAfter": "1h"})
     (applied,) = apply(nodes, sent)
-    assert [warning["pointer"] for warning in applied["warnings"]] == ["/0/spec/terminationGracePeriod"]
-    assert find_claim(nodes.services, "k").cluster_ref == "demo"
+    assert [warning["pointer"] for warning in applied["warnings"]] == ["/0/spec/expireAfter"]
+    claim = find_claim(nodes.services, "k")
+    assert (claim.cluster_ref, claim.termination_grace_period) == ("demo", "30s")
     world.create("second")
     assert actions(apply(nodes, sent)) == [("k", "unchanged")]
     assert set(faults(nodes, manifest(KA, "NodeClaim", "l", spec))) == {"/0/metadata/labels/stockyard.dev~1cluster"}

@@ -159,7 +159,7 @@ def test_lost_node_is_deleted_without_drain(nodes: Nodes) -> None:
     nodes.delete(claim)
 
     def kinds_of_commands(record: NodeClaim) -> list[str]:
-        return [command.kind for command in commands_of(record, {}, node, "token", nodes.clock.now(), 600)]
+        return [command.kind for command in commands_of(record, {}, node, "token", nodes.clock.now(), None)]
 
     assert kinds_of_commands(nodes.now(claim)) == [DRAIN]
     lost = replace(nodes.now(claim), phase="Failed", reason="MachineGone")

@@ -129,6 +129,7 @@ def _own(claim: NodeClaim) -> dict[str, Any]:
             "type": claim.type_ref,
             "priority": claim.priority,
             "keepFailed": claim.keep_failed,
+            "terminationGracePeriod": claim.termination_grace_period,
             "displayName": claim.display_name,
             "resources": claim.resources,
             **_common(claim),

@@ -129,6 +129,9 @@ class NodeClaimSpec:
     priority: int = 0
     keep_failed: int = 0
     """Minutes for which a machine is kept that did not come up."""
+    termination_grace_period: str = ""
+    """How long its deletion waits for pods that cannot go, as a duration of Go; ``Never``: as long as it takes. Empty:
+    as long as the stage or the provider says."""
     form: str = "stockyard"
     """Which document it came as: ``stockyard``, ``vcluster`` or ``karpenter``."""
     document: dict[str, Any] = field(default_factory=dict)
@@ -202,6 +205,10 @@ class NodeClaim(NodeClaimSpec):
     """By what the node differs from what its provider and its pool would make now."""
     ends_at: str | None = None
     """When the claim's cloud takes the machine back, as the machine was told; None: it was told nothing."""
+    deletion_timestamp: str | None = None
+    """When its deletion was first asked for; a drain's grace counts from here."""
+    drain_until: str | None = None
+    """Until when somebody who deletes it lets pods wait at most; None: as long as the claim's own grace says."""
     operation_id: str | None = None
     execution: str | None = None
     generation: int = 1

@@ -32,6 +32,8 @@ _CLAIM = (
     "deleting",
     "kept_until",
     "ends_at",
+    "deletion_timestamp",
+    "drain_until",
     "machine_id",
     "node_name",
     "node_labels",

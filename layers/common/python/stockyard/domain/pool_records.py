@@ -9,6 +9,8 @@ from stockyard.domain.conditions import Condition
 from stockyard.domain.node_records import VersionedRecord
 
 STATIC, DYNAMIC = "static", "dynamic"
+GROUP = "group"
+"""The form of pools that came as node groups of a cluster."""
 NO_POOL = "-"
 """What stands for the pool of a claim that has none; no pool can be called so."""
 POOL_LABEL = "stockyard.dev/pool"
@@ -55,7 +57,8 @@ class PoolSpec:
     expire_after: str = ""
     """How old a node becomes, as a duration of Go; ``Never`` or empty for any age."""
     termination_grace_period: str = ""
-    """How long a deletion waits for pods that cannot go, as a duration; ``Never`` or empty for as long as it takes."""
+    """How long a deletion waits for pods that cannot go, as a duration; ``Never`` or empty for as long as it takes. Of
+    a node group, which cannot say it, empty is as long as the stage says."""
     disruption: dict[str, Any] = field(default_factory=dict)
     """``consolidateAfter``, ``consolidationPolicy`` and ``budgets``, as Karpenter's NodePool has them."""
 

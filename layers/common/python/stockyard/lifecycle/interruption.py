@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
-from stockyard.domain import times
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.node_claim import FAILED, MOVES, shown_phase
@@ -19,9 +17,9 @@ LAST_SECONDS = 15
 
 
 def interrupt(claim: NodeClaim, ends_at: str, now: str) -> tuple[NodeClaim, Transition] | None:
-    """The cloud ends the machine at ``ends_at``. None when nothing is to be done: the claim is on its way out, or has
-    failed. The version stays: it is part of the change that gives the node back."""
-    if claim.deleting or claim.phase == FAILED:
+    """The cloud ends the machine at ``ends_at``. None when that is known, or when the claim has failed. The version
+    stays: it is part of the change that gives the node back, or of none where that is under way."""
+    if (claim.deleting and claim.ends_at is not None) or claim.phase == FAILED:
         return None
     text = f"Machine {claim.machine_id} is taken back by its cloud at {ends_at}."
     marked = replace(claim, ends_at=ends_at, reason=INTERRUPTION, message=text)
@@ -38,12 +36,3 @@ def recommend(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition] | None
     phase = shown_phase(claim)
     changed = MOVES.condition(MOVES.touch(claim, now), INTERRUPTED, "Unknown", REBALANCE, text, now)
     return changed, MOVES.transition(phase, phase, REBALANCE, text)
-
-
-def drain_seconds(claim: NodeClaim, seconds: int) -> int:
-    """How long the node's drain may take, of ``seconds`` from the claim's last change: until shortly before its
-    machine ends."""
-    if claim.ends_at is None:
-        return seconds
-    end = times.from_text(claim.ends_at) - timedelta(seconds=LAST_SECONDS)
-    return min(seconds, max(0, int((end - times.from_text(claim.updated_at)).total_seconds())))

@@ -76,6 +76,9 @@ class NodeClaimMoves(Moves[NodeClaim]):
             subject = self.condition(subject, phases.PROVISIONED, "True", "Launched", text, now)
             subject = self.condition(subject, phases.NOT_DRIFTED, "True", AS_LAUNCHED, AS_LAUNCHED_TEXT, now)
             return subject, (self.transition(subject.phase, subject.phase, "Provisioned", text),)
+        if end.phase.name == phases.DRAIN and end.message:
+            subject = self.condition(subject, phases.DRAINED, "True", "Drained", end.message, now)
+            return subject, (self.transition(DELETING, DELETING, "Drained", end.message),)
         if end.phase.name == "register":
             text = f"Node {subject.node_name} has joined."
             subject = self.condition(subject, phases.JOINED, "True", "Joined", text, now)
@@ -99,7 +102,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
         return subject, failure.message
 
     def leaving(self, subject: NodeClaim, now: str, **fields: object) -> NodeClaim:
-        return self.touch(subject, now, deleting=True, due_at=None, **fields)
+        first = subject.deletion_timestamp or now
+        return self.touch(subject, now, deleting=True, due_at=None, deletion_timestamp=first, **fields)
 
     def end_kept(self, subject: NodeClaim, operation: Operation, now: str) -> Change[NodeClaim]:
         """See ``Moves.end_kept``; the place is given back with it."""
@@ -205,6 +209,23 @@ class NodeClaimMoves(Moves[NodeClaim]):
         claim = self.touch(claim, now, power=lasting, power_observed=observed, power_wish="")
         transition = self.transition(AVAILABLE, AVAILABLE, "PowerChanged", text)
         return self._success(claim, operation, phase, transition, now)
+
+    def note_drain(
+        self, claim: NodeClaim, operation: Operation, reason: str, message: str, now: str
+    ) -> Change[NodeClaim] | None:
+        """The node is being drained, or pods hold it; None when that was said before, or when the operation has
+        ended."""
+        last = next((part for part in claim.conditions if part.type == phases.DRAINED), None)
+        if operation.status != "running" or (last is not None and (last.reason, last.message) == (reason, message)):
+            return None
+        claim = self.condition(self.touch(claim, now), phases.DRAINED, "False", reason, message, now)
+        operation = replace(operation, updated_at=now, version=operation.version + 1)
+        return Change(claim, operation, (self.transition(DELETING, DELETING, reason, message),))
+
+    def shorten_drain(self, claim: NodeClaim, until: str, now: str) -> tuple[NodeClaim, Transition]:
+        """Who deletes the claim lets pods wait until then and no longer."""
+        text = f"Pods of the node may wait until {until}, and no longer."
+        return self.touch(claim, now, drain_until=until), self.transition(DELETING, DELETING, "DrainShortened", text)
 
     def delete_at_once(
         self,

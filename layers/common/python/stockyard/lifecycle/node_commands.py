@@ -22,6 +22,8 @@ KINDS = (TOKEN, LABEL, DRAIN, DELETE)
 TOKEN_LIFE = timedelta(minutes=30)
 NODE = "node"
 """Fact of a claim: what the agent saw of its node, as JSON. ``done_fact`` names what it has done."""
+HOLDERS = "held"
+"""Fact of a claim: which of its node's pods wait for what, by the agent's last word on the drain; empty for none."""
 STARTING, UNLABELLED, LACKING = "starting", "unlabelled", "lacking"
 """Of a node that was seen: the startup taints that it still has, its claim's labels that it has not, and the extended
 resources that its claim asks for and it does not show."""
@@ -55,15 +57,21 @@ def command_id(claim: NodeClaim, kind: str) -> str:
 
 
 def commands_of(
-    claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any] | None, token: str, now: datetime, drain: int
+    claim: NodeClaim,
+    facts: Mapping[str, str],
+    node: Mapping[str, Any] | None,
+    token: str,
+    now: datetime,
+    deadline: datetime | None,
 ) -> list[Command]:
     """What the agent has to do for one claim now.
 
-    ``facts`` are what is known of it, ``node`` what the agent saw of its node, ``drain`` how many seconds a drain may
-    take. A token is made anew shortly before it ends, as long as the machine has not joined.
+    ``facts`` are what is known of it, ``node`` what the agent saw of its node, ``deadline`` when a drain has
+    to be over; None: whenever its pods have gone. A token is made anew shortly before it ends, as long as the machine
+    has not joined.
     """
     if claim.deleting:
-        return _giving_back(claim, facts, node, drain)
+        return _giving_back(claim, facts, node, deadline)
     waits = claim.phase == PENDING and claim.placement is not None and claim.machine_id
     if waits and node is not None and done_fact(claim, LABEL) not in facts:
         return _labelling(claim, node)
@@ -120,14 +128,14 @@ def _labelling(claim: NodeClaim, node: Mapping[str, Any]) -> list[Command]:
 
 
 def _giving_back(
-    claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any] | None, drain: int
+    claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any] | None, deadline: datetime | None
 ) -> list[Command]:
     if node is None:
         return []
     arguments = {"node": node["name"], "uid": node["uid"]}
     if done_fact(claim, DRAIN) not in facts and not is_lost(claim):
-        deadline = times.to_text(times.from_text(claim.updated_at) + timedelta(seconds=drain))
-        return [Command(command_id(claim, DRAIN), DRAIN, deadline, {**arguments, "grace_seconds": None})]
+        end = None if deadline is None else times.to_text(deadline)
+        return [Command(command_id(claim, DRAIN), DRAIN, end, {**arguments, "grace_seconds": None})]
     if done_fact(claim, DELETE) not in facts:
         return [Command(command_id(claim, DELETE), DELETE, None, arguments)]
     return []

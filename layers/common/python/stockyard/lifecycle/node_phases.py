@@ -16,3 +16,6 @@ SCHEDULED, PROVISIONED, JOINED = "Scheduled", "Provisioned", "Joined"
 READINESS: tuple[str, ...] = (SCHEDULED, PROVISIONED, JOINED)
 """The conditions that make up the readiness of a claim."""
 NOT_DRIFTED, DESTROYED = "NotDrifted", "Destroyed"
+DRAIN = "drain"
+DRAINED = "Drained"
+"""Whether the node of a claim on its way out has been emptied."""

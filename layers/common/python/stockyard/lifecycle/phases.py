@@ -13,6 +13,7 @@ from functools import partial
 from stockyard.lifecycle.node_phases import (
     CREATE_NODE,
     DELETE_NODE,
+    DRAIN,
     ENVIRONMENT_PHASE,
     JOINED,
     MACHINE_PHASE,
@@ -213,9 +214,12 @@ _DELETE_NODE = _deletion(
     machine="delete-node",
     subject="claim",
     comment="Gives the node of a claim back.",
+    # A drain may wait for weeks. A document has at most 25,000 steps, which is a week at its slowest; then the sweep
+    # begins it anew.
+    timeout_seconds=604_800,
     phases=(
         Phase("settle", 1800, "settle"),
-        Phase("drain", 3600, "drain"),
+        Phase(DRAIN, 3600, "drain"),
         Phase("terminate", 3600, "terminate"),
         Phase("release", 600, "release"),
     ),

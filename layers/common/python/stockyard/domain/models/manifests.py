@@ -18,6 +18,7 @@ from stockyard.domain.models.node_fields import (
     CamelRequirements,
     DisplayName,
     DnsLabel,
+    Grace,
     KubeletArgs,
     Properties,
     Reference,
@@ -157,7 +158,7 @@ class KarpenterClaimSpec(Camel):
     taints: Taints = Field(default_factory=list)
     startup_taints: Taints = Field(default_factory=list)
     node_class_ref: NodeClassRef | None = None
-    termination_grace_period: Annotated[str, StringConstraints(pattern=patterns.DURATION)] | None = None
+    termination_grace_period: Grace | None = None
     expire_after: Annotated[str, StringConstraints(pattern=patterns.DURATION_OR_NEVER)] = "720h"
 
 
@@ -176,6 +177,7 @@ class OwnClaimSpec(Camel):
     power: Power = "On"
     priority: Priority = 0
     keep_failed: fields.KeepFailed = 0
+    termination_grace_period: Grace | None = None
     display_name: DisplayName = ""
 
 

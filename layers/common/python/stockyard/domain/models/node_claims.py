@@ -15,6 +15,7 @@ from stockyard.domain.models.node_fields import (
     Annotations,
     DisplayName,
     DnsLabel,
+    Grace,
     KubeletArgs,
     Properties,
     Reference,
@@ -43,6 +44,8 @@ class NodeClaimCreate(Input):
     """One wanted node. Without a ``provider`` it is the cheapest of all that fit; without a ``name`` it gets one.
 
     ``keep_failed`` is for how many minutes its machine is kept if that does not come up, so that somebody can look.
+    ``termination_grace_period`` is how long its deletion waits for pods that budgets or annotations hold; ``Never`` is
+    as long as it takes.
     """
 
     name: DnsLabel | None = None
@@ -58,6 +61,7 @@ class NodeClaimCreate(Input):
     power: Power = "On"
     priority: Priority = 0
     keep_failed: fields.KeepFailed = 0
+    termination_grace_period: Grace | None = None
     display_name: DisplayName = ""
     labels: fields.Labels = Field(default_factory=dict)
     annotations: Annotations = Field(default_factory=dict)
@@ -169,6 +173,7 @@ class NodeClaimView(View):
     power_observed: str
     priority: int
     keep_failed: int
+    termination_grace_period: str
     form: Literal["stockyard", "vcluster", "karpenter"]
     labels: dict[str, str]
     annotations: dict[str, str]
@@ -176,6 +181,8 @@ class NodeClaimView(View):
     deleting: bool
     kept_until: str | None
     ends_at: str | None
+    deletion_timestamp: str | None
+    drain_until: str | None
     reason: str
     message: str
     conditions: list[ConditionView]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
+from stockyard.domain import durations
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, repeated
 from stockyard.domain.node_types import is_setting, parse_property
@@ -28,6 +29,15 @@ class Camel(Input):
     """Base of what a manifest holds: its fields have the names that Kubernetes documents have."""
 
     model_config = ConfigDict(alias_generator=to_camel)
+
+
+def _duration(text: str) -> str:
+    durations.seconds(text)
+    return text
+
+
+Grace = Annotated[str, StringConstraints(max_length=33, pattern=patterns.DURATION_OR_NEVER), AfterValidator(_duration)]
+"""How long a deletion waits for pods that cannot go."""
 
 
 def _quantity(value: Any) -> Any:

@@ -14,7 +14,18 @@ from stockyard.domain.node_types import SPOT
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.requirements import CAPACITY_TYPE
 from stockyard.domain.workload_records import WorkloadReport
-from stockyard.lifecycle.node_commands import KINDS, NODE, Command, command_id, commands_of, done_fact, seen_of
+from stockyard.lifecycle.draining import drain_deadline
+from stockyard.lifecycle.node_commands import (
+    DRAIN,
+    HOLDERS,
+    KINDS,
+    NODE,
+    Command,
+    command_id,
+    commands_of,
+    done_fact,
+    seen_of,
+)
 from stockyard.operations.listing import every
 from stockyard.operations.machines.mirror import MIRROR, version_of
 from stockyard.operations.node_providers.catalog import drain_seconds
@@ -45,6 +56,9 @@ MOVING = frozenset({"sequence", "observed_at", "written_at", "pods"})
 INTERRUPTIBLE_SECONDS = 20
 """How soon the agent of a cluster with spot nodes comes again: the warning is two minutes, and it has to hear of it."""
 
+PATIENT_SECONDS = 3600
+"""How long a drain has to wait until its cluster's agent comes less often for it."""
+MOST_HOLDERS, MOST_TEXT = 5, 300
 LONGEST = 3600
 """Seconds; an agent never waits longer."""
 
@@ -77,7 +91,7 @@ def observe(
     claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
     mirror = version_of(cluster, facts_of_posts.get(f"{cluster.id}/{MIRROR}"), claims)
     # A cluster that is being made asks often too: its first claims come as soon as it is ready.
-    busy = bool(claims) or cluster.status != "ready"
+    busy = any(not _is_patient(services, claim) for claim in claims) or cluster.status != "ready"
     busy_at = services.now() if busy or last is None else str(last.get("busy_at", ""))
     now = services.clock.now()
     attended_until = facts_of_posts.get(f"{cluster.id}/{ATTENDED}")
@@ -88,21 +102,37 @@ def observe(
     # Everybody who may label nodes can write a claim's id on any: only the node of the claim's own name is the claim's.
     nodes = {(node["claim"], node["name"]): node for node in observation["nodes"] if node.get("claim")}
     done = {result["id"] for result in observation["results"] if result["status"] == "done"}
+    holders = {result["id"]: _holders(result["data"]) for result in observation["results"] if "held" in result["data"]}
     for claim in claims:
         facts = facts_of(services, claim)
         if fresh:
-            facts = _learned(services, claim, facts, nodes.get((claim.id, claim.node_name or claim.name)), done)
+            node = nodes.get((claim.id, claim.node_name or claim.name))
+            facts = _learned(services, claim, facts, node, done, holders.get(command_id(claim, DRAIN)))
         token = join_token(key, claim.id, claim.attempt)
         # Only what is given back is drained.
-        drain = drain_seconds(services, claim) if claim.deleting else 0
-        commands += commands_of(claim, facts, node_of(facts), token, now, drain)
+        deadline = drain_deadline(claim, drain_seconds(services, claim)) if claim.deleting else None
+        commands += commands_of(claim, facts, node_of(facts), token, now, deadline)
     rules = services.settings
     if busy or _expects_claims(services, cluster):
         pause = rules.agent_busy_seconds
     else:
-        pause = min(_pause(services, observation, busy_at), rules.agent_quiet_seconds if attended else LONGEST)
+        pause = min(
+            _pause(services, observation, busy_at), rules.agent_quiet_seconds if attended or claims else LONGEST
+        )
     # Half of it, so that with the time to the next post nothing is older than two posts.
     return AgentReply(tuple(commands), pause, mirror, rules.agent_quiet_seconds // 2 if attended else None)
+
+
+def _is_patient(services: Services, claim: NodeClaim) -> bool:
+    """Whether the claim's node has been drained for so long that it waits for people rather than for the agent."""
+    since = claim.deletion_timestamp
+    return claim.deleting and since is not None and services.seconds_since(since) > PATIENT_SECONDS
+
+
+def _holders(data: Mapping[str, Any]) -> str:
+    """What a drain says of the pods that hold it; empty for nothing."""
+    texts = data["held"] if isinstance(data["held"], list) else ()
+    return "; ".join(str(text)[:MOST_TEXT] for text in texts[:MOST_HOLDERS])
 
 
 def silence_seconds(services: Services) -> int:
@@ -124,6 +154,12 @@ def _pause(services: Services, observation: Mapping[str, Any], busy_at: str) -> 
     if any(node["labels"].get(CAPACITY_TYPE) == SPOT for node in observation["nodes"]):
         return min(seconds, INTERRUPTIBLE_SECONDS)
     return seconds
+
+
+def last_post(services: Services, cluster_id: str) -> str | None:
+    """When the last post of the cluster's agent was remembered, by our clock; None when there was none."""
+    last = _summary(services.store.get(Fact, f"{cluster_id}/{OBSERVED}"))
+    return str(last["written_at"]) if last else None
 
 
 def facts_of(services: Services, claim: NodeClaim) -> dict[str, str]:
@@ -188,11 +224,15 @@ def _learned(
     facts: Mapping[str, str],
     node: Mapping[str, Any] | None,
     done: set[str],
+    holders: str | None,
 ) -> dict[str, str]:
-    """The facts with what this post adds to them; what is new is written."""
+    """The facts with what this post adds to them; what is new is written. ``holders`` is what holds the node's pods,
+    None where the post does not say it."""
     known_facts = dict(facts)
     if node is not None:
         known_facts[NODE] = json.dumps(seen_of(claim, node))
+    if holders is not None and holders != facts.get(HOLDERS, ""):
+        known_facts[HOLDERS] = holders
     now = services.now()
     # A token that was made anew is done anew: its moment counts.
     known_facts |= {done_fact(claim, kind): now for kind in KINDS if command_id(claim, kind) in done}

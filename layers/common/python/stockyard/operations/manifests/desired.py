@@ -38,7 +38,12 @@ _CHANGEABLE = ("display_name", "labels", "annotations", "power")
 _FIXED: Mapping[str, Mapping[str, str]] = {
     "vcluster": {"cluster_ref": "vClusterRef", "provider_ref": "providerRef", "resources": "desiredCapacity"},
     "karpenter": {"resources": "resources"},
-    "stockyard": {"cluster_ref": "cluster", "provider_ref": "provider", "resources": "resources"},
+    "stockyard": {
+        "cluster_ref": "cluster",
+        "provider_ref": "provider",
+        "resources": "resources",
+        "termination_grace_period": "terminationGracePeriod",
+    },
 }
 """By form: fields of a claim that cannot change and whose names differ in the manifest."""
 _FIXED_EVERYWHERE: Mapping[str, str] = {
@@ -82,8 +87,8 @@ class DesiredClaim:
     def warnings(self) -> Warnings:
         """What is kept of it and not honoured yet."""
         spec = self.document.document.get("spec") or {}
-        unused = [name for name in ("terminationGracePeriod", "expireAfter") if spec.get(name) not in (None, _DEFAULT)]
-        return [((self.place, "spec", name), "This is kept, and does nothing yet.") for name in unused]
+        unused = spec.get("expireAfter") not in (None, _DEFAULT)
+        return [((self.place, "spec", "expireAfter"), "This is kept, and does nothing yet.")] if unused else []
 
 
 Desired = DesiredProvider | DesiredPools | DesiredClaim

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import ids
+from stockyard.domain import ids, times
 from stockyard.domain.pool_records import ClusterClaim, entry_id
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Name, NodeClaim, Operation
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.draining import drain_deadline
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import DELETE_NODE
 from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.engine.ledger import describe, lines_of
+from stockyard.operations.engine.tell import tell
+from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.pricing import plan_of
 from stockyard.operations.quotas.node_claims import claim_quota_writes
 from stockyard.operations.services import Services
@@ -23,13 +27,26 @@ from stockyard.ports import Create, Remove, Replace, Write
 
 
 @until_written("claim changes too often to be deleted")
-def delete_claim(services: Services, id_or_name: str, actor: str) -> NodeClaim:
+def delete_claim(services: Services, id_or_name: str, actor: str, grace_seconds: int | None = None) -> NodeClaim:
     """The claim on its way out. ``NotFound`` when there is none.
 
-    One that was never placed is gone when this returns: nothing was made for it.
+    ``grace_seconds`` is how long pods may hold its node from now on, where that is less than what holds for it; 0 ends
+    them at once, also when the deletion is under way. One that was never placed is gone when this returns: nothing was
+    made for it.
     """
     claim = find_claim(services, id_or_name)
-    return claim if claim.deleting else give_back(services, claim, actor)
+    if grace_seconds is None:
+        return claim if claim.deleting else give_back(services, claim, actor)
+    until = times.to_text(services.clock.now() + timedelta(seconds=grace_seconds))
+    if not claim.deleting:
+        return give_back(services, replace(claim, drain_until=until), actor)
+    deadline = drain_deadline(claim, drain_seconds(services, claim))
+    if deadline is not None and times.to_text(deadline) <= until:
+        return claim
+    shorter, transition = MOVES.shorten_drain(claim, until, services.now())
+    changed = replace(shorter, sequence=shorter.sequence + 1)
+    services.store.commit(Replace(changed), *tell(services, actor, changed, transition))
+    return changed
 
 
 def give_back(services: Services, claim: NodeClaim, actor: str, first: Transition | None = None) -> NodeClaim:
@@ -62,12 +79,30 @@ def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
     return [Remove(Name, f"node-claim/{claim.name}"), *entries, *quotas]
 
 
-def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
-    """The dry run: everything on the ledger, and the price that ends."""
+def plan_deletion(services: Services, id_or_name: str, grace_seconds: int | None = None) -> dict[str, Any]:
+    """The dry run: everything on the ledger, the price that ends, and for how long pods may hold the node."""
     claim = find_claim(services, id_or_name)
     deletes = [{"kind": line.kind, "name": describe(line)} for line in lines_of(services, claim.id)]
     deletes.append({"kind": "node-claim", "name": claim.name})
-    return plan_of(price_items(claim), deletes=deletes)
+    return plan_of(price_items(claim), deletes=deletes, warnings=_waits(services, claim, grace_seconds))
+
+
+def _waits(services: Services, claim: NodeClaim, grace_seconds: int | None) -> list[dict[str, str]]:
+    """What a plan says of pods that hold the node; nothing for a claim that was never placed."""
+    if claim.execution is None:
+        return []
+    now = services.clock.now()
+    leaving = claim if claim.deleting else replace(claim, deletion_timestamp=services.now())
+    deadline = drain_deadline(leaving, drain_seconds(services, claim))
+    if grace_seconds is not None:
+        until = now + timedelta(seconds=grace_seconds)
+        deadline = until if deadline is None else min(deadline, until)
+    pods = "Pods that a disruption budget or karpenter.sh/do-not-disrupt holds"
+    if deadline is None:
+        text = f"{pods} keep the node for as long as it takes; a deletion with grace_seconds ends them."
+    else:
+        text = f"{pods} keep the node until {times.to_text(max(now, deadline))} at most; then they are ended."
+    return [{"pointer": "", "detail": text}]
 
 
 def price_items(claim: NodeClaim) -> list[PriceItem]:

@@ -10,6 +10,7 @@ from typing import Any
 from stockyard.domain import times
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle import interruption as lifecycle
+from stockyard.lifecycle.node_claim import MOVES
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.machines.join import proven_claim
@@ -37,8 +38,12 @@ def report_interruption(
     if kind == INTERRUPTION:
         latest = services.clock.now() + MOST_NOTICE
         news = lifecycle.interrupt(claim, times.to_text(min(times.from_text(moment), latest)), now)
-        return (give_back(services, news[0], actor, news[1]), True) if news else (claim, False)
-    news = lifecycle.recommend(claim, now)
+        if news and not claim.deleting:
+            return give_back(services, news[0], actor, news[1]), True
+        # Of a node that is given back already the drain has to be over before its machine is.
+        news = (MOVES.touch(news[0], now), news[1]) if news else None
+    else:
+        news = lifecycle.recommend(claim, now)
     if news is None:
         return claim, False
     changed = replace(news[0], sequence=news[0].sequence + 1)

@@ -8,6 +8,7 @@ from functools import partial
 
 from stockyard.domain.records import Fact, NodeClaim, Placement
 from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
+from stockyard.lifecycle.draining import grace_seconds
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_commands import waits_for
 from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED
@@ -34,6 +35,8 @@ from stockyard.ports.nodes import TOKEN, Attests, LooksTogether, ShowsNodeConsol
 
 LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
+UNLIMITED = 2**40
+"""Seconds that never pass: a drain that waits as long as it takes."""
 FIRST_LOOK = 45
 """Seconds after its launch at which such a machine is looked at for the first time."""
 
@@ -202,7 +205,8 @@ def _removal(services: Services, claim: NodeClaim) -> list[Write]:
 def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
     """The stage's limit, or the longer one of the claim's provider. A phase outlasts the drain that it waits for."""
     if phase.name == DRAIN:
-        return max(phase.limit_seconds, drain_seconds(services, claim) + 2 * silence_seconds(services))
+        grace = grace_seconds(claim, drain_seconds(services, claim))
+        return UNLIMITED if grace is None else max(phase.limit_seconds, grace + 2 * silence_seconds(services))
     rules = {"launch": services.settings.launch_seconds, "register": services.settings.register_seconds}
     return max(rules.get(phase.name, phase.limit_seconds), limits_of(services, claim).get(phase.name, 0))
 

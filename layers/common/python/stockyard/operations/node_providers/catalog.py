@@ -10,7 +10,6 @@ from stockyard.domain.declared_types import block_of, capacity_counter, declared
 from stockyard.domain.node_types import NodeType, canonical
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
 from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvider
-from stockyard.lifecycle import interruption
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
@@ -148,6 +147,5 @@ def _source_of(services: Services, claim: NodeClaim) -> tuple[NodeProvider | Non
 
 
 def drain_seconds(services: Services, claim: NodeClaim) -> int:
-    """How long the claim's node may take to be drained before its pods are deleted past their budgets."""
-    longest = max(services.settings.drain_seconds, limits_of(services, claim).get(DRAIN, 0))
-    return interruption.drain_seconds(claim, longest)
+    """How long the drain of a node may wait for pods whose claim does not say it itself."""
+    return max(services.settings.drain_seconds, limits_of(services, claim).get(DRAIN, 0))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from stockyard.domain import ids
-from stockyard.domain.pool_records import POOL_LABEL, Pool
+from stockyard.domain.durations import NEVER
+from stockyard.domain.pool_records import GROUP, POOL_LABEL, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import NODE_POOL
 from stockyard.errors import Conflict
@@ -44,11 +45,18 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         kubelet_args=pool.kubelet_args,
         labels={**pool.labels, POOL_LABEL: pool.name},
         annotations=pool.annotations,
+        termination_grace_period=_grace(pool),
         created_by=pool.created_by,
         pool=pool.name,
         pool_generation=pool.generation,
         pool_hash=template_hash(pool),
     )
+
+
+def _grace(pool: Pool) -> str:
+    """How long the deletions of the pool's claims wait for pods. Pools that say nothing wait as long as it takes; node
+    groups, whose documents have no word for it, as long as the stage says."""
+    return pool.termination_grace_period or ("" if pool.form == GROUP else NEVER)
 
 
 def commit_claims(

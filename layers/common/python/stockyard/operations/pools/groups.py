@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import pools_of_groups
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pool_records import GROUP, Pool
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.errors import InUse, NotFound, PreconditionFailed
 from stockyard.operations.listing import every
@@ -19,9 +19,6 @@ from stockyard.operations.node_providers.visible import find_provider
 from stockyard.operations.pools.pools import draft
 from stockyard.operations.services import Services
 from stockyard.ports.clusters import ServesNodeGroups
-
-GROUP = "group"
-"""The form of pools that node groups became."""
 
 
 def group_provider(services: Services, cluster: Cluster) -> ProviderDocument | None:
