@@ -13,7 +13,7 @@ from stockyard.domain.records import Cluster
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import FORM
-from stockyard.errors import NotFound
+from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.pools import pools
 from stockyard.operations.services import Services
@@ -155,5 +155,8 @@ def plan_placements(request: Request) -> Answer:
 
     services = wiring.services(request.caller.tenant)
     named = request.body.cluster
-    cluster = None if named is None else find_cluster(services, named)
+    try:
+        cluster = None if named is None else find_cluster(services, named)
+    except NotFound as error:
+        raise InvalidInput.at("/cluster", error.detail) from None
     return Answer(200, answer(services, cluster, request.body.manifests, preferences=request.body.preferences))

@@ -195,7 +195,7 @@ def narrow_nodes(schemas):
     schemas["Manifests"]["maxItems"] = 1
     schemas["PlacementRequest"]["properties"] |= {
         "cluster": {"enum": ["existing", None]},
-        "manifests": {"type": "array", "items": {"enum": [PODS]}, "minItems": 1, "maxItems": 3},
+        "manifests": {**schemas["PlacementRequest"]["properties"]["manifests"], "items": {"enum": [PODS]}},
     }
     schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
     schemas["EventAccountsPut"]["properties"]["accounts"] = {"enum": [[], ["888888888888"]]}

@@ -143,9 +143,10 @@ def advance(
         return abandon(services, record, f"A replacement did not come: {reason}")
     if services.seconds_since(record.decided_at) > REPLACE_SECONDS:
         return abandon(services, record, f"The replacements were not there after {REPLACE_SECONDS // 60} minutes.")
-    is_there = all(claim is not None and claim.phase == "Available" for claim in coming)
-    if not is_there or view is None or not _pools_are_whole(pools, claims, going):
-        return write(services, record, due_at=later_than(now, LOOK_SECONDS))
+    waits_for = _awaited(pools, claims, going, coming)
+    if waits_for or view is None:
+        message = f"It waits for {waits_for or 'news of what runs in the cluster'}."
+        return write(services, record, message=message, due_at=later_than(now, LOOK_SECONDS))
     leaving, why = _still_able(view, going, record)
     if not leaving:
         return abandon(services, record, why)
@@ -160,9 +161,17 @@ def _done(now: str) -> dict[str, Any]:
     return {"state": IDLE, "nodes": (), "replacements": (), "due_at": later_than(now, LOOK_SECONDS)}
 
 
-def _pools_are_whole(pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim]) -> bool:
-    """Whether every pool has the nodes that it has to have without those that go: a static pool makes their
-    replacements itself."""
+def _awaited(
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    going: Sequence[NodeClaim],
+    coming: Sequence[NodeClaim | None],
+) -> str:
+    """What has to be there before the nodes go; empty for nothing. Every pool must have the nodes that it has to have
+    without them: a static pool makes their replacements itself."""
+    missing = sum(claim is None or claim.phase != "Available" for claim in coming)
+    if missing:
+        return f"{missing} replacements"
     excluded = {claim.id for claim in going}
     for pool in pools:
         available = [
@@ -171,8 +180,8 @@ def _pools_are_whole(pools: Sequence[Pool], claims: Sequence[NodeClaim], going: 
             if claim.pool == pool.name and claim.id not in excluded and claim.phase == "Available"
         ]
         if any(claim.pool == pool.name for claim in going) and len(available) < wanted_nodes(pool):
-            return False
-    return True
+            return f"nodes of pool {pool.name}: {len(available)} of {wanted_nodes(pool)} are there"
+    return ""
 
 
 def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruption) -> tuple[Sequence[NodeClaim], str]:

@@ -72,7 +72,10 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
         attend(services, cluster.id, ATTEND_SECONDS)
         return write(services, record, due_at=later_than(services.now(), services.settings.agent_quiet_seconds))
     if is_confirmed(services, record, view, decision):
-        return start(services, cluster, pools, record, decision)
+        started = start(services, cluster, pools, record, decision)
+        # Where nothing has to come first, nothing is waited for either.
+        nothing_comes = started.state == REPLACING and not started.replacements
+        return advance(services, pools, claims, started, view) if nothing_comes else started
     return propose(services, record, view, decision)
 
 
