@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.budgets import UNBOUNDED
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import (
     BALANCED,
-    UNLIMITED,
     WHEN_EMPTY,
     WHEN_UNDERUTILIZED,
     Decision,
@@ -88,8 +88,8 @@ def _used(pool: Pool, claims: list[Claim]) -> Pool:
 def _rules(chance: random.Random) -> PoolRules:
     return PoolRules(
         chance.choice((WHEN_UNDERUTILIZED, WHEN_UNDERUTILIZED, BALANCED, WHEN_EMPTY)),
-        chance.choice((UNLIMITED, 1, 0)),
-        chance.choice((UNLIMITED, UNLIMITED, 1, 2)),
+        chance.choice((UNBOUNDED, 1, 0)),
+        chance.choice((UNBOUNDED, UNBOUNDED, 1, 2)),
         chance.choice((0.0, 0.0, 0.02)),
     )
 

@@ -6,7 +6,8 @@ looked for whose pods have room elsewhere and on at most one new node that is ch
 
 from __future__ import annotations
 
-from stockyard.scheduling.consolidation.model import UNDERUTILIZED, Decision, Fleet, Replacement, RunningNode
+from stockyard.domain.budgets import UNDERUTILIZED
+from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.consolidation.search import candidates_of
 from stockyard.scheduling.packing.model import Problem, Settings
 from stockyard.scheduling.packing.plan import Plan, grouped, pack

@@ -11,9 +11,9 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+from stockyard.domain.budgets import UNDERUTILIZED
 from stockyard.scheduling.consolidation.model import (
     BALANCED,
-    UNDERUTILIZED,
     WHEN_EMPTY,
     Decision,
     Fleet,

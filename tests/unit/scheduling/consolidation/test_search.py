@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from stockyard.domain.budgets import EMPTY
 from stockyard.domain.node_types import NodeType, Offering
 from stockyard.domain.requirements import HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
 from stockyard.scheduling.consolidation.model import (
     BALANCED,
-    EMPTY,
     WHEN_EMPTY,
     Fleet,
     PoolRules,

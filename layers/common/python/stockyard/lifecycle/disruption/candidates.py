@@ -47,7 +47,7 @@ def obstacle_of_drift(
 ) -> Obstacle:
     """What keeps a node that has drifted from being replaced. Where pods have a deadline, they keep nothing."""
     general = _of_node(claim, pool, facts)
-    if general.why or facts is None or pool is None or durations.seconds(pool.termination_grace_period) is not None:
+    if general.why or facts is None or durations.seconds(claim.termination_grace_period) is not None:
         return general
     return _of_pods(facts, budgets, now)
 

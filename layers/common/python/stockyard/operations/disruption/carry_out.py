@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+from stockyard.domain.budgets import DRIFTED, EMPTY
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
@@ -194,11 +195,11 @@ def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruptio
         node = running.get(claim.node_name or claim.name)
         if node is None:
             continue
-        may_go = node.name in drifted if record.reason == "Drifted" else not node.hindrance
+        may_go = node.name in drifted if record.reason == DRIFTED else not node.hindrance
         if not may_go:
             why = f"{claim.name}: {node.hindrance or 'it has not drifted any more'}."
             continue
-        if record.reason == "Empty" and not node.empty:
+        if record.reason == EMPTY and not node.empty:
             why = f"{claim.name} is not empty any more."
             continue
         able.append((claim, node))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stockyard.domain import budgets as pool_budgets
+from stockyard.domain.budgets import DRIFTED
 from stockyard.domain.pool_records import STATIC
 from stockyard.operations.disruption.fleet import View
-from stockyard.scheduling.consolidation.model import DRIFTED, Decision, Replacement, RunningNode, Settings
+from stockyard.scheduling.consolidation.model import Decision, Replacement, RunningNode, Settings
 from stockyard.scheduling.consolidation.search import Search, consolidate, empty_nodes
 
 

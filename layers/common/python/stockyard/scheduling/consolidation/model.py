@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from stockyard.domain.budgets import UNBOUNDED
 from stockyard.scheduling.packing.model import Node, Pod, Pool
 from stockyard.scheduling.packing.plan import Claim, Placement
 
-EMPTY, UNDERUTILIZED, DRIFTED = "Empty", "Underutilized", "Drifted"
-"""Reasons of a decision, as budgets name them."""
 WHEN_EMPTY, WHEN_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"
 """Policies of a pool."""
-UNLIMITED = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,8 @@ class PoolRules:
     """
 
     policy: str = WHEN_UNDERUTILIZED
-    empty: int = UNLIMITED
-    underutilized: int = UNLIMITED
+    empty: int = UNBOUNDED
+    underutilized: int = UNBOUNDED
     minimum_saving: float = 0.0
 
 

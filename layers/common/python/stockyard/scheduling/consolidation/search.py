@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 
+from stockyard.domain.budgets import EMPTY, UNBOUNDED, UNDERUTILIZED
 from stockyard.domain.node_types import SPOT
 from stockyard.scheduling.consolidation import model
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
@@ -40,11 +41,11 @@ def empty_nodes(fleet: Fleet) -> Decision | None:
     remaining = {name: rules.empty for name, rules in fleet.rules.items()}
     going = []
     for node in sorted(fleet.nodes, key=lambda node: (-node.price, node.name)):
-        if node.hindrance or not node.empty or remaining.get(node.pool, model.UNLIMITED) < 1:
+        if node.hindrance or not node.empty or remaining.get(node.pool, UNBOUNDED) < 1:
             continue
-        remaining[node.pool] = remaining.get(node.pool, model.UNLIMITED) - 1
+        remaining[node.pool] = remaining.get(node.pool, UNBOUNDED) - 1
         going.append(node)
-    return Decision(model.EMPTY, tuple(going)) if going else None
+    return Decision(EMPTY, tuple(going)) if going else None
 
 
 def candidates_of(fleet: Fleet) -> list[RunningNode]:
@@ -267,7 +268,7 @@ class Search:
         spare = trial.saving - max(least, self.settings.margin * before)
         slack = max(0.0, spare) / max(1, len(plan.claims))
         replacements = tuple(Replacement(claim, claim.price + slack) for claim in plan.claims)
-        return Decision(model.UNDERUTILIZED, trial.nodes, replacements, plan.placements, self.possible)
+        return Decision(UNDERUTILIZED, trial.nodes, replacements, plan.placements, self.possible)
 
 
 BALANCE = 2
