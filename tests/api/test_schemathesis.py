@@ -163,6 +163,11 @@ def narrowed(document, ids, versions):
         del settings[absent]
     schemas["NodeGroup"]["properties"]["instance_types"] |= {"items": {"enum": ["t3.xlarge"]}, "maxItems": 1}
     narrow_nodes(schemas)
+    # Hardly any generated text of the pattern is a moment that there is.
+    for report in ("Observation", "PendingPods"):
+        schemas[report]["properties"]["observed_at"] = {"enum": ["2026-01-02T03:04:05Z"]}
+    schemas["Observation"]["properties"]["pods"] = {"enum": [None]}
+    schemas["PendingPods"]["properties"]["nodes"] = {"enum": [None, {}]}
     return document
 
 

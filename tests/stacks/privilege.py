@@ -9,6 +9,7 @@ from stacks.permissions import BY_THE_PLATFORM
 
 UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
+DISRUPTION = "a decision about nodes; the passes' own tests make them, here no cluster has an agent that tells of pods"
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
@@ -25,6 +26,9 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "Table dynamodb:DeleteItem"): SWEEP,
     ("reaper", "Table dynamodb:PutItem"): SWEEP,
     ("reaper", "Table dynamodb:UpdateItem"): SWEEP,
+    ("disruptor", "Table dynamodb:ConditionCheckItem"): DISRUPTION,
+    ("disruptor", "Table dynamodb:DeleteItem"): DISRUPTION,
+    ("disruptor", "Table dynamodb:UpdateItem"): DISRUPTION,
     ("relay", "Table dynamodb:PutItem"): "puts off what was refused; the relay's tests do it, here nothing is",
 }
 """(function, granted action that this run need not use) -> when it is used."""

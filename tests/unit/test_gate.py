@@ -23,20 +23,20 @@ def gate(*reports: pytest.TestReport) -> Gate:
 
 
 def test_a_slow_test_is_named_without_its_shared_fixture() -> None:
-    slow = gate(report("quick", "setup", 60.0), report("quick", "call", 1.0), report("slow", "call", 25.5))
-    assert slow.faults(1.0) == ["tests/a.py::slow took 25.5 s, over 25"]
+    slow = gate(report("quick", "setup", 60.0), report("quick", "call", 1.0), report("slow", "call", 30.5))
+    assert slow.faults(1.0) == ["tests/a.py::slow took 30.5 s, over 30"]
     assert slow.faults(1.1) == []
-    assert slow.lines(1.0)[:2] == ["86 worker seconds; limits are stretched by 1.00", "  86.5 s  tests/a.py"]
+    assert slow.lines(1.0)[:2] == ["92 worker seconds; limits are stretched by 1.00", "  91.5 s  tests/a.py"]
 
 
 def test_a_unit_has_a_limit_with_all_its_fixtures() -> None:
-    slow = gate(*(report(f"t{number}", "setup", 13.0) for number in range(10)))
-    assert slow.faults(1.0) == ["tests/a.py took 130.0 s, over 120"]
+    slow = gate(*(report(f"t{number}", "setup", 17.0) for number in range(10)))
+    assert slow.faults(1.0) == ["tests/a.py took 170.0 s, over 160"]
 
 
 def test_all_have_a_limit() -> None:
-    slow = gate(*(report(f"t{number}", "call", 20.0) for number in range(50)))
-    assert slow.faults(1.0)[0] == "all tests took 1000.0 s, over 980"
+    slow = gate(*(report(f"t{number}", "call", 27.0) for number in range(50)))
+    assert slow.faults(1.0)[0] == "all tests took 1350.0 s, over 1320"
 
 
 def test_those_on_real_control_planes_have_a_limit_of_their_own() -> None:
@@ -45,14 +45,14 @@ def test_those_on_real_control_planes_have_a_limit_of_their_own() -> None:
         *(report(f"t{number}", "call", 17.0) for number in range(50)),
         *(
             pytest.TestReport(
-                f"tests/kubernetes/test_{file}.py::t", location, {}, "passed", None, "setup", duration=110.0
+                f"tests/kubernetes/test_{file}.py::t", location, {}, "passed", None, "setup", duration=140.0
             )
             for file in ("one", "two", "three")
         ),
     )
     assert slow.faults(1.0) == [
-        "tests on real control planes took 330.0 s, over 300",
-        "tests/a.py took 850.0 s, over 120",
+        "tests on real control planes took 420.0 s, over 400",
+        "tests/a.py took 850.0 s, over 160",
     ]
 
 

@@ -325,7 +325,7 @@ def test_pods_are_planned_for_own_clusters_and_on_own_providers_alone(api, acme)
         answers[tenant] = api.send("POST", "/v1/placements", headers, {"manifests": [pod]})
         for cluster in (acme["cluster"], acme["name"]) if tenant == "globex" else ():
             refusal = api.send("POST", "/v1/placements", headers, {"manifests": [pod], "cluster": cluster})
-            assert refusal.status_code == 404
+            assert (refusal.status_code, refusal.json()["errors"][0]["pointer"]) == (422, "/cluster")
             no_trace(refusal, acme, cluster, acme["type name"])
     assert [node["type"] for node in answers["acme"].json()["nodes"]] == [acme["type name"]]
     assert answers["globex"].json()["left_out"][0]["reasons"][0]["rule"] == "NoNodeTypes"
