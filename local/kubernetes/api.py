@@ -13,12 +13,10 @@ import json
 import re
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -26,6 +24,7 @@ from local.kubernetes import apply as kube_apply
 from local.kubernetes import certificates as kube_certificates
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.rules import Action, Grant, grants, refusal
+from local.kubernetes.server import ConnectionReset, Server, serve
 from local.kubernetes.store import (
     CERTIFICATES,
     RESOURCES,
@@ -42,14 +41,9 @@ MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 _NOWHERE = "the server could not find the requested resource"
 _SUBRESOURCES = {"pods": "eviction", "certificatesigningrequests": "approval"}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_LONGEST_WATCH = 60.0
 _PAGE = re.compile("/version|/api/v1|/apis/[^/]+/[^/]+")
 """Where discovery may have a page."""
 _MASTER = ("", "kubernetes-admin")  # no rules hold for it
-
-
-class ConnectionReset(Exception):
-    """The connection ended without an answer."""
 
 
 @dataclass
@@ -112,7 +106,7 @@ class KubeApi:
         self.store = KubeStore(self.now)
         self._accounts: dict[str, tuple[str, str]] = {}
         self._lock = threading.RLock()
-        self._server: _Server | None = None
+        self._server: Server | None = None
 
     def issue(self, namespace: str, name: str) -> str:
         """A token of a service account."""
@@ -281,12 +275,8 @@ class KubeApi:
 
     def serve(self, context: ssl.SSLContext | None = None) -> str:
         """Listen on loopback and return the base URL. With ``context`` the server uses TLS."""
-        self._server = server = _Server(("127.0.0.1", 0), _Handler)
-        server.api = self
-        if context is not None:
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True, name="kube-api").start()
-        return f"http{'s' if context else ''}://127.0.0.1:{server.server_address[1]}"
+        self._server, url = serve(self, context)
+        return url
 
     def close(self) -> None:
         """Stop listening."""
@@ -350,52 +340,6 @@ def node(name: str, *, ready: str = "True", claim: str = "", **spec: Any) -> Obj
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec,
         "status": {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": ready}]},
     }  # fmt: skip
-
-
-def _lasts(target: str) -> float:
-    """The seconds that a watch takes; what changes meanwhile is told at its end."""
-    query = dict(parse_qsl(urlsplit(target).query))
-    return min(float(query.get("timeoutSeconds") or 0), _LONGEST_WATCH) if query.get("watch") else 0.0
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    api: KubeApi
-
-    def handle_error(self, *_: Any) -> None:
-        """A client that went away is no news."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else a body waits until its headers are acknowledged
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-    def _answer(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        try:
-            time.sleep(_lasts(self.path))
-            status, body = self.server.api.request(self.command, self.path, headers, raw)
-        except ConnectionReset:
-            self.close_connection = True
-            return
-        plain = isinstance(body, str)
-        text = (body if plain else json.dumps(body)).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/plain; charset=utf-8" if plain else "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        causes = () if plain else (body.get("details") or {}).get("causes") or ()
-        # A server that has too much to do says when to come back. A disruption budget cannot know.
-        if status == 429 and not any(cause["reason"] == "DisruptionBudget" for cause in causes):
-            self.send_header("Retry-After", "1")
-        self.end_headers()
-        self.wfile.write(text)
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815
 
 
 __all__ = ["APPLY", "MERGE", "ConnectionReset", "Fault", "KubeApi", "RecordedCall", "StatusError", "key_of", "node"]

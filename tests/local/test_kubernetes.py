@@ -26,7 +26,8 @@ from local.kubernetes.cluster import CONTROL_PLANE, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object
-from tests.unit.agent.rig import CLUSTER, SECRET, HttpPlatform, Platform
+from tests.unit.agent.http_platform import HttpPlatform
+from tests.unit.agent.rig import CLUSTER, SECRET, Platform
 
 ENDPOINT = "nlb.example.test:6443"
 TOKEN = "abcdef.0123456789abcdef"

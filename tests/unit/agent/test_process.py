@@ -17,7 +17,8 @@ import pytest
 
 from agent import manifest
 from agent.stockyard_agent.authority import pin
-from tests.unit.agent.rig import CLUSTER, SECRET, TOKEN, HttpPlatform, Rig
+from tests.unit.agent.http_platform import HttpPlatform
+from tests.unit.agent.rig import CLUSTER, SECRET, TOKEN, Rig
 from tests.unit.agent.test_transport import identity
 
 
