@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from stockyard.domain.budgets import UNDERUTILIZED
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
-from stockyard.scheduling.consolidation.search import candidates_of
+from stockyard.scheduling.consolidation.search import candidates_of, pods_of
 from stockyard.scheduling.packing.model import Problem, Settings
-from stockyard.scheduling.packing.plan import Plan, grouped, pack
+from stockyard.scheduling.packing.plan import Plan, pack
 
 MOST = 100
 _FEWEST = 2
@@ -44,12 +44,7 @@ def _command(fleet: Fleet, nodes: list[RunningNode]) -> Decision | None:
 def _plan(fleet: Fleet, nodes: list[RunningNode]) -> Plan:
     """The simulation of the rule: pods join what is there, or a planned node, and nothing is looked for beyond."""
     names = {node.name for node in nodes}
-    groups = grouped(
-        (f"{node.name}/{kind}/{number}", pod)
-        for node in nodes
-        for kind, (pod, count) in enumerate(node.pods)
-        for number in range(count)
-    )
+    groups = pods_of(nodes)
     there = tuple(running.node for running in fleet.nodes if running.name not in names)
     settings = Settings(preferences=False, split=False)
     return pack(Problem(groups, fleet.pools, there, fleet.daemons, settings, fleet.places))

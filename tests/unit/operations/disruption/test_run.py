@@ -15,6 +15,8 @@ from stockyard.domain.workload_records import ProtectedPod
 from stockyard.errors import StoreUnavailable
 from stockyard.lifecycle.node_phases import NOT_DRIFTED
 from stockyard.lifecycle.phases import DEGRADED
+from stockyard.operations.disruption import carry_out
+from stockyard.operations.engine.watch import watch
 from stockyard.operations.listing import every
 from stockyard.ports import Replace, Store, Write
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
@@ -36,8 +38,7 @@ def idle(pods: Pods, count: int = 2, **fields: Any) -> None:
 
 def reasons(pods: Pods) -> list[str]:
     """What was told of decisions."""
-    every_reason = pods.yard.reasons(pods.yard.cluster.id)
-    return [reason for reason in every_reason if reason.startswith(("Disrupt", "Replacing"))]
+    return pods.yard.reasons(f"disruption/{pods.yard.cluster.id}")
 
 
 def until(pods: Pods, state: str) -> None:
@@ -160,6 +161,66 @@ def test_a_replacement_that_does_not_come_ends_the_decision(pods: Pods) -> None:
     assert not pods.waiting
 
 
+def test_nothing_is_decided_for_a_while_after_a_decision_was_given_up(pods: Pods) -> None:
+    """Whatever the cluster tells meanwhile: the next one would end the same way."""
+    small_only(pods)
+    until(pods, REPLACING)
+    pods.on[next(iter(pods.on))] = [pod("7")]
+    until(pods, IDLE)
+    before = len(reasons(pods))
+    name = next(iter(pods.on))
+    for cores in ("1", "1100m", "1200m", "1300m"):
+        pods.on[name] = [pod(cores)]
+        pods.run(2)
+    assert len(reasons(pods)) == before
+    pods.run(8)
+    assert len(reasons(pods)) > before
+
+
+def test_a_look_before_its_time_confirms_nothing(pods: Pods) -> None:
+    small_only(pods)
+    until(pods, PROPOSED)
+    proposed = pods.record()
+    pods.yard.nodes.clock.advance(5)
+    watch(pods.yard.nodes.services, pods.yard.cluster.id)
+    pods.look()
+    assert (pods.record().state, pods.record().decided_at) == (PROPOSED, proposed.decided_at)
+    assert reasons(pods) == ["DisruptionDecided"]
+
+
+def test_a_budget_that_closes_meanwhile_keeps_the_nodes(pods: Pods) -> None:
+    small_only(pods)
+    until(pods, REPLACING)
+    store, current = pods.yard.nodes.services.store, pods.yard.now(POOL)
+    disruption = {**current.disruption, "budgets": [{"nodes": "0"}]}
+    store.commit(Replace(replace(current, disruption=disruption, version=current.version + 1)))
+    pods.run(6)
+    assert LARGE in pods.types()
+    assert reasons(pods)[-1] == "DisruptionAbandoned"
+    assert "does not allow it any more" in pods.record().message
+
+
+def test_who_makes_replacements_stops_when_the_decision_was_given_up(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another pass may find it too old while the first one is still at work."""
+    small_only(pods)
+    until(pods, PROPOSED)
+    original = carry_out.commit_claims
+
+    def overtaken(*arguments: Any) -> Any:
+        monkeypatch.setattr(carry_out, "commit_claims", original)
+        carry_out.abandon(pods.yard.nodes.services, pods.record(), "Somebody else was first.")
+        return original(*arguments)
+
+    monkeypatch.setattr(carry_out, "commit_claims", overtaken)
+    before = {claim.id for claim in pods.claims()}
+    pods.yard.nodes.clock.advance(60)
+    pods.look()
+    assert pods.record().state == IDLE
+    assert {claim.id for claim in pods.yard.claims(POOL)} == before
+
+
 def test_a_cluster_that_changes_meanwhile_keeps_its_nodes(pods: Pods) -> None:
     """The room on the nodes that stay is taken before the others leave."""
     small_only(pods)
@@ -207,16 +268,17 @@ def test_drifted_nodes_with_pods_are_replaced(pods: Pods) -> None:
     assert not pods.waiting
 
 
-@pytest.mark.parametrize("number", range(1, 14))
+@pytest.mark.parametrize("number", range(1, 8))
 def test_a_pass_that_dies_is_finished_or_undone(pods: Pods, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """The commit of this number of the passes over disruption fails, and its pass ends."""
     small_only(pods)
-    commits = iter(range(1, 10_000))
+    commits, died = iter(range(1, 10_000)), []
     store_type = type(pods.yard.nodes.services.store)
     original, look = store_type.commit, pods.look
 
     def commit(store: Store, *writes: Write) -> None:
         if next(commits) == number:
+            died.append(number)
             raise StoreUnavailable("The table does not answer.")
         original(store, *writes)
 
@@ -233,3 +295,4 @@ def test_a_pass_that_dies_is_finished_or_undone(pods: Pods, monkeypatch: pytest.
     assert pods.types() == [SMALL]
     assert not pods.waiting
     assert pods.record().state == IDLE
+    assert died == [number]

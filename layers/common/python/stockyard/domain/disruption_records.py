@@ -37,6 +37,8 @@ class ClusterDisruption(VersionedRecord):
     possible: float | None = None
     """What could be saved at best in USD an hour when it was last looked for; None where that is not known."""
     decided_at: str = ""
+    paused_until: str = ""
+    """Until when nothing is decided, because a decision was given up. Empty: it is not so."""
     message: str = ""
     """What was decided, or why nothing was, in words."""
     sequence: int = 0

@@ -6,7 +6,7 @@ finished by the next one, or undone: replacements that are not there yet are giv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -27,13 +27,14 @@ from stockyard.operations.pools.claims import AT_ONCE, commit_claims
 from stockyard.operations.pools.scale_up import planned_draft
 from stockyard.operations.quotas.limits import limit_of
 from stockyard.operations.services import Services
-from stockyard.ports import Replace
-from stockyard.scheduling.consolidation.model import Decision, Replacement
-from stockyard.scheduling.packing.model import Problem
-from stockyard.scheduling.packing.plan import grouped, pack
+from stockyard.ports import Check, Replace
+from stockyard.scheduling.consolidation.model import Decision, Replacement, RunningNode
+from stockyard.scheduling.consolidation.search import homeless_pods
 
 CONFIRM_SECONDS = 15
 """How long a decision has to stand before it is carried out, as with Karpenter."""
+START_SECONDS = 330
+"""How long the pass may take that makes the replacements: its function has five minutes."""
 REPLACE_SECONDS = 1200
 """How long replacements may take before the decision is given up."""
 LOOK_SECONDS = 60
@@ -58,9 +59,16 @@ def write(
     changed: ClusterDisruption = replace(record, **{**fields, **stamp})
     events = []
     if event is not None:
-        events = tell(services, WORKFLOW_ACTOR, changed, Transition(ABOUT, record.state, changed.state, *event))
+        moved = Transition(ABOUT, record.state, changed.state, *event)
+        # The cluster counts its own events.
+        events = tell(services, WORKFLOW_ACTOR, changed, moved, subject_of(record.id))
     services.store.commit(Replace(changed), *events)
     return changed
+
+
+def subject_of(cluster_id: str) -> str:
+    """What events of a cluster's decisions have as their subject."""
+    return f"disruption/{cluster_id}"
 
 
 def propose(services: Services, record: ClusterDisruption, view: View, decision: Decision) -> ClusterDisruption:
@@ -83,10 +91,10 @@ def propose(services: Services, record: ClusterDisruption, view: View, decision:
     )
 
 
-def is_confirmed(services: Services, record: ClusterDisruption, view: View, decision: Decision) -> bool:
-    """Whether the proposed decision has stood for long enough, and a new look comes to the same nodes."""
-    stood = record.state == PROPOSED and services.seconds_since(record.decided_at) >= CONFIRM_SECONDS
-    return stood and record.reason == decision.reason and set(record.nodes) == set(_ids(view, decision))
+def is_proposed(record: ClusterDisruption, view: View, decision: Decision) -> bool:
+    """Whether a new look has come to the same nodes as the decision that waits to be confirmed."""
+    same_nodes = set(record.nodes) == set(_ids(view, decision))
+    return record.state == PROPOSED and record.reason == decision.reason and same_nodes
 
 
 def start(
@@ -109,13 +117,15 @@ def start(
         decided_at=now,
         due_at=now if not ids else later_than(now, LOOK_SECONDS),
     )
+    # Whoever has given the decision up meanwhile has made another version of its record.
+    fence = Check(ClusterDisruption, record.id, {"version": record.version})
     guard = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
     quota = cache(partial(limit_of, services))
     try:
         for name, listed in drafts.items():
             for first in range(0, len(listed), AT_ONCE):
                 batch = listed[first : first + AT_ONCE]
-                current |= commit_claims(services, cluster, current[name], batch, current[guard], quota)
+                current |= commit_claims(services, cluster, current[name], batch, current[guard], quota, (fence,))
     except QuotaExceeded as refusal:
         return abandon(services, record, refusal.detail)
     except Conflict:
@@ -138,16 +148,22 @@ def advance(
     coming = [by_id.get(claim_id) for claim_id in record.replacements]
     if not going:
         return write(services, record, (DISRUPTED, "All nodes of the decision have left."), **_done(now))
-    lost_claims = [claim for claim in coming if claim is None or claim.deleting or claim.phase == "Failed"]
+    age = services.seconds_since(record.decided_at)
+    # The pass that makes them may still be at it.
+    lost_claims = [
+        claim
+        for claim in coming
+        if (claim is None and age > START_SECONDS)
+        or (claim is not None and (claim.deleting or claim.phase == "Failed"))
+    ]
     if lost_claims:
         reason = next((claim.message for claim in lost_claims if claim is not None and claim.message), "it is gone")
         return abandon(services, record, f"A replacement did not come: {reason}")
-    if services.seconds_since(record.decided_at) > REPLACE_SECONDS:
-        return abandon(services, record, f"The replacements were not there after {REPLACE_SECONDS // 60} minutes.")
-    waits_for = _awaited(pools, claims, going, coming)
+    waits_for = _awaited(pools, claims, going, coming) or ("news of what runs in the cluster" if view is None else "")
+    if waits_for and age > REPLACE_SECONDS:
+        return abandon(services, record, f"After {REPLACE_SECONDS // 60} minutes it still waited for {waits_for}.")
     if waits_for or view is None:
-        message = f"It waits for {waits_for or 'news of what runs in the cluster'}."
-        return write(services, record, message=message, due_at=later_than(now, LOOK_SECONDS))
+        return write(services, record, message=f"It waits for {waits_for}.", due_at=later_than(now, LOOK_SECONDS))
     leaving, why = _still_able(view, going, record)
     if not leaving:
         return abandon(services, record, why)
@@ -189,51 +205,54 @@ def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruptio
     """Those of the nodes that may still go, and why not where none may: the cluster may be another one by now, and no
     pod loses its place."""
     running = {node.name: node for node in view.fleet.nodes}
-    able, why = [], "None of the nodes may leave any more."
     drifted = {node.name for node in view.drifted}
+    allowed = {claim.pool: view.allowed(claim.pool, record.reason) for claim in going}
+    able, why = [], "None of the nodes may leave any more."
     for claim in going:
         node = running.get(claim.node_name or claim.name)
         if node is None:
             continue
-        may_go = node.name in drifted if record.reason == DRIFTED else not node.hindrance
-        if not may_go:
-            why = f"{claim.name}: {node.hindrance or 'it has not drifted any more'}."
+        hindrance = _hindrance(node, record.reason, drifted)
+        if not hindrance and allowed[claim.pool] < 1:
+            hindrance = f"a budget of pool {claim.pool} does not allow it any more"
+        if hindrance:
+            why = f"{claim.name}: {hindrance}."
             continue
-        if record.reason == EMPTY and not node.empty:
-            why = f"{claim.name} is not empty any more."
-            continue
+        allowed[claim.pool] -= 1
         able.append((claim, node))
-    names = {node.name for _, node in able}
-    groups = grouped(
-        (f"{node.name}/{kind}/{number}", pod)
-        for _, node in able
-        for kind, (pod, count) in enumerate(node.pods)
-        for number in range(count)
-    )
-    there = tuple(node.node for node in view.fleet.nodes if node.name not in names)
-    plan = pack(Problem(groups, (), there, view.fleet.daemons)) if groups else None
-    if plan is not None and plan.left_out:
-        return (), f"{sum(len(item.pods) for item in plan.left_out)} pods would have no place any more."
+    homeless = homeless_pods(view.fleet, [node for _, node in able])
+    if homeless:
+        return (), f"{homeless} pods would have no place any more."
     return [claim for claim, _ in able], why
+
+
+def _hindrance(node: RunningNode, reason: str, drifted: Set[str]) -> str:
+    """Why the node may not leave for the reason that was decided; empty: it may."""
+    if reason == DRIFTED:
+        return "" if node.name in drifted else "it has not drifted any more, or is held"
+    if reason == EMPTY and not node.empty:
+        return "it is not empty any more"
+    return node.hindrance
 
 
 def abandon(services: Services, record: ClusterDisruption, why: str) -> ClusterDisruption:
     """Give a decision up: nobody leaves, and what was made for it and is no node yet is given back."""
-    for claim_id in record.replacements:
+    _give_back(services, record.replacements)
+    until = later_than(services.now(), PAUSE_SECONDS)
+    fields = {"state": IDLE, "nodes": (), "replacements": (), "message": why, "due_at": until, "paused_until": until}
+    abandoned = write(services, record, (ABANDONED, why), **fields)
+    # Whoever was still making some has found this version now, and makes no more.
+    _give_back(services, record.replacements)
+    return abandoned
+
+
+def _give_back(services: Services, claim_ids: Sequence[str]) -> None:
+    """Give back those of the claims that are there and no node yet."""
+    for claim_id in claim_ids:
         claim = services.store.get(NodeClaim, claim_id)
         if claim is not None and claim.phase != "Available" and not claim.deleting:
             with suppress(NotFound, Conflict):
                 delete_claim(services, claim_id, WORKFLOW_ACTOR)
-    return write(
-        services,
-        record,
-        (ABANDONED, why),
-        state=IDLE,
-        nodes=(),
-        replacements=(),
-        message=why,
-        due_at=later_than(services.now(), PAUSE_SECONDS),
-    )
 
 
 def words(decision: Decision) -> str:

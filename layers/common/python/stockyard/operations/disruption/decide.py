@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stockyard.domain import budgets as pool_budgets
 from stockyard.domain.budgets import DRIFTED
 from stockyard.domain.pool_records import STATIC
 from stockyard.operations.disruption.fleet import View
@@ -20,18 +19,13 @@ def decide(view: View, settings: Settings | None = None) -> Decision | None:
 def _drifted(view: View) -> Decision | None:
     """The first nodes that drifted and whose pods have a place without them. Of a static pool as many as its budget
     lets go: their replacements are the pool's to make."""
-    remaining = {
-        name: pool_budgets.remaining(
-            pool_budgets.budgets_of(pool.disruption), DRIFTED, view.states.get(name, ()), view.now
-        )
-        for name, pool in view.pools.items()
-    }
     search = Search(view.fleet, Settings())
     for node in view.drifted:
-        if remaining.get(node.pool, 0) < 1:
+        allowed = view.allowed(node.pool, DRIFTED)
+        if allowed < 1:
             continue
         if view.pools[node.pool].kind == STATIC:
-            return Decision(DRIFTED, _of_pool(view.drifted, node.pool)[: remaining[node.pool]])
+            return Decision(DRIFTED, _of_pool(view.drifted, node.pool)[:allowed])
         plan = search.trial([node]).plan
         if plan is not None:
             replacements = tuple(Replacement(claim, claim.rows[-1].price) for claim in plan.claims)

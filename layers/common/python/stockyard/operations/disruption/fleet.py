@@ -11,7 +11,6 @@ from stockyard.domain import budgets as pool_budgets
 from stockyard.domain.budgets import NodeState
 from stockyard.domain.node_types import SPOT
 from stockyard.domain.pool_records import DYNAMIC, Pool
-from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.disruption import candidates
@@ -48,6 +47,15 @@ class View:
     """Nodes that are not as their pool or provider would make them now and may be replaced, the longest first."""
     looks_at: datetime | None = None
     states: Mapping[str, Sequence[NodeState]] = field(default_factory=dict)
+
+    def allowed(self, pool: str, reason: str) -> int:
+        """How many more nodes of the pool may be disrupted for the reason now. What drifted is replaced, so that no
+        floor stands against it."""
+        if reason == pool_budgets.DRIFTED:
+            budgets = pool_budgets.budgets_of(self.pools[pool].disruption) if pool in self.pools else ()
+            return pool_budgets.remaining(budgets, reason, self.states.get(pool, ()), self.now)
+        rules = self.fleet.rules.get(pool, model.PoolRules())
+        return rules.empty if reason == pool_budgets.EMPTY else rules.underutilized
 
 
 def view_of(
@@ -151,10 +159,8 @@ def _rules(pool: Pool, states: Sequence[NodeState], claims: Sequence[NodeClaim],
     def allowed(reason: str) -> int:
         return min(above_floor, pool_budgets.remaining(budgets, reason, states, now))
 
-    saving = pool.disruption.get("minimumSaving")
     return model.PoolRules(
         pool.disruption.get("consolidationPolicy", model.WHEN_UNDERUTILIZED),
         allowed(pool_budgets.EMPTY),
         allowed(pool_budgets.UNDERUTILIZED),
-        milli(saving) / 1000 if saving else 0.0,
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
-from stockyard.domain.records import Cluster
+from stockyard.domain.pool_records import Pool
+from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.lifecycle.pool import later_than
-from stockyard.operations.disruption.carry_out import advance, is_confirmed, propose, start, write
+from stockyard.operations.disruption.carry_out import CONFIRM_SECONDS, advance, is_proposed, propose, start, write
 from stockyard.operations.disruption.decide import decide
 from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.machines.attention import attend, picture_age
@@ -56,27 +58,48 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
     if not pools and record.state != REPLACING:
         services.store.commit(Remove(ClusterDisruption, cluster.id, record.version))
         return record
-    view = None
-    if cluster.status == "ready" and not _is_degraded(cluster):
-        workload = workload_of(services, cluster.id)
-        if workload is not None and workload.nodes is not None:
-            view = view_of(services, cluster, pools, claims, workload)
+    view = _view(services, cluster, pools, claims)
     if record.state == REPLACING:
         return advance(services, pools, claims, record, view if _is_fresh(services, cluster) else None)
+    if services.now() < record.paused_until:
+        return write(services, record, due_at=record.paused_until)
+    return _decide(services, cluster, pools, claims, record, view)
+
+
+def _view(services: Services, cluster: Cluster, pools: Sequence[Pool], claims: Sequence[NodeClaim]) -> View | None:
+    """What runs in the cluster; None where nobody knows, or where nothing may leave."""
+    if cluster.status != "ready" or _is_degraded(cluster):
+        return None
+    workload = workload_of(services, cluster.id)
+    if workload is None or workload.nodes is None:
+        return None
+    return view_of(services, cluster, pools, claims, workload)
+
+
+def _decide(
+    services: Services,
+    cluster: Cluster,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    record: ClusterDisruption,
+    view: View | None,
+) -> ClusterDisruption:
+    """Propose a decision, or carry out the one that was proposed."""
     decision = decide(view) if view is not None else None
     if view is None or decision is None:
         fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}
         return write(services, record, due_at=_next_look(services, view), **fields)
     if not _is_fresh(services, cluster):
         # Before anything is decided, what is known must be true now.
-        attend(services, cluster.id, ATTEND_SECONDS)
         return write(services, record, due_at=later_than(services.now(), services.settings.agent_quiet_seconds))
-    if is_confirmed(services, record, view, decision):
-        started = start(services, cluster, pools, record, decision)
-        # Where nothing has to come first, nothing is waited for either.
-        nothing_comes = started.state == REPLACING and not started.replacements
-        return advance(services, pools, claims, started, view) if nothing_comes else started
-    return propose(services, record, view, decision)
+    if not is_proposed(record, view, decision):
+        return propose(services, record, view, decision)
+    if services.seconds_since(record.decided_at) < CONFIRM_SECONDS:
+        return write(services, record, due_at=later_than(record.decided_at, CONFIRM_SECONDS))
+    started = start(services, cluster, pools, record, decision)
+    # Where nothing has to come first, nothing is waited for either.
+    nothing_comes = started.state == REPLACING and not started.replacements
+    return advance(services, pools, claims, started, view) if nothing_comes else started
 
 
 def _is_degraded(cluster: Cluster) -> bool:
@@ -84,7 +107,8 @@ def _is_degraded(cluster: Cluster) -> bool:
 
 
 def _is_fresh(services: Services, cluster: Cluster) -> bool:
-    """Whether what is known of the cluster is no older than two intervals of its agent."""
+    """Whether what is known of the cluster is no older than two intervals of its agent, which is asked to come often
+    when it is."""
     age = picture_age(services, cluster.id, services.clock.now())
     if age is not None and age <= INTERVALS * services.settings.agent_quiet_seconds:
         return True

@@ -19,13 +19,15 @@ from stockyard.scheduling.consolidation import model
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.consolidation.singles import DELETE, REPLACE, Verdict, verdicts
 from stockyard.scheduling.consolidation.worth import wastes
-from stockyard.scheduling.packing.model import Problem
+from stockyard.scheduling.packing.model import PodGroup, Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import Claim, Plan, grouped, pack
 from stockyard.scheduling.packing.price.model import Meter
 
 PACKING_STEPS, PACKING_STEPS_A_POD = 30_000, 90
 """The work that one set of nodes may take."""
+CHECK_STEPS = 5_000_000
+"""The work to find a place for the pods of nodes that are about to leave; where it does not do, they stay."""
 VERY_FEW = 5
 """Of up to so many candidates every set is tried."""
 FEW = 16
@@ -46,6 +48,28 @@ def empty_nodes(fleet: Fleet) -> Decision | None:
         remaining[node.pool] = remaining.get(node.pool, UNBOUNDED) - 1
         going.append(node)
     return Decision(EMPTY, tuple(going)) if going else None
+
+
+def pods_of(nodes: Iterable[RunningNode]) -> tuple[PodGroup, ...]:
+    """The pods that move with the nodes, named after their node."""
+    return grouped(
+        (f"{node.name}/{kind}/{number}", pod)
+        for node in nodes
+        for kind, (pod, count) in enumerate(node.pods)
+        for number in range(count)
+    )
+
+
+def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode]) -> int:
+    """How many pods of the nodes would have no place on the other nodes of the fleet."""
+    names = {node.name for node in nodes}
+    groups = pods_of(nodes)
+    if not groups:
+        return 0
+    there = tuple(running.node for running in fleet.nodes if running.name not in names)
+    settings = PackingSettings(preferences=False, split=False, steps=CHECK_STEPS)
+    plan = pack(Problem(groups, (), there, fleet.daemons, settings))
+    return sum(len(item.pods) for item in plan.left_out)
 
 
 def candidates_of(fleet: Fleet) -> list[RunningNode]:
@@ -167,12 +191,7 @@ class Search:
         return trial
 
     def _plan(self, nodes: Sequence[RunningNode], names: frozenset[str]) -> Plan | None:
-        groups = grouped(
-            (f"{node.name}/{kind}/{number}", pod)
-            for node in nodes
-            for kind, (pod, count) in enumerate(node.pods)
-            for number in range(count)
-        )
+        groups = pods_of(nodes)
         pods = sum(len(group.names) for group in groups)
         there = tuple(running.node for running in self.fleet.nodes if running.name not in names)
         steps = max(1, min(self.meter.remaining, PACKING_STEPS + PACKING_STEPS_A_POD * pods))
