@@ -33,7 +33,7 @@ serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYC
 	@$(BIN)/python -m local serve --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
 
 test: $(STAMP)  ## Run all tests
-	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-kubernetes: kubernetes  ## Run the tests that need a real control plane (make test skips them where none is built)
 	@STOCKYARD_GATE=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/kubernetes

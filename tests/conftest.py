@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -137,6 +138,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Units:
     return Units(config, log)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line of a run that took too long says so."""
+    for text in config.stash.get(SLOW, None) or ():
+        print(f"TOO SLOW: {text}", file=sys.stderr)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
     """End with one JSON line: what was counted, from which seed, at which commit, and how it went."""
     gate, slow = (terminalreporter.config.stash.get(key, None) for key in (GATE, SLOW))
@@ -144,8 +152,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         terminalreporter.section("slowest")
         for text in gate.lines(terminalreporter.config.stash.get(STRETCH, 1.0)):
             terminalreporter.write_line(text)
-        for text in slow or ():
-            terminalreporter.write_line(f"TOO SLOW: {text}", red=True)
     stats = terminalreporter.stats
     figures = {
         name.removeprefix(FIGURE): value

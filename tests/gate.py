@@ -1,8 +1,9 @@
-"""The tests' own budget: what a run of all of them may take, one unit of work, and one test.
+"""The tests' own budget: how long a run of all of them may take from its start to its end.
 
-Seconds are worker seconds: what the tests took, their fixtures included, added up over all workers. On a machine that
-does other work besides, or on a slower one, everything takes longer. So the limits are stretched by the share of the
-cores that others had, and by how much longer a fixed piece of Python takes than where the limits were set.
+A run says what took longest, and only one that is too long as a whole fails: what a single test takes is chance on a
+machine that does other things besides. On such a machine, or on a slower one, everything takes longer. So the limit is
+stretched by the share of the cores that others had, and by how much longer a fixed piece of Python takes than where the
+limit was set.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,8 +23,8 @@ import pytest
 
 from tests.distribution import on_real, unit
 
-ALL_SECONDS, UNIT_SECONDS, TEST_SECONDS = 1320.0, 160.0, 30.0
-REAL_SECONDS = 400.0
+RUN_SECONDS = 600.0
+REAL_SECONDS = 240.0
 """What tests on real control planes may take besides: they run only where one is built."""
 LISTED = 10
 LONGEST_STRETCH = 5.0
@@ -32,7 +33,7 @@ SAMPLED = 500
 PIECE = 400_000
 """Rounds of the fixed piece of Python."""
 PIECE_SECONDS = 0.01
-"""What it took where the limits were set."""
+"""What it took where the limit was set."""
 PROCESSES = 6
 _TIMED = (
     f"timeit.repeat('total += number & 7', 'total, number = 0, 5', timer=time.process_time, repeat=3, number={PIECE})"
@@ -42,12 +43,13 @@ _PIECE = (sys.executable, "-I", "-c", f"import time, timeit; print(min({_TIMED})
 
 @dataclass(slots=True)
 class Gate:
-    """Adds up what the tests report."""
+    """Adds up what the tests report, from its making on."""
 
     by_test: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Without fixtures, which may be shared."""
     by_unit: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    began: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float] = time.monotonic
+    began: float = 0.0
     busy: float = 0.0
     slowness: float = 1.0
     meanwhile: list[float] = field(default_factory=list)
@@ -55,7 +57,7 @@ class Gate:
     reports: int = 0
 
     def __post_init__(self) -> None:
-        self.busy, self.slowness = busy_seconds(), slowness(piece_seconds())
+        self.began, self.busy, self.slowness = self.clock(), busy_seconds(), slowness(piece_seconds())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one test has ended."""
@@ -71,7 +73,7 @@ class Gate:
         own_seconds = sum(
             sum(resource.getrusage(scope)[:2]) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         )
-        room = (time.monotonic() - self.began) * (os.cpu_count() or 1)
+        room = (self.clock() - self.began) * (os.cpu_count() or 1)
         shared = stretch(busy_seconds() - self.busy - own_seconds, room)
         course = statistics.median(self.meanwhile) if self.meanwhile else 1.0
         return min(shared * max(self.slowness, course, slowness(piece_seconds())), LONGEST_STRETCH)
@@ -80,24 +82,16 @@ class Gate:
         """What a run ends with."""
         slowest = sorted(self.by_unit.items(), key=lambda item: -item[1])[:LISTED]
         tests = sorted(self.by_test.items(), key=lambda item: -item[1])[:LISTED]
-        total = f"{sum(self.by_unit.values()):.0f} worker seconds; limits are stretched by {stretch:.2f}"
+        seconds, of_workers = self.clock() - self.began, sum(self.by_unit.values())
+        total = f"{seconds:.0f} s, {of_workers:.0f} of all workers; the limit is stretched by {stretch:.2f}"
         return [total, *(f"{seconds:6.1f} s  {name}" for name, seconds in (*slowest, *tests))]
 
     def faults(self, stretch: float) -> list[str]:
         """What took too long."""
-        real = sum(seconds for name, seconds in self.by_unit.items() if on_real(name))
-        total = sum(self.by_unit.values()) - real
-        return [
-            *over({"all tests": total}, ALL_SECONDS * stretch),
-            *over({"tests on real control planes": real}, REAL_SECONDS * stretch),
-            *over(self.by_unit, UNIT_SECONDS * stretch),
-            *over(self.by_test, TEST_SECONDS * stretch),
-        ]
-
-
-def over(seconds: Mapping[str, float], limit: float) -> list[str]:
-    """Those that took longer than ``limit``."""
-    return [f"{name} took {elapsed:.1f} s, over {limit:.0f}" for name, elapsed in seconds.items() if elapsed > limit]
+        seconds = self.clock() - self.began
+        real = sum(elapsed for name, elapsed in self.by_unit.items() if on_real(name))
+        limit = (RUN_SECONDS + min(real, REAL_SECONDS)) * stretch
+        return [f"all tests took {seconds:.0f} s, over {limit:.0f}"] if seconds > limit else []
 
 
 def stretch(elsewhere_seconds: float, room: float) -> float:
