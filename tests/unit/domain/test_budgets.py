@@ -10,6 +10,7 @@ import pytest
 from stockyard.domain.budgets import (
     DRIFTED,
     EMPTY,
+    EXPIRED,
     REASONS,
     UNBOUNDED,
     UNDERUTILIZED,
@@ -61,7 +62,7 @@ def test_the_strictest_open_budget_of_the_reason_counts(entries: list[Any], reas
         ({"nodes": "-1"}, "nodes: must be a number"),
         ({"nodes": "1.5"}, "nodes: must be a number"),
         ({"nodes": "\u0661"}, "nodes: must be a number"),
-        ({"nodes": "1", "reasons": ["Expired"]}, "reasons: 1 of them"),
+        ({"nodes": "1", "reasons": ["Repaired"]}, "reasons: 1 of them"),
         ({"nodes": "1", "reasons": [["Empty"]]}, "unhashable"),
         ({"nodes": "1", "schedule": "@daily"}, "must be set with duration"),
         ({"nodes": "1", "duration": "1h"}, "must be set with duration"),
@@ -115,6 +116,14 @@ def test_what_remains_is_never_below_zero_and_has_no_bound_without_budgets() -> 
     leaving = [NodeState(disrupting=True)] * 3
     assert remaining(budgets({"nodes": "1"}), EMPTY, leaving, NOON) == 0
     assert remaining((), EMPTY, leaving, NOON) == UNBOUNDED - 3
+
+
+def test_nodes_that_expired_are_under_budgets_that_name_the_reason_alone() -> None:
+    general, both = {"nodes": "0"}, {"nodes": "2", "reasons": ["Expired", "Empty"]}
+    assert allowed((Budget.of(general),), EXPIRED, 10, NOON) == UNBOUNDED
+    assert allowed((Budget.of(general), Budget.of(both)), EXPIRED, 10, NOON) == 2
+    assert allowed((Budget.of(both),), EMPTY, 10, NOON) == 2
+    assert allowed((Budget.of(both),), DRIFTED, 10, NOON) == UNBOUNDED
 
 
 def test_next_change_is_the_first_of_all_windows() -> None:

@@ -144,7 +144,7 @@ def test_budgets_are_checked() -> None:
         {"nodes": "1", "duration": "1h"},
         {"nodes": "1", "schedule": "* * *", "duration": "1h"},
         {"nodes": "1", "schedule": "@daily", "duration": "30s"},
-        {"nodes": "1", "reasons": ["Expired"]},
+        {"nodes": "1", "reasons": ["Repaired"]},
         {"nodes": -1},
         {"nodes": "1", "schedule": "@daily", "duration": "1h", "timeZone": "Nowhere"},
         {"nodes": "1", "schedule": "TZ=Nowhere @daily", "duration": "1h", "timeZone": "UTC"},

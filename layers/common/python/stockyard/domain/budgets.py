@@ -1,7 +1,8 @@
 """Disruption budgets of a pool: how many of its nodes may be disrupted at a time, for which reason, and when.
 
 The rules are Karpenter's: the strictest of all budgets that are open and name the reason counts, and a budget that
-cannot be read allows nothing. Only empty, drifted and underutilized nodes are under budgets.
+cannot be read allows nothing. Empty, drifted and underutilized nodes are under budgets. Expired ones are under those
+alone that name the reason ``Expired``, which is ours: so they can be kept for a window of maintenance.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from stockyard.domain import durations, schedules
 from stockyard.domain.schedules import Schedule
 
 EMPTY, DRIFTED, UNDERUTILIZED = "Empty", "Drifted", "Underutilized"
-REASONS = (EMPTY, DRIFTED, UNDERUTILIZED)
+EXPIRED = "Expired"
+REASONS = (EMPTY, DRIFTED, UNDERUTILIZED, EXPIRED)
 UNBOUNDED = 2**31 - 1
 """What is allowed where no budget says anything."""
 DEFAULT_NODES = "10%"
@@ -71,7 +73,7 @@ class Budget:
 
     def holds_for(self, reason: str) -> bool:
         """Whether the budget is about nodes that are disrupted for this reason."""
-        return not self.reasons or reason in self.reasons
+        return reason in self.reasons or (not self.reasons and reason != EXPIRED)
 
     def nodes_of(self, count: int) -> int:
         """How many of ``count`` nodes it lets be disrupted at a time."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.domain.budgets import EXPIRED
 from stockyard.domain.durations import NEVER
 from stockyard.domain.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
 from stockyard.domain.node_groups import group_of_pool, pool_of_group
@@ -58,8 +59,11 @@ def says_vcluster(pool: AnyPool) -> bool:
 
 def says_node_pool(pool: AnyPool) -> bool:
     """Whether a NodePool can say all of the pool."""
-    zones = any(budget.get("timeZone") for budget in pool.disruption.get("budgets", ()))
-    return not zones and not any(getattr(pool, name) for name in _NOT_OF_A_NODE_POOL)
+    is_extended = any(
+        budget.get("timeZone") or EXPIRED in (budget.get("reasons") or ())
+        for budget in pool.disruption.get("budgets", ())
+    )
+    return not is_extended and not any(getattr(pool, name) for name in _NOT_OF_A_NODE_POOL)
 
 
 def says_group(pool: AnyPool) -> bool:
@@ -116,8 +120,8 @@ def _values(requirement: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def node_pool(pool: AnyPool) -> dict[str, Any]:
-    """The pool as a NodePool of ``karpenter.sh/v1``. What a NodePool cannot say is left out; the time zone of a budget
-    stands before its schedule."""
+    """The pool as a NodePool of ``karpenter.sh/v1``. What a NodePool cannot say is left out, the reason ``Expired`` of
+    budgets too; the time zone of a budget stands before its schedule."""
     static = pool.kind == STATIC
     provider = {PROVIDER: pool.provider_ref} if pool.provider_ref else {}
     metadata = _without_empty({"labels": {**pool.labels, **provider}, "annotations": dict(pool.annotations)})
@@ -134,7 +138,7 @@ def node_pool(pool: AnyPool) -> dict[str, Any]:
             "spec": {"requirements": [dict(entry) for entry in pool.requirements], **_without_empty(template)},
         },
         **_without_empty(
-            {"limits": dict(pool.limits), "weight": pool.weight, "disruption": _zones_before(pool.disruption)}
+            {"limits": dict(pool.limits), "weight": pool.weight, "disruption": _of_karpenter(pool.disruption)}
         ),
         **({"replicas": pool.quantity} if static else {}),
     }
@@ -142,13 +146,19 @@ def node_pool(pool: AnyPool) -> dict[str, Any]:
     return {"apiVersion": KARPENTER, "kind": "NodePool", "metadata": {"name": pool.name, **written}, "spec": spec}
 
 
-def _zones_before(disruption: Mapping[str, Any]) -> dict[str, Any]:
+def _of_karpenter(disruption: Mapping[str, Any]) -> dict[str, Any]:
     budgets = [
-        {name: value for name, value in budget.items() if name != "timeZone"}
+        {name: value for name, value in budget.items() if name not in ("timeZone", "reasons")}
+        | ({"reasons": reasons} if (reasons := _without_expired(budget)) else {})
         | ({"schedule": with_zone(budget["schedule"], budget["timeZone"])} if budget.get("timeZone") else {})
         for budget in disruption.get("budgets", ())
+        if not budget.get("reasons") or _without_expired(budget)
     ]
     return {**disruption, **({"budgets": budgets} if "budgets" in disruption else {})}
+
+
+def _without_expired(budget: Mapping[str, Any]) -> list[str]:
+    return [reason for reason in budget.get("reasons") or () if reason != EXPIRED]
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------

@@ -110,16 +110,18 @@ BudgetDuration = Annotated[str, StringConstraints(pattern=_BUDGET_DURATION), Aft
 Weight = Annotated[int, Field(ge=1, le=100)]
 
 
+DisruptionReason = Literal["Empty", "Drifted", "Underutilized", "Expired"]
+
+
 class Budget(Camel):
     """How many nodes may be disrupted at a time; with a ``schedule``, only for ``duration`` from then.
 
-    ``timeZone`` is ours, with the name that a CronJob of Kubernetes has for it.
+    ``timeZone`` is ours, with the name that a CronJob of Kubernetes has for it. So is the reason ``Expired``: a budget
+    holds for nodes that have expired only where it names it.
     """
 
     nodes: BudgetNodes
-    reasons: Annotated[list[Literal["Empty", "Drifted", "Underutilized"]], Field(max_length=MAX_BUDGETS)] = Field(
-        default_factory=list
-    )
+    reasons: Annotated[list[DisruptionReason], Field(max_length=MAX_BUDGETS)] = Field(default_factory=list)
     schedule: Schedule | None = None
     duration: BudgetDuration | None = None
     time_zone: TimeZone | None = None

@@ -25,6 +25,7 @@ from stockyard.domain.models.pool_fields import (
     MAX_BUDGETS,
     MAX_NODES,
     BudgetDuration,
+    DisruptionReason,
     DurationOrNever,
     Schedule,
     TimeZone,
@@ -69,7 +70,7 @@ class BudgetInput(Input):
     """How many nodes may be disrupted at a time: a number or a percentage, while its window is open."""
 
     nodes: Annotated[str, StringConstraints(pattern=r"^((100|[0-9]{1,2})%|[0-9]{1,6})$")]
-    reasons: Annotated[list[Literal["Empty", "Drifted", "Underutilized"]], Field(max_length=3)] | None = None
+    reasons: Annotated[list[DisruptionReason], Field(max_length=4)] | None = None
     schedule: Schedule | None = None
     duration: BudgetDuration | None = None
     time_zone: TimeZone | None = None

@@ -10,8 +10,8 @@ from stockyard.domain import durations, times
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.workload_records import NodeFacts
+from stockyard.lifecycle.disruption.forced import is_interrupted
 from stockyard.lifecycle.disruption.protection import FOREVER, do_not_disrupt
-from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.node_claim import AVAILABLE
 from stockyard.lifecycle.node_phases import NOT_DRIFTED
 
@@ -57,7 +57,7 @@ def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None) -> Ob
         return Obstacle("it is of no pool")
     if facts is None or not is_ready(claim, facts):
         return Obstacle("it is not ready")
-    if any(part.type == INTERRUPTED for part in claim.conditions):
+    if is_interrupted(claim):
         return Obstacle("its cloud may take it back")
     if facts.unschedulable:
         return Obstacle("somebody has cordoned it")

@@ -6,13 +6,13 @@ finished by the next one, or undone: replacements that are not there yet are giv
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from stockyard.domain.budgets import DRIFTED, EMPTY
+from stockyard.domain.budgets import EMPTY, UNDERUTILIZED
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
@@ -44,6 +44,7 @@ PAUSE_SECONDS = 600
 ABOUT = "ClusterDisruption"
 """What events of decisions are about."""
 DECIDED, STARTED, DISRUPTED, ABANDONED = "DisruptionDecided", "Replacing", "Disrupted", "DisruptionAbandoned"
+REPAIRED, NOT_READY = "Repaired", "NotReady"
 
 
 def write(
@@ -170,8 +171,8 @@ def advance(
     for claim in leaving:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
-    names = ", ".join(claim.name for claim in leaving[:3]) + (" and others" if len(leaving) > 3 else "")
-    return write(services, record, (DISRUPTED, f"{len(leaving)} nodes leave ({record.reason}): {names}."), **_done(now))
+    text = f"{len(leaving)} nodes leave ({record.reason}): {_few(claim.name for claim in leaving)}."
+    return write(services, record, (DISRUPTED, text), **_done(now))
 
 
 def _done(now: str) -> dict[str, Any]:
@@ -205,14 +206,14 @@ def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruptio
     """Those of the nodes that may still go, and why not where none may: the cluster may be another one by now, and no
     pod loses its place."""
     running = {node.name: node for node in view.fleet.nodes}
-    drifted = {node.name for node in view.drifted}
+    replaceable = {node.name for node in view.replaceable.get(record.reason, ())}
     allowed = {claim.pool: view.allowed(claim.pool, record.reason) for claim in going}
     able, why = [], "None of the nodes may leave any more."
     for claim in going:
         node = running.get(claim.node_name or claim.name)
         if node is None:
             continue
-        hindrance = _hindrance(node, record.reason, drifted)
+        hindrance = _hindrance(node, record.reason, replaceable)
         if not hindrance and allowed[claim.pool] < 1:
             hindrance = f"a budget of pool {claim.pool} does not allow it any more"
         if hindrance:
@@ -226,10 +227,10 @@ def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruptio
     return [claim for claim, _ in able], why
 
 
-def _hindrance(node: RunningNode, reason: str, drifted: Set[str]) -> str:
+def _hindrance(node: RunningNode, reason: str, replaceable: Set[str]) -> str:
     """Why the node may not leave for the reason that was decided; empty: it may."""
-    if reason == DRIFTED:
-        return "" if node.name in drifted else "it has not drifted any more, or is held"
+    if reason not in (EMPTY, UNDERUTILIZED):
+        return "" if node.name in replaceable else f"it is not {reason} any more, or is held"
     if reason == EMPTY and not node.empty:
         return "it is not empty any more"
     return node.hindrance
@@ -255,9 +256,26 @@ def _give_back(services: Services, claim_ids: Sequence[str]) -> None:
                 delete_claim(services, claim_id, WORKFLOW_ACTOR)
 
 
+def repair(services: Services, record: ClusterDisruption, claims: Sequence[NodeClaim]) -> ClusterDisruption:
+    """Give nodes back that have not been ready for too long. Nothing on them can be moved in order any more, so that
+    nothing is waited for: their pods get other nodes at once."""
+    for claim in claims:
+        with suppress(NotFound, Conflict):
+            delete_claim(services, claim.id, WORKFLOW_ACTOR, grace_seconds=0)
+    text = f"{len(claims)} nodes leave ({NOT_READY}): {_few(claim.name for claim in claims)}."
+    due_at = later_than(services.now(), LOOK_SECONDS)
+    return write(services, record, (REPAIRED, text), message=text, due_at=due_at)
+
+
+def _few(names: Iterable[str]) -> str:
+    """The first of the names."""
+    listed = list(names)
+    return ", ".join(listed[:3]) + (" and others" if len(listed) > 3 else "")
+
+
 def words(decision: Decision) -> str:
     """What a decision does, in words."""
-    names = ", ".join(node.name for node in decision.nodes[:3]) + (" and others" if len(decision.nodes) > 3 else "")
+    names = _few(node.name for node in decision.nodes)
     return (
         f"{decision.reason}: {len(decision.nodes)} nodes go ({names}), {len(decision.replacements)} come; "
         f"{decision.price_before:.4f} becomes {decision.price_after:.4f} USD an hour."

@@ -4,32 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stockyard.domain.budgets import DRIFTED
+from stockyard.domain.budgets import DRIFTED, EXPIRED
 from stockyard.domain.pool_records import STATIC
+from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.operations.disruption.fleet import View
 from stockyard.scheduling.consolidation.model import Decision, Replacement, RunningNode, Settings
-from stockyard.scheduling.consolidation.search import Search, consolidate, empty_nodes
+from stockyard.scheduling.consolidation.search import Search, consolidate, empty_nodes, homeless_pods
+
+MOST_OF_STATIC = 10
+"""Nodes of a static pool that one decision replaces: all of their replacements are there for a while."""
 
 
 def decide(view: View, settings: Settings | None = None) -> Decision | None:
-    """Empty nodes go first, then those that drifted, then those that cost too much; None when none may."""
-    return empty_nodes(view.fleet) or _drifted(view) or consolidate(view.fleet, settings)
+    """What a cloud may take back goes first, then empty nodes, those that expired or drifted, and those that cost too
+    much; None when none may."""
+    return (
+        _interrupted(view)
+        or empty_nodes(view.fleet)
+        or _replaced(view, EXPIRED)
+        or _replaced(view, DRIFTED)
+        or consolidate(view.fleet, settings)
+    )
 
 
-def _drifted(view: View) -> Decision | None:
-    """The first nodes that drifted and whose pods have a place without them. Of a static pool as many as its budget
-    lets go: their replacements are the pool's to make."""
+def _interrupted(view: View) -> Decision | None:
+    """The nodes that their cloud may take back, as soon as their pods have a place without them. What comes in their
+    place is made by the pools, for which they count no more."""
+    nodes = view.replaceable.get(INTERRUPTED, ())
+    for going in (nodes, *([node] for node in nodes)):
+        if going and not homeless_pods(view.fleet, going):
+            return Decision(INTERRUPTED, tuple(going))
+    return None
+
+
+def _replaced(view: View, reason: str) -> Decision | None:
+    """The first of these nodes whose pods have a place without it. Of a static pool as many as its budget lets go:
+    their replacements are the pool's to make."""
     search = Search(view.fleet, Settings())
-    for node in view.drifted:
-        allowed = view.allowed(node.pool, DRIFTED)
+    nodes = view.replaceable.get(reason, ())
+    for node in nodes:
+        allowed = view.allowed(node.pool, reason)
         if allowed < 1:
             continue
         if view.pools[node.pool].kind == STATIC:
-            return Decision(DRIFTED, _of_pool(view.drifted, node.pool)[:allowed])
+            return Decision(reason, _of_pool(nodes, node.pool)[: min(allowed, MOST_OF_STATIC)])
         plan = search.trial([node]).plan
         if plan is not None:
             replacements = tuple(Replacement(claim, claim.rows[-1].price) for claim in plan.claims)
-            return Decision(DRIFTED, (node,), replacements, plan.placements)
+            return Decision(reason, (node,), replacements, plan.placements)
     return None
 
 

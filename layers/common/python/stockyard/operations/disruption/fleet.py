@@ -13,8 +13,9 @@ from stockyard.domain.node_types import SPOT
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.workload_records import NodeFacts
-from stockyard.lifecycle.disruption import candidates
+from stockyard.lifecycle.disruption import candidates, forced
 from stockyard.lifecycle.disruption.costs import disruption_cost, eviction_cost
+from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.pool import living, pauses
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
@@ -43,15 +44,20 @@ class View:
     claims: Mapping[str, NodeClaim]
     pools: Mapping[str, Pool]
     now: datetime
-    drifted: Sequence[model.RunningNode] = ()
-    """Nodes that are not as their pool or provider would make them now and may be replaced, the longest first."""
+    replaceable: Mapping[str, Sequence[model.RunningNode]] = field(default_factory=dict)
+    """By reason: nodes that are not as their pool or provider would make them now, that are too old, or that their
+    cloud may take back. They may be replaced, empty ones first, then those of the longest."""
+    unready: Sequence[NodeClaim] = ()
+    """Claims whose nodes have not been ready for so long that they are replaced."""
     looks_at: datetime | None = None
     states: Mapping[str, Sequence[NodeState]] = field(default_factory=dict)
 
     def allowed(self, pool: str, reason: str) -> int:
-        """How many more nodes of the pool may be disrupted for the reason now. What drifted is replaced, so that no
-        floor stands against it."""
-        if reason == pool_budgets.DRIFTED:
+        """How many more nodes of the pool may be disrupted for the reason now. What is replaced has no floor that
+        stands against it; what a cloud takes back has no budget either."""
+        if reason == INTERRUPTED:
+            return pool_budgets.UNBOUNDED
+        if reason in (pool_budgets.DRIFTED, pool_budgets.EXPIRED):
             budgets = pool_budgets.budgets_of(self.pools[pool].disruption) if pool in self.pools else ()
             return pool_budgets.remaining(budgets, reason, self.states.get(pool, ()), self.now)
         rules = self.fleet.rules.get(pool, model.PoolRules())
@@ -72,7 +78,11 @@ def view_of(
     by_pool = {pool.name: pool for pool in pools}
     ready = [claim for claim in living(claims) if candidates.is_ready(claim, _facts(workload, claim))]
     there = {node.name: node for node in nodes_there(stock, ready, workload)}
-    moving = _settled(workload, dynamic, there)
+    for claim in filter(forced.is_interrupted, ready):
+        name = claim.node_name or claim.name
+        if name in there:
+            there[name] = replace(there[name], free={})  # nothing more goes there
+    moving = _settled(workload, dynamic, there, [claim for claim in claims if claim.deleting])
     looks: list[datetime] = []
     budgets = workload.budgets or {}
     nodes = []
@@ -105,25 +115,59 @@ def view_of(
     looks += [change for change in changes if change is not None]
     fleet = model.Fleet(tuple(nodes), makers, rules, tuple(workload.daemons.values()), stock.availability.free)
     running = {by_node[node.name].id: node for node in nodes}
+    present = [by_node[node.name] for node in nodes]
     drifted = [
-        running[claim.id]
-        for claim in candidates.drifted([by_node[node.name] for node in nodes])
+        claim
+        for claim in candidates.drifted(present)
         if not candidates.obstacle_of_drift(claim, by_pool.get(claim.pool), _facts(workload, claim), budgets, now).why
     ]
-    # Empty nodes need nothing in their place.
-    drifted.sort(key=lambda node: not node.empty)
-    return View(fleet, by_node, by_pool, now, drifted, min(looks, default=None), states)
+    expires = {claim.id: moment for claim in present if (moment := forced.expires_at(claim, by_pool.get(claim.pool)))}
+    looks += [moment for moment in expires.values() if moment > now]
+    expired = [claim for claim in present if claim.id in expires and expires[claim.id] <= now]
+    expired.sort(key=lambda claim: (expires[claim.id], claim.id))
+    listed = {
+        INTERRUPTED: [claim for claim in present if forced.is_interrupted(claim)],
+        pool_budgets.EXPIRED: expired,
+        pool_budgets.DRIFTED: drifted,
+    }
+    replaceable = {
+        # Empty nodes need nothing in their place.
+        reason: sorted(
+            (running[claim.id] for claim in listed_claims if claim.pool in by_pool), key=lambda node: not node.empty
+        )
+        for reason, listed_claims in listed.items()
+    }
+    unready, repair_looks = _unready(by_pool, claims, workload, now)
+    looks += repair_looks
+    return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), states)
+
+
+def _unready(
+    by_pool: Mapping[str, Pool], claims: Sequence[NodeClaim], workload: Workload, now: datetime
+) -> tuple[Sequence[NodeClaim], Sequence[datetime]]:
+    """The claims whose nodes are to be repaired, and when others may have to be."""
+    facts = {claim.id: _facts(workload, claim) for claim in claims}
+    until = [forced.unready_until(claim, facts[claim.id]) for claim in claims if claim.pool in by_pool]
+    unready: list[NodeClaim] = []
+    for name in by_pool:
+        unready += forced.to_repair([claim for claim in claims if claim.pool == name], facts, now)
+    return unready, [moment for moment in until if moment is not None and moment > now]
 
 
 def _facts(workload: Workload, claim: NodeClaim) -> NodeFacts | None:
     return (workload.nodes or {}).get(claim.node_name or claim.name)
 
 
-def _settled(workload: Workload, dynamic: Sequence[Pool], there: dict[str, Node]) -> Mapping[str, Counter[Pod]]:
-    """The pods of each node that move with it, those among them that wait for room and will come onto it. The room of
-    ``there`` is less what these take."""
+def _settled(
+    workload: Workload, dynamic: Sequence[Pool], there: dict[str, Node], leaving: Sequence[NodeClaim]
+) -> Mapping[str, Counter[Pod]]:
+    """The pods of each node that move with it, those among them that wait for room and will come onto it, from nodes
+    that leave too. The room of ``there`` is less what these take."""
     moving = {name: Counter(dict(workload.reschedulable.get(name, ()))) for name in there}
-    groups = (*waiting_groups(workload), *(group for pool in dynamic if (group := headroom_of(pool)) is not None))
+    groups = (
+        *waiting_groups(workload, leaving),
+        *(group for pool in dynamic if (group := headroom_of(pool)) is not None),
+    )
     if not groups:
         return moving
     pods = {name: group.pod for group in groups for name in group.names}

@@ -14,7 +14,15 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.lifecycle.pool import later_than
-from stockyard.operations.disruption.carry_out import CONFIRM_SECONDS, advance, is_proposed, propose, start, write
+from stockyard.operations.disruption.carry_out import (
+    CONFIRM_SECONDS,
+    advance,
+    is_proposed,
+    propose,
+    repair,
+    start,
+    write,
+)
 from stockyard.operations.disruption.decide import decide
 from stockyard.operations.disruption.fleet import View, view_of
 from stockyard.operations.machines.attention import attend, picture_age
@@ -85,6 +93,8 @@ def _decide(
     view: View | None,
 ) -> ClusterDisruption:
     """Propose a decision, or carry out the one that was proposed."""
+    if view is not None and view.unready and _is_fresh(services, cluster):
+        return repair(services, record, view.unready)
     decision = decide(view) if view is not None else None
     if view is None or decision is None:
         fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}

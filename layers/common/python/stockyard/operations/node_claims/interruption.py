@@ -13,6 +13,7 @@ from stockyard.lifecycle import interruption as lifecycle
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.engine.tell import tell
+from stockyard.operations.engine.watch import watch
 from stockyard.operations.machines.join import proven_claim
 from stockyard.operations.node_claims.delete import give_back
 from stockyard.operations.services import Services
@@ -48,4 +49,7 @@ def report_interruption(
         return claim, False
     changed = replace(news[0], sequence=news[0].sequence + 1)
     services.store.commit(Replace(changed), *tell(services, actor, changed, news[1]))
+    if changed.cluster_id and not changed.deleting:
+        # It may leave as soon as its replacement is there.
+        watch(services, changed.cluster_id, begin=True)
     return changed, True

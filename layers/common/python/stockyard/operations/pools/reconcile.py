@@ -17,6 +17,7 @@ from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import (
     LOOK_AGAIN_SECONDS,
     PODS_HAVE_ROOM,
@@ -43,7 +44,7 @@ from stockyard.operations.pools import conditions
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
-from stockyard.operations.pools.workload import workload_of
+from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove, Replace, Write
 
@@ -81,9 +82,12 @@ def reconcile(services: Services, cluster_id: str) -> Report:
         by_pool.setdefault(claim.pool, []).append(claim)
     empty = [pool for pool in pools if pool.deleting and pool.name not in by_pool]
     occupied = [pool for pool in pools if pool not in empty]
-    # What is being replaced counts for nobody any more, so that a static pool makes the replacements.
+    # What is being replaced, or may be taken back by its cloud, counts for nobody any more, so that a static pool makes
+    # the replacements.
     disruption = services.store.get(ClusterDisruption, cluster_id)
-    going = disruption.going if disruption is not None else frozenset()
+    going = {claim.id for claim in all_claims if is_interrupted(claim)}
+    if disruption is not None:
+        going |= disruption.going
     steps = [
         _step(services, cluster, pool, _counted(pool, by_pool.get(pool.name, ()), going), report) for pool in occupied
     ]
@@ -139,13 +143,13 @@ def _scale_up(
     if workload is None:
         return ()
     message = ""
-    if workload.pending or any(pool.headroom for pool in dynamic):
+    present = claims_of(services, cluster.id) if claims is None else claims
+    if workload.pending or any(pool.headroom for pool in dynamic) or _moves(workload, present):
         from stockyard.operations.pools import scale_up  # the packer: only where something waits
 
         try:
             for pool in dynamic:
                 ensure_provider(services, cluster, pool)
-            present = claims_of(services, cluster.id) if claims is None else claims
             plan = scale_up.plan_of(services, cluster, pools, present, workload, going)
             message = scale_up.left_out(plan, workload, [pool for pool in dynamic if pauses(pool, services.now())])
             report.created += scale_up.create_claims(services, cluster, pools, plan)
@@ -156,6 +160,11 @@ def _scale_up(
     if message:
         _look_soon(services, dynamic[0])
     return [pods_condition(message, services.now())]
+
+
+def _moves(workload: Workload, claims: Sequence[NodeClaim]) -> bool:
+    """Whether pods are on nodes that leave."""
+    return any(is_leaving(claim) and workload.reschedulable.get(claim.node_name or claim.name) for claim in claims)
 
 
 def _compare(services: Services, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]) -> int:

@@ -7,7 +7,7 @@ passes that saw the same pods one makes the claims, and the other looks again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -18,6 +18,7 @@ from stockyard.domain.quantities import milli, resource_text
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
 from stockyard.errors import QuotaExceeded
+from stockyard.lifecycle.disruption.forced import is_interrupted, is_leaving
 from stockyard.lifecycle.pool import pause_text, pauses
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.room import nodes_there
@@ -37,6 +38,8 @@ STEPS = 5_000_000
 """The packer's work in one pass: ten to twenty seconds of the function's 60. What gets no turn is left to the next."""
 HEADROOM = "headroom"
 """The namespace of pods that stand for a pool's headroom. No namespace of a cluster can have a slash."""
+LEAVING = "leaving"
+"""The namespace of pods whose node leaves."""
 _NAMED = 3
 _UNIT = 1000
 """Headroom is split into parts of at most so many thousandths of a core, so that it need not be on one node."""
@@ -52,19 +55,22 @@ def plan_of(
 ) -> Plan:
     """Where the pods that wait would go: onto what is there or on its way, and onto new nodes.
 
-    Pools that pause get no new node. ``going`` are ids of claims whose nodes are being replaced: they have no room.
-    Raises ``QuotaExceeded`` when there are too many ways to make a node for one pass.
+    Pods of nodes that leave wait too. Pools that pause get no new node. ``going`` are ids of claims whose nodes are
+    being replaced: they have no room. Raises ``QuotaExceeded`` when there are too many ways to make a node for one
+    pass.
     """
     stock = supply(services, cluster)
     now = services.now()
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting and not pauses(pool, now)]
     quota = limit_of(services, GROUP_NODES)
-    groups = waiting_groups(workload)
+    groups = waiting_groups(workload, [claim for claim in claims if is_leaving(claim)])
     spare = [group for pool in dynamic if (group := headroom_of(pool)) is not None]
     problem = model.Problem(
         (*groups, *spare),
         tuple(templates(stock, [within_quota(pool, quota) for pool in dynamic], claims)),
-        nodes_there(stock, [claim for claim in claims if claim.id not in going], workload),
+        nodes_there(
+            stock, [claim for claim in claims if claim.id not in going and not is_interrupted(claim)], workload
+        ),
         tuple(workload.daemons.values()),
         model.Settings(steps=STEPS),
         stock.availability.free,
@@ -172,9 +178,16 @@ def within_quota(pool: Pool, quota: int | None) -> Pool:
     return replace(pool, limits={**pool.limits, NODES: str(quota)})
 
 
-def waiting_groups(workload: Workload) -> tuple[model.PodGroup, ...]:
-    """The pods that wait for a node, as the packer takes them."""
-    return tuple(model.PodGroup(group.pod, _names(group.id, group.count)) for group in workload.pending)
+def waiting_groups(workload: Workload, losing: Iterable[NodeClaim] = ()) -> tuple[model.PodGroup, ...]:
+    """The pods that wait for a node, as the packer takes them, and those that will: they are still on a node of
+    ``losing``. So their next node is asked for before they have left."""
+    waiting = (model.PodGroup(group.pod, _names(group.id, group.count)) for group in workload.pending)
+    leaving = (
+        model.PodGroup(pod, _names(f"{LEAVING}/{claim.id}/{kind}", count))
+        for claim in losing
+        for kind, (pod, count) in enumerate(workload.reschedulable.get(claim.node_name or claim.name, ()))
+    )
+    return (*waiting, *leaving)
 
 
 def _names(group: str, count: int) -> tuple[str, ...]:

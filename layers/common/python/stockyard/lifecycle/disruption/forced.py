@@ -1,0 +1,59 @@
+"""Nodes that have to go whatever they cost: too old, not ready, or about to be taken back by their cloud. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from stockyard.domain import durations, times
+from stockyard.domain.pool_records import Pool
+from stockyard.domain.records import NodeClaim
+from stockyard.domain.workload_records import NodeFacts
+from stockyard.lifecycle.interruption import INTERRUPTED
+from stockyard.lifecycle.node_claim import AVAILABLE
+
+REPAIR_SECONDS = 1800
+"""How long a node may not be ready before it is replaced, as with Karpenter's repair of nodes."""
+REPAIR_PERCENT = 20
+"""When more of a pool's nodes are not ready, none is repaired: then the fault is hardly theirs. Karpenter's rule."""
+
+
+def expires_at(claim: NodeClaim, pool: Pool | None) -> datetime | None:
+    """When the node becomes too old for its pool; None: never."""
+    seconds = durations.seconds(pool.expire_after) if pool is not None else None
+    if seconds is None:
+        return None
+    try:
+        return times.from_text(claim.created_at) + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+def is_interrupted(claim: NodeClaim) -> bool:
+    """Whether the machine's cloud has said that it takes it back, or may soon."""
+    return any(part.type == INTERRUPTED for part in claim.conditions)
+
+
+def is_leaving(claim: NodeClaim) -> bool:
+    """Whether pods that are still on the claim's node need another one: it leaves, or its cloud takes it back."""
+    return claim.deleting or claim.phase == "Failed" or is_interrupted(claim)
+
+
+def unready_until(claim: NodeClaim, facts: NodeFacts | None) -> datetime | None:
+    """Until when a node that is not ready may become so again before it is replaced; None for any other."""
+    unready = claim.phase == AVAILABLE and not claim.deleting and facts is not None and facts.ready != "True"
+    if not unready or facts is None or facts.ready_since is None:
+        return None
+    return times.from_text(facts.ready_since) + timedelta(seconds=REPAIR_SECONDS)
+
+
+def to_repair(claims: Sequence[NodeClaim], facts: Mapping[str, NodeFacts | None], now: datetime) -> Sequence[NodeClaim]:
+    """The claims of one pool whose nodes have not been ready for too long; ``facts`` are by the id of the claim.
+
+    None where more of the pool's nodes than ``REPAIR_PERCENT``, rounded up, are not ready.
+    """
+    nodes = [claim for claim in claims if claim.phase == AVAILABLE and not claim.deleting]
+    until = {claim.id: moment for claim in nodes if (moment := unready_until(claim, facts.get(claim.id))) is not None}
+    if len(until) > -(-REPAIR_PERCENT * len(nodes) // 100):
+        return ()
+    return [claim for claim in nodes if claim.id in until and until[claim.id] <= now]
