@@ -230,6 +230,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "/spec/disruption/budgets/0/timeZone",
         "a NodePool has CRON_TZ= before the schedule instead",
     ),
+    "a reason of ours": (
+        node_pool({"disruption": {"budgets": [{"nodes": "1", "reasons": ["Empty", "Expired"]}]}}),
+        "/spec/disruption/budgets/0/reasons",
+        "a NodePool knows no Expired; a Pool of ours does",
+    ),
     "an unknown field": (node_pool({"x": 1}), "/spec/x", "unknown field"),
     "a limit below nothing": (node_pool({"limits": {"cpu": -1}}), "/spec/limits/cpu", "must not be negative"),
 }

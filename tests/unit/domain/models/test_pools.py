@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.mirror import mirrored_pool
 from stockyard.domain.models.base import read
 from stockyard.domain.models.own_pools import read_own_pool
 from stockyard.domain.models.pools import PoolCreate, PoolPatch, PoolView, own_document
-from stockyard.domain.pool_manifests import own_manifest
+from stockyard.domain.pool_manifests import own_manifest, pool_manifest
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.pool_views import pool_view
 from stockyard.errors import InvalidInput
@@ -89,6 +90,21 @@ def test_the_record_and_what_is_shown_of_it_have_the_time_zone_as_it_came() -> N
         ("CRON_TZ=Asia/Kathmandu @daily", None),
     ]
     assert read_own_pool(own_manifest(new_pool, "demo")).pools == (new_pool,)
+
+
+def test_budgets_of_expiry_are_shown_where_they_can_be_said() -> None:
+    """A NodePool, as which the pool is mirrored into its cluster, cannot say them."""
+    budgets = [
+        {"nodes": "0", "reasons": ["Expired"], "schedule": "@daily", "duration": "8h"},
+        {"nodes": "2", "reasons": ["Empty", "Expired"]},
+        {"nodes": "50%"},
+    ]
+    new_pool = replace(pool(disruption={"budgets": budgets}), form="karpenter")
+    mirror = mirrored_pool(record(new_pool), ())["spec"]["disruption"]
+    assert mirror["budgets"] == [{"nodes": "2", "reasons": ["Empty"]}, {"nodes": "50%"}]
+    manifest = pool_manifest(new_pool, "demo")
+    assert manifest["kind"] == "Pool"
+    assert manifest["spec"]["disruption"]["budgets"] == budgets
 
 
 def test_the_zone_of_a_manifest_is_named_as_it_is_there() -> None:

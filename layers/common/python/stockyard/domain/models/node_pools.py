@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from stockyard.domain.budgets import EXPIRED
 from stockyard.domain.manifests import CLUSTER, PROVIDER, Place, Warnings
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, check, read, refuse, without_nulls
@@ -143,9 +144,19 @@ class NodePoolSpec(Camel):
         budgets = (self.disruption.budgets if self.disruption else None) or ()
         check(
             [
-                (("disruption", "budgets", place, "timeZone"), "a NodePool has CRON_TZ= before the schedule instead")
-                for place, budget in enumerate(budgets)
-                if budget.time_zone is not None
+                *(
+                    (
+                        ("disruption", "budgets", place, "timeZone"),
+                        "a NodePool has CRON_TZ= before the schedule instead",
+                    )
+                    for place, budget in enumerate(budgets)
+                    if budget.time_zone is not None
+                ),
+                *(
+                    (("disruption", "budgets", place, "reasons"), f"a NodePool knows no {EXPIRED}; a Pool of ours does")
+                    for place, budget in enumerate(budgets)
+                    if EXPIRED in budget.reasons
+                ),
             ]
         )
         return self
