@@ -36,7 +36,14 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
     nodes = cloud.clusters.at(f"{balancer['DNSName']}:6443").api
     block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"], "capacityTypes": ["spot"]}
     cloud.call("POST", "/v1/node-providers", {"name": "aws", "kind": "ec2", "spec": block})
-    claim = cloud.call("POST", "/v1/node-claims", {"name": "taken-back", "cluster": "spots", "provider": "aws"})
+    pool = {"name": "fixed", "quantity": 1, "provider": "aws"}
+    cloud.call("POST", f"/v1/clusters/{cluster['id']}/pools", pool)
+
+    def claims_of_pool() -> Any:
+        claims = cloud.call("GET", f"/v1/node-claims?cluster={cluster['id']}&page_size=100")["items"]
+        return sorted(claims, key=lambda claim: str(claim["created_at"]))
+
+    claim = wait_until(claims_of_pool)[0]
     path = f"/v1/node-claims/{claim['id']}"
 
     def interrupted() -> Any:
@@ -57,10 +64,13 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
     assert told_seconds < 5, "the warning is on the claim within seconds"
     assert (warned["deleting"], warned["reason"]) == (True, "SpotInterruption")
     machine = warned["machine_id"]
+    replacement = wait_until(lambda: claims_of_pool()[1:])[0]
+    asked_seconds = WARNING - (ends_at - datetime.fromisoformat(replacement["created_at"])).total_seconds()
+    assert asked_seconds < 5, "the next node is asked for within seconds"
     wait_until(is_gone)
     assert datetime.now(UTC) < ends_at, "the claim has ended before the machine's cloud would end it"
     with nodes.locked_store() as store:
-        assert Key("", "nodes", "", "taken-back") not in store.objects
+        assert Key("", "nodes", "", claim["name"]) not in store.objects
     ec2 = cloud.aws.client("ec2", cloud.environment)
     (reservation,) = ec2.describe_instances(InstanceIds=[machine])["Reservations"]
     assert reservation["Instances"][0]["State"]["Name"] in ("shutting-down", "terminated")
@@ -71,5 +81,9 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
     assert reasons[reasons.index("SpotInterruption") :] == order
     actions = [record["action"] for record in cloud.call("GET", f"/v1/audit?subject={claim['id']}")["items"]]
     assert actions.count("ReportInterruption") == 1
-    figure = {"told_seconds": round(told_seconds, 1), "ended_seconds": round(time.monotonic() - started, 1)}
+    figure = {
+        "told_seconds": round(told_seconds, 1),
+        "replacement_asked_seconds": round(asked_seconds, 1),
+        "ended_seconds": round(time.monotonic() - started, 1),
+    }
     record_property("figure:interruption", figure)
