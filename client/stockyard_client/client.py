@@ -11,6 +11,7 @@ from typing import Any, Self
 import httpx
 
 from stockyard_client import waiting
+from stockyard_client.disruption import Disruption
 from stockyard_client.errors import ApiError
 from stockyard_client.models import Cluster, Operation
 from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
@@ -49,6 +50,7 @@ class Client:
         self.accounts = Accounts(self._transport)
         self.clusters = Clusters(self._transport)
         self.pools = Pools(self._transport)
+        self.disruption = Disruption(self._transport)
         self.placements = PlacementPlans(self._transport)
         self.operations = Operations(self._transport)
         self.events = Events(self._transport)

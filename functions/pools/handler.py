@@ -140,6 +140,72 @@ def delete_pool(request: Request) -> Answer:
 
 
 @http.route(
+    "GET /v1/clusters/{id}/disruption",
+    roles=Roles.READERS,
+    answers={200: "disruption:ClusterDisruptionView"},
+)
+def get_disruption(request: Request) -> Answer:
+    """Get what is being done to a cluster's nodes, and what it saves."""
+    from stockyard.operations.disruption.preview import disruption_view
+
+    services = wiring.services(request.caller.tenant)
+    return Answer(200, disruption_view(services, _cluster(request, services)))
+
+
+@http.route(
+    "PUT /v1/clusters/{id}/disruption",
+    roles=Roles.CHANGERS,
+    body="disruption:DisruptionSwitchPut",
+    answers={200: "disruption:ClusterDisruptionView"},
+)
+def set_disruption(request: Request) -> Answer:
+    """Pause the disruption of a cluster, or let it go on. A decision whose nodes have not left yet is given up."""
+    from stockyard.operations.disruption.pause import pause_cluster
+    from stockyard.operations.disruption.preview import disruption_view
+
+    services = wiring.services(request.caller.tenant)
+    cluster = _cluster(request, services)
+    pause_cluster(services, cluster, paused=request.body.paused)
+    return Answer(200, disruption_view(services, cluster), subject=cluster.id)
+
+
+@http.route(
+    "GET /v1/clusters/{id}/disruption/preview",
+    roles=Roles.READERS,
+    answers={200: "disruption:DisruptionPreviewView"},
+    description="For each node that stays the answer names the rule that keeps it. At most 1,000 nodes.",
+)
+def preview_disruption(request: Request) -> Answer:
+    """Say which nodes would leave now, why, and what it saves. Nothing is done."""
+    from stockyard.operations.disruption.preview import preview
+
+    services = wiring.services(request.caller.tenant)
+    return Answer(200, preview(services, _cluster(request, services)))
+
+
+@http.route("GET /v1/disruption", roles=Roles.READERS, answers={200: "disruption:DisruptionSwitchView"})
+def get_disruption_switch(request: Request) -> Answer:
+    """Get the switch that pauses the disruption of all clusters."""
+    from stockyard.operations.disruption.pause import tenant_view
+
+    return Answer(200, tenant_view(wiring.services(request.caller.tenant)))
+
+
+@http.route(
+    "PUT /v1/disruption",
+    roles=Roles.ADMINISTRATORS,
+    body="disruption:DisruptionSwitchPut",
+    answers={200: "disruption:DisruptionSwitchView"},
+)
+def set_disruption_switch(request: Request) -> Answer:
+    """Pause the disruption of all clusters, or let it go on."""
+    from stockyard.operations.disruption.pause import pause_tenant
+
+    view = pause_tenant(wiring.services(request.caller.tenant), paused=request.body.paused)
+    return Answer(200, view, subject="disruption")
+
+
+@http.route(
     "POST /v1/placements",
     roles=Roles.READERS,
     body="placements:PlacementRequest",

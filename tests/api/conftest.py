@@ -183,6 +183,8 @@ BODIES: Mapping[str, Any] = {
     "POST /v1/node-claims/{id}/power": {"state": "On"},
     "POST /v1/apply": {},
     "PUT /v1/allowed-node-types": {"allowed": None},
+    "PUT /v1/disruption": {"paused": True},
+    "PUT /v1/clusters/{id}/disruption": {"paused": True},
     "PUT /v1/event-accounts": {"accounts": ["999999999999"]},
 }
 

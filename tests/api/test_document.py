@@ -29,9 +29,9 @@ def test_the_check_fails_when_files_differ_from_the_code(tmp_path, capsys):
     assert generator.main(["--check"], tmp_path) == 0
 
 
-def test_the_document_has_at_most_10500_lines(document_path):
-    """300 more than before there were reports of what keeps a node, and graces of claims."""
-    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 10_500
+def test_the_document_has_at_most_11500_lines(document_path):
+    """66 operations; those of disruption added 670."""
+    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 11_500
 
 
 def test_the_table_of_paths_agrees_with_the_document(all_operations):

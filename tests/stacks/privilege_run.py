@@ -39,6 +39,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     _quota_and_report(served, cluster_path)
     _nodes(served, "privilege")
     _pools(served, "privilege")
+    _disruption(served, cluster_path)
     _instances(served, "privilege")
     _event_accounts(served)
     _events(served, body)
@@ -214,6 +215,16 @@ def _quota_and_report(served: Served, cluster: str) -> None:
     served.wait(
         "the report", lambda: served.call("POST", f"{cluster}/pending-pods", pods, token=token).status == 200, 30
     )
+
+
+def _disruption(served: Served, cluster: str) -> None:
+    """What would leave, and the switches."""
+    assert served.call("GET", f"{cluster}/disruption/preview").status == 200
+    for paused in (True, False):
+        for path in (f"{cluster}/disruption", "/v1/disruption"):
+            answer = served.call("PUT", path, {"paused": paused})
+            assert (answer.status, answer.body["paused"]) == (200, paused), answer.text
+            assert served.call("GET", path).body["paused"] is paused
 
 
 def _event_accounts(served: Served) -> None:

@@ -12,6 +12,7 @@ from stockyard_client.cli import (
     apply,
     claims,
     clusters,
+    disruption,
     node_providers,
     operations,
     people,
@@ -49,6 +50,7 @@ app.add_typer(node_providers.app, name="provider")
 app.add_typer(node_providers.types, name="type")
 app.add_typer(pools.app, name="pool")
 app.add_typer(claims.app, name="claim")
+app.add_typer(disruption.app, name="disruption")
 app.add_typer(node_providers.prices, name="price")
 app.command()(apply.apply)
 app.command()(placements.plan)

@@ -101,6 +101,7 @@ ELSEWHERE = {
     "POST /v1/node-claims": "test_a_claim_for_a_foreign_cluster_is_refused",
     "POST /v1/node-providers": "test_manifests_with_a_foreign_name_create_an_own_resource",
     "PUT /v1/allowed-node-types": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
+    "PUT /v1/disruption": "test_each_tenant_has_a_switch_of_its_own",
     "PUT /v1/event-accounts": "test_an_account_sends_the_requests_of_one_tenant_alone",
     "POST /v1/clusters/{id}/bootstrap": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/join": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
@@ -280,6 +281,14 @@ def test_an_account_sends_the_requests_of_one_tenant_alone(api):
     assert done == ["SetEventAccounts"]
 
 
+def test_each_tenant_has_a_switch_of_its_own(api):
+    first, second = ({"Authorization": f"Bearer {api.token(tenant, *ROLES)}"} for tenant in ("switch-1", "switch-2"))
+    answer = api.send("PUT", "/v1/disruption", first, {"paused": True})
+    assert (answer.status_code, answer.json()["paused"], answer.json()["version"]) == (200, True, 1), answer.text
+    assert api.send("GET", "/v1/disruption", first).json()["paused"] is True
+    assert api.send("GET", "/v1/disruption", second).json() == {"paused": False, "updated_at": None, "version": 0}
+
+
 def test_manifests_with_a_foreign_name_create_an_own_resource(api, acme):
     headers = {"Authorization": f"Bearer {api.token('globex', *ROLES)}"}
     manifest = {
@@ -365,7 +374,13 @@ def test_the_checks_fail_when_handlers_read_the_store_of_another_tenant(broken, 
     for operation in operations_by_choice["listing"]:
         # Prices are equal for all tenants, quotas are numbers, acme has no allowed node types, and whose events an
         # account sends is a record of the platform.
-        if operation.path not in ("/v1/prices", "/v1/quotas", "/v1/allowed-node-types", "/v1/event-accounts"):
+        if operation.path not in (
+            "/v1/prices",
+            "/v1/quotas",
+            "/v1/allowed-node-types",
+            "/v1/event-accounts",
+            "/v1/disruption",
+        ):
             with pytest.raises(AssertionError):
                 no_trace(leaking.call(operation, leaking.token("initech", *ROLES)), acme)
     with_id = [operation for operation in operations_by_choice["with_id"] if operation.roles]

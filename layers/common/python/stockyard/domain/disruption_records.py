@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stockyard.domain.node_records import VersionedRecord
 
@@ -39,6 +39,12 @@ class ClusterDisruption(VersionedRecord):
     decided_at: str = ""
     paused_until: str = ""
     """Until when nothing is decided, because a decision was given up. Empty: it is not so."""
+    switched_off: bool = False
+    """Whether somebody has paused the disruption of the cluster."""
+    savings: dict[str, float] = field(default_factory=dict)
+    """By pool: USD an hour that decisions of ``savings_month`` have saved; below zero where its nodes became dearer."""
+    savings_month: str = ""
+    """The month in which nodes last left for their price, as ``2026-01``."""
     message: str = ""
     """What was decided, or why nothing was, in words."""
     sequence: int = 0

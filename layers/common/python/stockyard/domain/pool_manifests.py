@@ -54,7 +54,8 @@ def pool_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
 def says_vcluster(pool: AnyPool) -> bool:
     """Whether a vcluster.yaml can say all of the pool."""
     open_ended = any("minValues" in requirement for requirement in pool.requirements)
-    return bool(pool.provider_ref) and not open_ended and not any(getattr(pool, name) for name in _NOT_OF_A_VCLUSTER)
+    is_ours = open_ended or pool.disruption.get("paused")
+    return bool(pool.provider_ref) and not is_ours and not any(getattr(pool, name) for name in _NOT_OF_A_VCLUSTER)
 
 
 def says_node_pool(pool: AnyPool) -> bool:
@@ -63,7 +64,9 @@ def says_node_pool(pool: AnyPool) -> bool:
         budget.get("timeZone") or EXPIRED in (budget.get("reasons") or ())
         for budget in pool.disruption.get("budgets", ())
     )
-    return not is_extended and not any(getattr(pool, name) for name in _NOT_OF_A_NODE_POOL)
+    return not (is_extended or pool.disruption.get("paused")) and not any(
+        getattr(pool, name) for name in _NOT_OF_A_NODE_POOL
+    )
 
 
 def says_group(pool: AnyPool) -> bool:
@@ -154,7 +157,8 @@ def _of_karpenter(disruption: Mapping[str, Any]) -> dict[str, Any]:
         for budget in disruption.get("budgets", ())
         if not budget.get("reasons") or _without_expired(budget)
     ]
-    return {**disruption, **({"budgets": budgets} if "budgets" in disruption else {})}
+    block = {name: value for name, value in disruption.items() if name != "paused"}
+    return {**block, **({"budgets": budgets} if "budgets" in disruption else {})}
 
 
 def _without_expired(budget: Mapping[str, Any]) -> list[str]:

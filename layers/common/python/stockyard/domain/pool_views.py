@@ -79,6 +79,7 @@ def _disruption(block: dict[str, Any]) -> dict[str, Any] | None:
     return {
         "consolidate_after": block.get("consolidateAfter", ""),
         "consolidation_policy": block.get("consolidationPolicy", ""),
+        "paused": bool(block.get("paused")),
         "budgets": [
             {name: budget.get(key) for name, key in _BUDGET.items()}
             for budget in block.get("budgets", [{"nodes": DEFAULT_NODES}])

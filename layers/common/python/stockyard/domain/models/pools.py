@@ -88,11 +88,13 @@ class BudgetInput(Input):
 
 
 class DisruptionInput(Input):
-    """When nodes of a dynamic pool may be replaced or removed to save money."""
+    """When nodes of a dynamic pool may be replaced or removed to save money. ``paused``: not now, and not for drift or
+    age either."""
 
     consolidate_after: DurationOrNever = "0s"
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
     budgets: Annotated[list[BudgetInput], Field(max_length=MAX_BUDGETS)] | None = None
+    paused: bool = False
 
     def document(self) -> dict[str, Any]:
         """The block as Karpenter's NodePool has it.
@@ -104,6 +106,7 @@ class DisruptionInput(Input):
             "consolidateAfter": self.consolidate_after,
             "consolidationPolicy": self.consolidation_policy,
             "budgets": budgets,
+            **({"paused": True} if self.paused else {}),
         }
 
 
@@ -285,6 +288,7 @@ class DisruptionView(View):
     consolidate_after: str
     consolidation_policy: str
     budgets: list[BudgetView]
+    paused: bool
 
 
 class PoolNodesView(View):

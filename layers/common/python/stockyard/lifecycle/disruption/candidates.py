@@ -29,6 +29,12 @@ def is_ready(claim: NodeClaim, facts: NodeFacts | None) -> bool:
     return claim.phase == AVAILABLE and not claim.deleting and facts is not None and facts.ready == "True"
 
 
+def is_paused(pool: Pool) -> bool:
+    """Whether somebody has paused the disruption of the pool. Nodes that are not ready, or that their cloud takes back,
+    go all the same."""
+    return bool(pool.disruption.get("paused"))
+
+
 def obstacle(
     claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None, budgets: Mapping[str, int], now: datetime
 ) -> Obstacle:
@@ -57,13 +63,13 @@ def _of_node(claim: NodeClaim, pool: Pool | None, facts: NodeFacts | None) -> Ob
         return Obstacle("it is of no pool")
     if facts is None or not is_ready(claim, facts):
         return Obstacle("it is not ready")
-    if is_interrupted(claim):
-        return Obstacle("its cloud may take it back")
-    if facts.unschedulable:
-        return Obstacle("somebody has cordoned it")
-    if facts.do_not_disrupt:
-        return Obstacle("the node has the annotation karpenter.sh/do-not-disrupt")
-    return Obstacle()
+    rules = (
+        (is_paused(pool), f"the disruption of pool {pool.name} is paused"),
+        (is_interrupted(claim), "its cloud may take it back"),
+        (facts.unschedulable, "somebody has cordoned it"),
+        (facts.do_not_disrupt, "the node has the annotation karpenter.sh/do-not-disrupt"),
+    )
+    return Obstacle(next((why for holds, why in rules if holds), ""))
 
 
 def _of_pods(facts: NodeFacts, budgets: Mapping[str, int], now: datetime) -> Obstacle:

@@ -6,6 +6,7 @@ finished by the next one, or undone: replacements that are not there yet are giv
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -172,7 +173,23 @@ def advance(
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
     text = f"{len(leaving)} nodes leave ({record.reason}): {_few(claim.name for claim in leaving)}."
-    return write(services, record, (DISRUPTED, text), **_done(now))
+    saved = _saved(record, leaving, [claim for claim in coming if claim is not None], now)
+    return write(services, record, (DISRUPTED, text), **saved, **_done(now))
+
+
+def _saved(
+    record: ClusterDisruption, leaving: Sequence[NodeClaim], coming: Sequence[NodeClaim], now: str
+) -> dict[str, Any]:
+    """What decisions of this month have saved, with this one; only what leaves for its price saves money."""
+    if record.reason not in (EMPTY, UNDERUTILIZED):
+        return {}
+    month = now[:7]
+    savings: defaultdict[str, float] = defaultdict(float, record.savings if record.savings_month == month else {})
+    for sign, claims in ((1, leaving), (-1, coming)):
+        for claim in claims:
+            price = claim.placement.usd_hour if claim.placement is not None else None
+            savings[claim.pool] += sign * (price or 0.0)
+    return {"savings": {pool: round(usd, 6) for pool, usd in savings.items()}, "savings_month": month}
 
 
 def _done(now: str) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class View:
     unready: Sequence[NodeClaim] = ()
     """Claims whose nodes have not been ready for so long that they are replaced."""
     looks_at: datetime | None = None
+    until: Mapping[str, datetime] = field(default_factory=dict)
+    """By the name of the node: when what keeps it from going ends by itself, where that is known."""
     states: Mapping[str, Sequence[NodeState]] = field(default_factory=dict)
 
     def allowed(self, pool: str, reason: str) -> int:
@@ -65,9 +67,17 @@ class View:
 
 
 def view_of(
-    services: Services, cluster: Cluster, pools: Sequence[Pool], claims: Sequence[NodeClaim], workload: Workload
+    services: Services,
+    cluster: Cluster,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    workload: Workload,
+    paused: str = "",
 ) -> View:
-    """What is there, as ``workload`` and the records tell it. Only nodes that are ready and nobody's are candidates."""
+    """What is there, as ``workload`` and the records tell it. Only nodes that are ready and nobody's are candidates.
+
+    ``paused`` says who has paused disruption; then only nodes go that are not ready or that their cloud takes back.
+    """
     now = services.clock.now()
     stock = supply(services, cluster)
     quota = limit_of(services, GROUP_NODES)
@@ -84,15 +94,16 @@ def view_of(
             there[name] = replace(there[name], free={})  # nothing more goes there
     moving = _settled(workload, dynamic, there, [claim for claim in claims if claim.deleting])
     looks: list[datetime] = []
+    until: dict[str, datetime] = {}
     budgets = workload.budgets or {}
     nodes = []
     for name, node in sorted(there.items()):
         claim = by_node[name]
         facts = _facts(workload, claim)
         pool = by_pool.get(claim.pool)
-        obstacle = candidates.obstacle(claim, pool, facts, budgets, now)
+        obstacle = candidates.Obstacle(paused) if paused else candidates.obstacle(claim, pool, facts, budgets, now)
         if obstacle.until is not None:
-            looks.append(obstacle.until)
+            until[name] = obstacle.until
         pods = tuple(moving[name].items())
         placed = claim.placement
         price = placed.usd_hour if placed is not None else None
@@ -112,16 +123,17 @@ def view_of(
     states = _states(claims, workload)
     rules = {pool.name: _rules(pool, states.get(pool.name, ()), claims, now) for pool in dynamic}
     changes = [pool_budgets.next_change(pool_budgets.budgets_of(pool.disruption), now) for pool in dynamic]
-    looks += [change for change in changes if change is not None]
+    looks += [*until.values(), *(change for change in changes if change is not None)]
     fleet = model.Fleet(tuple(nodes), makers, rules, tuple(workload.daemons.values()), stock.availability.free)
     running = {by_node[node.name].id: node for node in nodes}
     present = [by_node[node.name] for node in nodes]
+    movable = [claim for claim in present if not (paused or _is_paused(by_pool.get(claim.pool)))]
     drifted = [
         claim
-        for claim in candidates.drifted(present)
+        for claim in candidates.drifted(movable)
         if not candidates.obstacle_of_drift(claim, by_pool.get(claim.pool), _facts(workload, claim), budgets, now).why
     ]
-    expires = {claim.id: moment for claim in present if (moment := forced.expires_at(claim, by_pool.get(claim.pool)))}
+    expires = {claim.id: moment for claim in movable if (moment := forced.expires_at(claim, by_pool.get(claim.pool)))}
     looks += [moment for moment in expires.values() if moment > now]
     expired = [claim for claim in present if claim.id in expires and expires[claim.id] <= now]
     expired.sort(key=lambda claim: (expires[claim.id], claim.id))
@@ -139,7 +151,11 @@ def view_of(
     }
     unready, repair_looks = _unready(by_pool, claims, workload, now)
     looks += repair_looks
-    return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), states)
+    return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states)
+
+
+def _is_paused(pool: Pool | None) -> bool:
+    return pool is not None and candidates.is_paused(pool)
 
 
 def _unready(

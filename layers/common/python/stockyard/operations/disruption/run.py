@@ -25,6 +25,7 @@ from stockyard.operations.disruption.carry_out import (
 )
 from stockyard.operations.disruption.decide import decide
 from stockyard.operations.disruption.fleet import View, view_of
+from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.machines.attention import attend, picture_age
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
@@ -63,10 +64,10 @@ def look(services: Services, cluster_id: str) -> Counter[str]:
 
 def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> ClusterDisruption:
     pools, claims = pools_of(services, cluster.id), claims_of(services, cluster.id)
-    if not pools and record.state != REPLACING:
+    if not pools and record.state != REPLACING and not record.switched_off:
         services.store.commit(Remove(ClusterDisruption, cluster.id, record.version))
         return record
-    view = _view(services, cluster, pools, claims)
+    view, _ = view_now(services, cluster, record, pools, claims)
     if record.state == REPLACING:
         return advance(services, pools, claims, record, view if _is_fresh(services, cluster) else None)
     if services.now() < record.paused_until:
@@ -74,14 +75,22 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
     return _decide(services, cluster, pools, claims, record, view)
 
 
-def _view(services: Services, cluster: Cluster, pools: Sequence[Pool], claims: Sequence[NodeClaim]) -> View | None:
-    """What runs in the cluster; None where nobody knows, or where nothing may leave."""
-    if cluster.status != "ready" or _is_degraded(cluster):
-        return None
+def view_now(
+    services: Services,
+    cluster: Cluster,
+    record: ClusterDisruption | None,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+) -> tuple[View | None, str]:
+    """What runs in the cluster; None, and why in words, where nobody knows, or where nothing may leave."""
+    if cluster.status != "ready":
+        return None, f"The cluster is {cluster.status}."
+    if _is_degraded(cluster):
+        return None, "The cluster is degraded."
     workload = workload_of(services, cluster.id)
     if workload is None or workload.nodes is None:
-        return None
-    return view_of(services, cluster, pools, claims, workload)
+        return None, "The cluster's agent has told nothing of its nodes yet."
+    return view_of(services, cluster, pools, claims, workload, paused_by(services, record)), ""
 
 
 def _decide(

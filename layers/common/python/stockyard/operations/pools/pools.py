@@ -11,6 +11,7 @@ from stockyard.errors import Conflict, IllegalTransition, InUse, InvalidInput, N
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.pool import is_ready
 from stockyard.operations.engine.tell import tell
+from stockyard.operations.engine.watch import watch
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.quotas.limits import check_pools
@@ -143,6 +144,8 @@ def change_pool(
         services.store.commit(Replace(moved), Create(audit), *event)
     except Conflict as conflict:
         raise PreconditionFailed("The pool was changed by someone else just now.") from conflict
+    if {"disruption", "expire_after"} & set(changes):
+        watch(services, cluster.id)
     return moved
 
 
