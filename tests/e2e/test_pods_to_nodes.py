@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.aws.server import ACME_ACCOUNT
+from tests.harness.consolidation_story import nodes_become_fewer
 from tests.harness.pool_story import LAB, STATIC, Story, administrator, story_body
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ def test_a_lost_node_of_a_static_pool_is_replaced(story: Story) -> None:
 
 def test_a_limit_of_money_stops_the_next_node(story: Story) -> None:
     story.money_stops_the_next()
+
+
+def test_nodes_that_are_not_needed_leave(
+    story: Story, soaking: bool, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("figure:consolidation_story", nodes_become_fewer(story, 200 if soaking else 40))
 
 
 def test_a_deleted_pool_is_drained_and_leaves_nothing(story: Story) -> None:

@@ -15,6 +15,7 @@ import pytest
 from local.aws.server import REGION
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import program
+from tests.harness.consolidation_story import nodes_become_fewer
 from tests.harness.example import EXAMPLE
 from tests.harness.pool_story import GROUP, LAB, STATIC, Story, administrator, story_body
 
@@ -148,6 +149,12 @@ def test_a_lost_node_of_a_static_pool_is_replaced(story: Story) -> None:
 
 def test_a_limit_of_money_stops_the_next_node(story: Story) -> None:
     story.money_stops_the_next()
+
+
+def test_nodes_that_are_not_needed_leave(
+    story: Story, soaking: bool, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("figure:consolidation_story_real", nodes_become_fewer(story, 200 if soaking else 40))
 
 
 def test_a_deleted_pool_is_drained_and_leaves_nothing(story: Story) -> None:

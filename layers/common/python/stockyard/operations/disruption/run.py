@@ -112,6 +112,8 @@ def _decide(
         # Before anything is decided, what is known must be true now.
         return write(services, record, due_at=later_than(services.now(), services.settings.agent_quiet_seconds))
     if not is_proposed(record, view, decision):
+        # What is known has to be as fresh when the decision is confirmed, and when its nodes leave.
+        attend(services, cluster.id, ATTEND_SECONDS)
         return propose(services, record, view, decision)
     if services.seconds_since(record.decided_at) < CONFIRM_SECONDS:
         return write(services, record, due_at=later_than(record.decided_at, CONFIRM_SECONDS))
