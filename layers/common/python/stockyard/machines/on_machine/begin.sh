@@ -12,6 +12,7 @@ fingerprint=DE15B14486CD377B9E876E1A234654DA9A296436
 log=/var/log/stockyard-start.log
 step=start
 exec > >(tee -a "$log") 2>&1
+log_writer=$!
 
 # Tells Stockyard which step begins, or how it has failed. Nothing depends on whether it is heard.
 say() {
@@ -25,7 +26,15 @@ begin() {
 
 ended() {
     local code="$?"
-    if ((code)); then say "$step" "$code" "$log"; fi
+    if ((code == 0)); then return; fi
+    # The last lines are in the log once its writer has ended. Something that still runs may keep it from ending.
+    exec >>"$log" 2>&1
+    local attempt
+    for attempt in 1 2 3 4 5 6 7 8 9 10; do
+        kill -0 "$log_writer" 2>/dev/null || break
+        sleep 0.1
+    done
+    say "$step" "$code" "$log"
 }
 trap ended EXIT
 
