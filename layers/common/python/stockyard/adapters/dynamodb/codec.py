@@ -65,8 +65,8 @@ def to_item(tenant: str, record: Record) -> Item:
         for field in dataclasses.fields(record):
             value = getattr(record, field.name)
             if value is not None:
-                encoded = _encode(value, 1)
-                item[keys.attribute(field.name)] = _as_text(encoded) if field.name in documents else encoded
+                stored = _as_text(value) if field.name in documents else _encode(value, 1)
+                item[keys.attribute(field.name)] = stored
         for name, text in keys.index_keys(tenant, record).items():
             item[name] = {"S": text}
         expiry = keys.expiry(record)
@@ -158,8 +158,23 @@ def _documents(kind: Any) -> frozenset[str]:
 _DOCUMENTS = (dict[str, Any], tuple[dict[str, Any], ...])
 
 
-def _as_text(attribute: Attribute) -> Attribute:
-    return {"S": json.dumps(_plain(attribute), ensure_ascii=False, separators=(",", ":"))}
+def _as_text(value: Any) -> Attribute:
+    return {"S": json.dumps(_json(value, 1), ensure_ascii=False, separators=(",", ":"))}
+
+
+def _json(value: Any, depth: int) -> Any:
+    """A JSON value as the table would give it back, with the same refusals as :func:`_encode`."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | float):
+        return _read_number(_number(value))
+    if depth > _MAX_DEPTH:
+        raise _Unstorable(f"it is nested more than {_MAX_DEPTH} levels deep")
+    if isinstance(value, dict):
+        return {_map_key(key): _json(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(inner, depth + 1) for inner in value]
+    return _plain(_encode(value, depth))
 
 
 def _map_key(key: Any) -> str:
@@ -298,7 +313,11 @@ def _plain(attribute: Attribute) -> Any:
     if tag == "L":
         return [_plain(inner) for inner in value]
     if tag == "N":
-        whole = value.removeprefix("-")
-        # More digits than DynamoDB keeps can only be a float that it wrote out.
-        return int(value) if whole.isdigit() and len(whole) <= _MAX_DIGITS else float(value)
+        return _read_number(value)
     return None if tag == "NULL" else value
+
+
+def _read_number(text: str) -> int | float:
+    whole = text.removeprefix("-")
+    # More digits than DynamoDB keeps can only be a float that it wrote out.
+    return int(text) if whole.isdigit() and len(whole) <= _MAX_DIGITS else float(text)

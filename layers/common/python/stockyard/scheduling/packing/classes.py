@@ -49,6 +49,9 @@ class Level:
     """The domains that the pod may use at all, by label, once they are known."""
     masks: dict[tuple[Domain, ...], int] = field(default_factory=dict)
     """``mask`` within domains, once it is known."""
+    refusing: set[int] = field(default_factory=set)
+    """The numbers of the states whose nodes take none of its pods, whatever comes: by rules of hosts that are part of
+    the state."""
 
     host_rules: tuple[Rule, ...] = ()
     """The rules that hold on one host."""

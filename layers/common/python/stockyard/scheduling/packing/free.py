@@ -28,7 +28,6 @@ from stockyard.scheduling.packing.price.fits import by_fit
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.solve import usual_steps
 from stockyard.scheduling.packing.price.subsets import MOST_PODS
-from stockyard.scheduling.packing.rows import Rows
 from stockyard.scheduling.packing.solve import Solver
 from stockyard.scheduling.packing.states import PlannedNode, State
 
@@ -55,9 +54,9 @@ class FreePart:
     solver: Solver
 
     @classmethod
-    def of(cls, problem: Problem, rows: Rows | None = None) -> FreePart:
-        """The free part of a problem; ``rows`` are those of another packing of it, if there is one."""
-        return cls(Solver(problem, Meter(0), split=False, rows=rows))
+    def of(cls, problem: Problem, earlier: Solver | None = None) -> FreePart:
+        """The free part of a problem; ``earlier`` is another packing of it, if there is one."""
+        return cls(Solver(problem, Meter(0), split=False, earlier=earlier))
 
     @property
     def whole(self) -> bool:

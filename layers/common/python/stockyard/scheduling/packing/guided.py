@@ -20,7 +20,6 @@ from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.packer import Packer
 from stockyard.scheduling.packing.price.relaxation import Relaxation
 from stockyard.scheduling.packing.price.wishes import Bought
-from stockyard.scheduling.packing.rows import Rows
 from stockyard.scheduling.packing.solve import Domains, Solver
 from stockyard.scheduling.packing.states import PlannedNode
 from stockyard.scheduling.packing.topology import AntiAffinityRule, SpreadRule, Tally
@@ -227,8 +226,8 @@ class RuledPart:
 class GuidedSolver(Solver):
     """Places pods on the nodes of a proposal as far as the rules let it, and then all others as always."""
 
-    def __init__(self, problem: Problem, meter: Meter, targets: Sequence[Target], rows: Rows) -> None:
-        super().__init__(problem, meter, split=True, rows=rows)
+    def __init__(self, problem: Problem, meter: Meter, targets: Sequence[Target], earlier: Solver) -> None:
+        super().__init__(problem, meter, split=True, earlier=earlier)
         self._targets: dict[tuple[int, Domains], list[Target]] = {}
         for target in targets:
             for mark in target.counts:

@@ -131,7 +131,7 @@ def pack(problem: Problem) -> Plan:
     problem, solver, apart = _with_whole_gangs(problem, meter)
     if solver.tempted and problem.settings.split and AGAIN * meter.spent <= meter.remaining:
         part = Meter(meter.remaining // 2)
-        solver = min(solver, _solved(problem, part, split=True, rows=solver.rows), key=_quality)
+        solver = min(solver, _solved(problem, part, split=True, earlier=solver), key=_quality)
         meter.spent += part.spent
     bound = None
     if problem.settings.split and all(pod_class.plain for pod_class in solver.classes):
@@ -154,7 +154,7 @@ def pack(problem: Problem) -> Plan:
 
 def _for_price(problem: Problem, solver: Solver, meter: Meter) -> tuple[Solver, float | None]:
     """The cheaper one of a packing and of what the search for price finds, and what every packing costs at least."""
-    free = FreePart.of(problem, solver.rows)
+    free = FreePart.of(problem, solver)
     if not free.whole:
         return solver, None
     if _quality(solver) <= (0, free.bound + EPSILON) or free.effort >= meter.remaining:
@@ -173,7 +173,7 @@ def _guided(problem: Problem, solver: Solver, meter: Meter) -> Solver:
         targets = ruled.propose(share, meter) if ruled.effort < meter.remaining else None
         if targets is None:
             break
-        guided = GuidedSolver(problem, meter, targets, solver.rows)
+        guided = GuidedSolver(problem, meter, targets, solver)
         guided.solve()
         if best is not solver and _quality(guided) > _quality(best):
             break
@@ -225,8 +225,8 @@ def _number(pod_class: PodClass) -> int:
     return pod_class.number
 
 
-def _solved(problem: Problem, meter: Meter, *, split: bool, rows: Rows | None = None) -> Solver:
-    solver = Solver(problem, meter, split=split, rows=rows)
+def _solved(problem: Problem, meter: Meter, *, split: bool, earlier: Solver | None = None) -> Solver:
+    solver = Solver(problem, meter, split=split, earlier=earlier)
     solver.solve()
     return solver
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby, product
+from itertools import chain, product
 
 from stockyard.domain.node_types import CPU, MEMORY, PODS
 from stockyard.domain.requirements import HOSTNAME
@@ -35,20 +35,25 @@ EPSILON = 1e-9
 class Solver:
     """One packing of a problem. ``solve`` is called once; the answer is in ``planned``, ``known`` and ``unplaced``.
 
-    ``rows`` are those of another packing of the problem. Without steps left it ends, with a plan that obeys all rules.
+    ``earlier`` is another packing of the same pools and nodes: what it has read of them is not read again. Without
+    steps left it ends, with a plan that obeys all rules.
     """
 
-    def __init__(self, problem: Problem, meter: Meter, *, split: bool, rows: Rows | None = None) -> None:
+    def __init__(self, problem: Problem, meter: Meter, *, split: bool, earlier: Solver | None = None) -> None:
         self.problem, self.meter = problem, meter
         self.resources = _resources(problem)
-        self.rows = rows or Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
+        if earlier is None:
+            self.rows = Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
+            self.placed_pods = [(node, _counted(node.pods)) for node in problem.nodes if node.pods]
+        else:
+            self.rows, self.placed_pods = earlier.rows, earlier.placed_pods
         self.tallies = Tallies()
         self.known = KnownNodes(problem.nodes, self.resources, meter)
-        placed_pods = [(node, list(_counted(node.pods))) for node in problem.nodes if node.pods]
-        for term in dict.fromkeys(term for _, pods in placed_pods for pod, _ in pods for term in pod.anti_affinity):
+        held_terms = (pod.anti_affinity for _, pods in self.placed_pods for pod, _ in pods if pod.anti_affinity)
+        for term in dict.fromkeys(chain.from_iterable(held_terms)):
             self.tallies.of_holders(term)
         self.classes = read_classes(problem, self.rows, self.tallies, self.resources)
-        for node, pods in placed_pods:
+        for node, pods in self.placed_pods:
             for pod, count in pods:
                 self.tallies.record(pod, count, node.labels, node.taints, node.name, HOSTNAME)
         self.limits = Limits(self.rows, problem.places)
@@ -221,8 +226,11 @@ class Solver:
 
     def _in_planned(self, pod_class: PodClass, level: Level, domains: Domains, mask: int) -> bool:
         """Put the next pod onto a planned node, or onto a new one where that is cheaper or nothing else takes it."""
+        meter, refusing = self.meter, level.refusing
         for step in self.index.ranking(pod_class.requests, mask).steps():
-            self.meter.spent += 1
+            meter.spent += 1
+            if step.number in refusing:
+                continue
             place = self._host(pod_class, level, step)
             if place is None:
                 continue
@@ -254,16 +262,18 @@ class Solver:
     def _host(self, pod_class: PodClass, level: Level, step: Step) -> int | None:
         """The place in the state's list of a node that the rules of hosts allow, the newest first."""
         state = step.state
-        if conflict(pod_class.pod.ports, state.ports):
+        ports = pod_class.pod.ports
+        if ports and conflict(ports, state.ports):
             return None
         nodes = state.nodes
-        if not level.host_rules:
-            return len(nodes) - 1
         place = len(nodes) - 1
+        if not level.host_rules:
+            return place
         newest = nodes[place].name
         for rule in level.host_rules:
             if not rule.allows(newest):
                 if rule.tally in self._busy:
+                    level.refusing.add(step.number)
                     return None
                 break
         else:
@@ -390,7 +400,18 @@ def _resources(problem: Problem) -> tuple[str, ...]:
     return (*first, *sorted(names - set(first)))
 
 
-def _counted(pods: Sequence[PlacedPod]) -> Iterator[tuple[PlacedPod, int]]:
+def _counted(pods: Sequence[PlacedPod]) -> list[tuple[PlacedPod, int]]:
     """Pods of a node, and how often each comes in a row."""
-    for pod, same_pods in groupby(pods):
-        yield pod, sum(1 for _ in same_pods)
+    counted: list[tuple[PlacedPod, int]] = []
+    last, count = None, 0
+    for pod in pods:
+        # Equal pods share one object: comparing them in full would take longer than it saves.
+        if pod is last:
+            count += 1
+            continue
+        if last is not None:
+            counted.append((last, count))
+        last, count = pod, 1
+    if last is not None:
+        counted.append((last, count))
+    return counted

@@ -89,14 +89,14 @@ class Ranking:
                     self._present.add(state)
                     insort(self._steps, step)
         self._seen = len(filled)
-        place = 0
-        while place < len(self._steps):
-            step = self._steps[place]
+        steps, place = self._steps, 0
+        while place < len(steps):
+            step = steps[place]
             if step.state.nodes:
                 yield step
                 place += 1
             else:
-                del self._steps[place]
+                del steps[place]
                 self._present.discard(step.state)
 
 
