@@ -78,15 +78,24 @@ class _Step:
         return {**counts, "held": sorted(self.holders)[:_NAMES]}
 
 
+def close(context: CommandContext) -> bool:
+    """Taint and cordon the node; False, and nothing is changed, when it is another machine's by now. Raises
+    ``Refused`` (404: there is no such node), ``Unreachable``, ``InvalidCommand``."""
+    name, uid = context.text("node", NAME), context.optional("uid")
+    node = read(context, name)
+    if uid and node["metadata"]["uid"] != uid:
+        return False
+    keep_out(context, node, DISRUPTED)
+    return True
+
+
 def drain(context: CommandContext) -> Result:
     """One step of a drain. It is done when no pod has to leave, or when the node is gone or is another machine's."""
-    name, grace, uid = context.text("node", NAME), context.seconds("grace_seconds"), context.optional("uid")
+    name, grace = context.text("node", NAME), context.seconds("grace_seconds")
     step = _Step(Counter({key: int(context.progress.get(key, 0)) for key in ("evicted", "deleted")}), [], [])
     try:
-        node = read(context, name)
-        if uid and node["metadata"]["uid"] != uid:
+        if not close(context):
             return Result(DONE, f"The node {name} is another machine's.", step.data(0))
-        keep_out(context, node, DISRUPTED)
     except Refused as refused:
         if refused.status != 404:
             raise

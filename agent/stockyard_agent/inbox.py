@@ -70,7 +70,11 @@ class CommandInbox:
         end = self._monotonic() + ROUND_SECONDS
         silent = ""
         stuck: set[str] = set()
+        drains = [command for command in due if command.kind == DRAIN]
         for command in due:
+            if drains and command.kind == DRAIN and not silent:
+                self._close([each for each in drains if each.node not in stuck], lambda: self._monotonic() >= end)
+                drains = []
             if silent:
                 self._keep(command.id, self._again(command, silent))
             elif command.node and command.node in stuck:
@@ -85,6 +89,20 @@ class CommandInbox:
                     result, transient = self._again(command, silent), True
                 self._keep(command.id, result)
                 stuck.update({command.node} if transient else ())
+
+    def _close(self, drains: Sequence[Command], out_of_time: Callable[[], bool]) -> None:
+        """Keep pods off all nodes whose drains begin, before any of these evicts the first one: it might get one of the
+        other nodes, and would have to move again."""
+        begin = [command for command in drains if command.id not in self._stepped]
+        for command in begin if len(begin) > 1 else ():
+            if out_of_time():
+                return
+            try:
+                drain.close(CommandContext(self._kube, self._now(), command, {}, self._own_pod, out_of_time))
+            except (Unreachable, OSError):
+                return
+            except Exception:  # noqa: S112 - the step itself does the same again, and says what is wrong
+                continue
 
     def _step(self, command: Command, out_of_time: Callable[[], bool]) -> tuple[Result, bool]:
         """The result of one step, and whether a transient error stopped it. Raises ``Unreachable``, ``OSError``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from agent.roles import NAMESPACE
+from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse
 from local.kubernetes.store import stamp
 from tests.unit.agent.drains import CRITICAL, DISRUPTED, PROTECTED, counts, order, result, verbs
 from tests.unit.agent.rig import START, Rig
@@ -32,6 +33,28 @@ def test_drain_keeps_the_taints_of_others(rig: Rig) -> None:
     rig.node("a")["spec"]["taints"] = [{"key": "x", "value": "y", "effect": "NoExecute"}]
     rig.rounds(rig.agent(), 2)
     assert rig.node("a")["spec"]["taints"] == [{"key": "x", "value": "y", "effect": "NoExecute"}, DISRUPTED]
+
+
+def test_all_nodes_whose_drains_begin_are_closed_before_a_pod_is_evicted(rig: Rig) -> None:
+    """The scheduler would put the first one's pods onto the next one, from where they had to move again."""
+    order(rig)
+    rig.add_pod("web", "a")
+    for name in ("b", "c"):
+        rig.add_node(name)
+    for name, uid in (("b", None), ("c", "uid-of-another"), ("lost", None), ("?", None)):
+        rig.platform.order(name, "drain", node=name, grace_seconds=None, deadline=None, uid=uid)
+    cordoned: list[bool] = []
+
+    def around(request: HttpRequest, deliver: Exchange) -> HttpResponse:
+        if "/eviction" in request.url:
+            cordoned.extend(rig.node(name)["spec"].get("unschedulable", False) for name in "abc")
+        return deliver(request)
+
+    rig.around = around
+    rig.until_ended(rig.agent())
+    assert cordoned == [True, True, False]
+    ends = {name.removeprefix("cmd_"): result["status"] for name, result in rig.platform.results_by_id.items()}
+    assert ends == {"d": "done", "b": "done", "c": "done", "lost": "done", "?": "failed"}
 
 
 # --- what is not to be disrupted --------------------------------------------------------------------------------------
