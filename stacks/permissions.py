@@ -18,6 +18,7 @@ from stacks.names import PROVISION, PROVISION_NODE, RETAG, RUNNERS, Names
 WIDE: Mapping[str, str] = {
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
     "Offers": "The ec2:Describe actions on types know no resource; they read public facts",
+    "SpotPrices": "Prices and zones of a region are no resources",
     "Traces": "The X-Ray write actions know no resource",
     "LogDelivery": "The log delivery actions, by which Step Functions writes its logs, know no resource",
     "Interfaces": "The ec2 actions by which Lambda joins a VPC are checked against * when the function is created",
@@ -194,6 +195,7 @@ class Permissions:
             self._table("everything", actions=("dynamodb:Query", "dynamodb:PutItem")),
             _wide("Prices", "pricing:GetProducts"),
             _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
+            _wide("SpotPrices", "ec2:DescribeAvailabilityZones", "ec2:DescribeSpotPriceHistory"),
         )
 
     def _wake(self) -> Statement:

@@ -48,6 +48,7 @@ from local.aws.corrections.retention import (
     untracked_threads,
 )
 from local.aws.corrections.roles import trusted_roles
+from local.aws.corrections.spot_prices import moving_spot_prices
 from local.aws.corrections.tables import atomic_tables
 from local.aws.corrections.workflows import MOTO_CONFIG, functions_run, scaled_waits
 from local.aws.presigned import presigned_requests
@@ -158,6 +159,7 @@ def running_aws(
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
         stack.enter_context(listed_prices())
+        stack.enter_context(moving_spot_prices())
         stack.enter_context(lifecycle_policies())
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()

@@ -12,6 +12,7 @@ from unittest.mock import patch
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
+from stockyard.domain.offers import RegionOffers
 from stockyard.ports import Store
 
 
@@ -71,6 +72,12 @@ def listed_prices() -> Iterator[None]:
         yield
 
 
+def on_demand_prices() -> Mapping[str, float]:
+    """USD an hour by instance type, in the region of the offline catalogue."""
+    offers = _offline().instances.values()
+    return {offer.name: offer.usd_hour for offer in offers if offer.usd_hour is not None}
+
+
 def _answer(parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     filters = [
         (price_filter["Field"], price_filter["Value"])
@@ -94,11 +101,17 @@ def _answer(parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 @cache
-def _products() -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """(service, attributes for filters, document) of every product."""
+def _offline() -> RegionOffers:
     sheet = Ec2PriceList(cast(Store, _NothingStored())).region(OFFLINE_REGION)
     if sheet is None:
         raise LookupError(OFFLINE_REGION)
+    return sheet
+
+
+@cache
+def _products() -> tuple[tuple[str, Mapping[str, str], str], ...]:
+    """(service, attributes for filters, document) of every product."""
+    sheet = _offline()
     products = [
         _product("AmazonEC2", {**INSTANCE, "instanceType": name, "usagetype": f"BoxUsage:{name}"}, offer.usd_hour)
         for name, offer in sheet.instances.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from functions.catalog.handler import lambda_handler
 from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
-from stockyard.domain.offers import InstanceOffer
+from stockyard.domain.offers import InstanceOffer, SpotPrice
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 from stockyard.ports import Create
@@ -44,6 +44,9 @@ class FakeMarket:
         self.silent: set[str] = set()
         self.odd: set[str] = set()
         self.price = 0.1
+        self.without_spot: set[str] = set()
+        self.spot = 0.04
+        self.spot_since = datetime(2026, 1, 1, tzinfo=UTC)
         self.asked: list[str] = []
 
     def regions(self) -> Collection[str]:
@@ -69,6 +72,12 @@ class FakeMarket:
 
     def prices(self, region: str) -> Mapping[str, float]:
         return {"t3.xlarge": self.price, "m5.large": 9.9}
+
+    def spot_prices(self, region: str, since: datetime) -> Mapping[str, Mapping[str, SpotPrice]]:
+        self.spot_since = since
+        if region in self.without_spot:
+            raise errors.PermissionDenied("no spot here")
+        return {"t3.xlarge": {"use1-az1": SpotPrice(self.spot, self.spot / 2, self.spot * 2)}}
 
     def rates(self, region: str) -> Mapping[str, float]:
         return {"gp3": 0.088}
@@ -110,8 +119,37 @@ def registry(market: FakeMarket, clock: FixedClock, monkeypatch: pytest.MonkeyPa
     return registry
 
 
+def of_offers(answer: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What was refreshed and what failed, spot prices apart."""
+    return answer["refreshed"], answer["failed"]
+
+
+def test_spot_prices_are_refreshed_each_hour(registry: MemoryRegistry, market: FakeMarket, clock: FixedClock) -> None:
+    def believed() -> list[SpotPrice | None]:
+        prices = Ec2PriceList(registry.platform(), now=clock.now)
+        sheets = [prices.spot(region) for region in ("ap-south-1", "us-east-1")]
+        return [sheet and sheet.instances["t3.xlarge"]["use1-az1"] for sheet in sheets]
+
+    lambda_handler({}, CONTEXT)
+    assert market.spot_since == clock.now() - timedelta(hours=6)
+    assert believed() == [SpotPrice(0.04, 0.02, 0.08)] * 2
+    market.spot, market.without_spot = 0.1, {"ap-south-1"}
+    clock.advance(900)
+    assert lambda_handler({}, CONTEXT)["spot"] == {}
+    clock.advance(2700)
+    answer = lambda_handler({}, CONTEXT)
+    assert answer["spot"] == {"eu-west-1": 1, "us-east-1": 1}
+    assert answer["spot_failed"] == {"ap-south-1": "PermissionDenied: no spot here"}
+    assert believed() == [SpotPrice(0.04, 0.02, 0.08), SpotPrice(0.1, 0.05, 0.2)]
+    # What could not be refreshed for a day is not believed any more.
+    clock.advance(86400 - 3600 + 1)
+    assert believed() == [None, SpotPrice(0.1, 0.05, 0.2)]
+
+
 def test_every_region_in_use_is_refreshed(registry: MemoryRegistry) -> None:
-    assert lambda_handler({}, CONTEXT) == {"refreshed": {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}, "failed": {}}
+    everywhere = {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}
+    answer = {"refreshed": everywhere, "failed": {}, "spot": everywhere, "spot_failed": {}}
+    assert lambda_handler({}, CONTEXT) == answer
     sheet = Ec2PriceList(registry.platform()).region("eu-west-1")
     assert sheet is not None
     assert (sheet.as_of, sheet.rates) == (TIME, {"gp3": 0.088})
@@ -145,8 +183,8 @@ def test_a_fresh_region_is_left_alone_and_an_old_one_is_refreshed(
     lambda_handler({}, CONTEXT)
     market.asked.clear()
     clock.advance(900)
-    assert lambda_handler({}, CONTEXT) == {"refreshed": {}, "failed": {}}
-    assert lambda_handler({"all": "yes"}, CONTEXT) == {"refreshed": {}, "failed": {}}
+    assert of_offers(lambda_handler({}, CONTEXT)) == ({}, {})
+    assert of_offers(lambda_handler({"all": "yes"}, CONTEXT)) == ({}, {})
     assert market.asked == []
     clock.advance(86400 - 900 - 60)  # the schedule is not exact to the second
     assert lambda_handler({}, CONTEXT)["refreshed"] == {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}
@@ -160,18 +198,18 @@ def test_a_region_that_comes_later_has_its_catalogue_by_the_next_run(
     nowhere = provider("npr_2", "ec2", cloudAccount=1)
     registry.store("acme").commit(Create(tokyo), Create(nowhere), Create(provider("npr_3", "simulated", region="x")))
     registry.platform().commit(Create(provider("snp_1", "ec2", region="ca-west-1")))
-    assert lambda_handler({}, CONTEXT) == {"refreshed": {"ap-northeast-3": 1, "ca-west-1": 1}, "failed": {}}
+    assert of_offers(lambda_handler({}, CONTEXT)) == ({"ap-northeast-3": 1, "ca-west-1": 1}, {})
     assert Ec2PriceList(registry.platform()).offered("ap-northeast-3", "t3.xlarge") is True
 
 
 def test_a_region_that_failed_is_tried_again_by_the_next_run(registry: MemoryRegistry, market: FakeMarket) -> None:
     market.broken, market.odd = {"ap-south-1"}, {"eu-west-1"}
     failed = {"ap-south-1": "PermissionDenied: the region is not enabled", "eu-west-1": "KeyError"}
-    assert lambda_handler({}, CONTEXT) == {"refreshed": {"us-east-1": 1}, "failed": failed}
+    assert of_offers(lambda_handler({}, CONTEXT)) == ({"us-east-1": 1}, failed)
     # Nothing but what fails is left to do: still no failure of the run, which would be repeated and raise an alarm.
-    assert lambda_handler({}, CONTEXT) == {"refreshed": {}, "failed": failed}
+    assert of_offers(lambda_handler({}, CONTEXT)) == ({}, failed)
     market.broken = set()
-    assert lambda_handler({}, CONTEXT) == {"refreshed": {"ap-south-1": 1}, "failed": {"eu-west-1": "KeyError"}}
+    assert of_offers(lambda_handler({}, CONTEXT)) == ({"ap-south-1": 1}, {"eu-west-1": "KeyError"})
 
 
 def test_regions_without_a_sheet_come_first_then_the_oldest(

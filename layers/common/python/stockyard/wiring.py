@@ -171,7 +171,7 @@ def prices() -> Ec2PriceList:
     """The EC2 catalogue with what the schedule refreshed."""
     from stockyard.adapters.catalog import Ec2PriceList
 
-    return Ec2PriceList(registry().platform())
+    return Ec2PriceList(registry().platform(), now=clock().now)
 
 
 @cache
@@ -204,7 +204,10 @@ def _node_sources() -> Mapping[str, NodeSource]:
     from stockyard.providers.descriptors import SourceTools
 
     tools = SourceTools(
-        configuration(), lambda tenant: registry().store(tenant), lambda region: prices().region(region)
+        configuration(),
+        lambda tenant: registry().store(tenant),
+        lambda region: prices().region(region),
+        lambda region: prices().spot(region),
     )
     return Lazy({name: partial(make, tools) for name, make in provider_registry.node_sources().items()})
 

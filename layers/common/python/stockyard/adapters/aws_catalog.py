@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stockyard.adapters import own_account
 from stockyard.adapters.aws_errors import translated
-from stockyard.domain.offers import Gpus, InstanceOffer
+from stockyard.domain.offers import Gpus, InstanceOffer, SpotPrice
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -41,6 +43,10 @@ _ON_DEMAND = {
     "capacitystatus": "Used",
     "marketoption": "OnDemand",
 }
+
+
+_SPOT_PRODUCTS: list[Any] = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
+"""EC2's names of Linux; the second is what old accounts have."""
 
 
 def connected() -> AwsMarket:
@@ -101,6 +107,29 @@ class AwsMarket:
                 if price and pattern.fullmatch(product["product"]["attributes"].get("usagetype", "")):
                     rates[rate] = price
         return rates
+
+    def spot_prices(self, region: str, since: datetime) -> Mapping[str, Mapping[str, SpotPrice]]:
+        """Spot prices for Linux by instance type and id of the zone. EC2 tells what held at ``since``, and each change
+        from then on."""
+        points: defaultdict[tuple[str, str], list[tuple[datetime, float]]] = defaultdict(list)
+        with translated():
+            client = self._ec2(region)
+            zones = client.describe_availability_zones()["AvailabilityZones"]
+            ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones}
+            pages = client.get_paginator("describe_spot_price_history").paginate(
+                StartTime=since, ProductDescriptions=_SPOT_PRODUCTS
+            )
+            for page in pages:
+                for point in page["SpotPriceHistory"]:
+                    zone = ids.get(point["AvailabilityZone"])
+                    price = float(point["SpotPrice"])
+                    if zone is not None and price > 0:
+                        points[point["InstanceType"], zone].append((point["Timestamp"], price))
+        prices: defaultdict[str, dict[str, SpotPrice]] = defaultdict(dict)
+        for (name, zone), history in points.items():
+            every = [price for _, price in history]
+            prices[name][zone] = SpotPrice(max(history)[1], min(every), max(every))
+        return prices
 
     def _products(self, service: str, attributes: Mapping[str, str]) -> Iterator[Any]:
         filters: Any = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in attributes.items()]

@@ -11,11 +11,13 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
+from stockyard.domain import times
+from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import PriceSheet
 from stockyard.ports import Put, Store
 
@@ -24,6 +26,10 @@ _OFFLINE = Path(__file__).with_name("data") / "ec2_catalog.json.gz"
 _FIXED = 7
 """Fields of a stored row that are always there."""
 _PREVIOUS, _BARE_METAL = 1, 2
+_SPOT = ".spot"
+"""What the id of a sheet with spot prices ends with, behind the region."""
+_SPOT_LASTS = timedelta(days=1)
+"""How long spot prices count that could not be refreshed."""
 _KEEP_SECONDS = 900.0
 """How long a warm function uses a sheet before it looks for a newer one."""
 
@@ -31,10 +37,16 @@ _KEEP_SECONDS = 900.0
 class Ec2PriceList:
     """Implements ``ports.PriceList``. ``store`` is the platform's, ``monotonic`` counts seconds."""
 
-    def __init__(self, store: Store, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Store,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._store = store
         self._monotonic = monotonic
-        self._kept: dict[str, tuple[float, RegionOffers | None]] = {}
+        self._now = now
+        self._kept: dict[str, tuple[float, Any]] = {}
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
         """What is known of a type; see ``ports.PriceList.instance``. Besides: max_pods, interfaces, gpus.
@@ -70,12 +82,25 @@ class Ec2PriceList:
         """Everything known of a region and as of when; None when nothing is."""
         return self._sheet(region) or (_offline()[0] if region == OFFLINE_REGION else None)
 
+    def spot(self, region: str) -> SpotPrices | None:
+        """The spot prices of a region; None when none are known, or none that are younger than a day."""
+        prices: SpotPrices | None = self._stored(region and region + _SPOT, _unpack_spot)
+        if prices is None or self._now() - times.from_text(prices.as_of) > _SPOT_LASTS:
+            return None
+        return prices
+
     def _sheet(self, region: str) -> RegionOffers | None:
+        sheet: RegionOffers | None = self._stored(region, _unpack)
+        return sheet
+
+    def _stored(self, name: str, unpack: Callable[[PriceSheet], Any]) -> Any:
+        """What a stored sheet says; None where there is none."""
         now = self._monotonic()
-        cached = self._kept.get(region)
+        cached = self._kept.get(name)
         if cached is None or now - cached[0] >= _KEEP_SECONDS:
-            record = self._store.get(PriceSheet, region) if region else None
-            cached = self._kept[region] = (now, None if record is None else _unpack(record))
+            record = self._store.get(PriceSheet, name) if name else None
+            unpacked = None if record is None else unpack(record)
+            cached = self._kept[name] = (now, unpacked)
         return cached[1]
 
 
@@ -89,15 +114,24 @@ class StoredPriceSheets:
         """Keep a region's offers; the last writer is right. Raises ``StoreError`` leaves."""
         self._store.commit(Put(pack(offers)))
 
-    def moments(self) -> Mapping[str, str]:
-        """When each region was refreshed; by one query, some 20 KB a region. Raises ``StoreError`` leaves."""
-        times: dict[str, str] = {}
+    def write_spot(self, prices: SpotPrices) -> None:
+        """Keep a region's spot prices; the last writer is right. Raises ``StoreError`` leaves."""
+        self._store.commit(Put(pack_spot(prices)))
+
+    def moments(self, *, spot: bool = False) -> Mapping[str, str]:
+        """When the offers of each region, or its spot prices, were refreshed; by one query, some 90 KB a region. Raises
+        ``StoreError`` leaves."""
+        moments: dict[str, str] = {}
         after: str | None = None
         while True:
             page = self._store.list(PriceSheet, after=after)
-            times.update((sheet.id, sheet.refreshed_at) for sheet in page.items)
+            moments.update(
+                (sheet.id.removesuffix(_SPOT), sheet.refreshed_at)
+                for sheet in page.items
+                if sheet.id.endswith(_SPOT) == spot
+            )
             if page.next_id is None:
-                return times
+                return moments
             after = page.next_id
 
 
@@ -131,6 +165,26 @@ def _unpack(record: PriceSheet) -> RegionOffers:
 
 def _instances(rows: list[list[Any]]) -> dict[str, InstanceOffer]:
     return {row[0]: _instance(row) for row in rows}
+
+
+def pack_spot(prices: SpotPrices) -> PriceSheet:
+    """A region's spot prices as a record of some 70 KB: by type, number of the zone, price now, least and most."""
+    zones = sorted({zone for by_zone in prices.instances.values() for zone in by_zone})
+    instances = {
+        name: [[zones.index(zone), price.now, price.low, price.high] for zone, price in sorted(by_zone.items())]
+        for name, by_zone in sorted(prices.instances.items())
+    }
+    text = json.dumps({"zones": zones, "instances": instances}, separators=(",", ":"))
+    return PriceSheet(prices.region + _SPOT, prices.as_of, zlib.compress(text.encode(), 9))
+
+
+def _unpack_spot(record: PriceSheet) -> SpotPrices:
+    document = json.loads(zlib.decompress(record.data))
+    instances = {
+        name: {document["zones"][number]: SpotPrice(*prices) for number, *prices in rows}
+        for name, rows in document["instances"].items()
+    }
+    return SpotPrices(record.id.removesuffix(_SPOT), record.refreshed_at, instances)
 
 
 def _properties(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
+from stockyard.domain.offers import SpotPrice
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE, normal_key
 
@@ -31,11 +32,15 @@ BUILT_IN = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """One way to get a node of a type: ``zones`` all have the one price ``usd_hour``, None when none is known."""
+    """One way to get a node of a type: ``zones`` all have the one price ``usd_hour``, None when none is known.
+
+    Where prices of zones differ, ``zone_prices`` has them by the id of the zone, and ``usd_hour`` is the most of them.
+    """
 
     capacity_type: str
     zones: tuple[str, ...]
     usd_hour: float | None = None
+    zone_prices: Mapping[str, SpotPrice] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,27 @@ class InstanceOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class SpotPrice:
+    """What spot capacity of a type costs in one zone, in USD an hour: ``now``, and the least and the most of late."""
+
+    now: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpotPrices:
+    """The spot prices of one region, by instance type and id of the zone (``use1-az1``).
+
+    Accounts may have different names for one zone; its id is the same in all of them.
+    """
+
+    region: str
+    as_of: str
+    instances: Mapping[str, Mapping[str, SpotPrice]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RegionOffers:
     """The offers of one region. ``rates`` are in USD, by the names of ``ports.PriceList.rate``."""
 

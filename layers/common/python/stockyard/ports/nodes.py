@@ -98,6 +98,14 @@ class HasTopology(Protocol):
 
 
 @runtime_checkable
+class NamesZones(Protocol):
+    """A source whose prices differ by zone, while accounts have names of their own for zones."""
+
+    def zone_ids(self, provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:
+        """The ids of the zones in which machines can stand, by name; empty while they are not known."""
+
+
+@runtime_checkable
 class Drifts(Protocol):
     """A source that decides itself whether a node could still be had as it was launched.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.cloud_kinds import CloudKind, ClusterKind
-from stockyard.domain.offers import RegionOffers
+from stockyard.domain.offers import RegionOffers, SpotPrices
 from stockyard.domain.provider_kinds import ProviderKind
 from stockyard.ports import Cloud, ClusterDriver, Store
 from stockyard.ports.nodes import NodeSource
@@ -42,6 +42,8 @@ class SourceTools:
     """A tenant's records."""
     offers: Callable[[str], RegionOffers | None]
     """What is known of a region's offers; None when nothing is."""
+    spot: Callable[[str], SpotPrices | None] = lambda _region: None
+    """What is known of a region's spot prices; None when nothing is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 from stockyard.adapters.catalog import Ec2PriceList
 from stockyard.domain.models.node_claims import NodeClaimCreate
 from stockyard.domain.node_types import NodeType
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import Placement
 from stockyard.domain.requirements import Requirements
 from stockyard.providers.nodes.ec2 import catalogue, reserved
@@ -75,6 +75,34 @@ def test_node_type_has_values_of_catalogue(build: Any) -> None:
     assert node_type.properties[f"{LABEL}-memory"] == ("8192",)
     (offering,) = node_type.offerings
     assert (offering.capacity_type, offering.zones) == ("on-demand", ("*",))
+
+
+def test_spot_has_the_price_of_its_dearest_zone_and_those_of_all(build: Any) -> None:
+    provider = build.provider(capacityTypes=["on-demand", "spot"])
+    prices = {"use1-az1": SpotPrice(0.03, 0.02, 0.05), "use1-az2": SpotPrice(0.04, 0.04, 0.04)}
+    offers = build.offers()
+    priced = catalogue.node_types(provider, offers, SpotPrices(offers.region, "2026", {"m6i.large": prices}))
+    (on_demand, spot) = named(priced)["m6i.large"].offerings
+    assert (on_demand.usd_hour, dict(on_demand.zone_prices)) == (0.096, {})
+    assert (spot.capacity_type, spot.usd_hour, spot.zone_prices) == ("spot", 0.04, prices)
+    (_, unknown) = named(catalogue.node_types(provider, offers))["m6i.large"].offerings
+    assert (unknown.usd_hour, dict(unknown.zone_prices)) == (None, {})
+
+
+def test_only_providers_of_spot_ask_for_its_prices(build: Any) -> None:
+    regions: list[str] = []
+
+    def spot(region: str) -> SpotPrices:
+        regions.append(region)
+        return SpotPrices(region, str(len(regions)), {"m6i.large": {"use1-az1": SpotPrice(len(regions), 0.02, 0.05)}})
+
+    config = Ec2NodesConfig("vantage", "https://api.example.test")
+    nodes = Ec2Nodes(config, boto3.Session, lambda _: build.offers(), spot)
+    nodes.node_types(build.provider(), None)
+    assert regions == []
+    both = build.provider(capacityTypes=["on-demand", "spot"])
+    # A newer sheet has newer prices, also for a provider that has not changed.
+    assert [named(nodes.node_types(both, None))["m6i.large"].offerings[1].usd_hour for _ in range(2)] == [1, 2]
 
 
 def test_pods_with_addresses_of_their_own_are_not_bounded_by_the_kubelet() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from stockyard.domain.records import Cluster
 from stockyard.domain.requirements import Requirement
 from stockyard.ports.nodes import HasTopology
 from stockyard.providers.nodes.ec2.place import Place
-from stockyard.providers.nodes.ec2.topology import out_of_reach, out_of_zone, zones_of
+from stockyard.providers.nodes.ec2.topology import out_of_reach, out_of_zone, zone_ids, zones_of
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 
 MOMENT = "2026-01-31T12:00:00.000Z"
@@ -36,6 +37,13 @@ def test_environment_has_zones_until_document_changes() -> None:
     assert zones_of(provider(), THERE) == {"us-east-1a", "us-east-1b"}
     assert zones_of(provider(generation=2), THERE) == zones_of(provider(), None) == frozenset()
     assert zones_of(provider(), NodeEnvironment("nev_1", "clu_1", "npr_1", "aws", MOMENT, MOMENT)) == frozenset()
+
+
+def test_ids_of_zones_are_those_of_the_environment() -> None:
+    outputs = {**THERE.outputs, "zone_ids": "us-east-1a=use1-az6,us-east-1b=use1-az1"}
+    there = replace(THERE, outputs=outputs)
+    assert zone_ids(provider(), there) == {"us-east-1a": "use1-az6", "us-east-1b": "use1-az1"}
+    assert zone_ids(provider(), THERE) == zone_ids(provider(generation=2), there) == zone_ids(provider(), None) == {}
 
 
 @pytest.mark.parametrize(

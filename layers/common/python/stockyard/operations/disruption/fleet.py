@@ -19,7 +19,7 @@ from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.pool import living, pauses
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
-from stockyard.operations.pools.templates import supply, templates
+from stockyard.operations.pools.templates import price_of, supply, templates
 from stockyard.operations.pools.workload import Workload
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
 from stockyard.operations.services import Services
@@ -83,7 +83,7 @@ def view_of(
     quota = limit_of(services, GROUP_NODES)
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
     usable = [within_quota(pool, quota) for pool in dynamic if not pauses(pool, services.now())]
-    makers = tuple(templates(stock, usable, claims))
+    makers = tuple(templates(stock, usable, claims, dearest=True))
     by_node = {claim.node_name or claim.name: claim for claim in claims}
     by_pool = {pool.name: pool for pool in pools}
     ready = [claim for claim in living(claims) if candidates.is_ready(claim, _facts(workload, claim))]
@@ -106,7 +106,7 @@ def view_of(
             until[name] = obstacle.until
         pods = tuple(moving[name].items())
         placed = claim.placement
-        price = placed.usd_hour if placed is not None else None
+        price = price_of(stock, claim)
         nodes.append(
             model.RunningNode(
                 node,

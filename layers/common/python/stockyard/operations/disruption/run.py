@@ -36,7 +36,7 @@ ATTEND_SECONDS = 600
 """For how long an agent comes often once there is something to decide."""
 INTERVALS = 2
 """How many intervals of the agent what is known of a cluster may be old before nothing is disrupted."""
-LONGEST_SECONDS = 6 * 3600
+LONGEST_SECONDS = 3600
 """When a cluster is looked at in any case: prices move, and nobody tells of it."""
 
 

@@ -1,21 +1,26 @@
-"""Refresh the catalogue of instance types, offers and prices for every region in use, each once a day."""
+"""Refresh the catalogue for every region in use: types, offers and prices once a day, spot prices each hour."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from stockyard import errors
 from stockyard.domain import times
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.ports import Clock, Registry
 from stockyard.ports.nodes import Discovers, NodeSource
 
 FRESH = timedelta(days=1) - timedelta(minutes=10)
 """How long a sheet is left as it is. Less than a day, so that the run of the same time tomorrow finds it too old."""
+SPOT_FRESH = timedelta(hours=1) - timedelta(minutes=5)
+"""As ``FRESH``, of spot prices."""
+SPOT_WINDOW = timedelta(hours=6)
+"""Over how long the least and the most of a spot price are looked for. What is consolidated for its price saves that at
+every price of this time, so a price that goes up and down moves nothing."""
 
 
 class Market(Protocol):
@@ -38,6 +43,9 @@ class Market(Protocol):
     def prices(self, region: str) -> Mapping[str, float]:
         """USD an hour, on demand, Linux, shared tenancy, by instance type."""
 
+    def spot_prices(self, region: str, since: datetime) -> Mapping[str, Mapping[str, SpotPrice]]:
+        """Spot prices for Linux since that moment, by instance type and id of the zone."""
+
     def rates(self, region: str) -> Mapping[str, float]:
         """USD by the names of ``ports.PriceList.rate``; what the cloud does not list is left out."""
 
@@ -48,17 +56,22 @@ class PriceSheets(Protocol):
     def write(self, offers: RegionOffers) -> None:
         """Keep a region's offers in place of the older ones."""
 
-    def moments(self) -> Mapping[str, str]:
-        """When each region that has a sheet was refreshed."""
+    def write_spot(self, prices: SpotPrices) -> None:
+        """Keep a region's spot prices in place of the older ones."""
+
+    def moments(self, *, spot: bool = False) -> Mapping[str, str]:
+        """When each region that has a sheet, or spot prices, was refreshed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a refresh did: instance types by region, and why other regions kept what they had. Fresh ones are in
-    neither."""
+    neither. ``spot`` are the types that have a spot price, ``spot_failed`` why a region kept its older ones."""
 
     refreshed: Mapping[str, int]
     failed: Mapping[str, str]
+    spot: Mapping[str, int]
+    spot_failed: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +91,13 @@ class CatalogRefresh:
         Raises ``UnexpectedBehavior`` when it is all of them: one that alone fails for ever is no failure of the run.
         """
         regions = self.regions()
-        moments = self.sheets.moments()
-        since = times.to_text(self.clock.now() - FRESH)
-        due = [region for region in regions if everything or moments.get(region, "") <= since]
-        refreshed: dict[str, int] = {}
-        failed: dict[str, str] = {}
-        for region in sorted(due, key=lambda name: (moments.get(name, ""), name)):
-            try:
-                refreshed[region] = self._refresh(region)
-            except errors.StockyardError as fault:
-                failed[region] = f"{fault.error_type}: {fault.detail}"
-            except Exception as fault:
-                # An answer that nobody has thought of, too, is that region's alone.
-                failed[region] = type(fault).__name__
+        moments, spot_moments = self.sheets.moments(), self.sheets.moments(spot=True)
+        since, spot_since = (times.to_text(self.clock.now() - fresh) for fresh in (FRESH, SPOT_FRESH))
+        refreshed, failed = _of_each(_due(regions, moments, "~" if everything else since), self._refresh)
         if len(failed) == len(regions):
             raise errors.UnexpectedBehavior(f"No region could be refreshed: {failed}")
-        return Report(refreshed, failed)
+        spot = _of_each(_due(regions, spot_moments, "~" if everything else spot_since), self._refresh_spot)
+        return Report(refreshed, failed, *spot)
 
     def regions(self) -> list[str]:
         """The default region, and those of the cloud's verified accounts, clusters and node providers. What the cloud
@@ -123,3 +127,30 @@ class CatalogRefresh:
         as_of = times.to_text(self.clock.now())
         self.sheets.write(RegionOffers(region, as_of, priced, self.market.rates(region)))
         return len(priced)
+
+    def _refresh_spot(self, region: str) -> int:
+        now = self.clock.now()
+        prices = self.market.spot_prices(region, now - SPOT_WINDOW)
+        self.sheets.write_spot(SpotPrices(region, times.to_text(now), prices))
+        return len(prices)
+
+
+def _due(regions: Iterable[str], moments: Mapping[str, str], since: str) -> list[str]:
+    """The regions that were not refreshed after that moment; first those without any sheet, then the oldest."""
+    due = [region for region in regions if moments.get(region, "") <= since]
+    return sorted(due, key=lambda region: (moments.get(region, ""), region))
+
+
+def _of_each(regions: Iterable[str], refresh: Callable[[str], int]) -> tuple[dict[str, int], dict[str, str]]:
+    """What the refresh of each region came to, and why those failed that did: one does not hinder the others."""
+    done: dict[str, int] = {}
+    failed: dict[str, str] = {}
+    for region in regions:
+        try:
+            done[region] = refresh(region)
+        except errors.StockyardError as fault:
+            failed[region] = f"{fault.error_type}: {fault.detail}"
+        except Exception as fault:
+            # An answer that nobody has thought of, too, is that region's alone.
+            failed[region] = type(fault).__name__
+    return done, failed

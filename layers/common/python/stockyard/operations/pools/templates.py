@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from stockyard.domain.manifests import matched
 from stockyard.domain.node_types import ANY, NodeType, Offering, read_resources
+from stockyard.domain.offers import SpotPrice
 from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment
@@ -20,7 +21,7 @@ from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology
+from stockyard.ports.nodes import HasTopology, NamesZones
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
@@ -42,6 +43,8 @@ class Supply:
     out_of_reach: frozenset[str] = frozenset()
     zones: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The zones in which a provider's machines can stand, where that is known."""
+    zone_ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The ids of a provider's zones by name, where prices go by them."""
 
 
 def supply(services: Services, cluster: Cluster | None) -> Supply:
@@ -49,6 +52,7 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
     catalog = load(services)
     out_of_reach: set[str] = set()
     zones: dict[str, frozenset[str]] = {}
+    zone_ids: dict[str, Mapping[str, str]] = {}
     for name, provider in catalog.providers.items():
         source: object = services.node_sources.get(provider.kind)
         if cluster is None or not isinstance(source, HasTopology):
@@ -59,22 +63,27 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
         environment = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
         if reached_zones := source.zones(provider, environment):
             zones[name] = reached_zones
+        if isinstance(source, NamesZones):
+            zone_ids[name] = source.zone_ids(provider, environment)
     scarce = availability(services, catalog, services.clock.now())
-    return Supply(catalog, scarce, allowed_types(services), frozenset(out_of_reach), zones)
+    return Supply(catalog, scarce, allowed_types(services), frozenset(out_of_reach), zones, zone_ids)
 
 
-def templates(stock: Supply, pools: Iterable[Pool], claims: Iterable[NodeClaim] = ()) -> Sequence[model.Pool]:
+def templates(
+    stock: Supply, pools: Iterable[Pool], claims: Iterable[NodeClaim] = (), *, dearest: bool = False
+) -> Sequence[model.Pool]:
     """The pools that make nodes for pods: the dynamic ones that nobody deletes, in the order given.
 
-    ``claims`` are those of the cluster, those on their way out too: they count against the limits of their pool until
-    they are gone. Raises ``ValueError`` for a requirement or limit that cannot be read, which is checked when it comes.
+    With ``dearest`` the types have the most that they cost of late. ``claims`` are those of the cluster, those on their
+    way out too: they count against the limits of their pool until they are gone. Raises ``ValueError`` for a
+    requirement or limit that cannot be read, which is checked when it comes.
     """
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
         by_pool[claim.pool].append(claim)
     reader = Reader()
     return [
-        _template(stock, reader, pool, by_pool[pool.name])
+        _template(stock, reader, pool, by_pool[pool.name], dearest=dearest)
         for pool in pools
         if pool.kind == DYNAMIC and not pool.deleting
     ]
@@ -85,29 +94,71 @@ def every_provider(stock: Supply, name: str) -> model.Pool:
     return model.Pool(name, node_types(stock, Requirements()))
 
 
-def node_types(stock: Supply, requirements: Requirements, provider: str = "") -> tuple[NodeType, ...]:
+def node_types(
+    stock: Supply, requirements: Requirements, provider: str = "", *, dearest: bool = False
+) -> tuple[NodeType, ...]:
     """The node types that claims with these requirements could be bound to now, in order of price, each with the
     offerings that are left. ``provider``: the one that is asked, empty for all."""
     request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.out_of_reach)
     offerings: dict[str, list[RankedOffering]] = {}
     for offering in possible_offerings(stock.catalog.index, request, stock.availability):
         offerings.setdefault(offering.node_type.name, []).append(offering)
-    offered = (_node_type(stock, rows, requirements) for rows in offerings.values())
+    offered = (_node_type(stock, rows, requirements, dearest=dearest) for rows in offerings.values())
     return tuple(node_type for node_type in offered if node_type.offerings)
 
 
-def _node_type(stock: Supply, rows: Sequence[RankedOffering], requirements: Requirements) -> NodeType:
+def _node_type(stock: Supply, rows: Sequence[RankedOffering], requirements: Requirements, *, dearest: bool) -> NodeType:
     node_type = rows[0].node_type
-    known_zones = stock.zones.get(node_type.provider)
-    offerings = tuple(
-        Offering(row.capacity_type, zones, row.usd_hour)
-        for row in rows
-        if (zones := row.zones if known_zones is None else _within(row.zones, known_zones))
-    )
+    offerings = tuple(offering for row in rows for offering in _by_price(stock, row, dearest=dearest))
     # The packer lets a node have any value of a label that its type does not tell; the scheduler of claims does not.
     absent = {key: () for key in (*requirements, *_ASKED_OFTEN) if not _is_told(node_type, key)}
     properties = {**node_type.properties, **absent} if absent else node_type.properties
     return replace(node_type, offerings=offerings, properties=properties)
+
+
+def _by_price(stock: Supply, row: RankedOffering, *, dearest: bool) -> Sequence[Offering]:
+    """An offering for each price that a row has in the zones of the cluster."""
+    provider = row.node_type.provider
+    known_zones = stock.zones.get(provider)
+    zones = row.zones if known_zones is None else _within(row.zones, known_zones)
+    prices = _zone_prices(row.node_type, row.capacity_type)
+    if not prices or not zones:
+        return [Offering(row.capacity_type, zones, row.usd_hour)] if zones else []
+    ids = stock.zone_ids.get(provider, {})
+    if not all(zone in ids for zone in zones):
+        # Until the zones are known, the dearest one counts.
+        most = max(price.high if dearest else price.now for price in prices.values())
+        return [Offering(row.capacity_type, zones, most)]
+    # A zone without a price does not have the type.
+    by_zone = {zone: prices[ids[zone]] for zone in zones if ids[zone] in prices}
+    return [
+        Offering(row.capacity_type, (zone,), price.high if dearest else price.now) for zone, price in by_zone.items()
+    ]
+
+
+def _zone_prices(node_type: NodeType, capacity_type: str) -> Mapping[str, SpotPrice]:
+    return next((way.zone_prices for way in node_type.offerings if way.capacity_type == capacity_type), {})
+
+
+def price_of(stock: Supply, claim: NodeClaim) -> float | None:
+    """What the claim's node costs now, in USD an hour; where the price moves, the least that it cost of late.
+
+    A type that is not offered any more costs what it did when the claim was bound. None where nothing is known.
+    """
+    placed = claim.placement
+    if placed is None:
+        return None
+    node_type = stock.catalog.node_types.get(placed.type)
+    ways = [way for way in node_type.offerings if way.capacity_type == placed.capacity_type] if node_type else []
+    ways = [way for way in ways if ANY in (*way.zones, *placed.zones) or set(way.zones) & set(placed.zones)]
+    if node_type is None or not ways:
+        return placed.usd_hour
+    if not ways[0].zone_prices:
+        prices = [money for way in ways if (money := node_type.money(way)) is not None]
+        return min(prices, default=placed.usd_hour)
+    ids = stock.zone_ids.get(node_type.provider, {})
+    there = [ways[0].zone_prices[ids[zone]] for zone in placed.zones if ids.get(zone) in ways[0].zone_prices]
+    return min(price.low for price in there or ways[0].zone_prices.values())
 
 
 def _is_told(node_type: NodeType, key: str) -> bool:
@@ -118,14 +169,14 @@ def _within(zones: Sequence[str], known_zones: frozenset[str]) -> tuple[str, ...
     return tuple(sorted(known_zones)) if ANY in zones else tuple(zone for zone in zones if zone in known_zones)
 
 
-def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeClaim]) -> model.Pool:
+def _template(stock: Supply, reader: Reader, pool: Pool, claims: Sequence[NodeClaim], *, dearest: bool) -> model.Pool:
     requirements = reader.request(pool.requirements).requirements
     limits = {name: milli(quantity) for name, quantity in pool.limits.items() if name != USD_HOUR}
     money = pool.limits.get(USD_HOUR)
     used, spent = usage(stock, reader, claims) if pool.limits else ({}, 0.0)
     return model.Pool(
         pool.name,
-        node_types(stock, requirements, pool.provider_ref),
+        node_types(stock, requirements, pool.provider_ref, dearest=dearest),
         requirements,
         {**pool.labels, POOL_LABEL: pool.name},
         tuple(model.Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in pool.taints),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,14 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """One subnet of the VPC, as far as it matters here."""
+    """One subnet of the VPC, as far as it matters here. ``zone_id`` is the same in all accounts, ``zone`` is this one's
+    name of it."""
 
     id: str
     zone: str
     free: int
     routes: Routes
+    zone_id: str = ""
 
 
 def of_vpc(calls: Calls, vpc_id: str) -> Sequence[Subnet]:
@@ -32,15 +34,21 @@ def of_vpc(calls: Calls, vpc_id: str) -> Sequence[Subnet]:
     here = [{"Name": "vpc-id", "Values": [vpc_id]}]
     tables = list(calls.pages("ec2", "describe_route_tables", "RouteTables", Filters=here))
     subnets = [
-        Subnet(
-            str(subnet["SubnetId"]),
-            str(subnet["AvailabilityZone"]),
-            int(subnet["AvailableIpAddressCount"]),
-            _routes(str(subnet["SubnetId"]), tables),
-        )
+        read(subnet, _routes(str(subnet["SubnetId"]), tables))
         for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=here)
     ]
     return sorted(subnets, key=lambda subnet: subnet.id)
+
+
+def read(described: Mapping[str, Any], routes: Routes | None = None) -> Subnet:
+    """A subnet as EC2 describes it. ``routes`` are to be looked up apart."""
+    return Subnet(
+        str(described["SubnetId"]),
+        str(described["AvailabilityZone"]),
+        int(described.get("AvailableIpAddressCount", 0)),
+        routes or Routes(public=False, egress=False),
+        str(described.get("AvailabilityZoneId") or ""),
+    )
 
 
 def _routes(subnet_id: str, tables: list[dict[str, Any]]) -> Routes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from fnmatch import translate
 
 from stockyard.domain.declared_types import DeclaredType, choosable, declared, declared_type, written_zone
@@ -17,7 +17,7 @@ from stockyard.domain.node_types import (
     node_type_of,
     parse_property,
 )
-from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import NodeProvider, Placement
 from stockyard.domain.requirements import REGION, ZONE
 from stockyard.providers.nodes.ec2.configuration import setting
@@ -28,17 +28,23 @@ ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 """EC2's architectures that Linux nodes have, and Kubernetes' names of them."""
 
 
-def node_types(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeType, ...]:
+def capacity_types(provider: NodeProvider) -> tuple[str, ...]:
+    """The capacity types that the document lets through."""
+    return tuple(setting(provider, "capacityTypes") or (ON_DEMAND,))
+
+
+def node_types(provider: NodeProvider, offers: RegionOffers, spot: SpotPrices | None = None) -> tuple[NodeType, ...]:
     """The node type of each instance type that the document's globs let through, cheapest known facts included.
 
-    The price is the on-demand price. Of spot none is known offline: such an offering has no price and ranks last.
+    Spot has the price of its dearest zone, and those of all zones beside. While none is known, such an offering has no
+    price and ranks last.
     """
     written = {declaration.name: declaration for declaration in declared(provider)}
     nothing = DeclaredType("")
     common = choosable(provider.properties)
-    capacity_types = tuple(setting(provider, "capacityTypes") or (ON_DEMAND,))
+    spot_prices = spot.instances if spot is not None else {}
     return tuple(
-        _kind(provider, offers.region, offer, written.get(name, nothing), common, capacity_types)
+        _kind(provider, offers.region, offer, written.get(name, nothing), common, spot_prices.get(name, {}))
         for name, offer in matching(provider, offers).items()
     )
 
@@ -64,15 +70,15 @@ def _kind(
     offer: InstanceOffer,
     written: DeclaredType,
     common: dict[str, str],
-    capacity_types: Sequence[str],
+    spot_prices: Mapping[str, SpotPrice],
 ) -> NodeType:
     own = choosable(written.properties)
     zones = parse_property(ZONE, written_zone(own, common) or ANY)
-    offerings = tuple(
-        Offering(name, zones, offer.usd_hour if name == ON_DEMAND else None)
-        for name in (ON_DEMAND, SPOT)
-        if name in capacity_types
-    )
+    ways = {
+        ON_DEMAND: Offering(ON_DEMAND, zones, offer.usd_hour),
+        SPOT: Offering(SPOT, zones, max((price.now for price in spot_prices.values()), default=None), spot_prices),
+    }
+    offerings = tuple(way for name, way in ways.items() if name in capacity_types(provider))
     return node_type_of(
         Declaration(
             provider=provider.name,
@@ -98,6 +104,6 @@ def still_offers(provider: NodeProvider, placement: Placement) -> bool:
     zones = written_zone(written.properties if written else {}, provider.properties) or ANY
     return (
         re.match(globs, placement.type.removeprefix(f"{provider.name}.")) is not None
-        and placement.capacity_type in (setting(provider, "capacityTypes") or (ON_DEMAND,))
+        and placement.capacity_type in capacity_types(provider)
         and placement.may_be_in(parse_property(ZONE, zones))
     )

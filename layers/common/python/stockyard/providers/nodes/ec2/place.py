@@ -35,6 +35,8 @@ class Place:
     """The provider's, of which it was found."""
     found_on: str = ""
     """The day on which it was found, ``2026-01-31``; empty for one of an earlier release."""
+    zone_ids: Mapping[str, str] = field(default_factory=dict)
+    """The ids of the zones by the names that the account has for them; none for one of an earlier release."""
     by_zone: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,6 +53,7 @@ class Place:
             "root_device": self.root_device,
             "provider_generation": str(self.generation),
             "found_on": self.found_on,
+            "zone_ids": ",".join(f"{zone}={zone_id}" for zone, zone_id in sorted(self.zone_ids.items())),
         }
 
 
@@ -66,6 +69,7 @@ def of_facts(facts: Mapping[str, str]) -> Place:
         root_device=facts["root_device"],
         generation=int(facts["provider_generation"]),
         found_on=facts.get("found_on", ""),
+        zone_ids=dict(entry.split("=") for entry in facts.get("zone_ids", "").split(",") if entry),
     )
 
 
@@ -87,14 +91,16 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
     """
     group = _group(calls, cluster, owner)
     images, device = _images(calls, provider)
+    usable = _subnets(calls, provider, cluster, str(group["VpcId"]))
     return Place(
-        zones=_zones(calls, provider, cluster, str(group["VpcId"])),
+        zones={subnet.id: subnet.zone for subnet in usable},
         security_groups=tuple(setting(provider, "securityGroups") or (str(group["GroupId"]),)),
         instance_profile=setting(provider, "instanceProfile") or f"{owner.prefix}-{cluster.client_id}-instance-profile",
         images=images,
         root_device=device,
         generation=provider.generation,
         found_on=now.date().isoformat(),
+        zone_ids={subnet.zone: subnet.zone_id for subnet in usable if subnet.zone_id},
     )
 
 
@@ -106,24 +112,23 @@ def _group(calls: Calls, cluster: Cluster, owner: tags.Owner) -> Mapping[str, An
     raise NotYetVisible("The security group of the cluster's nodes is not shown.")
 
 
-def _zones(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> dict[str, str]:
-    """Subnets with their zones: the provider's, else the cluster's one, else all private ones of its VPC that have a
-    way out."""
+def _subnets(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> Sequence[subnets.Subnet]:
+    """The provider's subnets, else the cluster's one, else all private ones of its VPC that have a way out."""
     named: Sequence[str] = setting(provider, "subnets") or ()
     if named:
         return _named(calls, provider, named, vpc)
     usable = [subnet for subnet in subnets.of_vpc(calls, vpc) if subnet.routes.egress and not subnet.routes.public]
     only = cluster.settings.get("subnet_id")
-    zones = {subnet.id: subnet.zone for subnet in usable if only in (None, "", subnet.id)}
-    if not zones:
+    usable = [subnet for subnet in usable if only in (None, "", subnet.id)]
+    if not usable:
         raise VendorRefused(
             f"{only or vpc} has no private subnet with a way out for nodes",
             hint="Name the subnets of the nodes in the node provider.",
         )
-    return zones
+    return usable
 
 
-def _named(calls: Calls, provider: NodeProvider, named: Sequence[str], vpc: str) -> dict[str, str]:
+def _named(calls: Calls, provider: NodeProvider, named: Sequence[str], vpc: str) -> Sequence[subnets.Subnet]:
     try:
         described = calls.call("ec2", "describe_subnets", SubnetIds=list(named))["Subnets"]
     except VendorNotFound as error:
@@ -134,7 +139,7 @@ def _named(calls: Calls, provider: NodeProvider, named: Sequence[str], vpc: str)
             f"{', '.join(elsewhere)} is not in {vpc}, where the cluster's security group is",
             hint="Name security groups of that VPC in the node provider too, or subnets of the cluster's VPC.",
         )
-    return {str(subnet["SubnetId"]): str(subnet["AvailabilityZone"]) for subnet in described}
+    return [subnets.read(subnet) for subnet in described]
 
 
 def _images(calls: Calls, provider: NodeProvider) -> tuple[dict[str, str], str]:

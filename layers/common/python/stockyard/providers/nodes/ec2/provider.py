@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from stockyard.domain.node_types import ON_DEMAND, NodeType
-from stockyard.domain.offers import RegionOffers
+from stockyard.domain.node_types import ON_DEMAND, SPOT, NodeType
+from stockyard.domain.offers import RegionOffers, SpotPrices
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
@@ -22,6 +22,8 @@ __all__ = ["Ec2Nodes", "Ec2NodesConfig"]
 
 Offers = Callable[[str], RegionOffers | None]
 """Everything known of a region; None when nothing is."""
+Spot = Callable[[str], SpotPrices | None]
+"""The spot prices of a region; None when none are known."""
 _MAX_PROVIDERS = 16
 """Providers whose node types a process keeps."""
 MOST_TOGETHER = 50
@@ -29,24 +31,28 @@ MOST_TOGETHER = 50
 
 
 class Ec2Nodes:
-    """Makes and removes the machines of claims. ``offers`` is the product's own EC2 catalogue."""
+    """Makes and removes the machines of claims. ``offers`` and ``spot`` are the product's own EC2 catalogue."""
 
-    def __init__(self, config: Ec2NodesConfig, session_factory: SessionFactory, offers: Offers) -> None:
+    def __init__(
+        self, config: Ec2NodesConfig, session_factory: SessionFactory, offers: Offers, spot: Spot = lambda _region: None
+    ) -> None:
         self._config = config
         self._sessions = Sessions(session_factory)
         self._offers = offers
+        self._spot = spot
         self._looks = Looks()
-        self._node_types: OrderedDict[tuple[str, int, str], tuple[NodeType, ...]] = OrderedDict()
+        self._node_types: OrderedDict[tuple[str, int, str, str], tuple[NodeType, ...]] = OrderedDict()
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:  # noqa: ARG002
         """See ``ports.nodes.NodeSource.node_types``. None of a region that the catalogue does not know."""
         offers = self._offers(region(provider))
         if offers is None:
             return ()
-        key = (provider.id, provider.version, offers.as_of)
+        spot = self._spot(offers.region) if SPOT in catalogue.capacity_types(provider) else None
+        key = (provider.id, provider.version, offers.as_of, spot.as_of if spot is not None else "")
         node_types = self._node_types.get(key)
         if node_types is None:
-            node_types = self._node_types[key] = catalogue.node_types(provider, offers)
+            node_types = self._node_types[key] = catalogue.node_types(provider, offers, spot)
             while len(self._node_types) > _MAX_PROVIDERS:
                 self._node_types.popitem(last=False)
         self._node_types.move_to_end(key)
@@ -98,6 +104,7 @@ class Ec2Nodes:
     out_of_reach = staticmethod(topology.out_of_reach)
     out_of_zone = staticmethod(topology.out_of_zone)
     zones = staticmethod(topology.zones_of)
+    zone_ids = staticmethod(topology.zone_ids)
     still_offers = staticmethod(catalogue.still_offers)
 
     def sheet(self, provider: NodeProvider) -> str:

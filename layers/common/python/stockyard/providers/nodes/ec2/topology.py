@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stockyard.domain.node_records import NodeEnvironment, NodeProvider
 from stockyard.domain.records import Cluster
 from stockyard.domain.requirements import Requirement
@@ -46,6 +48,14 @@ def zones_of(provider: NodeProvider, environment: NodeEnvironment | None) -> fro
     if outputs.get("provider_generation") != str(provider.generation):
         return frozenset()
     return frozenset(place.of_facts(outputs).by_zone)
+
+
+def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:
+    """See ``ports.nodes.NamesZones.zone_ids``: as the subnets of the cluster's nodes tell them."""
+    known_zones = zones_of(provider, environment)
+    if environment is None or not known_zones:
+        return {}
+    return place.of_facts(environment.outputs).zone_ids
 
 
 def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:

@@ -1,0 +1,87 @@
+"""Spot prices that move. moto has one price for everything, of the year 2006.
+
+A type costs between a quarter and half of its price on demand, in each zone another part, and every six hours that
+changes by up to a tenth. Prices are a function of type, zone and time: each start of the local cloud has the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+from zlib import crc32
+
+from moto.core.responses import ActionResult
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+from moto.ec2.responses.spot_instances import SpotInstances
+
+from local.aws.corrections.pricing import on_demand_prices
+
+PERIOD = timedelta(hours=6)
+"""How long a price holds."""
+PAGE = 1000
+"""The largest page, in prices, as in AWS."""
+PRODUCT = "Linux/UNIX"
+
+
+@contextmanager
+def moving_spot_prices() -> Iterator[None]:
+    """Inside this context moto's server answers ``ec2:DescribeSpotPriceHistory`` with prices that move."""
+    with patch.object(SpotInstances, "describe_spot_price_history", _history):
+        yield
+
+
+def spot_price(on_demand: float, name: str, zone_id: str, moment: datetime) -> float:
+    """USD an hour of a type in a zone at that moment."""
+    part = 0.25 + 0.25 * _chance(name, zone_id)
+    move = 0.9 + 0.2 * _chance(name, zone_id, str(_period(moment)))
+    return round(on_demand * part * move, 6)
+
+
+def _chance(*marks: str) -> float:
+    return crc32(" ".join(marks).encode()) / 2**32
+
+
+def _period(moment: datetime) -> int:
+    return int(moment.timestamp() // PERIOD.total_seconds())
+
+
+def _history(self: Any) -> ActionResult:
+    now = datetime.now(UTC)
+    since = _moment(self._get_param("StartTime")) or now
+    until = _moment(self._get_param("EndTime")) or now
+    products = self._get_param("ProductDescriptions", [])
+    region = self.ec2_backend.region_name
+    zone_ids = {zone.name: zone.zone_id for zone in RegionsAndZonesBackend.zones.get(region, [])}
+    prices = on_demand_prices()
+    types = set(self._get_param("InstanceTypes", []))
+    offered = [
+        (offering["InstanceType"], offering["Location"])
+        for offering in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
+        if offering["InstanceType"] in prices and (not types or offering["InstanceType"] in types)
+    ]
+    periods = range(_period(since), _period(until) + 1) if not products or PRODUCT in products else range(0)
+    points = [(period, name, zone) for period in periods for name, zone in offered if zone in zone_ids]
+    first = int(self._get_param("NextToken") or 0)
+    after = first + min(int(self._get_param("MaxResults") or PAGE), PAGE)
+    history = []
+    for period, name, zone in points[first:after]:
+        begins = datetime.fromtimestamp(period * PERIOD.total_seconds(), UTC)
+        history.append(
+            {
+                "AvailabilityZone": zone,
+                "AvailabilityZoneId": zone_ids[zone],
+                "InstanceType": name,
+                "ProductDescription": PRODUCT,
+                "SpotPrice": f"{spot_price(prices[name], name, zone_ids[zone], begins):.6f}",
+                "Timestamp": begins,
+            }
+        )
+    return ActionResult({"SpotPriceHistory": history, "NextToken": str(after) if after < len(points) else ""})
+
+
+def _moment(moment: datetime | None) -> datetime | None:
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
