@@ -107,6 +107,21 @@ def test_budgets_of_expiry_are_shown_where_they_can_be_said() -> None:
     assert manifest["spec"]["disruption"]["budgets"] == budgets
 
 
+def test_a_least_saving_is_ours_to_say() -> None:
+    new_pool = pool(disruption={"minimum_saving": 0.02})
+    view = PoolView.model_validate(pool_view(record(new_pool), ())).disruption
+    assert view is not None
+    assert view.minimum_saving == 0.02
+    assert read_own_pool(own_manifest(new_pool, "demo")).pools == (new_pool,)
+    manifest = pool_manifest(replace(new_pool, form="karpenter"), "demo")
+    assert (manifest["kind"], manifest["spec"]["disruption"]["minimumSaving"]) == ("Pool", 0.02)
+    assert "minimumSaving" not in mirrored_pool(record(new_pool), ())["spec"]["disruption"]
+    for amount in (-0.01, 20_000, "inf"):
+        with pytest.raises(InvalidInput) as refusal:
+            pool(disruption={"minimum_saving": amount})
+        assert [problem.pointer for problem in refusal.value.errors] == ["/disruption/minimum_saving"]
+
+
 def test_the_zone_of_a_manifest_is_named_as_it_is_there() -> None:
     manifest = own_manifest(pool(**zoned(time_zone="Europe/Berlin")), "demo")
     manifest["spec"]["disruption"]["budgets"][0]["timeZone"] = "Nowhere"

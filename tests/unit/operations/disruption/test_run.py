@@ -73,6 +73,17 @@ def test_a_cheaper_node_is_there_before_the_dear_one_leaves(pods: Pods) -> None:
     assert not pods.waiting
 
 
+@pytest.mark.parametrize(("least", "remaining"), [(0.21, [LARGE]), (0.19, [SMALL])])
+def test_what_saves_too_little_for_its_pool_is_not_done(pods: Pods, least: float, remaining: list[str]) -> None:
+    any_type = [{"key": "vcluster.com/node-type", "operator": "Exists"}]
+    pods.yard.dynamic_pool(POOL, disruption={**NOW, "minimum_saving": least}, requirements=any_type)
+    pods.waiting = [pod("7500m")]
+    pods.run(4)
+    pods.on[next(iter(pods.on))] = [pod("1")]
+    pods.run(8)
+    assert pods.types() == remaining
+
+
 def test_empty_nodes_leave(pods: Pods) -> None:
     idle(pods, 2)
     pods.on = {name: [] for name in pods.on}

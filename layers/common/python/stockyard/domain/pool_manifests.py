@@ -51,10 +51,14 @@ def pool_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
     return own_manifest(pool, cluster)
 
 
+_STOCKYARD_ONLY = ("paused", "minimumSaving")
+"""What only pools of ours can say of disruption."""
+
+
 def says_vcluster(pool: AnyPool) -> bool:
     """Whether a vcluster.yaml can say all of the pool."""
     open_ended = any("minValues" in requirement for requirement in pool.requirements)
-    is_ours = open_ended or pool.disruption.get("paused")
+    is_ours = open_ended or any(map(pool.disruption.get, _STOCKYARD_ONLY))
     return bool(pool.provider_ref) and not is_ours and not any(getattr(pool, name) for name in _NOT_OF_A_VCLUSTER)
 
 
@@ -64,7 +68,7 @@ def says_node_pool(pool: AnyPool) -> bool:
         budget.get("timeZone") or EXPIRED in (budget.get("reasons") or ())
         for budget in pool.disruption.get("budgets", ())
     )
-    return not (is_extended or pool.disruption.get("paused")) and not any(
+    return not (is_extended or any(map(pool.disruption.get, _STOCKYARD_ONLY))) and not any(
         getattr(pool, name) for name in _NOT_OF_A_NODE_POOL
     )
 
@@ -157,7 +161,7 @@ def _of_karpenter(disruption: Mapping[str, Any]) -> dict[str, Any]:
         for budget in disruption.get("budgets", ())
         if not budget.get("reasons") or _without_expired(budget)
     ]
-    block = {name: value for name, value in disruption.items() if name != "paused"}
+    block = {name: value for name, value in disruption.items() if name not in _STOCKYARD_ONLY}
     return {**block, **({"budgets": budgets} if "budgets" in disruption else {})}
 
 

@@ -79,6 +79,7 @@ def _disruption(block: dict[str, Any]) -> dict[str, Any] | None:
     return {
         "consolidate_after": block.get("consolidateAfter", ""),
         "consolidation_policy": block.get("consolidationPolicy", ""),
+        "minimum_saving": block.get("minimumSaving", 0.0),
         "paused": bool(block.get("paused")),
         "budgets": [
             {name: budget.get(key) for name, key in _BUDGET.items()}

@@ -39,6 +39,8 @@ POOL_LABELS = (POOL_LABEL, NODE_POOL)
 _ONLY_STATIC = ("quantity",)
 _ONLY_DYNAMIC = ("floor", "headroom", "weight", "disruption")
 _BUDGET_NAMES = {"time_zone": "timeZone"}
+MOST_SAVING = 10_000.0
+"""USD an hour; more than any node costs."""
 """Names of fields as a record keeps them."""
 _FIXED = frozenset({"name", "kind", "provider"})
 
@@ -88,12 +90,13 @@ class BudgetInput(Input):
 
 
 class DisruptionInput(Input):
-    """When nodes of a dynamic pool may be replaced or removed to save money. ``paused``: not now, and not for drift or
-    age either."""
+    """When nodes of a dynamic pool may be replaced or removed to save money. ``minimum_saving`` is how much each node
+    that goes has to save, in USD an hour. ``paused``: not now, and not for drift or age either."""
 
     consolidate_after: DurationOrNever = "0s"
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
     budgets: Annotated[list[BudgetInput], Field(max_length=MAX_BUDGETS)] | None = None
+    minimum_saving: Annotated[float, Field(ge=0, le=MOST_SAVING, allow_inf_nan=False)] = 0.0
     paused: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -106,6 +109,7 @@ class DisruptionInput(Input):
             "consolidateAfter": self.consolidate_after,
             "consolidationPolicy": self.consolidation_policy,
             "budgets": budgets,
+            **({"minimumSaving": self.minimum_saving} if self.minimum_saving else {}),
             **({"paused": True} if self.paused else {}),
         }
 
@@ -262,7 +266,11 @@ def _plain(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own_disruption(block: dict[str, Any]) -> dict[str, Any]:
-    names = {"consolidateAfter": "consolidate_after", "consolidationPolicy": "consolidation_policy"}
+    names = {
+        "consolidateAfter": "consolidate_after",
+        "consolidationPolicy": "consolidation_policy",
+        "minimumSaving": "minimum_saving",
+    }
     document = {names.get(name, name): value for name, value in block.items()}
     if "budgets" in document:
         own_names = {name: own for own, name in _BUDGET_NAMES.items()}
@@ -288,6 +296,7 @@ class DisruptionView(View):
     consolidate_after: str
     consolidation_policy: str
     budgets: list[BudgetView]
+    minimum_saving: float
     paused: bool
 
 

@@ -223,4 +223,5 @@ def _rules(pool: Pool, states: Sequence[NodeState], claims: Sequence[NodeClaim],
         pool.disruption.get("consolidationPolicy", model.WHEN_UNDERUTILIZED),
         allowed(pool_budgets.EMPTY),
         allowed(pool_budgets.UNDERUTILIZED),
+        pool.disruption.get("minimumSaving", 0.0),
     )
