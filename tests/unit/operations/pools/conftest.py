@@ -98,6 +98,11 @@ class Yard:
 
 @pytest.fixture
 def yard() -> Yard:
+    return make_yard()
+
+
+def make_yard() -> Yard:
+    """A ready cluster with a provider of small and large nodes."""
     world = make_world()
     cluster = world.create()
     nodes = Nodes.of(world.registry, world.services, world.clock)

@@ -1,0 +1,104 @@
+"""The crash matrix of disruption: every fault at every call to the table of the passes that let nodes leave.
+
+The cells are made from recorded lives without a fault, one for each reason. ``make soak`` runs all cells.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter as Tally
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING
+from stockyard.operations.disruption import carry_out
+from tests.harness.faults import Call, Fault, Mode
+from tests.workflows.disruption_life import STORIES, DisruptionLife
+
+MODES = (Mode.BEFORE, Mode.AFTER, Mode.TIMEOUT, Mode.THROTTLED, Mode.REFUSED)
+OF_READS = (Mode.BEFORE, Mode.THROTTLED, Mode.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One fault at one call of a life."""
+
+    story: str
+    call: Call
+    mode: Mode
+
+    def __str__(self) -> str:
+        return f"{self.story}: {self.call}, {self.mode.value}"
+
+    def wrong(self) -> list[str]:
+        """What is wrong with the cell's life."""
+        return DisruptionLife(self.story, Fault(self.call, self.mode)).run()
+
+
+@pytest.fixture(scope="module")
+def cells() -> list[Cell]:
+    """All cells. A call that is made again in the same state has them once."""
+    every: list[Cell] = []
+    for story in STORIES:
+        life = DisruptionLife(story)
+        assert life.run() == []
+        sites: set[tuple[str, int, int]] = set()
+        for call, site in zip(life.tap.calls, life.sites, strict=True):
+            if site not in sites:
+                sites.add(site)
+                every += [Cell(story, call, mode) for mode in (MODES if call.record else OF_READS)]
+    return every
+
+
+def sample(every: list[Cell], seed: int) -> list[Cell]:
+    """A cell of each write of each story, and one of a read, with every mode among them."""
+    chance = random.Random(seed)
+    groups: dict[tuple[str, Any], list[Cell]] = {}
+    for cell in every:
+        groups.setdefault((cell.story, cell.call if cell.call.record else ""), []).append(cell)
+    return [chance.choice(there) for there in groups.values()]
+
+
+@pytest.mark.timeout(7200)
+def test_disruption_crash_matrix(
+    cells: list[Cell], soaking: bool, seed: int, record_property: Callable[[str, object], None]
+) -> None:
+    selection = cells if soaking else sample(cells, seed)
+    started = time.process_time()
+    bad = {cell: wrong for cell in selection if (wrong := cell.wrong())}
+    figures: dict[str, Any] = {
+        "cells": len(cells),
+        "run": len(selection),
+        "stories": len(STORIES),
+        "by_mode": dict(Tally(cell.mode.value for cell in selection)),
+        "bad": len(bad),
+        "seconds": round(time.process_time() - started, 1),
+    }
+    record_property("figure:disruption_crash_matrix", figures)
+    assert not bad, f"{len(bad)} of {len(selection)}\n" + "\n".join(f"{cell}: {bad[cell]}" for cell in [*bad][:20])
+
+
+def test_the_matrix_has_every_step_of_every_reason(cells: list[Cell]) -> None:
+    assert {cell.story for cell in cells} == set(STORIES)
+    writes = {(cell.story, cell.call.place) for cell in cells if cell.call.record}
+    assert {place for story, place in writes if story == "a cheaper node comes"} == {IDLE, PROPOSED, REPLACING}
+
+
+def test_the_judge_sees_a_node_that_leaves_before_another_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carry_out, "_awaited", lambda *_: "")
+    monkeypatch.setattr(carry_out, "homeless_pods", lambda *_: 0)
+    (text, *_) = DisruptionLife("a cheaper node comes").run()
+    assert "have lost their place" in text
+
+
+def test_the_judge_sees_a_decision_that_waits_for_ever(cells: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass dies before it has made the replacement, and no later one gives the decision up."""
+    monkeypatch.setattr(carry_out, "START_SECONDS", 10**9)
+    monkeypatch.setattr(carry_out, "REPLACE_SECONDS", 10**9)
+    there = [cell for cell in cells if cell.story == "a cheaper node comes" and cell.call.place == PROPOSED]
+    wrong = [cell.wrong() for cell in there if cell.call.record and cell.mode is Mode.BEFORE]
+    assert any(text.startswith("hangs: Replacing") for texts in wrong for text in texts)
