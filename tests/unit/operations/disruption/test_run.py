@@ -16,8 +16,10 @@ from stockyard.errors import StoreUnavailable
 from stockyard.lifecycle.node_phases import NOT_DRIFTED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.disruption import carry_out
+from stockyard.operations.disruption.run import view_now
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.listing import every
+from stockyard.operations.pools.workload import Workload
 from stockyard.ports import Replace, Store, Write
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
 
@@ -48,6 +50,34 @@ def until(pods: Pods, state: str) -> None:
         if pods.record().state == state:
             return
     raise AssertionError(pods.record())
+
+
+def test_pods_that_differ_in_their_deletion_cost_alone_all_need_a_place(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of four pods of 2 cores are dearer to lose. There is room for two of the four elsewhere."""
+    idle(pods, 2)
+    first, second = sorted(pods.on)
+    cheap = pod("2", "1Gi")
+    pods.on = {first: [cheap] * 4, second: [pod("3500m", "1Gi")]}
+    told = pods.workload
+
+    def workload() -> Workload:
+        picture = told()
+        apart = ((cheap, 2), (replace(cheap, deletion_cost=2**27), 2))
+        return replace(
+            picture, **{name: {**getattr(picture, name), first: apart} for name in ("running", "reschedulable")}
+        )
+
+    monkeypatch.setattr(pods, "workload", workload)
+    pods.facts = {second: {"do_not_disrupt": True}}
+    pods.yard.nodes.clock.advance(60)
+    view, _ = view_now(pods.yard.nodes.services, pods.yard.current(), None, [pods.yard.now(POOL)], pods.claims())
+    assert view is not None
+    node = next(node for node in view.fleet.nodes if node.name == first)
+    assert (sum(count for _, count in node.pods), node.cost) == (4, 1 + 2 + 4)
+    pods.run(6)
+    assert pods.types() == [LARGE, LARGE]
 
 
 def test_pods_move_together_and_the_nodes_in_excess_leave(pods: Pods) -> None:

@@ -104,7 +104,7 @@ def view_of(
         obstacle = candidates.Obstacle(paused) if paused else candidates.obstacle(claim, pool, facts, budgets, now)
         if obstacle.until is not None:
             until[name] = obstacle.until
-        pods = tuple(moving[name].items())
+        pods = tuple(moving[name])
         placed = claim.placement
         price = price_of(stock, claim)
         nodes.append(
@@ -176,10 +176,13 @@ def _facts(workload: Workload, claim: NodeClaim) -> NodeFacts | None:
 
 def _settled(
     workload: Workload, dynamic: Sequence[Pool], there: dict[str, Node], leaving: Sequence[NodeClaim]
-) -> Mapping[str, Counter[Pod]]:
+) -> Mapping[str, Sequence[tuple[Pod, int]]]:
     """The pods of each node that move with it, those among them that wait for room and will come onto it, from nodes
-    that leave too. The room of ``there`` is less what these take."""
-    moving = {name: Counter(dict(workload.reschedulable.get(name, ()))) for name in there}
+    that leave too. The room of ``there`` is less what these take.
+
+    Pods that differ in their deletion cost alone are equal, and stand there side by side: each has a cost of its own.
+    """
+    moving = {name: list(workload.reschedulable.get(name, ())) for name in there}
     groups = (
         *waiting_groups(workload, leaving),
         *(group for pool in dynamic if (group := headroom_of(pool)) is not None),
@@ -191,8 +194,8 @@ def _settled(
     for placement in pack(problem).placements:
         node = there[placement.node]
         free: defaultdict[str, int] = defaultdict(int, node.free)
+        moving[placement.node] += Counter(pods[name] for name in placement.pods).items()
         for name in placement.pods:
-            moving[placement.node][pods[name]] += 1
             for resource, amount in pods[name].requests:
                 free[resource] -= amount
         there[placement.node] = replace(node, free=dict(free))
