@@ -29,13 +29,15 @@ class PlanError(Exception):
 class MachinePlan(BaseModel):
     """``silent``: how many of the next machines boot and never report. ``boot_seconds``: shortest and longest boot.
     ``interrupted``: how many of the next spot machines are taken back; ``interrupted_after`` seconds of their boot they
-    are told so, and ``warning_seconds`` later they end."""
+    are told so, and ``warning_seconds`` later they end. ``maintained``: for how many of the next machines on demand the
+    cloud schedules maintenance as soon."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     silent: Count = 0
     boot_seconds: tuple[Seconds, Seconds] = (0.2, 0.6)
     interrupted: Count = 0
+    maintained: Count = 0
     interrupted_after: Seconds = 20
     warning_seconds: Seconds = 120
 

@@ -24,6 +24,7 @@ from local.fault_plan import MachinePlan
 from local.kubernetes.clusters import Clusters
 from local.machines.metadata import InstanceData, Metadata
 from local.machines.programs import Place, Program, cloud_init_files, program_of
+from stockyard.domain.ids import CLUSTER
 
 TAG = "stockyard:resource"
 RETRY_SECONDS = 2.0
@@ -52,6 +53,7 @@ class Machines:
         self._folder = folder
         self._plan = plan or MachinePlan()
         self._silent, self._interrupted = self._plan.silent, self._plan.interrupted
+        self._maintained = self._plan.maintained
         self._stop = threading.Event()
         self._seen: set[str] = set()
         self._machines: dict[str, Machine] = {}
@@ -84,6 +86,15 @@ class Machines:
         action = json.dumps({"action": "terminate", "time": end})
         self._metadata.data(instance_id).notices["spot/instance-action"] = action
         self._later(seconds, lambda: self._take_back(instance_id))
+
+    def maintain(self, instance_id: str) -> None:
+        """The cloud schedules maintenance of a machine in a week, as the machine can read from now on.
+
+        Raises ``KeyError`` for an instance that is not one of ours.
+        """
+        begin = (datetime.now(UTC) + timedelta(days=7)).strftime("%d %b %Y %H:%M:%S GMT")
+        event = {"Code": "instance-retirement", "NotBefore": begin, "State": "active"}
+        self._metadata.data(instance_id).notices["events/maintenance/scheduled"] = json.dumps([event])
 
     def _take_back(self, instance_id: str) -> None:
         for account in self._accounts:
@@ -135,6 +146,9 @@ class Machines:
             self._interrupted -= 1
             after, warning = self._plan.interrupted_after, self._plan.warning_seconds
             self._later(after, lambda: self.interrupt(instance.id, warning))
+        elif life_cycle != "spot" and self._maintained and not _tags(instance)[TAG].startswith(CLUSTER):
+            self._maintained -= 1
+            self._later(self._plan.interrupted_after, lambda: self.maintain(instance.id))
         files = cloud_init_files(instance.user_data)
         folder, url = self._folder / instance.id, f"{self._metadata.url}/{instance.id}"
 

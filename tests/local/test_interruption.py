@@ -22,7 +22,7 @@ WARNING = 40.0
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     plan = FaultPlan.model_validate(
-        {"machines": {"interrupted": 1, "interrupted_after": 6, "warning_seconds": WARNING}}
+        {"machines": {"interrupted": 1, "maintained": 1, "interrupted_after": 6, "warning_seconds": WARNING}}
     )
     home: Path = tmp_path_factory.mktemp("local")
     with LocalCloud(home=home, schedules=False, plan=plan) as local_cloud:
@@ -87,3 +87,27 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
         "ended_seconds": round(time.monotonic() - started, 1),
     }
     record_property("figure:interruption", figure)
+
+
+def test_scheduled_maintenance_leads_to_another_node(cloud: LocalCloud) -> None:
+    """Of a machine on demand, in the cluster of the test before."""
+    (cluster,) = cloud.call("GET", "/v1/clusters")["items"]
+    block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"]}
+    cloud.call("POST", "/v1/node-providers", {"name": "lasting", "kind": "ec2", "spec": block})
+    pool = {"name": "lasting", "quantity": 1, "provider": "lasting"}
+    cloud.call("POST", f"/v1/clusters/{cluster['id']}/pools", pool)
+
+    def claims_of_pool() -> Any:
+        claims = cloud.call("GET", f"/v1/node-claims?cluster={cluster['id']}&page_size=100")["items"]
+        return sorted(
+            (c for c in claims if c["name"].startswith("lasting")), key=lambda claim: str(claim["created_at"])
+        )
+
+    def warned() -> Any:
+        conditions = cloud.call("GET", f"/v1/node-claims/{claim['id']}")["conditions"]
+        return next((part for part in conditions if part["type"] == "Interrupted"), None)
+
+    claim = wait_until(claims_of_pool)[0]
+    condition = wait_until(warned)
+    assert (condition["status"], condition["reason"]) == ("True", "ScheduledMaintenance")
+    wait_until(lambda: claims_of_pool()[1:])

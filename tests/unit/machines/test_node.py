@@ -268,7 +268,7 @@ def watched(node: Any, monkeypatch: pytest.MonkeyPatch, script: list[dict[str, s
     statuses: list[int] = []
 
     def pause(seconds: float) -> None:
-        assert seconds == 5.0
+        assert seconds == (5.0 if FACTS["instance-life-cycle"] == "spot" else 60.0)
         step = script.pop(0) if script else None
         if step is None:
             raise TimeoutError
@@ -322,10 +322,32 @@ def test_a_machine_tells_what_its_cloud_announces_until_it_was_heard(
         assert body.time in ("2026-11-23T11:50:00.000Z", "2026-11-23T12:00:00.000Z")
 
 
-def test_a_machine_that_no_cloud_takes_back_does_not_watch(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_machine_tells_of_scheduled_maintenance_once(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on demand asks for nothing else, and is done then."""
     monkeypatch.setitem(FACTS, "instance-life-cycle", "on-demand")
-    assert watched(node, monkeypatch, []) == []
+    over = event("20 Nov 2026 09:00:43 GMT", "completed")
+    soon, late = event("30 Nov 2026 09:00:43 GMT"), event("1 Dec 2026 00:00:00 GMT")
+    script: list[Any] = [ACTION, scheduled(), scheduled(over), 503, scheduled(over, late, soon), {}]
+    (post,) = watched(node, monkeypatch, script)
+    assert (post["kind"], post["time"]) == ("maintenance", "2026-11-30T09:00:43Z")
+    assert read(Interruption, {name: value for name, value in post.items() if name != "path"}).kind == "maintenance"
+
+
+def test_a_spot_machine_tells_of_its_end_after_all_else(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    posts = watched(node, monkeypatch, [scheduled(event("30 Nov 2026 09:00:43 GMT")), REBALANCE, {}, ACTION, {}])
+    assert [post["kind"] for post in posts] == ["maintenance", "rebalance", "interruption"]
+
+
+def test_a_machine_of_no_cloud_does_not_watch(node: Any) -> None:
     node.watch({"token": "t", "claim_id": CLAIM})
+
+
+def event(begin: str, state: str = "active") -> dict[str, str]:
+    return {"NotBefore": begin, "NotAfter": "", "Code": "system-reboot", "EventId": "e-1", "State": state}
+
+
+def scheduled(*events: dict[str, str]) -> dict[str, str]:
+    return {"events/maintenance/scheduled": json.dumps(events)}
 
 
 def test_the_watch_begins_with_the_first_boot(files: dict[str, Any]) -> None:

@@ -60,10 +60,10 @@ def test_pods_that_differ_in_their_deletion_cost_alone_all_need_a_place(
     first, second = sorted(pods.on)
     cheap = pod("2", "1Gi")
     pods.on = {first: [cheap] * 4, second: [pod("3500m", "1Gi")]}
-    told = pods.workload
+    reports = pods.workload
 
     def workload() -> Workload:
-        picture = told()
+        picture = reports()
         apart = ((cheap, 2), (replace(cheap, deletion_cost=2**27), 2))
         return replace(
             picture, **{name: {**getattr(picture, name), first: apart} for name in ("running", "reschedulable")}

@@ -183,6 +183,17 @@ def test_a_recommendation_is_noted_once_and_takes_nothing_away(yard: Yard) -> No
     assert nodes.relay() == ["gone"]
 
 
+def test_scheduled_maintenance_is_noted_once_with_its_moment(yard: Yard) -> None:
+    claim = available(yard)
+    assert report(yard, claim, "maintenance", moment="2099-01-01T00:00:00.000Z")
+    assert not report(yard, claim, "maintenance", moment="2099-01-02T00:00:00.000Z")
+    noted = yard.nodes.now(claim)
+    (condition,) = (part for part in noted.conditions if part.type == "Interrupted")
+    assert (condition.status, condition.reason) == ("True", "ScheduledMaintenance")
+    assert "2099-01-01T00:00:00.000Z" in condition.message
+    assert (noted.deleting, noted.ends_at) == (False, None)
+
+
 def test_only_the_claims_machine_may_say_that_it_ends(yard: Yard) -> None:
     claim = available(yard)
     with pytest.raises(Unauthorized):

@@ -11,7 +11,9 @@ from stockyard.lifecycle.node_claim import FAILED, MOVES, shown_phase
 INTERRUPTED = "Interrupted"
 """The condition of a claim whose machine its cloud announced to take back, or may soon."""
 INTERRUPTION, REBALANCE = "SpotInterruption", "RebalanceRecommendation"
-"""Its reasons: the cloud ends the machine at a moment that it named; or it may do so sooner than of others."""
+MAINTENANCE = "ScheduledMaintenance"
+"""Its reasons: the cloud ends the machine at a moment that it named; or it may do so sooner than of others; or it
+stops, restarts or retires it at a moment that may be weeks away."""
 LAST_SECONDS = 15
 """Before the machine ends: what a drain has not moved by then is deleted past its budgets, to end in order."""
 
@@ -30,9 +32,19 @@ def interrupt(claim: NodeClaim, ends_at: str, now: str) -> tuple[NodeClaim, Tran
 
 def recommend(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition] | None:
     """The machine may be taken back sooner than others. None when that is known, or no matter any more."""
+    text = f"The cloud of machine {claim.machine_id} may take it back soon."
+    return _noted(claim, "Unknown", REBALANCE, text, now)
+
+
+def schedule(claim: NodeClaim, begins_at: str, now: str) -> tuple[NodeClaim, Transition] | None:
+    """The machine is stopped, restarted or retired from ``begins_at`` on. None as of ``recommend``."""
+    text = f"The cloud of machine {claim.machine_id} has scheduled maintenance of it for {begins_at}."
+    return _noted(claim, "True", MAINTENANCE, text, now)
+
+
+def _noted(claim: NodeClaim, status: str, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition] | None:
     if claim.deleting or claim.phase == FAILED or any(part.type == INTERRUPTED for part in claim.conditions):
         return None
-    text = f"The cloud of machine {claim.machine_id} may take it back soon."
     phase = shown_phase(claim)
-    changed = MOVES.condition(MOVES.touch(claim, now), INTERRUPTED, "Unknown", REBALANCE, text, now)
-    return changed, MOVES.transition(phase, phase, REBALANCE, text)
+    changed = MOVES.condition(MOVES.touch(claim, now), INTERRUPTED, status, reason, text, now)
+    return changed, MOVES.transition(phase, phase, reason, text)

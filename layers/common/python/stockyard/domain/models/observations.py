@@ -169,10 +169,11 @@ class Interruption(BootstrapProof):
     """A cloud's announcement to a node's machine, with the proof of ``/join`` by a signed request.
 
     ``interruption``: the machine ends at ``time``. ``rebalance``: it was recommended at ``time`` to move elsewhere.
+    ``maintenance``: the cloud stops, restarts or retires the machine at ``time`` or later.
     """
 
     cluster_id: ClusterId
-    kind: Literal["interruption", "rebalance"]
+    kind: Literal["interruption", "rebalance", "maintenance"]
     time: Time
 
 

@@ -24,9 +24,11 @@ CLAIM_TAG = "stockyard:resource"
 ATTEMPTS = 60
 LONGEST_PAUSE = 60
 WATCH_SECONDS = float(os.environ.get("STOCKYARD_WATCH_SECONDS", "5"))
+MAINTENANCE_SECONDS = 12 * WATCH_SECONDS
 NOTICES = {
     "interruption": ("spot/instance-action", "time"),
     "rebalance": ("events/recommendations/rebalance", "noticeTime"),
+    "maintenance": ("events/maintenance/scheduled", "NotBefore"),
 }
 SOCKET = "unix:///run/containerd/containerd.sock"
 ALLOWED_LABELS = (
@@ -138,34 +140,49 @@ def kubeadm(answer: dict[str, Any], provider: str, external: bool = False) -> di
     }
 
 
-def notice() -> dict[str, str]:
-    """What the cloud announces to this machine, the most urgent; empty for nothing."""
-    for kind, (path, moment) in NOTICES.items():
+def notice(kinds: list[str]) -> dict[str, str]:
+    """What the cloud announces to this machine of these kinds, the first; empty for nothing."""
+    for kind in kinds:
+        path, moment = NOTICES[kind]
         try:
-            return {"kind": kind, "time": json.loads(metadata(path))[moment]}
+            announced = json.loads(metadata(path))
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
+            continue
+        if isinstance(announced, dict):
+            return {"kind": kind, "time": announced[moment]}
+        times = [scheduled(event[moment]) for event in announced if event["State"] == "active"]
+        if times:
+            return {"kind": kind, "time": min(times)}
     return {}
+
+
+def scheduled(moment: str) -> str:
+    """A moment of EC2's scheduled events, ``21 Jan 2026 09:00:43 GMT``, as all others are written."""
+    return datetime.strptime(moment, "%d %b %Y %H:%M:%S GMT").strftime("%Y-%m-%dT%H:%M:%SZ")  # noqa: DTZ007
 
 
 def watch(node: dict[str, str], pause: Callable[[float], None] = time.sleep) -> None:
     """Tell Stockyard of each kind of announcement once, until it has heard that the machine ends.
 
-    Returns at once on a machine that no cloud takes back.
+    Only spot machines ask for what is announced to them alone, and often. Returns at once on a machine of no cloud, and
+    when there is nothing more to tell.
     """
-    if "token" in node or machine.patiently(lambda: metadata("instance-life-cycle")) != "spot":
+    if "token" in node:
         return
-    posted: set[str] = set()
-    while "interruption" not in posted:
+    spot = machine.patiently(lambda: metadata("instance-life-cycle")) == "spot"
+    kinds = list(NOTICES) if spot else ["maintenance"]
+    while kinds:
         try:
-            announced = notice()
-            if announced and announced["kind"] not in posted:
+            announced = notice(kinds)
+            if announced:
                 post(node, "interruptions", **announced)
-                posted.add(announced["kind"])
+                kinds = [] if announced["kind"] == "interruption" else [k for k in kinds if k != announced["kind"]]
+                continue
         except (OSError, ValueError, KeyError) as error:
             sys.stderr.write(f"{type(error).__name__} {getattr(error, 'code', '')}\n")
-        pause(WATCH_SECONDS)
+        pause(WATCH_SECONDS if spot else MAINTENANCE_SECONDS)
 
 
 def main(arguments: list[str]) -> None:

@@ -36,6 +36,8 @@ ATTEND_SECONDS = 600
 """For how long an agent comes often once there is something to decide."""
 INTERVALS = 2
 """How many intervals of the agent what is known of a cluster may be old before nothing is disrupted."""
+LEAVING_SECONDS = 300
+"""When a cluster is looked at again while some of its nodes leave."""
 LONGEST_SECONDS = 3600
 """When a cluster is looked at in any case: prices move, and nobody tells of it."""
 
@@ -139,7 +141,9 @@ def _is_fresh(services: Services, cluster: Cluster) -> bool:
 
 def _next_look(services: Services, view: View | None) -> str:
     """When something may have changed by itself; whatever else changes tells of it."""
-    latest = later_than(services.now(), LONGEST_SECONDS)
+    leaving = view is not None and any(state.disrupting for states in view.states.values() for state in states)
+    # Nodes that are on their way out use up budgets until they are gone, of which nobody may tell.
+    latest = later_than(services.now(), LEAVING_SECONDS if leaving else LONGEST_SECONDS)
     if view is None or view.looks_at is None:
         return latest
     return min(latest, times.to_text(view.looks_at))

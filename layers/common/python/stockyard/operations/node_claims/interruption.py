@@ -19,7 +19,7 @@ from stockyard.operations.node_claims.delete import give_back
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 
-INTERRUPTION = "interruption"
+INTERRUPTION, MAINTENANCE = "interruption", "maintenance"
 MOST_NOTICE = timedelta(minutes=15)
 """Clouds tell minutes ahead. A later moment is taken for this one: the clock of a machine may be wrong."""
 
@@ -30,8 +30,8 @@ def report_interruption(
 ) -> tuple[NodeClaim, bool]:
     """The claim, and whether the report was news: it may come several times, also when the node is given back.
 
-    ``kind``: ``interruption``, and the machine ends at ``moment``; or ``rebalance``. Raises as ``join_machine`` does
-    for a proof.
+    ``kind``: ``interruption``, and the machine ends at ``moment``; ``maintenance``, and it may do so from then on; or
+    ``rebalance``. Raises as ``join_machine`` does for a proof.
     """
     claim = proven_claim(services, claim_id, proof)
     now = services.now()
@@ -43,6 +43,8 @@ def report_interruption(
             return give_back(services, news[0], actor, news[1]), True
         # Of a node that is given back already the drain has to be over before its machine is.
         news = (MOVES.touch(news[0], now), news[1]) if news else None
+    elif kind == MAINTENANCE:
+        news = lifecycle.schedule(claim, moment, now)
     else:
         news = lifecycle.recommend(claim, now)
     if news is None:
