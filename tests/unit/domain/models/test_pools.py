@@ -70,6 +70,43 @@ def test_a_pool_reads_back_from_its_own_document(document: dict[str, Any]) -> No
     assert read(PoolPatch, {}).apply_to(record(new_pool)).spec() == new_pool.spec()
 
 
+def test_a_static_pool_has_budgets_and_can_be_paused_and_nothing_else_of_disruption() -> None:
+    """Its nodes are replaced when they drift or are too old, never removed to save money."""
+    budgets = [{"nodes": "3"}, {"nodes": "0", "schedule": "@daily", "duration": "1h"}]
+    static = pool(quantity=3, disruption={"budgets": budgets, "paused": True})
+    assert static.disruption == {"budgets": budgets, "paused": True}
+    assert pool(quantity=3).disruption == {}
+    assert read(PoolCreate, own_document(static)).new_pool() == static
+    with pytest.raises(InvalidInput) as refusal:
+        pool(quantity=3, disruption={"consolidate_after": "1m", "minimum_saving": 0.1})
+    assert [problem.pointer for problem in refusal.value.errors] == [
+        "/disruption/consolidate_after",
+        "/disruption/minimum_saving",
+    ]
+
+
+def test_a_static_pool_of_any_form_can_be_patched() -> None:
+    """A NodePool with replicas may say what only dynamic pools need; it is left out of what it becomes."""
+    block = {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "2"}]}
+    static = replace(pool(quantity=3), disruption=block)
+    patched = read(PoolPatch, {"quantity": 4}).apply_to(static)  # type: ignore[arg-type]
+    assert (patched.quantity, patched.disruption) == (4, {"budgets": [{"nodes": "2"}]})
+    paused = read(PoolPatch, {"disruption": {"paused": True}}).apply_to(static)  # type: ignore[arg-type]
+    assert paused.disruption == {"budgets": [{"nodes": "2"}], "paused": True}
+
+
+def test_who_pauses_a_pool_keeps_what_else_it_says_of_disruption() -> None:
+    before = record(pool(disruption=FULL["disruption"]))
+    paused = read(PoolPatch, {"disruption": {"paused": True}}).apply_to(before)
+    assert paused.disruption == {**before.disruption, "paused": True}
+    assert read(PoolPatch, {"disruption": {"paused": False}}).apply_to(record(paused)).disruption == before.disruption
+    unlimited = read(PoolPatch, {"disruption": {"budgets": []}}).apply_to(before)
+    assert unlimited.disruption == {**before.disruption, "budgets": []}
+    usual = read(PoolPatch, {"disruption": {"budgets": None}}).apply_to(before)
+    assert usual.disruption["budgets"] == [{"nodes": "10%"}]
+    assert read(PoolPatch, {"disruption": None}).apply_to(before).disruption == pool().disruption
+
+
 def test_a_quantity_makes_a_pool_static() -> None:
     assert (pool(quantity=0).kind, pool().kind, pool(kind="static", quantity=1).kind) == ("static", "dynamic", "static")
 

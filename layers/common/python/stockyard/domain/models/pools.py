@@ -37,7 +37,8 @@ from stockyard.domain.requirements import NODE_POOL
 POOL_LABELS = (POOL_LABEL, NODE_POOL)
 """Labels that say of which pool a node is: they are set by us."""
 _ONLY_STATIC = ("quantity",)
-_ONLY_DYNAMIC = ("floor", "headroom", "weight", "disruption")
+_ONLY_DYNAMIC = ("floor", "headroom", "weight")
+_ONLY_DYNAMIC_DISRUPTION = ("consolidate_after", "consolidation_policy", "minimum_saving")
 _BUDGET_NAMES = {"time_zone": "timeZone"}
 MOST_SAVING = 10_000.0
 """USD an hour; more than any node costs."""
@@ -90,8 +91,9 @@ class BudgetInput(Input):
 
 
 class DisruptionInput(Input):
-    """When nodes of a dynamic pool may be replaced or removed to save money. ``minimum_saving`` is how much each node
-    that goes has to save, in USD an hour. ``paused``: not now, and not for drift or age either."""
+    """When nodes of a pool may be replaced or removed; those of a static pool are not to save money. ``minimum_saving``
+    is how much each node that goes has to save, in USD an hour. ``paused``: not now, and not for drift or age
+    either."""
 
     consolidate_after: DurationOrNever = "0s"
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
@@ -104,12 +106,18 @@ class DisruptionInput(Input):
 
         Without budgets there is one of 10 %; an empty list of them limits nothing.
         """
-        budgets = [{"nodes": DEFAULT_NODES}] if self.budgets is None else [budget.entry() for budget in self.budgets]
         return {
             "consolidateAfter": self.consolidate_after,
             "consolidationPolicy": self.consolidation_policy,
-            "budgets": budgets,
+            "budgets": [{"nodes": DEFAULT_NODES}],
             **({"minimumSaving": self.minimum_saving} if self.minimum_saving else {}),
+            **self.static_document(),
+        }
+
+    def static_document(self) -> dict[str, Any]:
+        """What of the block a static pool has: what it says of budgets, and whether it is paused."""
+        return {
+            **({} if self.budgets is None else {"budgets": [budget.entry() for budget in self.budgets]}),
             **({"paused": True} if self.paused else {}),
         }
 
@@ -147,6 +155,10 @@ class PoolCreate(Input):
             check([(("quantity",), "this field is required for a static pool")])
         foreign_fields, other = (_ONLY_DYNAMIC, DYNAMIC) if kind == STATIC else (_ONLY_STATIC, STATIC)
         check([((name,), f"is for {other} pools only") for name in foreign_fields if name in self.model_fields_set])
+        if kind == STATIC and self.disruption is not None:
+            fields_set = self.disruption.model_fields_set
+            strange = [name for name in _ONLY_DYNAMIC_DISRUPTION if name in fields_set]
+            check([(("disruption", name), "is for dynamic pools only") for name in strange])
         most = self.limits.get(NODES)
         if most is not None and max(self.floor, self.quantity or 0) * 1000 > milli(most):
             name = "quantity" if kind == STATIC else "floor"
@@ -160,7 +172,7 @@ class PoolCreate(Input):
     def new_pool(self) -> NewPool:
         """The pool that is asked for."""
         kind = self.pool_kind()
-        dynamic = kind == DYNAMIC
+        dynamic, disruption = kind == DYNAMIC, self.disruption or DisruptionInput()
         return NewPool(
             name=self.name,
             kind=kind,
@@ -179,7 +191,7 @@ class PoolCreate(Input):
             weight=self.weight or 0,
             expire_after=self.expire_after or (EXPIRE_AFTER if dynamic else ""),
             termination_grace_period=self.termination_grace_period or "",
-            disruption=(self.disruption or DisruptionInput()).document() if dynamic else {},
+            disruption=disruption.document() if dynamic else disruption.static_document(),
         )
 
 
@@ -219,6 +231,9 @@ class PoolPatch(Input):
         document = own_document(pool)
         for name in self.model_fields_set:
             value = getattr(self, name)
+            if isinstance(value, Input):
+                # Who pauses a pool keeps its budgets.
+                value = value.model_dump(exclude_unset=True)
             if isinstance(value, dict):
                 merged = {**document.get(name, {}), **value}
                 document[name] = {key: amount for key, amount in merged.items() if amount is not None}
@@ -226,8 +241,6 @@ class PoolPatch(Input):
                 document.pop(name, None)
             elif isinstance(value, list):
                 document[name] = [_plain(entry.entry()) for entry in value]
-            elif isinstance(value, Input):
-                document[name] = value.model_dump(exclude_none=True)
             else:
                 document[name] = value
         return read(PoolCreate, document).new_pool()
@@ -242,7 +255,7 @@ def own_document(pool: NewPool | Pool) -> dict[str, Any]:
         "weight": pool.weight,
         "expire_after": pool.expire_after,
         "termination_grace_period": pool.termination_grace_period,
-        "disruption": _own_disruption(pool.disruption),
+        "disruption": _own_disruption(pool.disruption, static=static),
     }
     return {
         "name": pool.name,
@@ -265,7 +278,8 @@ def _plain(entry: dict[str, Any]) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in entry.items()}
 
 
-def _own_disruption(block: dict[str, Any]) -> dict[str, Any]:
+def _own_disruption(block: dict[str, Any], *, static: bool) -> dict[str, Any]:
+    """The block as our own routes have it; of a static NodePool without what they refuse."""
     names = {
         "consolidateAfter": "consolidate_after",
         "consolidationPolicy": "consolidation_policy",
@@ -277,7 +291,8 @@ def _own_disruption(block: dict[str, Any]) -> dict[str, Any]:
         document["budgets"] = [
             {own_names.get(name, name): value for name, value in budget.items()} for budget in document["budgets"]
         ]
-    return document
+    left_out = _ONLY_DYNAMIC_DISRUPTION if static else ()
+    return {name: value for name, value in document.items() if name not in left_out}
 
 
 class BudgetView(View):
