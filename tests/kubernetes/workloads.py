@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from agent.stockyard_agent.pods import PATH
 from local.kubernetes.pods import ready
 from local.kubernetes.real.control_plane import KWOK
 from local.kubernetes.store import Object
-from tests.kubernetes.rigs import BUDGETS, WEB, RealRig, until
+from tests.kubernetes.rigs import BUDGETS, WEB, ContractRig, until
 from tests.unit.agent.rig import KUBE
 
 APPS = "/apis/apps/v1/namespaces/web"
@@ -32,18 +32,26 @@ WATCHED = 1
 class Workloads:
     """What runs in the namespace ``web``. Pods of an application have the label ``app``."""
 
-    rig: RealRig
+    rig: ContractRig
     collections: dict[str, str] = field(default_factory=dict)
     """Path of each Deployment and DaemonSet -> the application."""
 
-    def add_node(self, name: str, cpu: str = "4", memory: str = "16Gi", **labels: str) -> Object:
+    def add_node(
+        self, name: str, cpu: str = "4", memory: str = "16Gi", taints: Sequence[Object] = (), **labels: str
+    ) -> Object:
         """A ready node whose kubelet is played."""
         room = {"cpu": cpu, "memory": memory, "pods": "110"}
         ready_now = {"type": "Ready", "status": "True"}
         meta = {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}}
         meta["labels"][KWOK] = "on"
         status = {"capacity": room, "allocatable": room, "conditions": [ready_now]}
-        document = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": meta,
+            "spec": {"taints": list(taints)},
+            "status": status,
+        }
         return self.rig.administer("POST", "/api/v1/nodes", document)
 
     def deployment(self, app: str, replicas: int, cpu: str = "100m", **more: Any) -> str:
@@ -163,7 +171,7 @@ class Witness:
 
 
 @contextmanager
-def witnessed(rig: RealRig) -> Iterator[Witness]:
+def witnessed(rig: ContractRig) -> Iterator[Witness]:
     """A witness of all that becomes of the pods of the namespace ``web`` meanwhile."""
     witness, stop, failures = Witness(), threading.Event(), list[Exception]()
     kube = Kubernetes(KUBE, rig.deliver, lambda: rig.account)
