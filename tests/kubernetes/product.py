@@ -39,6 +39,8 @@ from tests.unit.operations.nodes import Nodes
 from tests.unit.operations.pools.conftest import LARGE, SMALL, Yard
 
 MINUTE = 60
+SOON = 600
+"""Seconds."""
 REPORTS = 1
 """Steps of the reports of pods before a look; each listens for a second."""
 
@@ -168,12 +170,17 @@ class Town:
             return False
         return not moving
 
+    def quiet(self) -> bool:
+        """Whether nothing is looked at soon: whatever could be decided is."""
+        record, services = self.record(), self.yard.nodes.services
+        return self.calm() and record is not None and services.seconds_since(record.due_at) < -SOON
+
     def record(self) -> ClusterDisruption | None:
         """What is being decided."""
         record: ClusterDisruption | None = self.yard.nodes.services.store.get(ClusterDisruption, self.yard.cluster.id)
         return record
 
-    def told(self) -> list[tuple[str, str]]:
+    def tale(self) -> list[tuple[str, str]]:
         """Reasons and messages of the events of decisions."""
         events = every(self.yard.nodes.services.store, Event)
         about = [event for event in events if event.subject == f"disruption/{self.yard.cluster.id}"]
