@@ -103,6 +103,33 @@ def test_a_cheaper_node_is_there_before_the_dear_one_leaves(pods: Pods) -> None:
     assert not pods.waiting
 
 
+def test_what_has_come_is_waited_for_until_the_agent_has_told_of_it(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replacement is ready a minute before the report of pods that says so."""
+    any_type = [{"key": "vcluster.com/node-type", "operator": "Exists"}]
+    pods.yard.dynamic_pool(POOL, disruption=NOW, requirements=any_type)
+    pods.waiting = [pod("7500m")]
+    pods.run(4)
+    (old,) = pods.on
+    pods.on[old] = [pod("1")]
+    until(pods, REPLACING)
+    told = pods.workload
+
+    def workload() -> Workload:
+        picture = told()
+        return replace(picture, nodes={name: facts for name, facts in (picture.nodes or {}).items() if name == old})
+
+    monkeypatch.setattr(pods, "workload", workload)
+    pods.run(2)
+    assert pods.record().state == REPLACING
+    assert pods.record().message == "It waits for news of 1 new nodes."
+    monkeypatch.setattr(pods, "workload", told)
+    pods.run(3)
+    assert pods.types() == [SMALL]
+    assert "DisruptionAbandoned" not in reasons(pods)
+
+
 @pytest.mark.parametrize(("least", "remaining"), [(0.21, [LARGE]), (0.19, [SMALL])])
 def test_what_saves_too_little_for_its_pool_is_not_done(pods: Pods, least: float, remaining: list[str]) -> None:
     any_type = [{"key": "vcluster.com/node-type", "operator": "Exists"}]
