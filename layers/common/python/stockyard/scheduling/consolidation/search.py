@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations, product
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, islice, product
 
 from stockyard.domain.budgets import EMPTY, UNBOUNDED, UNDERUTILIZED
-from stockyard.domain.node_types import SPOT
+from stockyard.domain.node_types import CPU, MEMORY, SPOT
+from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation import model
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.consolidation.singles import DELETE, REPLACE, Verdict, verdicts
 from stockyard.scheduling.consolidation.worth import wastes
-from stockyard.scheduling.packing.model import PodGroup, Problem
+from stockyard.scheduling.packing.model import Node, PodGroup, Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import Claim, Plan, grouped, pack
 from stockyard.scheduling.packing.price.model import Meter
@@ -36,6 +37,8 @@ SHARES = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 BLOCKS = 16
 """Into so many parts the candidates are divided that are taken in or left out of a set."""
 EPSILON = 1e-9
+OTHERS = 12
+"""So many sets are asked whether they are easy where the best one is not."""
 
 
 def empty_nodes(fleet: Fleet) -> Decision | None:
@@ -66,10 +69,17 @@ def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode]) -> int:
     groups = pods_of(nodes)
     if not groups:
         return 0
-    there = tuple(running.node for running in fleet.nodes if running.name not in names)
+    there = sorted((running.node for running in fleet.nodes if running.name not in names), key=_room)
+    # Nodes are filled in the order of their names: the same room has the same answer, whatever its nodes are called.
+    ranked = tuple(replace(node, name=f"{rank:06}") for rank, node in enumerate(there))
     settings = PackingSettings(preferences=False, split=False, steps=CHECK_STEPS)
-    plan = pack(Problem(groups, (), there, fleet.daemons, settings))
+    plan = pack(Problem(groups, (), ranked, fleet.daemons, settings))
     return sum(len(item.pods) for item in plan.left_out)
+
+
+def _room(node: Node) -> tuple[int, int, str]:
+    """What orders nodes by their room, the smallest first."""
+    return node.free.get(CPU, 0), node.free.get(MEMORY, 0), node.name
 
 
 def candidates_of(fleet: Fleet) -> list[RunningNode]:
@@ -88,8 +98,29 @@ def consolidate(fleet: Fleet, settings: model.Settings | None = None) -> Decisio
 
     A decision keeps the budgets of all pools, every pod of the nodes that go has a place in it, and it costs less
     afterwards by the margin of the settings and by what the pools ask for. The same fleet has the same answer.
+
+    A packing that a search has found may be so tight that nobody finds it again: neither the check before the nodes
+    leave, nor the cluster's scheduler. Such a decision is none, and the next best one counts.
     """
-    return Search(fleet, settings or model.Settings()).decide()
+    search = Search(fleet, settings or model.Settings())
+    best = search.decide()
+    if best is None or is_easy(fleet, best):
+        return best
+    return next((decision for decision in search.others(best) if is_easy(fleet, decision)), None)
+
+
+def is_easy(fleet: Fleet, decision: Decision) -> bool:
+    """Whether the pods of the nodes that go will be found places for by ``homeless_pods`` once what comes is there."""
+    coming = (_coming(number, replacement) for number, replacement in enumerate(decision.replacements))
+    return not homeless_pods(replace(fleet, nodes=(*fleet.nodes, *coming)), decision.nodes)
+
+
+def _coming(number: int, replacement: Replacement) -> RunningNode:
+    """The node that a replacement will be."""
+    claim = replacement.claim
+    name = f"{claim.pool.name}-{number}"
+    node = Node(name, {**claim.labels, HOSTNAME: name}, dict(claim.row.room), claim.pool.taints)
+    return RunningNode(node, (), claim.pool.name, claim.price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +173,14 @@ class Search:
                 best = self._lightest([self.trial([verdict.node]), *([best] if best is not None else [])])
         best = self._improved(best, ordered)
         return self._decision(best) if best is not None else None
+
+    def others(self, best: Decision) -> Iterable[Decision]:
+        """Some other sets that were tried and may go, those that save most first."""
+        names = {node.name for node in best.nodes}
+        trials = [trial for trial in self._trials.values() if trial.plan is not None and self._allows(trial)]
+        trials.sort(key=lambda trial: (-trial.saving, trial.cost))
+        others = (trial for trial in trials if {node.name for node in trial.nodes} != names)
+        return (self._decision(trial) for trial in islice(others, OTHERS))
 
     def _ordered(self) -> list[RunningNode]:
         """The candidates by their waste, or by their price where that is not known."""
