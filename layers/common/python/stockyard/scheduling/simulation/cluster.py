@@ -1,0 +1,185 @@
+"""The cluster that a trace plays in: its nodes and pods at one moment, as the packer and the search read them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from math import ceil
+
+from stockyard.domain import budgets
+from stockyard.domain.budgets import NodeState
+from stockyard.domain.node_types import SPOT
+from stockyard.domain.requirements import HOSTNAME
+from stockyard.scheduling.consolidation.model import Fleet, PoolRules, RunningNode
+from stockyard.scheduling.packing.limits import NODES
+from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, Pool
+from stockyard.scheduling.packing.plan import Claim
+from stockyard.scheduling.simulation.model import FOREVER, PodKind, PoolPolicy, Trace
+
+_NODE = 1000
+"""One node in the thousandths of limits."""
+
+
+@dataclass(slots=True, eq=False)
+class SimulatedPod:
+    """A pod. ``since`` is when it began to wait for the node that it is on, or is to get; ``runs_from`` when it runs
+    there."""
+
+    name: str
+    kind: PodKind
+    number: int
+    since: int
+    node: SimulatedNode | None = None
+    runs_from: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class SimulatedNode:
+    """A node from the moment on at which it is asked for. ``moved_at`` is when a pod last came or went."""
+
+    name: str
+    claim: Claim
+    launched: int
+    ready_at: int
+    moved_at: int
+    free: dict[str, int]
+    pods: dict[str, SimulatedPod] = field(default_factory=dict)
+    leaving: bool = False
+
+    @property
+    def pool(self) -> str:
+        """The name of its pool."""
+        return self.claim.pool.name
+
+    @property
+    def price(self) -> float:
+        """USD an hour."""
+        return self.claim.price
+
+    def take(self, pod: SimulatedPod, now: int) -> None:
+        """The pod is on the node, and runs as soon as that is ready."""
+        self.pods[pod.name] = pod
+        pod.node, pod.runs_from, self.moved_at = self, max(now, self.ready_at), now
+        for resource, amount in pod.kind.pod.requests:
+            self.free[resource] = self.free.get(resource, 0) - amount
+
+    def release(self, pod: SimulatedPod, now: int) -> None:
+        """The pod is there no more."""
+        del self.pods[pod.name]
+        pod.node, pod.runs_from, self.moved_at = None, None, now
+        for resource, amount in pod.kind.pod.requests:
+            self.free[resource] += amount
+
+    def seen(self, now: int) -> Node:
+        """The node as the packer reads it."""
+        pods = [pod.kind.pod for pod in self.pods.values()]
+        return Node(
+            self.name,
+            {**self.claim.labels, HOSTNAME: self.name},
+            dict(self.free),
+            self.claim.pool.taints,
+            tuple(PlacedPod(pod.namespace, pod.labels, pod.anti_affinity) for pod in pods),
+            tuple(port for pod in pods for port in pod.ports),
+            initialized=self.ready_at <= now,
+        )
+
+
+class Cluster:
+    """The nodes by name, the earliest first, and the pools that make them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.nodes: dict[str, SimulatedNode] = {}
+        self._numbers: Counter[str] = Counter()
+
+    def launch(self, claim: Claim, now: int) -> SimulatedNode:
+        """Ask for a node."""
+        pool = claim.pool.name
+        self._numbers[pool] += 1
+        name = f"{pool}-{self._numbers[pool]}"
+        ready_at = now + self._trace.start_up
+        node = self.nodes[name] = SimulatedNode(name, claim, now, ready_at, ready_at, dict(claim.row.room))
+        return node
+
+    def pools(self) -> tuple[Pool, ...]:
+        """The pools with what their nodes have of what is limited."""
+        return tuple(self._used(pool) for pool in self._trace.pools)
+
+    def _used(self, pool: Pool) -> Pool:
+        if not pool.limits and pool.money is None:
+            return pool
+        nodes = [node for node in self.nodes.values() if node.pool == pool.name]
+        used: defaultdict[str, int] = defaultdict(int, {NODES: _NODE * len(nodes)})
+        for node in nodes:
+            for resource, amount in node.claim.row.node_type.capacity.items():
+                used[resource] += amount
+        return replace(pool, used=dict(used), spent=sum(node.price for node in nodes))
+
+    def places(self) -> Mapping[str, int]:
+        """How many more nodes there can be of a type."""
+        counts = Counter(node.claim.row.node_type.name for node in self.nodes.values())
+        return {name: count - counts[name] for name, count in self._trace.places.items()}
+
+    def rooms(self, now: int) -> tuple[Node, ...]:
+        """The nodes that pods may go to, those on their way among them."""
+        return tuple(node.seen(now) for node in self.nodes.values() if not node.leaving)
+
+    def fleet(self, now: int) -> Fleet:
+        """The nodes that are ready, with what keeps each of them."""
+        ready = [node for node in self.nodes.values() if not node.leaving and node.ready_at <= now]
+        moment = _moment(self._trace, now)
+        rules = {pool.name: self._rules(pool.name, moment, now) for pool in self._trace.pools}
+        running = tuple(self._running(node, now) for node in ready)
+        return Fleet(running, self.pools(), rules, self._trace.daemons, self.places())
+
+    def _running(self, node: SimulatedNode, now: int) -> RunningNode:
+        pods: Counter[Pod] = Counter(pod.kind.pod for pod in node.pods.values())
+        until = self.held_until(node)
+        return RunningNode(
+            node.seen(now),
+            tuple(pods.items()),
+            node.pool,
+            node.price,
+            1.0 + sum(pod.kind.cost for pod in node.pods.values()),
+            node.claim.row.capacity_type == SPOT,
+            "it is held" if now < until else "",
+        )
+
+    def held_until(self, node: SimulatedNode) -> float:
+        """Until when the pool's ``consolidateAfter``, or a pod that is not to be disrupted, keeps the node."""
+        policy = self._trace.policies.get(node.pool)
+        if policy is None or policy.consolidate_after is None:
+            return FOREVER
+        quiet: float = max(node.ready_at, node.moved_at) + policy.consolidate_after
+        protections = [pod.runs_from + pod.kind.protected for pod in node.pods.values() if pod.runs_from is not None]
+        return max([quiet, *protections])
+
+    def _rules(self, name: str, moment: datetime, now: int) -> PoolRules:
+        policy = self._trace.policies.get(name, PoolPolicy())
+        states = [NodeState(initialized=node.ready_at <= now, disrupting=node.leaving) for node in self._of(name)]
+
+        def allowed(reason: str) -> int:
+            return budgets.remaining(policy.budgets, reason, states, moment)
+
+        empty, underutilized = allowed(budgets.EMPTY), allowed(budgets.UNDERUTILIZED)
+        return PoolRules(policy.policy, empty, underutilized, policy.minimum_saving)
+
+    def _of(self, pool: str) -> Iterable[SimulatedNode]:
+        return (node for node in self.nodes.values() if node.pool == pool)
+
+    def next_look(self, now: int) -> int | None:
+        """When something may go that may not go now, because time passes; None: never by itself."""
+        looks = [until for node in self.nodes.values() if now < (until := self.held_until(node)) < FOREVER]
+        moment = _moment(self._trace, now)
+        for policy in self._trace.policies.values():
+            change = budgets.next_change(policy.budgets, moment)
+            if change is not None:
+                looks.append((change - self._trace.starts_at).total_seconds())
+        later = [ceil(look) for look in looks if look > now]
+        return min(later, default=None)
+
+
+def _moment(trace: Trace, now: int) -> datetime:
+    return trace.starts_at + timedelta(seconds=now)
