@@ -220,9 +220,31 @@ def plan_placements(request: Request) -> Answer:
     from stockyard.operations.pools.placements import plan_placements as answer
 
     services = wiring.services(request.caller.tenant)
-    named = request.body.cluster
+    cluster = _asked_cluster(services, request)
+    return Answer(200, answer(services, cluster, request.body.manifests, preferences=request.body.preferences))
+
+
+def _asked_cluster(services: Services, request: Request) -> Cluster | None:
+    """The cluster that the body is about, if it names one."""
     try:
-        cluster = None if named is None else find_cluster(services, named)
+        return None if request.body.cluster is None else find_cluster(services, request.body.cluster)
     except NotFound as error:
         raise InvalidInput.at("/cluster", error.detail) from None
-    return Answer(200, answer(services, cluster, request.body.manifests, preferences=request.body.preferences))
+
+
+@http.route(
+    "POST /v1/simulations",
+    roles=Roles.READERS,
+    body="simulations:SimulationRequest",
+    answers={200: "simulations:SimulationView"},
+    audited=False,
+    large=True,
+    description="Nothing is made. Equal requests have equal answers while prices stay. A trace has at most 31 days and"
+    " 10,000 pods; where it takes more work than one request has, the answer says up to which moment it counts.",
+)
+def simulate_disruption(request: Request) -> Answer:
+    """Replay a history of pods against a policy of disruption: what nodes would have cost, and who would have moved."""
+    from stockyard.operations.pools.simulations import simulate
+
+    services = wiring.services(request.caller.tenant)
+    return Answer(200, simulate(services, _asked_cluster(services, request), request.body))

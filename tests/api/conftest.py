@@ -131,6 +131,10 @@ class Api:
 BODIES: Mapping[str, Any] = {
     "POST /v1/clusters/{id}/pools": {"name": "workers", "quantity": 1},
     "POST /v1/placements": {"manifests": [{"kind": "Pod", "metadata": {"name": "a"}, "spec": {}}]},
+    "POST /v1/simulations": {
+        "until": "1h",
+        "events": [{"at": "0s", "arrive": [{"kind": "Pod", "metadata": {"name": "a"}, "spec": {}}]}],
+    },
     "POST /v1/clusters/{id}/ready": machine_report("https://k"),
     "POST /v1/clusters/{id}/bootstrap": {"method": "POST", "url": "https://sts.amazonaws.com/", "headers": {}},
     "POST /v1/clusters/{id}/observations": {

@@ -99,6 +99,15 @@ def narrow_nodes(schemas):
         "cluster": {"enum": ["existing", None]},
         "manifests": {**schemas["PlacementRequest"]["properties"]["manifests"], "items": {"enum": [PODS]}},
     }
+    schemas["SimulationRequest"]["properties"] |= {
+        "cluster": {"enum": [None]},
+        "nodeTypes": {"enum": [[], [{"name": "small", "resources": {"cpu": 2, "memory": "4Gi"}, "usdPerHour": 0.1}]]},
+        "pools": {"enum": [[], [{"name": "burst", "disruption": {"consolidateAfter": "5m"}}]]},
+        "daemonSets": {"enum": [[]]},
+        "startsAt": {"enum": ["2026-03-02T00:00:00+01:00"]},
+        "until": {"enum": ["2h"]},
+        "events": {"enum": [[{"at": "1h", "arrive": [PODS]}]]},
+    }
     schemas["AllowedNodeTypesPut"]["properties"]["allowed"] = {"enum": [None, ["lab.*"]]}
     schemas["EventAccountsPut"]["properties"]["accounts"] = {"enum": [[], ["888888888888"]]}
     schemas["ReadyReport"]["properties"]["kubeconfig"] = {"enum": [KUBECONFIG]}

@@ -149,6 +149,7 @@ def _pools(served: Served, cluster: str) -> None:
     pod = {"kind": "Pod", "metadata": {"name": "one"}, "spec": {}}
     for question in ({"manifests": [pod]}, {"manifests": [pod], "cluster": cluster}):
         good("POST", "placements", question)
+    good("POST", "simulations", {"until": "1h", "events": [{"at": "0s", "arrive": [pod]}]})
     metadata = {"name": "fourth", "labels": {"stockyard.dev/cluster": cluster}}
     template = {"spec": {"requirements": []}}
     for weight in (1, 2):

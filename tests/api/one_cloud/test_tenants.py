@@ -98,6 +98,7 @@ ELSEWHERE = {
     "POST /v1/clusters": "test_a_foreign_account_cannot_be_used",
     "POST /v1/apply": "test_manifests_with_a_foreign_name_create_an_own_resource",
     "POST /v1/placements": "test_pods_are_planned_for_own_clusters_and_on_own_providers_alone",
+    "POST /v1/simulations": "test_traces_are_replayed_on_own_clusters_and_own_providers_alone",
     "POST /v1/node-claims": "test_a_claim_for_a_foreign_cluster_is_refused",
     "POST /v1/node-providers": "test_manifests_with_a_foreign_name_create_an_own_resource",
     "PUT /v1/allowed-node-types": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
@@ -339,6 +340,23 @@ def test_pods_are_planned_for_own_clusters_and_on_own_providers_alone(api, acme)
     assert [node["type"] for node in answers["acme"].json()["nodes"]] == [acme["type name"]]
     assert answers["globex"].json()["left_out"][0]["reasons"][0]["rule"] == "NoNodeTypes"
     no_trace(answers["globex"], acme, acme["type name"])
+
+
+def test_traces_are_replayed_on_own_clusters_and_own_providers_alone(api, acme):
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"nodeSelector": {"vcluster.com/node-type": acme["type name"]}},
+    }
+    trace = {"until": "1h", "events": [{"at": "0s", "arrive": [pod]}]}
+    headers = {"Authorization": f"Bearer {api.token('globex', *ROLES)}"}
+    for cluster in (acme["cluster"], acme["name"]):
+        refusal = api.send("POST", "/v1/simulations", headers, {**trace, "cluster": cluster})
+        assert (refusal.status_code, refusal.json()["errors"][0]["pointer"]) == (422, "/cluster")
+        no_trace(refusal, acme, cluster)
+    answer = api.send("POST", "/v1/simulations", headers, trace)
+    assert (answer.status_code, answer.json()["nodes"], answer.json()["without_place"][0]["count"]) == (200, 0, 1)
+    no_trace(answer, acme, acme["type name"])
 
 
 def test_a_cluster_client_sees_nothing_of_another_tenant(api, all_operations, acme):

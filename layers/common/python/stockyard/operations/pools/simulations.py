@@ -1,0 +1,315 @@
+"""What a history of pods would have cost under a policy: the trace is read, and replayed. Nothing is made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from stockyard.domain import durations, times
+from stockyard.domain.budgets import budgets_of
+from stockyard.domain.models.simulations import SimulatedPolicy, SimulationRequest, TraceNodeType, TracePool, moment
+from stockyard.domain.node_types import DEFAULT_ZONE, ON_DEMAND, SPOT, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.records import Cluster
+from stockyard.errors import InvalidInput
+from stockyard.lifecycle.disruption.costs import eviction_cost
+from stockyard.lifecycle.disruption.protection import DO_NOT_DISRUPT
+from stockyard.operations.node_providers.catalog import Catalog
+from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.pools.scale_up import within_quota
+from stockyard.operations.pools.size import excess
+from stockyard.operations.pools.templates import Supply, supply, templates
+from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.services import Services
+from stockyard.scheduling.consolidation.model import WHEN_UNDERUTILIZED
+from stockyard.scheduling.index import Index
+from stockyard.scheduling.packing import model
+from stockyard.scheduling.packing.workloads import CRON_JOB, DAEMON_SET, read_workloads
+from stockyard.scheduling.simulation.model import FOREVER, Arrival, Departure, Outcome, PodKind, PoolPolicy, Trace
+from stockyard.scheduling.simulation.replay import replay
+
+MOST_PODS, MOST_KINDS = 10_000, 2_000
+"""Pods that come in one trace, and manifests of them."""
+STEPS = 3_000_000
+"""The work of one replay: ten to fifteen seconds of a core, for an answer within those of a request."""
+MOST_DECISIONS = 500
+OF_TRACE = "trace"
+"""The provider of node types that a trace declares."""
+NEVER_CONSOLIDATED = "None"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def simulate(services: Services, cluster: Cluster | None, request: SimulationRequest) -> dict[str, Any]:
+    """The answer as a ``SimulationView`` document. Raises ``InvalidInput`` with the place in the request."""
+    arrivals, departures = _events(request)
+    stock = supply(services, cluster) if not request.node_types else _own_supply(request.node_types)
+    records = _cluster_pools(services, cluster) if cluster is not None else _own_pools(request.pools)
+    pools, remarks = _priced(templates(stock, records))
+    remarks += [text for record in records for text in _left_aside(record)]
+    trace = Trace(
+        moment(request.starts_at),
+        request.seconds(request.until),
+        tuple(arrivals),
+        tuple(departures),
+        tuple(pools),
+        _policies(records, request.policy),
+        tuple(_daemons(request.daemon_sets)),
+        _places(services, stock, cluster),
+        durations.seconds(request.start_up) or 0,
+        durations.seconds(request.drain) or 0,
+    )
+    groups = tuple(model.PodGroup(pod, ()) for pod in dict.fromkeys(arrival.kind.pod for arrival in arrivals))
+    too_large = excess(model.Problem(groups, trace.pools, daemons=trace.daemons))
+    if too_large:
+        raise InvalidInput.at("/events", too_large)
+    return _view(trace, replay(trace, STEPS), remarks)
+
+
+# --- pods -----------------------------------------------------------------------------------------------------------
+
+
+def _events(request: SimulationRequest) -> tuple[Sequence[Arrival], Sequence[Departure]]:
+    arrivals: list[Arrival] = []
+    departures: list[Departure] = []
+    places: dict[int, str] = {}
+    pods = 0
+    for number, event in enumerate(request.events):
+        at = request.seconds(event.at)
+        for entry, manifest in enumerate(event.arrive):
+            place = f"/events/{number}/arrive/{entry}"
+            for kind, count in _arriving(manifest, place):
+                arrivals.append(Arrival(at, kind, count))
+                pods += count
+            if pods > MOST_PODS or len(arrivals) > MOST_KINDS:
+                detail = f"a trace has at most {MOST_PODS} pods, and {MOST_KINDS} manifests of them"
+                raise InvalidInput.at(place, detail)
+        for entry, gone in enumerate(event.depart):
+            departure = Departure(at, f"{gone.namespace}/{gone.name}", gone.count)
+            places[id(departure)] = f"/events/{number}/depart/{entry}"
+            departures.append(departure)
+    _check_departures(arrivals, departures, places)
+    return arrivals, departures
+
+
+def _arriving(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[PodKind, int]]:
+    if manifest.get("kind") == DAEMON_SET or str(manifest.get("kind")).endswith("List"):
+        raise InvalidInput.at(f"{place}/kind", "a DaemonSet belongs in daemonSets, and items of a list stand alone")
+    try:
+        workloads = read_workloads([manifest], MOST_PODS, MOST_KINDS)
+    except ValueError as error:
+        raise _placed(error, place) from None
+    if workloads.skipped:
+        raise InvalidInput.at(place, f"nothing comes of it: {next(iter(workloads.skipped))}")
+    if not workloads.pods:
+        return
+    metadata = manifest["metadata"]
+    app = f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or metadata.get('generateName')}"
+    annotations = _annotations(manifest)
+    pod = workloads.pods[0][1]
+    cost = max(0.0, eviction_cost(_number(annotations.get(_DELETION_COST)), pod.priority))
+    yield PodKind(app, pod, cost, _protection(annotations.get(DO_NOT_DISRUPT))), len(workloads.pods)
+
+
+def _placed(error: ValueError, place: str) -> InvalidInput:
+    """The error of a reader of one manifest, at that manifest's place."""
+    where, _, detail = str(error).partition(": ")
+    return InvalidInput.at(f"{place}{where.removeprefix('/0')}", detail)
+
+
+def _annotations(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The annotations of the pods that the manifest makes."""
+    document: Any = manifest
+    if manifest["kind"] == CRON_JOB:
+        document = manifest["spec"]["jobTemplate"]
+    if manifest["kind"] != "Pod":
+        document = document["spec"]["template"]
+    annotations = (document.get("metadata") or {}).get("annotations")
+    return annotations if isinstance(annotations, Mapping) else {}
+
+
+def _number(text: Any) -> int:
+    """What a deletion cost says; Kubernetes ignores what is no number."""
+    try:
+        return int(str(text))
+    except ValueError:
+        return 0
+
+
+def _protection(text: Any) -> float:
+    if text == "true":
+        return FOREVER
+    seconds = durations.go_seconds(text) if isinstance(text, str) else None
+    return max(0.0, seconds or 0.0)
+
+
+def _check_departures(arrivals: Sequence[Arrival], departures: Sequence[Departure], places: Mapping[int, str]) -> None:
+    """Raise ``InvalidInput`` where more pods go than there are. At one moment pods go before others come."""
+    there: Counter[str] = Counter()
+    changes: list[Arrival | Departure] = [*departures, *arrivals]
+    changes.sort(key=lambda change: (change.at, isinstance(change, Arrival), getattr(change, "count", 0) is None))
+    for change in changes:
+        if isinstance(change, Arrival):
+            there[change.kind.app] += change.count
+            continue
+        count = there[change.app] if change.count is None else change.count
+        if not there[change.app] or count > there[change.app]:
+            detail = f"only {there[change.app]} pods of that name are there before this moment"
+            raise InvalidInput.at(places[id(change)], detail)
+        there[change.app] -= count
+
+
+def _daemons(manifests: Sequence[Mapping[str, Any]]) -> Iterable[model.Pod]:
+    for number, manifest in enumerate(manifests):
+        place = f"/daemonSets/{number}"
+        if manifest.get("kind") != DAEMON_SET:
+            raise InvalidInput.at(f"{place}/kind", "must be DaemonSet")
+        try:
+            yield from read_workloads([manifest], MOST_PODS, MOST_KINDS).daemon_sets.values()
+        except ValueError as error:
+            raise _placed(error, place) from None
+
+
+# --- nodes ----------------------------------------------------------------------------------------------------------
+
+
+def _own_supply(node_types: Sequence[TraceNodeType]) -> Supply:
+    declared = [_node_type(node_type, number) for number, node_type in enumerate(node_types)]
+    return Supply(Catalog(Index.build(declared), {each.name: each for each in declared}, {}, {}, {}))
+
+
+def _node_type(written: TraceNodeType, number: int) -> NodeType:
+    zones = tuple(written.zones or (DEFAULT_ZONE,))
+    offerings = [Offering(ON_DEMAND, zones, float(written.usd_per_hour))]
+    if written.spot_usd_per_hour is not None:
+        offerings.append(Offering(SPOT, zones, float(written.spot_usd_per_hour)))
+    try:
+        return node_type_of(
+            Declaration(
+                provider=OF_TRACE,
+                name=written.name,
+                resources=written.resources,
+                properties=written.properties,
+                offerings=tuple(offerings),
+            )
+        )
+    except ValueError as error:
+        raise InvalidInput.at(f"/nodeTypes/{number}", str(error)) from None
+
+
+def _cluster_pools(services: Services, cluster: Cluster) -> Sequence[Pool]:
+    quota = limit_of(services, GROUP_NODES)
+    pools = [within_quota(pool, quota) for pool in pools_of(services, cluster.id) if not pool.deleting]
+    if not any(pool.kind == DYNAMIC for pool in pools):
+        raise InvalidInput.at("/cluster", "it has no dynamic pool")
+    return pools
+
+
+def _own_pools(written: Sequence[TracePool]) -> Sequence[Pool]:
+    return [_own_pool(pool) for pool in written or (TracePool(name="default"),)]
+
+
+def _own_pool(written: TracePool) -> Pool:
+    return Pool(
+        id=written.name,
+        cluster_id="",
+        name=written.name,
+        created_at="",
+        updated_at="",
+        kind=DYNAMIC,
+        requirements=tuple(requirement.entry() for requirement in written.requirements),
+        labels=dict(written.labels),
+        taints=tuple(taint.entry() for taint in written.taints),
+        limits={name: str(amount) for name, amount in written.limits.items()},
+        weight=written.weight or 0,
+        disruption=written.disruption.document() if written.disruption is not None else {},
+    )
+
+
+def _priced(pools: Sequence[model.Pool]) -> tuple[list[model.Pool], list[str]]:
+    """The pools without what has no known price: such a node would cost nothing in the sum."""
+    remarks = []
+    priced = []
+    for pool in pools:
+        node_types = [
+            replace(node_type, offerings=offerings)
+            for node_type in pool.node_types
+            if (offerings := tuple(way for way in node_type.offerings if node_type.money(way) is not None))
+        ]
+        absent = len(pool.node_types) - len(node_types)
+        if absent:
+            remarks.append(f"{absent} node types of pool {pool.name} have no known price and are left out.")
+        priced.append(replace(pool, node_types=tuple(node_types)))
+    return priced, remarks
+
+
+def _left_aside(pool: Pool) -> Iterator[str]:
+    if pool.kind != DYNAMIC:
+        yield f"Pool {pool.name} is static: its nodes are not replayed."
+    elif pool.floor or any(pool.headroom.values()):
+        yield f"Floor and headroom of pool {pool.name} are not replayed."
+
+
+def _places(services: Services, stock: Supply, cluster: Cluster | None) -> Mapping[str, int]:
+    """How many nodes there can be of a type: those that are free now, and those that the cluster has."""
+    places = Counter(dict(stock.availability.free))
+    for claim in claims_of(services, cluster.id) if cluster is not None else ():
+        if claim.placement is not None and claim.placement.type in places:
+            places[claim.placement.type] += 1
+    return places
+
+
+def _policies(pools: Sequence[Pool], asked: SimulatedPolicy) -> Mapping[str, PoolPolicy]:
+    if asked.consolidation_policy == NEVER_CONSOLIDATED:
+        return {}
+    return {pool.name: _policy(pool.disruption, asked) for pool in pools if pool.kind == DYNAMIC}
+
+
+def _policy(own: Mapping[str, Any], asked: SimulatedPolicy) -> PoolPolicy:
+    after = own.get("consolidateAfter", "0s") if asked.consolidate_after is None else asked.consolidate_after
+    saving = own.get("minimumSaving", 0.0) if asked.minimum_saving is None else asked.minimum_saving
+    budgets = own if asked.budgets is None else {"budgets": [budget.entry() for budget in asked.budgets]}
+    policy = asked.consolidation_policy or own.get("consolidationPolicy", WHEN_UNDERUTILIZED)
+    return PoolPolicy(policy, durations.seconds(after), budgets_of(budgets), saving)
+
+
+# --- the answer -----------------------------------------------------------------------------------------------------
+
+
+def _view(trace: Trace, outcome: Outcome, remarks: Sequence[str]) -> dict[str, Any]:
+    def text(at: int) -> str:
+        return times.to_text(trace.starts_at + timedelta(seconds=at))
+
+    waits = outcome.waits
+    if not outcome.complete:
+        remarks = [f"The work of one request was used up at {text(outcome.ended)}: nothing later is counted.", *remarks]
+    return {
+        "complete": outcome.complete,
+        "ended_at": text(outcome.ended),
+        "hours": round(outcome.ended / 3600, 6),
+        "usd": round(outcome.usd, 6),
+        "node_hours": round(outcome.node_seconds / 3600, 6),
+        "mean_nodes": round(outcome.mean_nodes, 6),
+        "peak_nodes": outcome.peak_nodes,
+        "nodes": outcome.nodes,
+        "pods": outcome.pods,
+        "evictions": outcome.evictions,
+        "waits": {"count": waits.count, "longest_seconds": waits.longest, "mean_seconds": round(waits.mean, 3)},
+        "decision_count": len(outcome.events),
+        "abandoned": outcome.abandoned,
+        "decisions": [
+            {
+                "at": text(event.at),
+                "reason": event.reason,
+                "nodes": list(event.nodes),
+                "replacements": list(event.replacements),
+                "evictions": event.evictions,
+                "saving": round(event.saving, 6),
+            }
+            for event in outcome.events[:MOST_DECISIONS]
+        ],
+        "without_place": [{"name": item.app, "count": item.count, "why": item.why} for item in outcome.homeless],
+        "warnings": [{"pointer": "", "detail": detail} for detail in remarks],
+    }
