@@ -114,17 +114,17 @@ def test_what_has_come_is_waited_for_until_the_agent_has_told_of_it(
     (old,) = pods.on
     pods.on[old] = [pod("1")]
     until(pods, REPLACING)
-    told = pods.workload
+    reports = pods.workload
 
     def workload() -> Workload:
-        picture = told()
+        picture = reports()
         return replace(picture, nodes={name: facts for name, facts in (picture.nodes or {}).items() if name == old})
 
     monkeypatch.setattr(pods, "workload", workload)
     pods.run(2)
     assert pods.record().state == REPLACING
     assert pods.record().message == "It waits for news of 1 new nodes."
-    monkeypatch.setattr(pods, "workload", told)
+    monkeypatch.setattr(pods, "workload", reports)
     pods.run(3)
     assert pods.types() == [SMALL]
     assert "DisruptionAbandoned" not in reasons(pods)

@@ -161,7 +161,7 @@ def advance(
     if lost_claims:
         reason = next((claim.message for claim in lost_claims if claim is not None and claim.message), "it is gone")
         return abandon(services, record, f"A replacement did not come: {reason}")
-    waits_for = _awaited(pools, claims, going, coming) or _untold(view, claims, going, record)
+    waits_for = _awaited(pools, claims, going, coming) or _unreported(view, claims, going, record)
     if waits_for and age > REPLACE_SECONDS:
         return abandon(services, record, f"After {REPLACE_SECONDS // 60} minutes it still waited for {waits_for}.")
     if waits_for or view is None:
@@ -219,23 +219,23 @@ def _awaited(
     return ""
 
 
-def _untold(
+def _unreported(
     view: View | None, claims: Sequence[NodeClaim], going: Sequence[NodeClaim], record: ClusterDisruption
 ) -> str:
     """Of what has to be heard before the nodes go; empty for nothing. A node that has come may be ready before the
     agent tells so: until then it has no room, and nobody could say that the pods have a place on it."""
     if view is None:
         return "news of what runs in the cluster"
-    told = {node.name for node in view.fleet.nodes}
+    reported = {node.name for node in view.fleet.nodes}
     pools = {claim.pool for claim in going}
-    untold = [
+    unreported = [
         claim
         for claim in living(claims)
         if claim.phase == "Available"
         and (claim.id in record.replacements or (claim.pool in pools and claim.created_at >= record.decided_at))
-        and (claim.node_name or claim.name) not in told
+        and (claim.node_name or claim.name) not in reported
     ]
-    return f"news of {len(untold)} new nodes" if untold else ""
+    return f"news of {len(unreported)} new nodes" if unreported else ""
 
 
 def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruption) -> tuple[Sequence[NodeClaim], str]:

@@ -37,7 +37,7 @@ SHARES = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 BLOCKS = 16
 """Into so many parts the candidates are divided that are taken in or left out of a set."""
 EPSILON = 1e-9
-OTHERS = 12
+NEXT_BEST = 12
 """So many sets are asked whether they are easy where the best one is not."""
 
 
@@ -106,7 +106,7 @@ def consolidate(fleet: Fleet, settings: model.Settings | None = None) -> Decisio
     best = search.decide()
     if best is None or is_easy(fleet, best):
         return best
-    return next((decision for decision in search.others(best) if is_easy(fleet, decision)), None)
+    return next((decision for decision in search.next_best(best) if is_easy(fleet, decision)), None)
 
 
 def is_easy(fleet: Fleet, decision: Decision) -> bool:
@@ -174,13 +174,13 @@ class Search:
         best = self._improved(best, ordered)
         return self._decision(best) if best is not None else None
 
-    def others(self, best: Decision) -> Iterable[Decision]:
+    def next_best(self, best: Decision) -> Iterable[Decision]:
         """Some other sets that were tried and may go, those that save most first."""
         names = {node.name for node in best.nodes}
         trials = [trial for trial in self._trials.values() if trial.plan is not None and self._allows(trial)]
         trials.sort(key=lambda trial: (-trial.saving, trial.cost))
-        others = (trial for trial in trials if {node.name for node in trial.nodes} != names)
-        return (self._decision(trial) for trial in islice(others, OTHERS))
+        alternatives = (trial for trial in trials if {node.name for node in trial.nodes} != names)
+        return (self._decision(trial) for trial in islice(alternatives, NEXT_BEST))
 
     def _ordered(self) -> list[RunningNode]:
         """The candidates by their waste, or by their price where that is not known."""
