@@ -1,0 +1,1 @@
+"""Cudo Compute in the local cloud."""
