@@ -271,6 +271,15 @@ class Monitoring(Construct):
                 ],
                 [graph("Days until certificates end", self._own(metrics.CERTIFICATE_DAYS, "Minimum"))],
                 [
+                    graph(
+                        "Decisions of disruption",
+                        self._by_dimension(metrics.DECISIONS, "Sum"),
+                        self._own(metrics.DECISIONS_ABANDONED),
+                    ),
+                    graph("Nodes disrupted", self._by_dimension(metrics.NODES_DISRUPTED, "Sum")),
+                ],
+                [graph("USD an hour saved by decisions", self._own(metrics.USD_HOUR_SAVED, "Sum"))],
+                [
                     graph("Function errors", *(source.metric_errors() for source in per_function)),
                     graph("Function duration, p99", *(f.metric_duration(statistic="p99") for f in per_function)),
                 ],

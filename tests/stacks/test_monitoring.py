@@ -73,16 +73,17 @@ def test_the_dashboard_shows_every_metric_of_ours(assembly: Any) -> None:
     (dashboard,) = assembly.of_type("AWS::CloudWatch::Dashboard").values()
     body = json.dumps(dashboard["Properties"]["DashboardBody"])
     measured = [metric for metric in vars(metrics).values() if isinstance(metric, Metric)]
-    assert len(measured) == 9
+    assert len(measured) == 13
     for metric in measured:
         assert metric.name in body
     assert "Stockyard/dev,operation_kind,phase" in body
+    assert "Stockyard/dev,reason" in body
 
 
 def test_no_dimension_is_a_tenant_or_an_identifier() -> None:
     measured = [metric for metric in vars(metrics).values() if isinstance(metric, Metric)]
     dimensions = {name for metric in measured for names in metric.dimensions for name in names}
-    assert dimensions == {"operation_kind", "phase"}
+    assert dimensions == {"operation_kind", "phase", "reason"}
 
 
 def _alarms(assembly: Any) -> dict[str, dict[str, Any]]:

@@ -36,6 +36,14 @@ IDENTITY_UNREACHABLE = Metric("IdentityUnreachable", "Count")
 """Sweeps whose look at the realm failed: Keycloak does not answer, or refuses our admin client."""
 CERTIFICATE_DAYS = Metric("CertificateDays", "Count")
 """Days until the certificates of a cluster's control plane end, once in a sweep for each cluster."""
+DECISIONS = Metric("DisruptionDecisions", "Count", (("reason",),))
+"""Decisions that nodes leave, as they begin to be carried out."""
+NODES_DISRUPTED = Metric("NodesDisrupted", "Count", (("reason",),))
+"""Nodes that leave by a decision."""
+USD_HOUR_SAVED = Metric("UsdHourSaved", "None")
+"""What nodes that leave for their price cost, less what comes in their place, in USD an hour."""
+DECISIONS_ABANDONED = Metric("DisruptionDecisionsAbandoned", "Count")
+"""Decisions that were begun and given up."""
 
 
 def namespace(stage: str) -> str:

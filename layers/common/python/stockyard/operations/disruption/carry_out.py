@@ -7,7 +7,7 @@ finished by the next one, or undone: replacements that are not there yet are giv
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -20,6 +20,7 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.pool import later_than, living, wanted_nodes
+from stockyard.operations.disruption import measurements
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
@@ -119,6 +120,7 @@ def start(
         decided_at=now,
         due_at=now if not ids else later_than(now, LOOK_SECONDS),
     )
+    measurements.decided(services, record, decision.reason)
     # Whoever has given the decision up meanwhile has made another version of its record.
     fence = Check(ClusterDisruption, record.id, {"version": record.version})
     guard = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
@@ -173,22 +175,35 @@ def advance(
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
     text = f"{len(leaving)} nodes leave ({record.reason}): {_few(claim.name for claim in leaving)}."
-    saved = _saved(record, leaving, [claim for claim in coming if claim is not None], now)
-    return write(services, record, (DISRUPTED, text), **saved, **_done(now))
+    saved = _saved(record, leaving, [claim for claim in coming if claim is not None])
+    done = write(services, record, (DISRUPTED, text), **_sum(record, saved, now), **_done(now))
+    usd_hour = sum(saved.values()) if saved is not None else None
+    measurements.disrupted(services, record, record.reason, len(leaving), usd_hour)
+    return done
 
 
 def _saved(
-    record: ClusterDisruption, leaving: Sequence[NodeClaim], coming: Sequence[NodeClaim], now: str
-) -> dict[str, Any]:
-    """What decisions of this month have saved, with this one; only what leaves for its price saves money."""
+    record: ClusterDisruption, leaving: Sequence[NodeClaim], coming: Sequence[NodeClaim]
+) -> Mapping[str, float] | None:
+    """What the decision saves by pool, in USD an hour; None where nodes do not leave for their price."""
     if record.reason not in (EMPTY, UNDERUTILIZED):
-        return {}
-    month = now[:7]
-    savings: defaultdict[str, float] = defaultdict(float, record.savings if record.savings_month == month else {})
+        return None
+    saved: defaultdict[str, float] = defaultdict(float)
     for sign, claims in ((1, leaving), (-1, coming)):
         for claim in claims:
             price = claim.placement.usd_hour if claim.placement is not None else None
-            savings[claim.pool] += sign * (price or 0.0)
+            saved[claim.pool] += sign * (price or 0.0)
+    return saved
+
+
+def _sum(record: ClusterDisruption, saved: Mapping[str, float] | None, now: str) -> dict[str, Any]:
+    """What decisions of this month have saved, with this one."""
+    if saved is None:
+        return {}
+    month = now[:7]
+    savings: defaultdict[str, float] = defaultdict(float, record.savings if record.savings_month == month else {})
+    for pool, usd in saved.items():
+        savings[pool] += usd
     return {"savings": {pool: round(usd, 6) for pool, usd in savings.items()}, "savings_month": month}
 
 
@@ -277,10 +292,11 @@ def abandon(services: Services, record: ClusterDisruption, why: str) -> ClusterD
     _give_back(services, record.replacements)
     until = later_than(services.now(), PAUSE_SECONDS)
     fields = {"state": IDLE, "nodes": (), "replacements": (), "message": why, "due_at": until, "paused_until": until}
-    abandoned = write(services, record, (ABANDONED, why), **fields)
+    after = write(services, record, (ABANDONED, why), **fields)
+    measurements.abandoned(services, record)
     # Whoever was still making some has found this version now, and makes no more.
     _give_back(services, record.replacements)
-    return abandoned
+    return after
 
 
 def _give_back(services: Services, claim_ids: Sequence[str]) -> None:
@@ -300,7 +316,10 @@ def repair(services: Services, record: ClusterDisruption, claims: Sequence[NodeC
             delete_claim(services, claim.id, WORKFLOW_ACTOR, grace_seconds=0)
     text = f"{len(claims)} nodes leave ({NOT_READY}): {_few(claim.name for claim in claims)}."
     due_at = later_than(services.now(), LOOK_SECONDS)
-    return write(services, record, (REPAIRED, text), message=text, due_at=due_at)
+    after = write(services, record, (REPAIRED, text), message=text, due_at=due_at)
+    measurements.decided(services, record, NOT_READY)
+    measurements.disrupted(services, record, NOT_READY, len(claims), None)
+    return after
 
 
 def _few(names: Iterable[str]) -> str:
