@@ -1,0 +1,139 @@
+"""Nodes that Stockyard made for the pods of a real cluster become fewer when its pods do, and each pod has a node.
+
+``STOCKYARD_SOAK`` raises the count of nodes from about 6 to about 50. Pods are of one size and have no rule that
+refuses a node with room: the scheduler spreads pods as it likes, and where sizes or rules differ a plan that is tight
+may fit in its own order alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import ceil
+from typing import Any
+
+import pytest
+
+from local.kubernetes.store import Object
+from tests.kubernetes.product import Town, now_world, open_pool
+from tests.kubernetes.rigs import RealRig, until
+from tests.kubernetes.workloads import SECONDS, Witness, app_of, witnessed
+
+pytestmark = pytest.mark.timeout(1200)
+
+HOST = "kubernetes.io/hostname"
+FEW, MANY = 1, 9
+"""By how much the cluster is larger than the smallest one."""
+BEGIN, END = {"web": 18, "api": 10, "cache": 8}, {"web": 6, "api": 3, "cache": 3}
+"""Pods of each application at first and later, in the smallest cluster."""
+FIXED = {"db": 3, "job": 1, "still": 1}
+"""Pods that do not become fewer: those that would rather be alone, one that is not to be disrupted, one that its budget
+holds."""
+BUDGETS = {"web": {"minAvailable": "80%"}, "db": {"maxUnavailable": 1}, "still": {"maxUnavailable": 0}}
+TEAM = {"key": "team", "value": "lab", "effect": "NoSchedule"}
+SHARE = 60
+"""Percent of the nodes that the budget of the pool lets go at a time."""
+QUIET = 2
+"""Minutes in which nothing is to be looked at soon, after which there is no decision left."""
+MOST = 40
+
+
+@pytest.fixture
+def town(real_rig: RealRig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
+    town = Town.of(real_rig, now_world(), monkeypatch)
+    yield town
+    town.workloads.clear()
+
+
+def spread(app: str) -> list[Object]:
+    """Nearly as many pods on each node as on any other, if it can be."""
+    selector = {"matchLabels": {"app": app}}
+    return [{"topologyKey": HOST, "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector}]
+
+
+def apart(app: str) -> Object:
+    """No two pods on a node, if it can be."""
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": app}}}
+    preference = {"weight": 100, "podAffinityTerm": term}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
+
+
+def filled(town: Town, size: int) -> dict[str, int]:
+    """Pods wait, nodes come for them, and then most of the pods end. Returns how many of each application stay."""
+    here = town.workloads
+    open_pool(town, "burst", budgets=[{"nodes": f"{SHARE}%"}])
+    open_pool(town, "lab", budgets=[], labels={"team": "lab"}, taints=[TEAM])
+    rules: dict[str, Any] = {
+        "cache": {"topologySpreadConstraints": spread("cache")},
+        "db": {"affinity": apart("db")},
+        "job": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+    }
+    counts = {**{app: count * size for app, count in BEGIN.items()}, **FIXED}
+    paths = {app: here.deployment(app, count, "1", **rules.get(app, {})) for app, count in counts.items()}
+    bears = {"tolerations": [{"key": "team", "operator": "Exists"}]}
+    paths["solo"] = here.deployment("solo", 4, "1800m", nodeSelector={"team": "lab"}, **bears)
+    # A node may be full before its DaemonSets know of it; pods of this class make room for themselves.
+    here.daemon_set("log", "100m", priorityClassName="system-node-critical", **bears)
+    town.until(lambda: town.calm() and not town.waiting())
+    here.run(**counts, solo=4, log=len(town.nodes()))
+    counts |= {**{app: count * size for app, count in END.items()}, "solo": 1}
+    for app, path in paths.items():
+        here.scale(path, counts[app])
+    here.settle()
+    for app, spec in BUDGETS.items():
+        here.budget(app, **spec)
+    return counts
+
+
+def decide_all(town: Town) -> None:
+    """Minutes until nothing is decided any more. After each decision the nodes are those that it planned, and each pod
+    is on one of them."""
+    quiet, checked = 0, len(town.planned)
+    for _ in range(MOST):
+        town.minute()
+        quiet = quiet + 1 if town.quiet() else 0
+        if town.calm() and len(town.planned) > checked:
+            checked = len(town.planned)
+            until(lambda: not town.waiting(), SECONDS)
+            assert town.nodes().keys() == town.planned[-1], town.tale()
+        if quiet == QUIET:
+            return
+    raise AssertionError(town.tale())
+
+
+def budgets_held(witness: Witness, counts: dict[str, int]) -> None:
+    """Of each application were as many pods ready at each moment as its budget says."""
+    least = {"web": ceil(counts["web"] * 0.8), "db": 2, "still": 1, "job": 1}
+    assert all(witness.fewest[app] >= count for app, count in least.items()), (witness.fewest, least)
+
+
+def test_nodes_are_consolidated_to_the_planned_set_and_every_pod_has_a_node(
+    town: Town, soaking: bool, record_property: Callable[[str, object], None]
+) -> None:
+    counts = filled(town, MANY if soaking else FEW)
+    here, before, began = town.workloads, town.nodes(), len(town.decisions)
+    protected = {pod["spec"]["nodeName"] for pod in here.pods() if app_of(pod) in ("job", "still")}
+    with witnessed(town.rig) as witness:
+        decide_all(town)
+    after, decisions = town.nodes(), town.decisions[began:]
+    here.run(**counts, log=len(after))
+    budgets_held(witness, counts)
+    assert protected <= {node["metadata"]["name"] for node in after.values()}
+    assert {node["status"]["capacity"]["cpu"] for node in after.values() if "taints" in node["spec"]} == {"2"}, (
+        town.tale()
+    )
+    assert len(after) <= len(before) / 2 + 1
+    assert sum(len(decision.replacements) for decision in decisions) >= 1
+    record_property("figure:consolidation_on_kubernetes", figures(town, before, began))
+
+
+def figures(town: Town, before: dict[str, Any], began: int) -> dict[str, Any]:
+    """What came of it. ``began`` is how many decisions there were before."""
+    decisions = town.decisions[began:]
+    return {
+        "nodes_before": len(before),
+        "nodes_after": len(town.nodes()),
+        "pods": sum(town.workloads.running().values()),
+        "decisions": len(decisions),
+        "replacements": sum(len(decision.replacements) for decision in decisions),
+        "usd_hour_saved": round(sum(decision.saving for decision in decisions), 2),
+    }
