@@ -18,6 +18,7 @@ from stockyard_client.node_resources import Manifests, NodeClaims, NodeProviders
 from stockyard_client.pool_models import Pool
 from stockyard_client.pool_resources import PlacementPlans, Pools
 from stockyard_client.resources import Accounts, Clusters, Events, Operations
+from stockyard_client.simulations import Simulations
 from stockyard_client.transport import Token, Transport
 
 POOLS_READY = "PoolsReady"
@@ -52,6 +53,7 @@ class Client:
         self.pools = Pools(self._transport)
         self.disruption = Disruption(self._transport)
         self.placements = PlacementPlans(self._transport)
+        self.simulations = Simulations(self._transport)
         self.operations = Operations(self._transport)
         self.events = Events(self._transport)
         self.node_providers = NodeProviders(self._transport)

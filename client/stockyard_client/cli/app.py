@@ -18,6 +18,7 @@ from stockyard_client.cli import (
     people,
     placements,
     pools,
+    simulations,
 )
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.failures import Commands
@@ -54,6 +55,7 @@ app.add_typer(disruption.app, name="disruption")
 app.add_typer(node_providers.prices, name="price")
 app.command()(apply.apply)
 app.command()(placements.plan)
+app.command()(simulations.simulate)
 app.command()(people.login)
 app.command()(people.token)
 

@@ -99,21 +99,28 @@ def _show_left_out(context: contexts.Context, item: LeftOut) -> None:
         context.out.print(Text(f"    and {len(item.reasons) - _MOST_REASONS} more pools"), soft_wrap=True)
 
 
-def reduced(document: Any) -> Any:
-    """A manifest with what decides where its pods may go, and nothing else."""
+def reduced(document: Any, annotations: frozenset[str] = frozenset()) -> Any:
+    """A manifest with what decides where its pods may go, and of its annotations those that are named; nothing else."""
     if not isinstance(document, dict):
         return document
     parts = {"apiVersion": document.get("apiVersion"), "kind": document.get("kind")}
-    parts["metadata"] = _only(document.get("metadata"), _PARTS_OF_METADATA)
+    parts["metadata"] = _reduced_metadata(document.get("metadata"), annotations)
     if isinstance(document.get("items"), list):
-        parts["items"] = [reduced(item) for item in document["items"]]
+        parts["items"] = [reduced(item, annotations) for item in document["items"]]
     if isinstance(document.get("status"), dict):
         parts["status"] = _only(document["status"], frozenset({"phase"}))
-    parts["spec"] = _reduced_spec(document.get("spec"))
+    parts["spec"] = _reduced_spec(document.get("spec"), annotations)
     return {name: value for name, value in parts.items() if value is not None}
 
 
-def _reduced_spec(spec: Any) -> Any:
+def _reduced_metadata(metadata: Any, annotations: frozenset[str]) -> Any:
+    parts = _only(metadata, _PARTS_OF_METADATA)
+    written = metadata.get("annotations") if isinstance(metadata, dict) else None
+    kept_annotations = _only(written, annotations) if isinstance(written, dict) else {}
+    return {**parts, "annotations": kept_annotations} if kept_annotations else parts
+
+
+def _reduced_spec(spec: Any, annotations: frozenset[str]) -> Any:
     """The specification of a pod, or of what makes pods."""
     if not isinstance(spec, dict):
         return spec
@@ -123,7 +130,7 @@ def _reduced_spec(spec: Any) -> Any:
             kept_parts[name] = [_only(container, _PARTS_OF_CONTAINERS) for container in kept_parts[name]]
     for name in ("template", "jobTemplate"):
         if isinstance(kept_parts.get(name), dict):
-            kept_parts[name] = reduced(kept_parts[name])
+            kept_parts[name] = reduced(kept_parts[name], annotations)
     return kept_parts
 
 

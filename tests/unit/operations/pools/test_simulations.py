@@ -70,8 +70,8 @@ def test_a_policy_changes_what_it_names_and_leaves_the_rest_to_the_pools(yard: Y
     full = answer(yard, document | {"policy": {"consolidationPolicy": "WhenEmptyOrUnderutilized"}})
     assert [decision["at"] for decision in full["decisions"]] == ["2026-01-05T03:01:30.000Z"]
     for policy in ({"consolidateAfter": "Never"}, {"minimumSaving": 0.3}, {"budgets": [{"nodes": "0"}]}):
-        asked = {"consolidationPolicy": "WhenEmptyOrUnderutilized", **policy}
-        assert answer(yard, document | {"policy": asked})["decisions"] == []
+        overriding = {"consolidationPolicy": "WhenEmptyOrUnderutilized", **policy}
+        assert answer(yard, document | {"policy": overriding})["decisions"] == []
 
 
 def test_pods_that_are_not_to_be_disrupted_stay(yard: Yard) -> None:

@@ -131,10 +131,10 @@ def test_more_cannot_go_than_there_are():
 def test_where_the_work_is_used_up_the_outcome_ends():
     events = [Arrival(hour * HOUR, kind(f"app-{hour}", 500 + hour), 3) for hour in range(9)]
     whole = replay(trace(*events), STEPS)
-    assert (whole.complete, whole.ended) == (True, 10 * HOUR)
+    assert (whole.complete, whole.end) == (True, 10 * HOUR)
     part = replay(trace(*events), 120_000)
     assert not part.complete
-    until = replay(trace(*(event for event in events if event.at < part.ended), until=part.ended), STEPS)
+    until = replay(trace(*(event for event in events if event.at < part.end), until=part.end), STEPS)
     assert (part.usd, part.node_seconds) == (pytest.approx(until.usd), until.node_seconds)
 
 

@@ -86,8 +86,8 @@ def _events(request: SimulationRequest) -> tuple[Sequence[Arrival], Sequence[Dep
             if pods > MOST_PODS or len(arrivals) > MOST_KINDS:
                 detail = f"a trace has at most {MOST_PODS} pods, and {MOST_KINDS} manifests of them"
                 raise InvalidInput.at(place, detail)
-        for entry, gone in enumerate(event.depart):
-            departure = Departure(at, f"{gone.namespace}/{gone.name}", gone.count)
+        for entry, leaving_pods in enumerate(event.depart):
+            departure = Departure(at, f"{leaving_pods.namespace}/{leaving_pods.name}", leaving_pods.count)
             places[id(departure)] = f"/events/{number}/depart/{entry}"
             departures.append(departure)
     _check_departures(arrivals, departures, places)
@@ -261,17 +261,17 @@ def _places(services: Services, stock: Supply, cluster: Cluster | None) -> Mappi
     return places
 
 
-def _policies(pools: Sequence[Pool], asked: SimulatedPolicy) -> Mapping[str, PoolPolicy]:
-    if asked.consolidation_policy == NEVER_CONSOLIDATED:
+def _policies(pools: Sequence[Pool], override: SimulatedPolicy) -> Mapping[str, PoolPolicy]:
+    if override.consolidation_policy == NEVER_CONSOLIDATED:
         return {}
-    return {pool.name: _policy(pool.disruption, asked) for pool in pools if pool.kind == DYNAMIC}
+    return {pool.name: _policy(pool.disruption, override) for pool in pools if pool.kind == DYNAMIC}
 
 
-def _policy(own: Mapping[str, Any], asked: SimulatedPolicy) -> PoolPolicy:
-    after = own.get("consolidateAfter", "0s") if asked.consolidate_after is None else asked.consolidate_after
-    saving = own.get("minimumSaving", 0.0) if asked.minimum_saving is None else asked.minimum_saving
-    budgets = own if asked.budgets is None else {"budgets": [budget.entry() for budget in asked.budgets]}
-    policy = asked.consolidation_policy or own.get("consolidationPolicy", WHEN_UNDERUTILIZED)
+def _policy(own: Mapping[str, Any], override: SimulatedPolicy) -> PoolPolicy:
+    after = own.get("consolidateAfter", "0s") if override.consolidate_after is None else override.consolidate_after
+    saving = own.get("minimumSaving", 0.0) if override.minimum_saving is None else override.minimum_saving
+    budgets = own if override.budgets is None else {"budgets": [budget.entry() for budget in override.budgets]}
+    policy = override.consolidation_policy or own.get("consolidationPolicy", WHEN_UNDERUTILIZED)
     return PoolPolicy(policy, durations.seconds(after), budgets_of(budgets), saving)
 
 
@@ -284,11 +284,11 @@ def _view(trace: Trace, outcome: Outcome, remarks: Sequence[str]) -> dict[str, A
 
     waits = outcome.waits
     if not outcome.complete:
-        remarks = [f"The work of one request was used up at {text(outcome.ended)}: nothing later is counted.", *remarks]
+        remarks = [f"The work of one request was used up at {text(outcome.end)}: nothing later is counted.", *remarks]
     return {
         "complete": outcome.complete,
-        "ended_at": text(outcome.ended),
-        "hours": round(outcome.ended / 3600, 6),
+        "ended_at": text(outcome.end),
+        "hours": round(outcome.end / 3600, 6),
         "usd": round(outcome.usd, 6),
         "node_hours": round(outcome.node_seconds / 3600, 6),
         "mean_nodes": round(outcome.mean_nodes, 6),

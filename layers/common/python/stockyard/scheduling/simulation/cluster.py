@@ -72,7 +72,7 @@ class SimulatedNode:
         for resource, amount in pod.kind.pod.requests:
             self.free[resource] += amount
 
-    def seen(self, now: int) -> Node:
+    def as_node(self, now: int) -> Node:
         """The node as the packer reads it."""
         pods = [pod.kind.pod for pod in self.pods.values()]
         return Node(
@@ -124,7 +124,7 @@ class Cluster:
 
     def rooms(self, now: int) -> tuple[Node, ...]:
         """The nodes that pods may go to, those on their way among them."""
-        return tuple(node.seen(now) for node in self.nodes.values() if not node.leaving)
+        return tuple(node.as_node(now) for node in self.nodes.values() if not node.leaving)
 
     def fleet(self, now: int) -> Fleet:
         """The nodes that are ready, with what keeps each of them."""
@@ -138,7 +138,7 @@ class Cluster:
         pods: Counter[Pod] = Counter(pod.kind.pod for pod in node.pods.values())
         until = self.held_until(node)
         return RunningNode(
-            node.seen(now),
+            node.as_node(now),
             tuple(pods.items()),
             node.pool,
             node.price,

@@ -113,13 +113,13 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trace. Everything is counted up to ``ended``.
+    """What came of a trace. Everything is counted up to ``end``.
 
     ``complete`` says that this is the end of the trace. Otherwise the work was used up at that moment. ``abandoned``
     counts decisions that were given up because their pods had no room any more.
     """
 
-    ended: int
+    end: int
     complete: bool
     usd: float
     node_seconds: int
@@ -138,4 +138,4 @@ class Outcome:
     @property
     def mean_nodes(self) -> float:
         """Nodes at a time."""
-        return self.node_seconds / self.ended if self.ended else 0.0
+        return self.node_seconds / self.end if self.end else 0.0

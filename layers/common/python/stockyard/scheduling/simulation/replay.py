@@ -37,7 +37,7 @@ PAUSE_SECONDS = 600
 PLACE_STEPS, PLACE_STEPS_A_POD = 100_000, 100
 """The packer's work to place pods that wait."""
 _HOUR = 3600
-_GONE, _DEPART, _ARRIVE, _READY, _PASS = range(5)
+_REMOVE, _DEPART, _ARRIVE, _READY, _PASS = range(5)
 
 
 SEARCH_STEPS, SEARCH_STEPS_A_POD = 10_000, 50
@@ -104,15 +104,15 @@ class _Replay:
         # At one moment those that say how many go come before those that let all go.
         for departure in sorted(trace.departures, key=lambda item: (item.at, item.app, item.count is None)):
             self._push(departure.at, _DEPART, departure)
-        ended, complete = trace.until, True
+        end, complete = trace.until, True
         while self._heap and self._heap[0][0] < trace.until:
             now = self._heap[0][0]
             try:
                 self._at(now)
             except WorkUsedUp:
-                ended, complete = now, False
+                end, complete = now, False
                 break
-        return self._outcome(ended, complete=complete)
+        return self._outcome(end, complete=complete)
 
     def _push(self, at: int, kind: int, subject: Arrival | Departure | str) -> None:
         self._pushed += 1
@@ -127,7 +127,7 @@ class _Replay:
                 self._arrive(subject, now)
             elif isinstance(subject, Departure):
                 self._depart(subject, now)
-            elif kind == _GONE:
+            elif kind == _REMOVE:
                 self._remove(subject, now)
             else:
                 passes = passes or kind == _PASS
@@ -306,23 +306,23 @@ class _Replay:
             self._waiting[pod.name] = pod
         self._evictions += len(pods)
         self._may_place = True
-        self._push(now + self._trace.drain, _GONE, node.name)
+        self._push(now + self._trace.drain, _REMOVE, node.name)
         return len(pods)
 
     # --- the outcome ------------------------------------------------------------------------------------------------
 
-    def _outcome(self, ended: int, *, complete: bool) -> Outcome:
+    def _outcome(self, end: int, *, complete: bool) -> Outcome:
         for node in self._cluster.nodes.values():
-            self._pay(node, ended)
+            self._pay(node, end)
         for pods in self._pods.values():
             for pod in pods.values():
                 if pod.node is not None:
-                    self._count_wait(pod, ended)
-                elif ended > pod.since:
-                    self._waits.append(ended - pod.since)
+                    self._count_wait(pod, end)
+                elif end > pod.since:
+                    self._waits.append(end - pod.since)
         waits = self._waits
         return Outcome(
-            ended,
+            end,
             complete,
             fsum(self._usd),
             self._node_seconds,
