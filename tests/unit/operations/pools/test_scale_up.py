@@ -17,7 +17,7 @@ from stockyard.operations.pools import pools, reconcile, size
 from stockyard.operations.pools.workload import PendingGroup, Workload
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.manifests import read_pod
-from tests.unit.operations.pools.conftest import Yard
+from tests.unit.operations.pools.conftest import LARGE, SMALL, Yard
 
 Counts = Mapping[str, Sequence[tuple[Any, int]]]
 
@@ -47,6 +47,22 @@ def tell(workload: Workload, *waiting: tuple[Any, int], running: Counts | None =
 
 def living(yard: Yard, name: str = "burst") -> list[NodeClaim]:
     return [claim for claim in yard.claims(name) if not claim.deleting]
+
+
+def test_a_planned_node_is_bound_to_what_the_plan_has_priced_whatever_its_provider_calls_cheap(
+    yard: Yard, report: Workload
+) -> None:
+    """By the costs that the provider writes down the large type comes first; in money the small one does."""
+    kinds = [{**SMALL, "cost": 100}, {**LARGE, "cost": 1}]
+    yard.nodes.provider("costs", *kinds)
+    yard.dynamic_pool("burst", provider="costs")
+    tell(report, (pod("1", "1Gi"), 1))
+    yard.settle()
+    assert [claim.type_ref for claim in living(yard)] == ["costs.small"]
+    # A claim of somebody who leaves the choice to the provider goes by its costs.
+    own = yard.nodes.claim("own", provider_ref="costs", resources={"cpu": "1"})
+    yard.nodes.schedule()
+    assert yard.nodes.now(own).type_ref == "costs.large"
 
 
 def test_pending_pods_bring_the_cheapest_nodes_that_hold_them(yard: Yard, report: Workload) -> None:

@@ -14,7 +14,7 @@ from stockyard.domain import provider_kinds
 from stockyard.domain.declared_types import RESOURCES_UNKNOWN, block_of, declared
 from stockyard.domain.node_records import NodeClaim, NodeProvider
 from stockyard.domain.node_types import BUILT_IN
-from stockyard.domain.requirements import NODE_POOL, NODE_TYPE
+from stockyard.domain.requirements import IN, NODE_POOL, NODE_TYPE
 
 NAMESPACE = "stockyard.dev/namespace"
 """The label that keeps a manifest's namespace. It never says whose something is."""
@@ -103,6 +103,21 @@ def matched(claim: NodeClaim) -> tuple[dict[str, Any], ...]:
     node_class = (claim.document.get("spec") or {}).get("nodeClassRef") or {}
     origin = {NODE_POOL, f"{node_class.get('group')}/{str(node_class.get('kind')).lower()}"}
     return tuple(requirement for requirement in claim.requirements if requirement.get("key") not in origin)
+
+
+def ordering_provider(claim: NodeClaim) -> str | None:
+    """The provider by whose costs the claim's types are ordered; None: by money.
+
+    A claim of a planned node lists types of its provider: it is bound to what the plan has priced, in money.
+    """
+    if claim.pool and any(
+        entry.get("key") == NODE_TYPE
+        and entry.get("operator") == IN
+        and all(str(name).startswith(f"{claim.provider_ref}.") for name in entry.get("values", ()))
+        for entry in claim.requirements
+    ):
+        return None
+    return claim.provider_ref or None
 
 
 def asked_requirements(claim: NodeClaim) -> tuple[dict[str, Any], ...]:

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from stockyard.domain import provider_kinds
 from stockyard.domain.declared_types import NOT_AVAILABLE
-from stockyard.domain.manifests import matched
+from stockyard.domain.manifests import matched, ordering_provider
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirement
 from stockyard.errors import NotFound
@@ -88,7 +88,7 @@ class ClaimReader:
             request = self._reader.request(
                 matched(claim),
                 claim.resources,
-                claim.provider_ref or None,
+                ordering_provider(claim),
                 self._allowed,
                 self._unreachable(claim),
             )
