@@ -1,0 +1,391 @@
+"""Hours of a cluster that pass in milliseconds: the product's own passes, workflows and agent over a played cluster.
+
+Time jumps to the next thing that happens: pods come or go, a workflow's wait ends, a pass of the minute's schedule has
+something due, the agent tells. Requests, records and decisions are the product's; machines are those of its simulated
+provider, and join the played cluster when their time has come.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+from local.functions.invocation import Invocation, failure
+from stockyard.adapters.unavailable_offerings import StoredUnavailableOfferings
+from stockyard.domain import ids, times
+from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.models.base import read
+from stockyard.domain.models.pools import PoolCreate
+from stockyard.domain.node_properties import node_labels
+from stockyard.domain.pool_records import POOL_LABEL, Pool
+from stockyard.domain.records import Cluster, NodeClaim, NodeProvider, Outbox, SimulatedMachine
+from stockyard.domain.requirements import CAPACITY_TYPE, NODE_POOL, ZONE
+from stockyard.errors import Conflict, StockyardError, StoreUnavailable
+from stockyard.operations.disruption.disruptor import Disruptor
+from stockyard.operations.engine.act import act
+from stockyard.operations.listing import every
+from stockyard.operations.machines.pending_pods import DETAIL_TYPE
+from stockyard.operations.pools import pools as pool_operations
+from stockyard.operations.pools.autoscaler import Autoscaler
+from stockyard.operations.scheduler.wake import Scheduler
+from stockyard.operations.services import Services
+from stockyard.ports import Create, Remove, Replace, Write
+from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+from tests.harness import walk
+from tests.harness.faults import Crash
+from tests.harness.memory import FixedClock
+from tests.harness.memory_store import MemoryRegistry, MemoryStore, MemoryTable
+from tests.harness.ports import memory_services, with_ports
+from tests.harness.simulated_hours_agent import CLAIM, PlayedAgent
+from tests.harness.simulated_hours_cluster import PlayedCluster
+from tests.harness.simulated_hours_faults import move_prices, strike
+from tests.harness.simulated_hours_judge import Judge, Sights
+from tests.harness.simulated_hours_policies import NEVER, PRODUCT, deciding
+from tests.harness.simulated_hours_time import MINUTE, Timeline, tick
+from tests.harness.simulated_hours_traces import SIZES, Trace
+
+TENANT, CLUSTER = "acme", "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+USER = "user:ann"
+HOUR = timedelta(hours=1)
+WAKE_SECONDS, PLACE_SECONDS, RETRY_SECONDS = 1.5, 1.0, 30.0
+"""How soon a pass follows the event that wakes it, a claim is placed, and a pass that died is run again."""
+_QUIET = ("Accepted", "Scheduled", "Provisioned", "Joined")
+_WAKE: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+    "Pool": lambda detail: detail["reason"] in ("Created", "Changed", "DeletionRequested"),
+    "NodeClaim": lambda detail: "pool" in detail and detail["reason"] not in _QUIET,
+    DETAIL_TYPE: lambda detail: "pods" in detail,
+}
+_FORGOTTEN = ("Event", "AuditRecord", "Operation", "LedgerLine")
+
+
+class HourStore(MemoryStore):
+    """A tenant's store. ``spoil`` may fail a write; ``wrote`` sees what was written."""
+
+    spoil: Callable[[Callable[[], None]], None]
+    wrote: Callable[[tuple[Write, ...]], None]
+
+    def commit(self, *writes: Write) -> None:
+        """See ``MemoryStore.commit``."""
+        commit = super().commit
+
+        def work() -> None:
+            commit(*writes)
+            self.wrote(writes)
+
+        self.spoil(work)
+
+
+class Hours:
+    """One cluster through the hours of a trace, under a policy."""
+
+    def __init__(self, trace: Trace, policy: str = PRODUCT) -> None:
+        self.trace, self.policy = trace, policy
+        self.clock = FixedClock(trace.start, seed=trace.number)
+        self.end = trace.start + timedelta(hours=trace.hours)
+        self.chance = Random(f"world {trace.number}")
+        self.trouble = Random(f"trouble {trace.number}")
+        self.claims: dict[str, NodeClaim] = {}
+        self.pools: dict[str, Pool] = {}
+        self.disruption: ClusterDisruption | None = None
+        self.machines: dict[str, SimulatedMachine] = {}
+        self.refused: set[tuple[str, str, str]] = set()
+        self.place = ""
+        self.usd = 0.0
+        self.node_hours = 0.0
+        self.passes: Counter[str] = Counter()
+        self._going: list[str] = []
+        self.time = Timeline(self.clock, self._invoke, trace.number)
+        self.factor: Mapping[str, float] = {}
+        self._sizes = {f"sim.{size.name}": size for size in SIZES}
+        self._make()
+
+    def _make(self) -> None:
+        registry = self.registry = MemoryRegistry(MemoryTable())
+        self.store = HourStore(registry.table, TENANT)
+        self.store.spoil, self.store.wrote = self._spoiled, self._wrote
+        services = memory_services(registry, self.clock)
+        source = SimulatedNodes(lambda _: self.store, lambda *way: way in self.refused)
+        self.services: Services = replace(
+            with_ports(
+                services,
+                node_sources={"simulated": source},
+                unavailable_offerings=StoredUnavailableOfferings(registry.platform()),
+            ),
+            store=self.store,
+        )
+        now = self.services.now()
+        self.cluster = Cluster(CLUSTER, "demo", "", "k8s", "aws", 1, "c1", "ready", {}, now, now)
+        spec = {"simulated": self.block()}
+        self.provider = NodeProvider(self.services.new_id(ids.NODE_PROVIDER), "sim", "simulated", spec, now, now)
+        self.store.commit(Create(self.cluster), Create(self.provider))
+        self.kube = PlayedCluster(
+            self.clock.now, self.time.later, Random(f"kube {self.trace.number}"), self.trace.style
+        )
+        self.agent = PlayedAgent(
+            lambda: self.services, registry, self.cluster, self.kube, self.clock.now, Random(f"a {self.trace.number}")
+        )
+        news = lambda: (self.agent.picture.nodes or {}, self.agent.picture.budgets or {},  # noqa: E731
+                        self.agent.told_at, self.agent.vouched_until)  # fmt: skip
+        self.judge = Judge(Sights(self.clock.now, self.kube, self.claims, self.pools, lambda: self.disruption, news))
+        self.kube.watched.evicted, self.kube.watched.waits = self.judge.evicted, self.judge.waits
+
+    def block(self) -> dict[str, Any]:
+        types = [size.entry(self.factor) for size in SIZES]
+        return {"nodeTypes": types, "launchSeconds": 5, "joinSeconds": self.trace.launch_seconds}
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def run(self) -> Hours:
+        """All of the hours."""
+        with deciding(self.policy):
+            self._begin()
+            while (following := self.time.pop()) is not None and following[0] < self.end:
+                moment, name, action = following
+                self._pass_time(moment)
+                if name:
+                    getattr(self, f"_on_{name}")()
+                action()
+                self._follow()
+            self._pass_time(self.end)
+        return self
+
+    def _pass_time(self, moment: datetime) -> None:
+        hours = (moment - self.clock.now()) / HOUR
+        if hours > 0:
+            self.usd += hours * sum(self._price(machine) for machine in self.machines.values())
+            self.node_hours += hours * len(self.machines)
+            self.clock.moment = moment
+
+    def _price(self, machine: SimulatedMachine) -> float:
+        size = self._sizes[machine.type]
+        spot = size.spot * self.factor.get(size.name, 1.0)
+        return spot if machine.capacity_type == "spot" else size.usd
+
+    def _begin(self) -> None:
+        for fields in self.trace.pools:
+            self.make_pool(fields)
+        for app in self.trace.apps:
+            self.kube.apps[app.name] = replace(app, replicas=0)
+        start = self.trace.start
+        for seconds, name, replicas in self.trace.steps:
+            self.time.at(start + timedelta(seconds=seconds), partial(self._scale, name, replicas))
+        for seconds, kind, number in self.trace.faults:
+            self.time.at(start + timedelta(seconds=seconds), partial(strike, self, kind, number))
+        for seconds, factor in self.trace.prices:
+            self.time.at(start + timedelta(seconds=seconds), partial(move_prices, self, factor))
+        for hour in range(6, self.trace.hours, 6):
+            self.time.at(start + timedelta(hours=hour), self._forget)
+
+    def make_pool(self, fields: Mapping[str, Any]) -> None:
+        """Make a pool as a user does; where nothing is to be consolidated, it says so."""
+        body = dict(fields)
+        if self.policy == NEVER and "disruption" in body:
+            body["disruption"] = {**body["disruption"], "consolidate_after": "Never"}
+        pool_operations.create_pool(self.services, self.cluster, read(PoolCreate, body).new_pool(), USER)
+
+    def _scale(self, name: str, replicas: int) -> None:
+        self.judge.demand(name, replicas)
+        self.kube.scale(name, replicas)
+
+    # --- what follows from what happened ------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        self.agent.come_back()
+        self.agent.follow()
+        self._relay()
+        self.time.timer("report", self.agent.report_due)
+        post = None
+        if any(claim.deleting for claim in self.claims.values()):
+            post = self.agent.next_post()
+        self.time.timer("post", self.agent.silent_until or post)
+        due = self.disruption.due_at if self.disruption is not None else None
+        self.time.timer("look", tick(times.from_text(due), self.trace.number) if due else None)
+        dues = [pool.due_at for pool in self.pools.values() if pool.due_at is not None]
+        self.time.timer("pools", tick(times.from_text(min(dues)), self.trace.number) if dues else None)
+
+    def _relay(self) -> None:
+        for item in list(every(self.store, Outbox)):
+            MemoryStore.commit(self.store, Remove(Outbox, item.id))
+            for kind, message in item.messages:
+                if kind == "workflow":
+                    self.time.start(str(message["workflow"]), item.id, message["input"])
+                    continue
+                wakes = _WAKE.get(message["detail_type"])
+                if wakes is not None and wakes(message["detail"]):
+                    self.time.soon("woken", WAKE_SECONDS)
+        if self.time.moment_of("place") is None and any(claim.due_at is not None for claim in self.claims.values()):
+            self.time.soon("place", PLACE_SECONDS)
+
+    def _invoke(self, function: str, payload: Any) -> Invocation:
+        with self.within("workflow"):
+            try:
+                step = act(walk.RUNNERS[function], self.services, payload)
+            except Crash:
+                return failure("Lambda.Unknown", "the process died")
+            except StockyardError as error:
+                return failure(getattr(error, "workflow_name", type(error).__name__), str(error))
+        return Invocation(json.dumps({"done": step.done, "wait": step.wait}).encode())
+
+    # --- passes -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def within(self, place: str) -> Iterator[None]:
+        before, self.place = self.place, place
+        self.passes[place] += 1
+        try:
+            yield
+        finally:
+            self.place = before
+
+    def _pass(self, place: str, work: Callable[[], Any]) -> bool:
+        """Whether a pass came to its end."""
+        with self.within(place):
+            try:
+                work()
+            except (Crash, StockyardError) as error:
+                self.passes[f"{place} {type(error).__name__}"] += 1
+                return False
+        return True
+
+    def _autoscaler(self) -> Autoscaler:
+        return Autoscaler(self.registry, lambda _: self.services)
+
+    def _on_woken(self) -> None:
+        if not self._pass("pools", lambda: self._autoscaler().woken(TENANT, CLUSTER)):
+            self.time.soon("woken", RETRY_SECONDS)
+        self.judge.grown()
+
+    def _on_pools(self) -> None:
+        self._pass("pools", lambda: self._autoscaler().due(self.clock.now()))
+        self.judge.grown()
+
+    def _on_place(self) -> None:
+        scheduler = Scheduler(self.registry, lambda _: self.services)
+        self._pass("scheduler", lambda: scheduler.overdue(self.clock.now() + timedelta(milliseconds=1)))
+        if any(claim.due_at is not None for claim in self.claims.values()):
+            self.time.timer("place", self.clock.now() + MINUTE)
+
+    def _on_look(self) -> None:
+        self.agent.make_up()
+        self._going.clear()
+        self._pass("disruption", lambda: Disruptor(self.registry, lambda _: self.services).due(self.clock.now()))
+        if self._going:
+            self.judge.depart(self._going)
+        self.judge.grown()
+
+    def _on_report(self) -> None:
+        self.agent.report()
+
+    def _on_post(self) -> None:
+        self.agent.post()
+
+    def attempt(self, work: Callable[[], Any]) -> None:
+        """Do what somebody else does; a refusal is theirs."""
+        self._pass("others", work)
+
+    def compare(self) -> None:
+        """Look at claims again whose provider has changed."""
+        scheduler = Scheduler(self.registry, lambda _: self.services)
+        self._pass("scheduler", lambda: scheduler.compare([(TENANT, self.provider.id)]))
+
+    def end_machine(self, machine: SimulatedMachine) -> None:
+        """The machine ends by itself."""
+        self.machines.pop(machine.id, None)
+        MemoryStore.commit(self.store, Remove(SimulatedMachine, machine.id))
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+
+    def _spoiled(self, work: Callable[[], None]) -> None:
+        share = self.trace.writes
+        if not share or self.place in ("", "scheduler") or self.trouble.random() >= share:
+            work()
+            return
+        mode = self.trouble.choice(("conflict", "before", "after", "lost", "unavailable"))
+        if mode == "conflict" and self.place != "workflow":
+            raise Conflict("somebody else was first", index=0)
+        if mode in ("after", "lost"):
+            work()
+        if mode in ("before", "after"):
+            raise Crash(mode)
+        raise StoreUnavailable("no answer")
+
+    def _wrote(self, writes: tuple[Write, ...]) -> None:
+        for write in writes:
+            if isinstance(write, Remove):
+                self._removed(write)
+            elif isinstance(write, Create | Replace):
+                self._written(write.record)
+
+    def _written(self, record: object) -> None:
+        if isinstance(record, NodeClaim):
+            before = self.claims.get(record.id)
+            self.claims[record.id] = record
+            if before is None:
+                self.judge.counts["claims made"] += 1
+            if before is not None and record.deleting and not before.deleting:
+                self.judge.leaves(before, record, self.place)
+                if self.place == "disruption":
+                    self._going.append(record.id)
+        elif isinstance(record, Pool):
+            self.pools[record.id] = record
+        elif isinstance(record, ClusterDisruption):
+            before_state = self.disruption.state if self.disruption is not None else ""
+            self.disruption = record
+            if record.state not in (before_state, "Idle"):
+                self.judge.counts[f"decisions {record.state}"] += 1
+        elif isinstance(record, SimulatedMachine):
+            if record.id not in self.machines and record.joins_at is not None:
+                self.time.at(times.from_text(record.joins_at), lambda: self._join(record.id))
+            self.machines[record.id] = record
+
+    def _removed(self, write: Remove) -> None:
+        if write.kind is NodeClaim:
+            self.claims.pop(write.id, None)
+        elif write.kind is Pool:
+            self.pools.pop(write.id, None)
+        elif write.kind is ClusterDisruption:
+            self.disruption = None
+        elif write.kind is SimulatedMachine:
+            machine = self.machines.pop(write.id, None)
+            claim = self.claims.get(machine.claim_id) if machine is not None else None
+            if claim is not None:
+                name = f"{claim.name}.simulated"
+                self.judge.machine_ends(claim, name)
+                self.kube.silence(name)
+
+    def _join(self, machine_id: str) -> None:
+        machine = self.machines.get(machine_id)
+        claim = self.claims.get(machine.claim_id) if machine is not None else None
+        if machine is None or claim is None or claim.placement is None:
+            return
+        size = self._sizes[machine.type]
+        labels = {
+            **node_labels(None, claim, claim.placement),
+            **claim.labels,
+            CLAIM: claim.id,
+            CAPACITY_TYPE: machine.capacity_type,
+            ZONE: machine.zone,
+            NODE_POOL: claim.pool,
+            POOL_LABEL: claim.pool,
+        }
+        self.kube.join(f"{claim.name}.simulated", labels, size.cpu, size.mib, claim.taints)
+        # While a claim is being made its agent comes often, and tells that its node has joined.
+        self.time.later(self.chance.uniform(0.5, 10), self.agent.post)
+
+    def _forget(self) -> None:
+        """Drop what only people read, as the table does after some time."""
+        used = {claim.operation_id for claim in self.claims.values()}
+        for name, partition in self.registry.table.partitions.items():
+            kind = name.rpartition("#")[2]
+            if kind in _FORGOTTEN[:2]:
+                partition.clear()
+            elif kind == _FORGOTTEN[2]:
+                for key in [key for key in partition if key not in used]:
+                    del partition[key]

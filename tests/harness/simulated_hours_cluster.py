@@ -1,0 +1,373 @@
+"""A Kubernetes cluster that is played: nodes, pods, their controllers, budgets, and a scheduler, in one object.
+
+It is the API that the agent's own code is given. Evictions keep the rules of the eviction API: a pod under a
+PodDisruptionBudget that allows none is refused. A deployment makes the next pod as soon as one begins to end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, TypeVar
+
+from agent.stockyard_agent.kubernetes import Object, Refused
+from tests.harness.simulated_hours_pods import (
+    DAEMON_CPU,
+    DAEMON_MIB,
+    DAEMON_SET,
+    NAMESPACE,
+    TOLERATES_ALL,
+    App,
+    is_ending,
+    is_healthy,
+    stamp,
+)
+
+T = TypeVar("T")
+PODS, NODES, BUDGETS, DAEMONS = "/api/v1/pods", "/api/v1/nodes", "poddisruptionbudgets", "daemonsets"
+SPREAD, FILL, ANY = "spread", "fill", "any"
+"""How the scheduler chooses among nodes with room: the emptiest, the fullest, any."""
+STYLES = (SPREAD, FILL, ANY)
+
+
+@dataclass
+class Watched:
+    """What others want to know of: called when a pod was evicted, deleted, or found no room."""
+
+    evicted: Callable[[Object, str], None] = lambda _pod, _verb: None
+    waits: Callable[[Object], None] = lambda _pod: None
+
+
+@dataclass
+class PlayedCluster:
+    """``at`` has something done at a later moment. ``changed`` says that something is new since it was last reset."""
+
+    now: Callable[[], datetime]
+    at: Callable[[float, Callable[[], None]], None]
+    chance: Random
+    style: str = SPREAD
+    apps: dict[str, App] = field(default_factory=dict)
+    pods: dict[str, Object] = field(default_factory=dict)
+    nodes: dict[str, Object] = field(default_factory=dict)
+    watched: Watched = field(default_factory=Watched)
+    unready_since: dict[str, datetime] = field(default_factory=dict)
+    changed: bool = False
+    _on: defaultdict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))
+    _log: list[tuple[str, Object]] = field(default_factory=list)
+    _numbers: int = 0
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def join(self, name: str, labels: Mapping[str, str], cpu: int, mib: int, taints: Iterable[Object] = ()) -> None:
+        """A node joins and is ready. Its pod of the DaemonSet is there at once."""
+        self._numbers += 1
+        moment = stamp(self.now())
+        self.nodes[name] = {
+            "metadata": {
+                "name": name,
+                "uid": f"node-{self._numbers}",
+                "labels": {**labels, "kubernetes.io/hostname": name},
+                "annotations": {},
+                "creationTimestamp": moment,
+                "resourceVersion": "1",
+            },
+            "spec": {"taints": list(taints)},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": moment}],
+                "allocatable": {"cpu": f"{cpu}m", "memory": f"{mib}Mi", "pods": "110"},
+            },
+            "cpu": cpu,
+            "mib": mib,
+        }
+        daemon = App("proxy", DAEMON_CPU, DAEMON_MIB)
+        pod = self._pod(daemon, {"tolerations": TOLERATES_ALL})
+        pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "proxy", "controller": True}]
+        self._bind(pod, name)
+        self.schedule()
+
+    def silence(self, name: str) -> None:
+        """The node's kubelet is heard no more; its pods are given up five minutes later."""
+        if name in self.nodes and self.is_ready(name):
+            self.nodes[name]["status"]["conditions"] = [
+                {"type": "Ready", "status": "Unknown", "lastTransitionTime": stamp(self.now())}
+            ]
+            self.unready_since[name] = self.now()
+            self.changed = True
+            self.at(300, lambda: self._give_up(name))
+
+    def wake(self, name: str) -> None:
+        """It is heard again."""
+        if self.unready_since.pop(name, None) is not None and name in self.nodes:
+            self.nodes[name]["status"]["conditions"] = [
+                {"type": "Ready", "status": "True", "lastTransitionTime": stamp(self.now())}
+            ]
+            self.changed = True
+            self.schedule()
+
+    def remove(self, name: str) -> None:
+        """The node object is deleted, and what was on it is gone."""
+        if self.nodes.pop(name, None) is not None:
+            self.unready_since.pop(name, None)
+            self._end_all(name)
+            self._on.pop(name, None)
+            self.changed = True
+
+    def _give_up(self, name: str) -> None:
+        if name in self.nodes and not self.is_ready(name):
+            self._end_all(name)
+
+    def _end_all(self, name: str) -> None:
+        for pod in list(self._on[name].values()):
+            self._vanish(pod, disturbed="fault")
+        self.schedule()
+
+    def is_ready(self, name: str) -> bool:
+        """Whether the node is there and its kubelet is heard."""
+        return name in self.nodes and name not in self.unready_since
+
+    def is_open(self, name: str) -> bool:
+        """Whether ordinary pods may be put onto the node."""
+        node = self.nodes[name]
+        spec = node["spec"]
+        return self.is_ready(name) and not spec.get("unschedulable") and not spec.get("taints")
+
+    def free(self, name: str) -> tuple[int, int]:
+        """Thousandths of a core and MiB that no pod takes."""
+        node, pods = self.nodes[name], self._on[name].values()
+        return node["cpu"] - sum(pod["cpu"] for pod in pods), node["mib"] - sum(pod["mib"] for pod in pods)
+
+    def on(self, name: str) -> list[Object]:
+        """The pods of a node that need another one when it goes."""
+        return [pod for pod in self._on[name].values() if pod["app"] != "proxy" and not is_ending(pod)]
+
+    # --- pods ---------------------------------------------------------------------------------------------------------
+
+    def scale(self, name: str, replicas: int) -> None:
+        """Change how many pods a deployment has. Those that wait go first, then the youngest."""
+        self.apps[name].replicas = replicas
+        own = [pod for pod in self.of(name) if not is_ending(pod)]
+        own.sort(key=lambda pod: ("nodeName" in pod["spec"], -pod["number"]))
+        for pod in own[: max(0, len(own) - replicas)]:
+            self._end(pod, controlled=False)
+        self._fill(name)
+        self.schedule()
+
+    def of(self, name: str) -> list[Object]:
+        """All pods of a deployment."""
+        return [pod for pod in self.pods.values() if pod["app"] == name]
+
+    def _fill(self, name: str, disturbed: str = "") -> None:
+        app = self.apps[name]
+        for _ in range(app.replicas - sum(not is_ending(pod) for pod in self.of(name))):
+            pod = self._pod(app, {})
+            pod["disturbed"] = disturbed
+
+    def _pod(self, app: App, spec: Mapping[str, Any]) -> Object:
+        self._numbers += 1
+        requests = {"cpu": f"{app.cpu}m", "memory": f"{app.mib}Mi"}
+        annotations = {"karpenter.sh/do-not-disrupt": app.protection} if app.protection else {}
+        if app.cost:
+            annotations["controller.kubernetes.io/pod-deletion-cost"] = str(app.cost)
+        labels = {"app": app.name}
+        alone = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}} if app.alone else {}
+        pod: Object = {
+            "metadata": {
+                "namespace": NAMESPACE,
+                "name": f"{app.name}-{self._numbers}",
+                "uid": f"pod-{self._numbers}",
+                "labels": labels,
+                "annotations": annotations,
+                "creationTimestamp": stamp(self.now()),
+            },
+            "spec": {
+                "containers": [{"resources": {"requests": requests}}],
+                "terminationGracePeriodSeconds": 30,
+                **({"nodeSelector": dict(app.selector)} if app.selector else {}),
+                **({"affinity": affinity} if affinity else {}),
+                **spec,
+            },
+            "status": {"phase": "Pending", "conditions": []},
+            "app": app.name,
+            "cpu": app.cpu,
+            "mib": app.mib,
+            "number": self._numbers,
+            "created": self.now(),
+            "disturbed": "",
+        }
+        self.pods[pod["metadata"]["uid"]] = pod
+        self._note("ADDED", pod)
+        return pod
+
+    def _note(self, kind: str, pod: Object) -> None:
+        self._log.append((kind, pod))
+        self.changed = True
+
+    def _bind(self, pod: Object, name: str) -> None:
+        moment = stamp(self.now())
+        pod["spec"]["nodeName"] = name
+        pod["status"] = {
+            "phase": "Running",
+            "startTime": moment,
+            "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": moment}],
+        }
+        self._on[name][pod["metadata"]["uid"]] = pod
+        self._note("MODIFIED", pod)
+        app = self.apps.get(pod["app"])
+        if app is not None and app.least is not None:
+            self.at(app.begin, lambda: self._begin(pod))
+        else:
+            self._begin(pod)
+
+    def _begin(self, pod: Object) -> None:
+        if pod["metadata"]["uid"] in self.pods:
+            pod["status"]["conditions"].append({"type": "Ready", "status": "True"})
+            self._note("MODIFIED", pod)
+
+    def _end(self, pod: Object, *, controlled: bool = True, disturbed: str = "", at_once: bool = False) -> None:
+        """The pod begins to end; its deployment makes the next one."""
+        name = pod["spec"].get("nodeName")
+        if not is_ending(pod):
+            pod["metadata"]["deletionTimestamp"] = stamp(self.now() + timedelta(seconds=30))
+            self._note("MODIFIED", pod)
+            if controlled and pod["app"] in self.apps:
+                self._fill(pod["app"], disturbed)
+        if name is None or at_once:
+            self._vanish(pod)
+        elif self.is_ready(name):
+            app = self.apps.get(pod["app"])
+            self.at(app.grace if app else 1, lambda: self._vanish(pod))
+
+    def _vanish(self, pod: Object, disturbed: str = "") -> None:
+        uid = pod["metadata"]["uid"]
+        if self.pods.pop(uid, None) is None:
+            return
+        if (name := pod["spec"].get("nodeName")) is not None:
+            self._on[name].pop(uid, None)
+        self._note("DELETED", pod)
+        if pod["app"] in self.apps:
+            self._fill(pod["app"], disturbed)
+        self.schedule()
+
+    # --- the scheduler ------------------------------------------------------------------------------------------------
+
+    def pending(self) -> list[Object]:
+        """Pods without a node, the oldest first."""
+        return [pod for pod in self.pods.values() if "nodeName" not in pod["spec"] and not is_ending(pod)]
+
+    def schedule(self) -> None:
+        """Put each pod that waits onto a node with room, by the scheduler's rules and in its style."""
+        for pod in self.pending():
+            fitting = [name for name in self.nodes if self.is_open(name) and self.takes(name, pod)]
+            if fitting:
+                self._bind(pod, self._choice(fitting))
+            elif not pod["status"]["conditions"]:
+                pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+                self._note("MODIFIED", pod)
+                self.watched.waits(pod)
+
+    def takes(self, name: str, pod: Object) -> bool:
+        """Whether the node has room for the pod and is one that it may be on."""
+        labels = self.nodes[name]["metadata"]["labels"]
+        cpu, mib = self.free(name)
+        if pod["cpu"] > cpu or pod["mib"] > mib:
+            return False
+        if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):
+            return False
+        return "affinity" not in pod["spec"] or all(other["app"] != pod["app"] for other in self._on[name].values())
+
+    def _choice(self, names: list[str]) -> str:
+        if self.style == ANY:
+            return self.chance.choice(sorted(names))
+
+        def share(name: str) -> float:
+            cpu, mib = self.free(name)
+            return float(cpu / self.nodes[name]["cpu"] + mib / self.nodes[name]["mib"])
+
+        ranked = sorted(names, key=lambda name: (share(name), name))
+        return ranked[0] if self.style == FILL else ranked[-1]
+
+    # --- the API ------------------------------------------------------------------------------------------------------
+
+    def allowed(self, app: App) -> int:
+        """How many evictions the budget of a deployment allows now."""
+        healthy = sum(is_healthy(pod) for pod in self.of(app.name))
+        return max(0, healthy - (app.least or 0))
+
+    def listed(
+        self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], page: int
+    ) -> tuple[list[T], str]:
+        """As ``Kubernetes.listed``."""
+        self._log.clear()
+        return self.collect(path, query, keep, page), "1"
+
+    def collect(self, path: str, query: Mapping[str, str], keep: Callable[[Object], T | None], _page: int) -> list[T]:
+        """As ``Kubernetes.collect``."""
+        items: Iterable[Object] = self.pods.values()
+        if path == NODES:
+            items = self.nodes.values()
+        elif path.endswith(BUDGETS):
+            items = [self._budget(app) for app in self.apps.values() if app.least is not None]
+        elif path.endswith(DAEMONS):
+            items = [DAEMON_SET]
+        elif (selector := query.get("fieldSelector", "")).startswith("spec.nodeName="):
+            items = self._on[selector.partition("=")[2]].values()
+        return [entry for item in list(items) if (entry := keep(item)) is not None]
+
+    def watch(self, *_: Any) -> Iterator[tuple[str, Object]]:
+        """What has changed since it was last asked."""
+        log, self._log = self._log, []
+        yield from log
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **_: Any) -> Object:
+        """One request of the agent. Raises ``Refused``."""
+        parts = path.split("/")
+        if "nodes" in parts:
+            return self._node_call(method, parts[-1], body or {})
+        if "pods" not in parts:
+            return {}
+        name = parts[parts.index("pods") + 1]
+        pod = next((pod for pod in self.pods.values() if pod["metadata"]["name"] == name), None)
+        if pod is None:
+            raise Refused(404, "NotFound", name, {})
+        if method == "DELETE":
+            self.watched.evicted(pod, "delete")
+            options = body or {}
+            self._end(pod, disturbed="eviction", at_once=options.get("gracePeriodSeconds") == 0)
+        elif not is_ending(pod):
+            app = self.apps.get(pod["app"])
+            if app is not None and app.least is not None and is_healthy(pod) and self.allowed(app) < 1:
+                text = f"The disruption budget {app.name} needs {app.least} healthy pods"
+                raise Refused(429, "TooManyRequests", "Cannot evict pod", {"DisruptionBudget": text})
+            self.watched.evicted(pod, "evict")
+            self._end(pod, disturbed="eviction")
+        self.schedule()
+        return {}
+
+    def _node_call(self, method: str, name: str, body: Mapping[str, Any]) -> Object:
+        node = self.nodes.get(name)
+        if node is None:
+            raise Refused(404, "NotFound", name, {})
+        if method == "PATCH":
+            node["metadata"]["labels"] |= (body.get("metadata") or {}).get("labels") or {}
+            node["spec"] |= body.get("spec") or {}
+            node["metadata"]["resourceVersion"] = str(int(node["metadata"]["resourceVersion"]) + 1)
+            self.changed = True
+        elif method == "DELETE":
+            self.remove(name)
+            return {"kind": "Status"}
+        return node
+
+    def _budget(self, app: App) -> Object:
+        return {
+            "metadata": {"namespace": NAMESPACE, "name": app.name, "generation": 1},
+            "spec": {"selector": {"matchLabels": {"app": app.name}}, "minAvailable": app.least},
+            "status": {"observedGeneration": 1, "disruptionsAllowed": self.allowed(app)},
+        }
+
+    def counts(self) -> Counter[str]:
+        """How many pods there are of each deployment."""
+        return Counter(pod["app"] for pod in self.pods.values() if pod["app"] != "proxy" and not is_ending(pod))
