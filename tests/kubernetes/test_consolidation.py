@@ -1,13 +1,13 @@
 """Nodes that Stockyard made for the pods of a real cluster become fewer when its pods do, and each pod has a node.
 
-``STOCKYARD_SOAK`` raises the count of nodes from about 6 to about 50. Pods are of one size and have no rule that
-refuses a node with room: the scheduler spreads pods as it likes, and where sizes or rules differ a plan that is tight
-may fit in its own order alone.
+``STOCKYARD_SOAK`` raises the count of nodes from about 6 to about 50. The scheduler spreads pods as it likes. Where
+they are of one size, and no rule refuses a node with room, all find a place; where sizes and rules differ, a plan that
+is tight may fit in its own order alone, and decisions become careful.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 from typing import Any
 
@@ -29,6 +29,8 @@ FIXED = {"db": 3, "job": 1, "still": 1}
 """Pods that do not become fewer: those that would rather be alone, one that is not to be disrupted, one that its budget
 holds."""
 BUDGETS = {"web": {"minAvailable": "80%"}, "db": {"maxUnavailable": 1}, "still": {"maxUnavailable": 0}}
+MIXED = {"api": "2", "cache": "500m", "job": "100m", "still": "100m"}
+"""Cores of a pod, where it has not one."""
 TEAM = {"key": "team", "value": "lab", "effect": "NoSchedule"}
 SHARE = 60
 """Percent of the nodes that the budget of the pool lets go at a time."""
@@ -44,10 +46,10 @@ def town(real_rig: RealRig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
     town.workloads.clear()
 
 
-def spread(app: str) -> list[Object]:
-    """Nearly as many pods on each node as on any other, if it can be."""
+def spread(app: str, unsatisfiable: str) -> list[Object]:
+    """Nearly as many pods on each node as on any other."""
     selector = {"matchLabels": {"app": app}}
-    return [{"topologyKey": HOST, "maxSkew": 2, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector}]
+    return [{"topologyKey": HOST, "maxSkew": 2, "whenUnsatisfiable": unsatisfiable, "labelSelector": selector}]
 
 
 def apart(app: str) -> Object:
@@ -57,23 +59,25 @@ def apart(app: str) -> Object:
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
 
 
-def filled(town: Town, size: int) -> dict[str, int]:
+def filled(town: Town, size: int, cores: Mapping[str, str], unsatisfiable: str) -> dict[str, int]:
     """Pods wait, nodes come for them, and then most of the pods end. Returns how many of each application stay."""
     here = town.workloads
     open_pool(town, "burst", budgets=[{"nodes": f"{SHARE}%"}])
     open_pool(town, "lab", budgets=[], labels={"team": "lab"}, taints=[TEAM])
     rules: dict[str, Any] = {
-        "cache": {"topologySpreadConstraints": spread("cache")},
+        "cache": {"topologySpreadConstraints": spread("cache", unsatisfiable)},
         "db": {"affinity": apart("db")},
         "job": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
     }
     counts = {**{app: count * size for app, count in BEGIN.items()}, **FIXED}
-    paths = {app: here.deployment(app, count, "1", **rules.get(app, {})) for app, count in counts.items()}
+    paths = {
+        app: here.deployment(app, count, cores.get(app, "1"), **rules.get(app, {})) for app, count in counts.items()
+    }
     bears = {"tolerations": [{"key": "team", "operator": "Exists"}]}
     paths["solo"] = here.deployment("solo", 4, "1800m", nodeSelector={"team": "lab"}, **bears)
     # A node may be full before its DaemonSets know of it; pods of this class make room for themselves.
     here.daemon_set("log", "100m", priorityClassName="system-node-critical", **bears)
-    town.until(lambda: town.calm() and not town.waiting())
+    town.until(lambda: town.calm() and not town.waiting() and here.running().get("log") == len(town.nodes()))
     here.run(**counts, solo=4, log=len(town.nodes()))
     counts |= {**{app: count * size for app, count in END.items()}, "solo": 1}
     for app, path in paths.items():
@@ -100,6 +104,18 @@ def decide_all(town: Town) -> None:
     raise AssertionError(town.tale())
 
 
+def until_rest(town: Town) -> set[str]:
+    """Minutes until nothing is decided any more. Returns the pods that waited for a node after a minute."""
+    quiet, waited = 0, set[str]()
+    for _ in range(MOST):
+        town.minute()
+        waited |= set(town.waiting())
+        quiet = quiet + 1 if town.quiet() and not town.waiting() else 0
+        if quiet == QUIET:
+            return waited
+    raise AssertionError(town.tale())
+
+
 def budgets_held(witness: Witness, counts: dict[str, int]) -> None:
     """Of each application were as many pods ready at each moment as its budget says."""
     least = {"web": ceil(counts["web"] * 0.8), "db": 2, "still": 1, "job": 1}
@@ -109,7 +125,7 @@ def budgets_held(witness: Witness, counts: dict[str, int]) -> None:
 def test_nodes_are_consolidated_to_the_planned_set_and_every_pod_has_a_node(
     town: Town, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    counts = filled(town, MANY if soaking else FEW)
+    counts = filled(town, MANY if soaking else FEW, {}, "ScheduleAnyway")
     here, before, began = town.workloads, town.nodes(), len(town.decisions)
     protected = {pod["spec"]["nodeName"] for pod in here.pods() if app_of(pod) in ("job", "still")}
     with witnessed(town.rig) as witness:
@@ -137,3 +153,22 @@ def figures(town: Town, before: dict[str, Any], began: int) -> dict[str, Any]:
         "replacements": sum(len(decision.replacements) for decision in decisions),
         "usd_hour_saved": round(sum(decision.saving for decision in decisions), 2),
     }
+
+
+def test_pods_of_several_sizes_come_to_rest(
+    town: Town, soaking: bool, record_property: Callable[[str, object], None]
+) -> None:
+    """A decision after which pods have no place is not made again and again."""
+    if not soaking:
+        pytest.skip("a small cluster is not tight enough to tell")
+    counts = filled(town, MANY, MIXED, "DoNotSchedule")
+    before, began = town.nodes(), len(town.decisions)
+    with witnessed(town.rig) as witness:
+        waited = until_rest(town)
+    town.workloads.run(**counts, log=len(town.nodes()))
+    budgets_held(witness, counts)
+    record = town.record()
+    careful = bool(record and record.careful_until)
+    figure = {**figures(town, before, began), "pods_that_waited": len(waited), "careful": careful}
+    record_property("figure:consolidation_of_sizes_on_kubernetes", figure)
+    assert len(town.nodes()) <= len(before) * 2 / 3, town.tale()

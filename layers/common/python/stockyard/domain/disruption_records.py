@@ -45,6 +45,10 @@ class ClusterDisruption(VersionedRecord):
     """By pool: USD an hour that decisions of ``savings_month`` have saved; below zero where its nodes became dearer."""
     savings_month: str = ""
     """The month in which nodes last left for their price, as ``2026-01``."""
+    left_at: str = ""
+    """When nodes last left for their price. Empty: never, or their pods have found no place, which is noted."""
+    careful_until: str = ""
+    """Until when only such nodes leave whose pods have a place however they are spread. Empty: it is not so."""
     message: str = ""
     """What was decided, or why nothing was, in words."""
     sequence: int = 0

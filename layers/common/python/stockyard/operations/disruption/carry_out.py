@@ -204,7 +204,8 @@ def _sum(record: ClusterDisruption, saved: Mapping[str, float] | None, now: str)
     savings: defaultdict[str, float] = defaultdict(float, record.savings if record.savings_month == month else {})
     for pool, usd in saved.items():
         savings[pool] += usd
-    return {"savings": {pool: round(usd, 6) for pool, usd in savings.items()}, "savings_month": month}
+    rounded = {pool: round(usd, 6) for pool, usd in savings.items()}
+    return {"savings": rounded, "savings_month": month, "left_at": now}
 
 
 def _done(now: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
-from stockyard.domain.pool_records import Pool
+from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
 from stockyard.lifecycle.phases import DEGRADED
@@ -31,9 +31,14 @@ from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove
+from stockyard.scheduling.consolidation.model import Settings
 
 ATTEND_SECONDS = 600
 """For how long an agent comes often once there is something to decide."""
+MISSED_SECONDS = 1800
+"""Nodes that pools make within so many seconds after others have left may be for the pods of these."""
+CAREFUL_SECONDS = 86_400
+"""For how long decisions are careful after that."""
 INTERVALS = 2
 """How many intervals of the agent what is known of a cluster may be old before nothing is disrupted."""
 LEAVING_SECONDS = 300
@@ -106,7 +111,10 @@ def _decide(
     """Propose a decision, or carry out the one that was proposed."""
     if view is not None and view.unready and _is_fresh(services, cluster):
         return repair(services, record, view.unready)
-    decision = decide(view) if view is not None else None
+    if _pods_found_no_place(pools, claims, record):
+        until = later_than(services.now(), CAREFUL_SECONDS)
+        record = write(services, record, careful_until=until, left_at="")
+    decision = decide(view, Settings(careful=is_careful(services, record))) if view is not None else None
     if view is None or decision is None:
         fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}
         return write(services, record, due_at=_next_look(services, view), **fields)
@@ -123,6 +131,20 @@ def _decide(
     # Where nothing has to come first, nothing is waited for either.
     nothing_comes = started.state == REPLACING and not started.replacements
     return advance(services, pools, claims, started, view) if nothing_comes else started
+
+
+def is_careful(services: Services, record: ClusterDisruption | None) -> bool:
+    """Whether the last decisions of the cluster were too tight for how its scheduler spreads pods."""
+    return record is not None and services.now() < record.careful_until
+
+
+def _pods_found_no_place(pools: Sequence[Pool], claims: Sequence[NodeClaim], record: ClusterDisruption) -> bool:
+    """Whether nodes were asked for soon after others had left for their price: those that are made in the place of
+    others are asked for before these leave."""
+    if not record.left_at:
+        return False
+    dynamic, until = {pool.name for pool in pools if pool.kind == DYNAMIC}, later_than(record.left_at, MISSED_SECONDS)
+    return any(claim.pool in dynamic and record.left_at < claim.created_at <= until for claim in claims)
 
 
 def _is_degraded(cluster: Cluster) -> bool:

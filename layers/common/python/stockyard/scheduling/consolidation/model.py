@@ -64,12 +64,16 @@ class Settings:
     taken. What comes must be cheaper than what goes by at least ``margin`` of its price: prices move, and each move of
     pods costs something. Spot nodes are replaced by spot nodes only when ``spot_choices`` types would do, as too narrow
     a choice is soon interrupted again.
+
+    With ``careful`` only such nodes go whose pods have a place however the cluster's scheduler spreads them
+    (``arrivals``), not only as the packing has it.
     """
 
     steps: int | None = None
     share: float = 0.95
     margin: float = 0.05
     spot_choices: int = 15
+    careful: bool = False
 
     def budget(self, pods: int) -> int:
         """The steps for a cluster of so many pods."""

@@ -17,6 +17,7 @@ from stockyard.domain.budgets import EMPTY, UNBOUNDED, UNDERUTILIZED
 from stockyard.domain.node_types import CPU, MEMORY, SPOT
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation import model
+from stockyard.scheduling.consolidation.arrivals import Arrivals
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.consolidation.singles import DELETE, REPLACE, Verdict, verdicts
 from stockyard.scheduling.consolidation.worth import wastes
@@ -36,6 +37,8 @@ FEW = 16
 SHARES = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 BLOCKS = 16
 """Into so many parts the candidates are divided that are taken in or left out of a set."""
+PLAYS, HALVES = 12, 5
+"""How many sets are played, and how often the gap between one that fits and one that does not is halved."""
 EPSILON = 1e-9
 NEXT_BEST = 12
 """So many sets are asked whether they are easy where the best one is not."""
@@ -165,13 +168,45 @@ class Search:
         if len(ordered) <= VERY_FEW:
             every = chain.from_iterable(combinations(ordered, size) for size in range(1, len(ordered) + 1))
             best = self._lightest(self.trial(nodes) for nodes in every if self._affordable(len(nodes)))
-            return self._decision(best) if best is not None else None
+            return self._settled(best, ordered)
         allowed = self._within_budgets(ordered)
         best = self._lightest(self.trial(allowed[:size]) for size in self._sizes(allowed))
         for verdict in self._hopeful():
             if (best is None or verdict.saving > best.saving) and self._affordable(1):
                 best = self._lightest([self.trial([verdict.node]), *([best] if best is not None else [])])
-        best = self._improved(best, ordered)
+        return self._settled(self._improved(best, ordered), allowed)
+
+    def _settled(self, best: Trial | None, ordered: Sequence[RunningNode]) -> Decision | None:
+        """The decision of the best set; where care is asked for, of the best whose pods have a place however they come:
+        one that was tried, or one between the best of these and the next that has not."""
+        if best is None or best.plan is None:
+            return None
+        if not self.settings.careful:
+            return self._decision(best)
+        arrivals = Arrivals(self.fleet)
+        pods = sum(count for node in self.fleet.nodes for _, count in node.pods)
+        self.meter = Meter(self.settings.budget(pods))
+        tried = [trial for trial in self._trials.values() if trial.plan is not None]
+        failed = best
+        for _ in range(PLAYS):
+            if best is None or best.plan is None or arrivals.fit(best.nodes, best.plan):
+                break
+            failed, self._most = best, 0.0
+            tried = [trial for trial in tried if trial.saving < failed.saving - EPSILON]
+            best = self._lightest(tried)
+        else:
+            best = None
+        fewest, most = len(best.nodes) if best is not None else 0, min(len(failed.nodes), len(ordered))
+        for _ in range(HALVES):
+            size = (fewest + most) // 2
+            if failed is best or not fewest < size < most or not self._affordable(size):
+                break
+            trial = self.trial(ordered[:size])
+            better = best is None or trial.saving > best.saving
+            if trial.plan is not None and better and self._allows(trial) and arrivals.fit(trial.nodes, trial.plan):
+                best, fewest = trial, size
+            else:
+                most = size
         return self._decision(best) if best is not None else None
 
     def next_best(self, best: Decision) -> Iterable[Decision]:

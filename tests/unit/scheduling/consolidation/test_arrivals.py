@@ -1,0 +1,67 @@
+"""Nodes whose pods have a place however the scheduler spreads them, and those whose pods fit as a puzzle alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from stockyard.scheduling.consolidation.model import Fleet, Settings
+from stockyard.scheduling.consolidation.search import consolidate
+from stockyard.scheduling.packing.model import Taint
+from tests.unit.scheduling.consolidation.test_search import LARGE, TYPES, fleet, names, pod, running
+
+CAREFUL = Settings(careful=True)
+SMALL_PODS, BIG_POD = [pod(500, "small")] * 4, pod(2000, "big")
+
+
+def puzzle(free: int, count: int = 1) -> Fleet:
+    """``count`` times a node with four small pods and a big one, and two others with so much room for them."""
+    used = pod(8000 - free, "rest")
+    nodes = []
+    for number in range(count):
+        nodes.append(running(f"go-{number}", LARGE, *SMALL_PODS, BIG_POD))
+        nodes += [running(f"{name}-{number}", LARGE, used) for name in "ab"]
+    return fleet(*nodes, types=TYPES[1:])
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_what_fits_in_one_order_alone_goes_only_without_care(count: int) -> None:
+    """Two nodes with 2 cores each hold 4 times a half and once 2, but not after each has got two small pods."""
+    tight = puzzle(2000, count)
+    going = [f"go-{number}" for number in range(count)]
+    assert names(consolidate(tight)) == going
+    careful = consolidate(tight, CAREFUL)
+    assert set(names(careful)) < set(going)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_what_fits_in_any_order_goes_with_care_too(count: int) -> None:
+    roomy = puzzle(3500, count)
+    assert names(consolidate(roomy, CAREFUL)) == names(consolidate(roomy)) == [f"go-{n}" for n in range(count)]
+
+
+def test_with_care_as_much_goes_as_fits() -> None:
+    """Of eight nodes with a pod each, whose pods have room on the ninth, any number can go."""
+    nodes = [running(f"go-{number}", LARGE, pod(1000)) for number in range(7)]
+    decision = consolidate(fleet(*nodes, running("stays", LARGE, pod(1000, "rest")), types=TYPES[1:]), CAREFUL)
+    assert decision is not None
+    assert len(decision.nodes) == 7
+
+
+def test_labels_and_taints_keep_pods_from_room() -> None:
+    """Room that a pod may not have does not count, and new nodes count with what is planned on them."""
+    nodes = [running("go", LARGE, pod(1000)), running("b", LARGE, pod(7000, "rest"))]
+    shut = running("shut", LARGE, pod(1000, "rest"))
+    taint = Taint("k", "v", "NoSchedule")
+    shut = type(shut)(
+        type(shut.node)(shut.node.name, shut.node.labels, shut.node.free, (taint,), shut.node.pods),
+        shut.pods, shut.pool, shut.price, shut.cost, hindrance="it is held",
+    )  # fmt: skip
+    assert names(consolidate(fleet(*nodes, shut, types=TYPES[1:]), CAREFUL)) == ["go"]
+    full = [nodes[0], running("b", LARGE, pod(7500, "rest")), shut]
+    assert consolidate(fleet(*full, types=TYPES[1:]), CAREFUL) is None
+
+
+def test_a_cheaper_node_in_its_place_is_room_too() -> None:
+    decision = consolidate(fleet(running("go", LARGE, pod(1000))), CAREFUL)
+    assert decision is not None
+    assert [replacement.claim.price for replacement in decision.replacements] == [0.1]
