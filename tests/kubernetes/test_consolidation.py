@@ -91,10 +91,12 @@ def filled(town: Town, size: int, cores: Mapping[str, str], unsatisfiable: str) 
 def decide_all(town: Town) -> None:
     """Minutes until nothing is decided any more. After each decision the nodes are those that it planned, and each pod
     is on one of them."""
-    quiet, checked = 0, len(town.planned)
+    quiet, began = 0, len(town.planned)
+    checked = began
     for _ in range(MOST):
         town.minute()
-        quiet = quiet + 1 if town.quiet() else 0
+        # Its agent does not tell at once that pods have gone.
+        quiet = quiet + 1 if town.quiet() and checked > began else 0
         if town.calm() and len(town.planned) > checked:
             checked = len(town.planned)
             until(lambda: not town.waiting(), SECONDS)
@@ -106,11 +108,12 @@ def decide_all(town: Town) -> None:
 
 def until_rest(town: Town) -> set[str]:
     """Minutes until nothing is decided any more. Returns the pods that waited for a node after a minute."""
-    quiet, waited = 0, set[str]()
+    quiet, began, waited = 0, len(town.planned), set[str]()
     for _ in range(MOST):
         town.minute()
         waited |= set(town.waiting())
-        quiet = quiet + 1 if town.quiet() and not town.waiting() else 0
+        rests = town.quiet() and not town.waiting() and len(town.planned) > began
+        quiet = quiet + 1 if rests else 0
         if quiet == QUIET:
             return waited
     raise AssertionError(town.tale())

@@ -118,9 +118,12 @@ class Workloads:
         """Leave no controller and no pod; the rig removes budgets and nodes."""
         for path in self.collections:
             self.rig.administer("DELETE", f"{path}?propagationPolicy=Orphan")
-        until(lambda: not self.rig.administer("GET", f"{APPS}/deployments")["items"], SECONDS)
-        self.rig.administer("DELETE", f"{APPS}/replicasets?gracePeriodSeconds=0&propagationPolicy=Background")
+        for plural in ("deployments", "daemonsets"):
+            until(lambda plural=plural: not self.rig.administer("GET", f"{APPS}/{plural}")["items"], SECONDS)
+        self.rig.administer("DELETE", f"{APPS}/replicasets?propagationPolicy=Orphan")
+        until(lambda: not self.rig.administer("GET", f"{APPS}/replicasets")["items"], SECONDS)
         self.rig.administer("DELETE", f"{WEB}?gracePeriodSeconds=0")
+        until(lambda: all(pod["metadata"].get("finalizers") for pod in self.pods()), SECONDS)
 
     def _create(self, plural: str, kind: str, app: str, spec: Object) -> str:
         document = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": app}, "spec": spec}
