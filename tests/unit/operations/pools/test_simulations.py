@@ -134,6 +134,7 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
     "a moment after the end": (trace(arrive("11h")), "/events/0/at"),
     "a moment before the begin": (trace(arrive("2026-01-04T00:00:00Z")), "/events/0/at"),
     "no moment": (trace(arrive("soon")), "/events/0/at"),
+    "a moment that never comes": (trace(arrive("Never")), "/events/0/at"),
     "a moment without a zone": (trace(arrive("2026-01-05T01:00:00")), "/events/0/at"),
     "too long": (trace(arrive(), until="745h"), "/until"),
     "a slow start": (trace(arrive(), startUp="2h"), "/startUp"),

@@ -36,7 +36,8 @@ def _moment_text(text: str) -> str:
 
 def _at(text: str) -> str:
     if not text[:1].isdigit() or "T" not in text:
-        durations.seconds(text)
+        if durations.seconds(text) is None:
+            raise ValueError("must be a moment, or a duration such as 90s or 1h30m")
         return text
     return _moment_text(text)
 

@@ -28,6 +28,7 @@ from stockyard.scheduling.consolidation.model import WHEN_UNDERUTILIZED
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.packing.workloads import CRON_JOB, DAEMON_SET, read_workloads
+from stockyard.scheduling.simulation.choice import narrowed
 from stockyard.scheduling.simulation.model import FOREVER, Arrival, Departure, Outcome, PodKind, PoolPolicy, Trace
 from stockyard.scheduling.simulation.replay import replay
 
@@ -61,7 +62,9 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
         durations.seconds(request.start_up) or 0,
         durations.seconds(request.drain) or 0,
     )
-    groups = tuple(model.PodGroup(pod, ()) for pod in dict.fromkeys(arrival.kind.pod for arrival in arrivals))
+    kinds = tuple(dict.fromkeys(arrival.kind.pod for arrival in arrivals))
+    trace = replace(trace, pools=tuple(narrowed(pool, (*kinds, *trace.daemons), trace.places) for pool in pools))
+    groups = tuple(model.PodGroup(pod, ()) for pod in kinds)
     too_large = excess(model.Problem(groups, trace.pools, daemons=trace.daemons))
     if too_large:
         raise InvalidInput.at("/events", too_large)

@@ -159,6 +159,11 @@ class Search:
         self._most = 0.0
         """What the best set saves that may go."""
 
+    @property
+    def tried(self) -> int:
+        """How many sets of nodes have been tried."""
+        return len(self._trials)
+
     def decide(self) -> Decision | None:
         """See ``consolidate``."""
         if not self.candidates:

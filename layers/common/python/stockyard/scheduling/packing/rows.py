@@ -57,7 +57,7 @@ class Row:
 
 def ways(pools: Sequence[Pool], pods: Iterable[Pod]) -> int:
     """How many rows these pools and pods may make at most. Each label that is left open multiplies them."""
-    named = _mentioned(pods)
+    named = named_labels(pods)
     open_keys = [key for key in named if key not in (CAPACITY_TYPE, ZONE, HOSTNAME, *NAME_KEYS)]
     return sum(_ways_of(pool, node_type, named, open_keys) for pool in pools for node_type in pool.node_types)
 
@@ -92,7 +92,7 @@ class Rows:
     def __init__(self, pools: Sequence[Pool], pods: Iterable[Pod], daemons: Sequence[Pod]) -> None:
         self.pools = sorted(pools, key=lambda pool: pool.name, reverse=True)
         self.pools.sort(key=lambda pool: -pool.weight)
-        self.mentioned = _mentioned((*pods, *daemons))
+        self.mentioned = named_labels((*pods, *daemons))
         rows = [row for number, pool in enumerate(self.pools) for row in self._rows_of(number, pool, daemons)]
         rows.sort(key=self._order)
         self.rows = rows
@@ -375,7 +375,7 @@ class Rows:
         return True
 
 
-def _mentioned(pods: Iterable[Pod]) -> dict[str, tuple[str, ...]]:
+def named_labels(pods: Iterable[Pod]) -> dict[str, tuple[str, ...]]:
     """The labels that pods ask about, with the values that they name; the bounds of a range are such values."""
     values: defaultdict[str, set[str]] = defaultdict(set)
     for pod in pods:

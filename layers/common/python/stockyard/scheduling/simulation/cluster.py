@@ -35,6 +35,16 @@ class SimulatedPod:
     runs_from: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A node as the packer reads it, its pods, what it costs to disrupt it, and until when some pod protects it."""
+
+    node: Node
+    pods: tuple[tuple[Pod, int], ...]
+    cost: float
+    protected_until: float
+
+
 @dataclass(slots=True, eq=False)
 class SimulatedNode:
     """A node from the moment on at which it is asked for. ``moved_at`` is when a pod last came or went."""
@@ -47,6 +57,7 @@ class SimulatedNode:
     free: dict[str, int]
     pods: dict[str, SimulatedPod] = field(default_factory=dict)
     leaving: bool = False
+    _contents: Contents | None = None
 
     @property
     def pool(self) -> str:
@@ -62,6 +73,7 @@ class SimulatedNode:
         """The pod is on the node, and runs as soon as that is ready."""
         self.pods[pod.name] = pod
         pod.node, pod.runs_from, self.moved_at = self, max(now, self.ready_at), now
+        self._contents = None
         for resource, amount in pod.kind.pod.requests:
             self.free[resource] = self.free.get(resource, 0) - amount
 
@@ -69,21 +81,31 @@ class SimulatedNode:
         """The pod is there no more."""
         del self.pods[pod.name]
         pod.node, pod.runs_from, self.moved_at = None, None, now
+        self._contents = None
         for resource, amount in pod.kind.pod.requests:
             self.free[resource] += amount
 
-    def as_node(self, now: int) -> Node:
-        """The node as the packer reads it."""
+    def contents(self, now: int) -> Contents:
+        """What is on it. It is read again only when a pod has come or gone, or the node has become ready."""
+        is_ready = self.ready_at <= now
+        if self._contents is None or self._contents.node.initialized != is_ready:
+            self._contents = self._read(is_ready=is_ready)
+        return self._contents
+
+    def _read(self, *, is_ready: bool) -> Contents:
         pods = [pod.kind.pod for pod in self.pods.values()]
-        return Node(
+        node = Node(
             self.name,
             {**self.claim.labels, HOSTNAME: self.name},
             dict(self.free),
             self.claim.pool.taints,
             tuple(PlacedPod(pod.namespace, pod.labels, pod.anti_affinity) for pod in pods),
             tuple(port for pod in pods for port in pod.ports),
-            initialized=self.ready_at <= now,
+            initialized=is_ready,
         )
+        protections = (pod.runs_from + pod.kind.protected for pod in self.pods.values() if pod.runs_from is not None)
+        cost = 1.0 + sum(pod.kind.cost for pod in self.pods.values())
+        return Contents(node, tuple(Counter(pods).items()), cost, max(protections, default=0.0))
 
 
 class Cluster:
@@ -124,7 +146,7 @@ class Cluster:
 
     def rooms(self, now: int) -> tuple[Node, ...]:
         """The nodes that pods may go to, those on their way among them."""
-        return tuple(node.as_node(now) for node in self.nodes.values() if not node.leaving)
+        return tuple(node.contents(now).node for node in self.nodes.values() if not node.leaving)
 
     def fleet(self, now: int) -> Fleet:
         """The nodes that are ready, with what keeps each of them."""
@@ -135,26 +157,24 @@ class Cluster:
         return Fleet(running, self.pools(), rules, self._trace.daemons, self.places())
 
     def _running(self, node: SimulatedNode, now: int) -> RunningNode:
-        pods: Counter[Pod] = Counter(pod.kind.pod for pod in node.pods.values())
-        until = self.held_until(node)
+        contents = node.contents(now)
         return RunningNode(
-            node.as_node(now),
-            tuple(pods.items()),
+            contents.node,
+            contents.pods,
             node.pool,
             node.price,
-            1.0 + sum(pod.kind.cost for pod in node.pods.values()),
+            contents.cost,
             node.claim.row.capacity_type == SPOT,
-            "it is held" if now < until else "",
+            "it is held" if now < self._held_until(node, now) else "",
         )
 
-    def held_until(self, node: SimulatedNode) -> float:
+    def _held_until(self, node: SimulatedNode, now: int) -> float:
         """Until when the pool's ``consolidateAfter``, or a pod that is not to be disrupted, keeps the node."""
         policy = self._trace.policies.get(node.pool)
         if policy is None or policy.consolidate_after is None:
             return FOREVER
-        quiet: float = max(node.ready_at, node.moved_at) + policy.consolidate_after
-        protections = [pod.runs_from + pod.kind.protected for pod in node.pods.values() if pod.runs_from is not None]
-        return max([quiet, *protections])
+        quiet = max(node.ready_at, node.moved_at) + policy.consolidate_after
+        return max(quiet, node.contents(now).protected_until)
 
     def _rules(self, name: str, moment: datetime, now: int) -> PoolRules:
         policy = self._trace.policies.get(name, PoolPolicy())
@@ -171,7 +191,7 @@ class Cluster:
 
     def next_look(self, now: int) -> int | None:
         """When something may go that may not go now, because time passes; None: never by itself."""
-        looks = [until for node in self.nodes.values() if now < (until := self.held_until(node)) < FOREVER]
+        looks = [until for node in self.nodes.values() if now < (until := self._held_until(node, now)) < FOREVER]
         moment = _moment(self._trace, now)
         for policy in self._trace.policies.values():
             change = budgets.next_change(policy.budgets, moment)
