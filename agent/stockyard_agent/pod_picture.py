@@ -120,13 +120,14 @@ class _Groups:
         plain = self.room_only and bool(pod.node)
         labels = () if plain else tuple(item for item in pod.labels if item[0] in self.keys)
         cost = 0 if plain else pod.deletion_cost
-        own = (pod.daemon_set, pod.static, cost)
+        own = (pod.daemon_set, pod.static, cost, pod.ending)
         key = (pod.namespace, labels, pod.part, json.dumps(volumes) if volumes else "", own)
         if key not in self.ids:
             part = self.parts[pod.part]
             spec = {name: part[name] for name in _RESOURCES if name in part} if plain else part
             namespace = "-" if plain else pod.namespace
-            more = {"volumes": list(volumes), "daemon_set": pod.daemon_set, "static": pod.static, "deletion_cost": cost}
+            more = {"volumes": list(volumes), "daemon_set": pod.daemon_set, "static": pod.static}
+            more |= {"deletion_cost": cost, "ending": pod.ending}
             self.ids[key] = self.add(namespace, labels, spec, more)
         return self.ids[key]
 

@@ -107,6 +107,13 @@ def test_pods_with_a_node_are_counted_by_it() -> None:
     assert picture.running == {"n0": {group: 3}, "n1": {group: 2}}
 
 
+def test_pods_that_end_are_told_apart() -> None:
+    stays = known_pod("web-1", "n1", containers=cpu("1"))
+    picture = drawn(stays, replace(stays, name="web-2", ending=True), replace(stays, name="web-3", ending=True))
+    counts = {picture.groups[group].get("ending", False): count for group, count in picture.running["n1"].items()}
+    assert counts == {False: 1, True: 2}
+
+
 def test_pods_of_a_daemon_set_are_one_group_wherever_they_run() -> None:
     def pod(node: str) -> KnownPod:
         fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]

@@ -383,6 +383,17 @@ def test_facts_that_do_not_hold_together_are_refused(agent: Agent, fields: dict[
     assert [problem.pointer for problem in refusal.value.errors] == [pointer]
 
 
+def test_pods_that_end_take_room_and_need_no_other_node(agent: Agent) -> None:
+    """Their controller has made others already, which wait or run elsewhere."""
+    leaving = "0" * 15 + "5"
+    groups = {**GROUPS, leaving: {**GROUPS[WEB], "ending": True}}
+    agent.post(groups=groups, running={"n1": {WEB: 1, leaving: 2}})
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    assert [count for _, count in workload.reschedulable["n1"]] == [1]
+    assert sorted(count for _, count in workload.running["n1"]) == [1, 2]
+
+
 def test_pods_that_need_another_node_are_told_from_those_that_stay(agent: Agent) -> None:
     other = "0" * 15 + "4"
     groups = {**GROUPS, DB: template("2", deletion_cost=-7), other: template("1m", static=True)}

@@ -35,7 +35,8 @@ class PodTemplate(Input):
     ``spec`` is the part of a pod's specification that scheduling reads. ``volumes`` are the alternatives of where
     their volumes can be, each a list of requirements that hold together. ``daemon_set`` is the namespace and name of
     the DaemonSet that makes them, empty for other pods. ``static``: they mirror static pods of their nodes.
-    ``deletion_cost`` is that of the annotation ``controller.kubernetes.io/pod-deletion-cost``.
+    ``deletion_cost`` is that of the annotation ``controller.kubernetes.io/pod-deletion-cost``. ``ending``: they are
+    being deleted, take room until they are gone, and need no other node.
     """
 
     namespace: Name
@@ -47,6 +48,7 @@ class PodTemplate(Input):
     daemon_set: Annotated[str, StringConstraints(max_length=512)] = ""
     static: bool = False
     deletion_cost: Annotated[int, Field(ge=-(10**10), le=10**10)] = 0
+    ending: bool = False
 
 
 class WaitingPods(Input):

@@ -35,10 +35,10 @@ class Workload:
     What cannot be read is left out: ``unreadable`` says why, by the group's id. ``omitted`` are pods that wait and that
     the agent did not list.
 
-    ``reschedulable`` are the pods of each node that need another one when it goes: not those of DaemonSets, and no
-    mirrors of static pods. ``nodes`` are the facts of each node by its name, ``budgets`` how many evictions each
-    PodDisruptionBudget allows, by namespace and name. Both are None where the agent does not tell of them, as an older
-    one: then nobody knows what may be disrupted.
+    ``reschedulable`` are the pods of each node that need another one when it goes: not those of DaemonSets, no
+    mirrors of static pods, and none that ends. ``nodes`` are the facts of each node by its name, ``budgets`` how many
+    evictions each PodDisruptionBudget allows, by namespace and name. Both are None where the agent does not tell of
+    them, as an older one: then nobody knows what may be disrupted.
     """
 
     pending: tuple[PendingGroup, ...]
@@ -73,8 +73,11 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
     of_node = partial(_of_node, pods)
     running = {node: of_node(counts) for node, counts in sorted(picture["running"].items())}
     daemon_sets = {group: template["daemon_set"] for group, template in picture["groups"].items()}
-    static = {group for group, template in picture["groups"].items() if template.get("static")}
-    movable = {group: pod for group, pod in pods.items() if not daemon_sets[group] and group not in static}
+    # What ends is made anew by its controller, and waits or runs elsewhere by itself: it must not be counted twice.
+    staying = {
+        group for group, template in picture["groups"].items() if template.get("static") or template.get("ending")
+    }
+    movable = {group: pod for group, pod in pods.items() if not daemon_sets[group] and group not in staying}
     reschedulable = {node: _of_node(movable, counts) for node, counts in sorted(picture["running"].items())}
     present = {
         node: frozenset(daemon_sets[group] for group in counts if daemon_sets[group])
