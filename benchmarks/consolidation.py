@@ -26,8 +26,8 @@ from time import process_time
 from benchmarks.packing_rules import ZONES, node_types
 from stockyard.domain.node_types import CPU, MEMORY, PODS, NodeType
 from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
-from stockyard.scheduling.consolidation.model import Fleet, RunningNode, Settings
-from stockyard.scheduling.consolidation.search import Search
+from stockyard.scheduling.consolidation.model import Fleet, RunningNode
+from stockyard.scheduling.consolidation.search import consolidate
 from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, PodTerm, Pool, Selector, Spread, term
 from tests.harness.prefix_rule import prefix_decision
 
@@ -122,8 +122,7 @@ def run(count: int, seed: int, workload: str, types: Sequence[NodeType], *, comp
     """One decision and its figures."""
     subject = fleet(count, seed, workload, types)
     began = process_time()
-    search = Search(subject, Settings())
-    decision = search.decide()
+    decision = consolidate(subject)
     seconds = process_time() - began
     by_prefix = prefix_decision(subject) if compare else None
     return Run(
@@ -134,7 +133,7 @@ def run(count: int, seed: int, workload: str, types: Sequence[NodeType], *, comp
         round(seconds, 3),
         round(sum(node.price for node in subject.nodes), 4),
         round(decision.saving, 4) if decision is not None else 0.0,
-        round(search.possible or 0.0, 4),
+        round(decision.possible or 0.0, 4) if decision is not None else 0.0,
         len(decision.nodes) if decision is not None else 0,
         len(decision.replacements) if decision is not None else 0,
         round(by_prefix.saving, 4) if by_prefix is not None else 0.0,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, product
 
 from stockyard.domain.budgets import EMPTY, UNBOUNDED, UNDERUTILIZED
 from stockyard.domain.node_types import CPU, MEMORY, SPOT
@@ -37,11 +37,9 @@ FEW = 16
 SHARES = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 BLOCKS = 16
 """Into so many parts the candidates are divided that are taken in or left out of a set."""
-PLAYS, HALVES = 12, 5
+PLAYS, HALVES = 12, 6
 """How many sets are played, and how often the gap between one that fits and one that does not is halved."""
 EPSILON = 1e-9
-NEXT_BEST = 12
-"""So many sets are asked whether they are easy where the best one is not."""
 
 
 def empty_nodes(fleet: Fleet) -> Decision | None:
@@ -103,13 +101,9 @@ def consolidate(fleet: Fleet, settings: model.Settings | None = None) -> Decisio
     afterwards by the margin of the settings and by what the pools ask for. The same fleet has the same answer.
 
     A packing that a search has found may be so tight that nobody finds it again: neither the check before the nodes
-    leave, nor the cluster's scheduler. Such a decision is none, and the next best one counts.
+    leave, nor the cluster's scheduler. Such a set of nodes does not go; the best of those that are less tight does.
     """
-    search = Search(fleet, settings or model.Settings())
-    best = search.decide()
-    if best is None or is_easy(fleet, best):
-        return best
-    return next((decision for decision in search.next_best(best) if is_easy(fleet, decision)), None)
+    return Search(fleet, settings or model.Settings()).decide()
 
 
 def is_easy(fleet: Fleet, decision: Decision) -> bool:
@@ -182,25 +176,18 @@ class Search:
         return self._settled(self._improved(best, ordered), allowed)
 
     def _settled(self, best: Trial | None, ordered: Sequence[RunningNode]) -> Decision | None:
-        """The decision of the best set; where care is asked for, of the best whose pods have a place however they come:
-        one that was tried, or one between the best of these and the next that has not."""
+        """The decision of the best set whose pods will have a place: one that was tried, or one between the best of
+        these and the next that has not."""
         if best is None or best.plan is None:
             return None
-        if not self.settings.careful:
-            return self._decision(best)
-        arrivals = Arrivals(self.fleet)
+        arrivals = Arrivals(self.fleet) if self.settings.careful else None
         pods = sum(count for node in self.fleet.nodes for _, count in node.pods)
         self.meter = Meter(self.settings.budget(pods))
-        tried = [trial for trial in self._trials.values() if trial.plan is not None]
         failed = best
-        for _ in range(PLAYS):
-            if best is None or best.plan is None or arrivals.fit(best.nodes, best.plan):
-                break
-            failed, self._most = best, 0.0
-            tried = [trial for trial in tried if trial.saving < failed.saving - EPSILON]
-            best = self._lightest(tried)
-        else:
-            best = None
+        if not self._fits(best, arrivals):
+            sets = [trial for trial in self._trials.values() if trial is not failed and self._allows(trial)]
+            sets.sort(key=lambda trial: (-trial.saving, trial.cost))
+            best = next((trial for trial in sets[:PLAYS] if self._fits(trial, arrivals)), None)
         fewest, most = len(best.nodes) if best is not None else 0, min(len(failed.nodes), len(ordered))
         for _ in range(HALVES):
             size = (fewest + most) // 2
@@ -208,19 +195,18 @@ class Search:
                 break
             trial = self.trial(ordered[:size])
             better = best is None or trial.saving > best.saving
-            if trial.plan is not None and better and self._allows(trial) and arrivals.fit(trial.nodes, trial.plan):
+            if better and trial.plan is not None and self._allows(trial) and self._fits(trial, arrivals):
                 best, fewest = trial, size
             else:
                 most = size
         return self._decision(best) if best is not None else None
 
-    def next_best(self, best: Decision) -> Iterable[Decision]:
-        """Some other sets that were tried and may go, those that save most first."""
-        names = {node.name for node in best.nodes}
-        trials = [trial for trial in self._trials.values() if trial.plan is not None and self._allows(trial)]
-        trials.sort(key=lambda trial: (-trial.saving, trial.cost))
-        alternatives = (trial for trial in trials if {node.name for node in trial.nodes} != names)
-        return (self._decision(trial) for trial in islice(alternatives, NEXT_BEST))
+    def _fits(self, trial: Trial, arrivals: Arrivals | None) -> bool:
+        """Whether the check before nodes leave will find places for the pods; with ``arrivals``, also however they
+        come."""
+        if trial.plan is None or not is_easy(self.fleet, self._decision(trial)):
+            return False
+        return arrivals is None or arrivals.fit(trial.nodes, trial.plan)
 
     def _ordered(self) -> list[RunningNode]:
         """The candidates by their waste, or by their price where that is not known."""
