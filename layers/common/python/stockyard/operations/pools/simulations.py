@@ -34,8 +34,8 @@ from stockyard.scheduling.simulation.replay import replay
 
 MOST_PODS, MOST_KINDS = 10_000, 2_000
 """Pods that come in one trace, and manifests of them."""
-STEPS = 3_000_000
-"""The work of one replay: ten to fifteen seconds of a core, for an answer within those of a request."""
+STEPS = 4_000_000
+"""The work of one replay: some fifteen seconds of a core, for an answer within those of a request."""
 MOST_DECISIONS = 500
 OF_TRACE = "trace"
 """The provider of node types that a trace declares."""
