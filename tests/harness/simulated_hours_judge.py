@@ -208,6 +208,8 @@ class Judge:
         pods = self.sights.kube.on(name) if self.sights.kube.is_ready(name) else []
         ends = [datetime.fromisoformat(text) for text in (claim.drain_until, claim.ends_at) if text]
         late = any(end - timedelta(seconds=60) <= self.sights.now() for end in ends)
+        # What a cloud takes back is a fault: its pods are lost with it in any case.
+        late = late or self.reasons.get(claim.id) == "cloud"
         if pods and not late and claim.termination_grace_period in ("", "Never"):
             self.fault("forbidden", f"{name} ends with {len(pods)} pods, {self.reasons.get(claim.id)}")
 
