@@ -15,7 +15,7 @@ from stockyard.domain.workload_records import ProtectedPod
 from stockyard.errors import StoreUnavailable
 from stockyard.lifecycle.node_phases import NOT_DRIFTED
 from stockyard.lifecycle.phases import DEGRADED
-from stockyard.operations.disruption import carry_out, run
+from stockyard.operations.disruption import carry_out
 from stockyard.operations.disruption.run import view_now
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.listing import every
@@ -364,27 +364,3 @@ def test_a_pass_that_dies_is_finished_or_undone(pods: Pods, monkeypatch: pytest.
     assert not pods.waiting
     assert pods.record().state == IDLE
     assert died == [number]
-
-
-def test_decisions_are_careful_for_a_day_after_pods_of_one_have_found_no_place(
-    pods: Pods, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A node is made soon after others have left: the scheduler did not put pods where the decision had them."""
-    idle(pods, 3)
-    pods.run(8)
-    assert pods.types() == [LARGE]
-    assert (pods.record().left_at != "", pods.record().careful_until) == (True, "")
-    original, careful = run.decide, list[bool]()
-
-    def decide(view: Any, settings: Any) -> Any:
-        careful.append(settings.careful)
-        return original(view, settings)
-
-    monkeypatch.setattr(run, "decide", decide)
-    pods.waiting = [pod("7500m")]
-    pods.run(6)
-    assert pods.types() == [LARGE, LARGE]
-    assert careful[-1]
-    pods.yard.nodes.hours(25)
-    pods.run(2)
-    assert not careful[-1]

@@ -19,7 +19,7 @@ from stockyard.errors import BodyTooLarge, IllegalTransition, InvalidInput, Stor
 from stockyard.operations.listing import every
 from stockyard.operations.machines import pending_pods
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE, Received, forgetting, receive
-from stockyard.operations.pools.workload import workload_of
+from stockyard.operations.pools.workload import Workload, workload_of
 from stockyard.ports import Put, Replace
 from stockyard.scheduling.packing.model import term
 from tests.harness.sent import waiting
@@ -68,9 +68,14 @@ class Agent:
         return sorted(details, key=lambda detail: detail["sequence"])
 
     def pending(self) -> dict[str, int]:
-        workload = workload_of(self.services, self.yard.cluster.id)
-        assert workload is not None
-        return {group.id: group.count for group in workload.pending}
+        return {group.id: group.count for group in picture(self).pending}
+
+
+def picture(agent: Agent) -> Workload:
+    """What is known of the cluster's pods and nodes."""
+    workload = workload_of(agent.services, agent.yard.cluster.id)
+    assert workload is not None
+    return workload
 
 
 @pytest.fixture
@@ -90,8 +95,7 @@ def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:
         omitted=7,
     )
     assert reply == Received(1, False, agent.services.settings.agent_quiet_seconds, True)
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
+    workload = picture(agent)
     web, db = workload.pending
     assert (web.id, web.count, web.names) == (WEB, 1, ())
     assert (db.id, db.count, db.names) == (DB, 3, ("default/db-1",))
@@ -106,8 +110,7 @@ def test_a_report_is_read_back_as_the_packer_takes_it(agent: Agent) -> None:
 def test_changes_apply_to_the_report_that_was_answered(agent: Agent) -> None:
     agent.post(groups=GROUPS, pending={WEB: {"count": 1}, DB: {"count": 2}}, running={"n1": {WEB: 1}})
     assert not agent.change(pending={WEB: {"count": 5}, DB: None}, groups={DB: None}, running={"n1": None}).resync
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
+    workload = picture(agent)
     assert (agent.pending(), workload.running) == ({WEB: 5}, {})
 
 
@@ -161,8 +164,7 @@ def test_a_report_without_news_leaves_the_parts_as_they_are(agent: Agent) -> Non
     before = list(every(agent.services.store, WorkloadPart))
     reply = agent.change()
     assert list(every(agent.services.store, WorkloadPart)) == before
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
+    workload = picture(agent)
     assert (workload.sequence, agent.pending()) == (reply.sequence, {WEB: 2})
 
 
@@ -206,8 +208,7 @@ def test_reports_that_grow_too_large_together_are_refused(agent: Agent, monkeypa
 def test_pods_that_cannot_be_read_are_left_out_and_named(agent: Agent) -> None:
     odd = {WEB: template("much"), DB: template(), PROXY: template(volumes=[[{"key": "a", "operator": "Near"}]])}
     agent.post(groups=odd, pending={WEB: {"count": 1}, DB: {"count": 1}}, running={"n1": {PROXY: 1}})
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
+    workload = picture(agent)
     assert (agent.pending(), workload.running) == ({DB: 1}, {"n1": ()})
     assert workload.unreadable.keys() == {WEB, PROXY}
     assert "/spec/containers/0/resources/requests/cpu" in workload.unreadable[WEB]
@@ -302,12 +303,6 @@ def test_all_of_it_goes_with_the_cluster(agent: Agent) -> None:
 NODE = {"ready": "True", "created_at": "2026-01-01T00:00:00Z"}
 
 
-def node_facts(agent: Agent) -> Any:
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
-    return workload.nodes
-
-
 def test_facts_of_nodes_are_read_back(agent: Agent) -> None:
     pod = {"name": "web/job", "value": "30m", "started_at": "2026-01-01T00:01:00Z"}
     facts = {
@@ -315,8 +310,7 @@ def test_facts_of_nodes_are_read_back(agent: Agent) -> None:
         "unschedulable": True, "protected": {"count": 4, "pods": [pod]}, "budgets": {"web/db": 2}, "doubly_guarded": 1,
     }  # fmt: skip
     agent.post(nodes={"n1": facts, "n2": NODE}, budgets={"web/db": 1})
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
+    workload = picture(agent)
     assert workload.nodes is not None
     assert workload.nodes["n1"] == NodeFacts(
         "True", "2026-01-01T00:00:30.000Z", "2026-01-01T00:00:00.000Z", True, True, "2026-01-01T00:02:00.000Z",
@@ -329,16 +323,16 @@ def test_facts_of_nodes_are_read_back(agent: Agent) -> None:
 def test_nothing_told_is_not_no_nodes(agent: Agent) -> None:
     """An older agent does not know what may be disrupted, and one that may not read budgets neither."""
     agent.post()
-    assert node_facts(agent) is None
+    assert picture(agent).nodes is None
     agent.change(nodes={}, budgets={})
-    assert node_facts(agent) == {}
+    assert picture(agent).nodes == {}
     agent.change(nodes={"n1": NODE, "n2": NODE}, budgets={})
     agent.change(nodes={"n2": None}, budgets={})
-    assert node_facts(agent).keys() == {"n1"}
+    assert picture(agent).nodes.keys() == {"n1"}
     agent.change()
-    assert node_facts(agent) is None
+    assert picture(agent).nodes is None
     agent.change(nodes={"n3": NODE}, budgets={})
-    assert node_facts(agent).keys() == {"n3"}
+    assert picture(agent).nodes.keys() == {"n3"}
 
 
 def test_pictures_of_an_earlier_release_are_read(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,15 +341,15 @@ def test_pictures_of_an_earlier_release_are_read(agent: Agent, monkeypatch: pyte
     monkeypatch.setattr(pending_pods, "_check", lambda _: None)
     agent.post(groups={WEB: {**template()}}, pending={WEB: {"count": 1}})
     monkeypatch.undo()
-    assert (node_facts(agent), agent.pending()) == (None, {WEB: 1})
+    assert (picture(agent).nodes, agent.pending()) == (None, {WEB: 1})
     assert not agent.change(nodes={"n1": NODE}, budgets={}).resync
-    assert node_facts(agent).keys() == {"n1"}
+    assert picture(agent).nodes.keys() == {"n1"}
 
 
 def test_an_event_of_a_pod_is_not_forgotten_with_the_agent_that_saw_it(agent: Agent) -> None:
     def told_event(event: str | None, created: str = NODE["created_at"]) -> str | None:
         agent.post(nodes={"n1": {**NODE, "created_at": created, "pod_event_at": event}}, budgets={})
-        moment: str | None = node_facts(agent)["n1"].pod_event_at
+        moment: str | None = picture(agent).nodes["n1"].pod_event_at
         return moment
 
     assert told_event(None) is None
@@ -388,8 +382,7 @@ def test_pods_that_end_take_room_and_need_no_other_node(agent: Agent) -> None:
     leaving = "0" * 15 + "5"
     groups = {**GROUPS, leaving: {**GROUPS[WEB], "ending": True}}
     agent.post(groups=groups, running={"n1": {WEB: 1, leaving: 2}})
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
+    workload = picture(agent)
     assert [count for _, count in workload.reschedulable["n1"]] == [1]
     assert sorted(count for _, count in workload.running["n1"]) == [1, 2]
 
@@ -398,8 +391,7 @@ def test_pods_that_need_another_node_are_told_from_those_that_stay(agent: Agent)
     other = "0" * 15 + "4"
     groups = {**GROUPS, DB: template("2", deletion_cost=-7), other: template("1m", static=True)}
     agent.post(groups=groups, running={"n1": {WEB: 2, DB: 1, PROXY: 1, other: 1}, "n2": {PROXY: 1}})
-    workload = workload_of(agent.services, agent.yard.cluster.id)
-    assert workload is not None
+    workload = picture(agent)
     assert [(count, pod.deletion_cost) for pod, count in workload.reschedulable["n1"]] == [(2, 0), (1, -7)]
     assert workload.reschedulable["n2"] == ()
     assert len(workload.running["n1"]) == 4

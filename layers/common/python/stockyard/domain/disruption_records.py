@@ -49,6 +49,8 @@ class ClusterDisruption(VersionedRecord):
     """When nodes last left for their price. Empty: never, or their pods have found no place, which is noted."""
     careful_until: str = ""
     """Until when only such nodes leave whose pods have a place however they are spread. Empty: it is not so."""
+    rests_until: str = ""
+    """Until when no node leaves for its price, because a careful decision was too tight too."""
     message: str = ""
     """What was decided, or why nothing was, in words."""
     sequence: int = 0

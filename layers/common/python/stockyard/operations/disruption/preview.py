@@ -10,14 +10,13 @@ from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.operations.disruption.carry_out import NOT_READY, words
-from stockyard.operations.disruption.decide import decide
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.pause import paused_by
-from stockyard.operations.disruption.run import is_careful, view_now
+from stockyard.operations.disruption.run import next_decision, view_now
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
-from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, RunningNode, Settings
+from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, RunningNode
 
 STEPS = 40_000_000
 """The work for one answer: some seconds of one core, for an answer within those of a request."""
@@ -65,7 +64,7 @@ def preview(services: Services, cluster: Cluster) -> dict[str, Any]:
     }
     if view is None:
         return answer
-    decision = decide(view, Settings(steps=STEPS, careful=is_careful(services, record)))
+    decision = next_decision(services, record, view, STEPS)
     rows = [_node(view, node, decision) for node in view.fleet.nodes]
     rows += [_unready(claim) for claim in view.unready]
     rows.sort(key=lambda row: (not row["leaves"], -(row["usd_hour"] or 0.0), row["name"]))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from stockyard.domain import times
+from stockyard.domain.budgets import UNDERUTILIZED
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
@@ -31,7 +32,7 @@ from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove
-from stockyard.scheduling.consolidation.model import Settings
+from stockyard.scheduling.consolidation.model import Decision, Settings
 
 ATTEND_SECONDS = 600
 """For how long an agent comes often once there is something to decide."""
@@ -39,6 +40,8 @@ MISSED_SECONDS = 1800
 """Nodes that pools make within so many seconds after others have left may be for the pods of these."""
 CAREFUL_SECONDS = 86_400
 """For how long decisions are careful after that."""
+REST_SECONDS = 3600
+"""For how long no node leaves for its price after a careful decision whose pods have found no place either."""
 INTERVALS = 2
 """How many intervals of the agent what is known of a cluster may be old before nothing is disrupted."""
 LEAVING_SECONDS = 300
@@ -112,9 +115,11 @@ def _decide(
     if view is not None and view.unready and _is_fresh(services, cluster):
         return repair(services, record, view.unready)
     if _pods_found_no_place(pools, claims, record):
-        until = later_than(services.now(), CAREFUL_SECONDS)
-        record = write(services, record, careful_until=until, left_at="")
-    decision = decide(view, Settings(careful=is_careful(services, record))) if view is not None else None
+        now = services.now()
+        rests_until = later_than(now, REST_SECONDS) if is_careful(services, record) else record.rests_until
+        care = {"careful_until": later_than(now, CAREFUL_SECONDS), "rests_until": rests_until, "left_at": ""}
+        record = write(services, record, None, **care)
+    decision = next_decision(services, record, view) if view is not None else None
     if view is None or decision is None:
         fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}
         return write(services, record, due_at=_next_look(services, view), **fields)
@@ -131,6 +136,15 @@ def _decide(
     # Where nothing has to come first, nothing is waited for either.
     nothing_comes = started.state == REPLACING and not started.replacements
     return advance(services, pools, claims, started, view) if nothing_comes else started
+
+
+def next_decision(
+    services: Services, record: ClusterDisruption | None, view: View, steps: int | None = None
+) -> Decision | None:
+    """What is to be done next; None for nothing. ``steps`` bound the search for savings."""
+    decision = decide(view, Settings(steps=steps, careful=is_careful(services, record)))
+    rests = record is not None and services.now() < record.rests_until
+    return None if rests and decision is not None and decision.reason == UNDERUTILIZED else decision
 
 
 def is_careful(services: Services, record: ClusterDisruption | None) -> bool:

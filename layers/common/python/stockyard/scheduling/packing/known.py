@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stockyard.domain.node_types import CPU, MEMORY, PODS
 from stockyard.scheduling.packing.classes import Level
-from stockyard.scheduling.packing.model import HostPort, Node
+from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Problem
 from stockyard.scheduling.packing.price.model import Meter
-from stockyard.scheduling.packing.topology import Domain, fits
+from stockyard.scheduling.packing.topology import Domain, NodeFilter, fits
 from stockyard.scheduling.table import mask_of
 
 SEEN_A_STEP = 8
@@ -143,3 +144,32 @@ def fits_labels(level: Level, node: Node) -> bool:
     return any(fits(term, node.labels) for term in level.terms) and (
         not volumes or any(fits(term, node.labels) for term in volumes)
     )
+
+
+def passes(node: Node, where: NodeFilter) -> bool:
+    """Whether the pods of the node count."""
+    return where.passes(node.labels, node.taints)
+
+
+def resources_of(problem: Problem) -> tuple[str, ...]:
+    """The resources that some pod asks for, those that decide most often first."""
+    names = {name for group in problem.groups for name, amount in group.pod.requests if amount > 0}
+    first = [name for name in (CPU, MEMORY, PODS) if name in names]
+    return (*first, *sorted(names - set(first)))
+
+
+def counted_pods(pods: Sequence[PlacedPod]) -> list[tuple[PlacedPod, int]]:
+    """Pods of a node, and how often each comes in a row."""
+    entries: list[tuple[PlacedPod, int]] = []
+    last, count = None, 0
+    for pod in pods:
+        # Equal pods share one object: comparing them in full would take longer than it saves.
+        if pod is last:
+            count += 1
+            continue
+        if last is not None:
+            entries.append((last, count))
+        last, count = pod, 1
+    if last is not None:
+        entries.append((last, count))
+    return entries

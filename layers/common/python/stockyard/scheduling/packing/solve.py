@@ -7,16 +7,15 @@ where it adds the least to the price; a new node is planned when that is cheaper
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, product
 
-from stockyard.domain.node_types import CPU, MEMORY, PODS
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.packing.classes import Level, PodClass, read_classes
-from stockyard.scheduling.packing.known import KnownNodes, counts_for
+from stockyard.scheduling.packing.known import KnownNodes, counted_pods, counts_for, passes, resources_of
 from stockyard.scheduling.packing.limits import Limits
-from stockyard.scheduling.packing.model import HostPort, Node, PlacedPod, Problem, conflict
+from stockyard.scheduling.packing.model import HostPort, Problem, conflict
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.rows import Row, Rows
 from stockyard.scheduling.packing.states import PlannedNode, StateIndex, Step
@@ -41,10 +40,10 @@ class Solver:
 
     def __init__(self, problem: Problem, meter: Meter, *, split: bool, earlier: Solver | None = None) -> None:
         self.problem, self.meter = problem, meter
-        self.resources = _resources(problem)
+        self.resources = resources_of(problem)
         if earlier is None:
             self.rows = Rows(problem.pools, [group.pod for group in problem.groups], problem.daemons)
-            self.placed_pods = [(node, _counted(node.pods)) for node in problem.nodes if node.pods]
+            self.placed_pods = [(node, counted_pods(node.pods)) for node in problem.nodes if node.pods]
         else:
             self.rows, self.placed_pods = earlier.rows, earlier.placed_pods
         self.tallies = Tallies()
@@ -218,7 +217,7 @@ class Solver:
             self.known.take(number, pod_class.requests)
             known_node.ports += pod_class.pod.ports
             self._take(pod_class, level, known_node.pods, node.name)
-            self._count(pod_class, node.name, node.labels, partial(_passes, node))
+            self._count(pod_class, node.name, node.labels, partial(passes, node))
             return True
         return False
 
@@ -387,31 +386,3 @@ class Solver:
             for rule in pod_class.levels[0].host_rules:
                 pods[rule.tally] += len(pod_class.names)
         return dict.fromkeys(tally for tally, _ in pods.most_common(BUSY))
-
-
-def _passes(node: Node, where: NodeFilter) -> bool:
-    return where.passes(node.labels, node.taints)
-
-
-def _resources(problem: Problem) -> tuple[str, ...]:
-    """The resources that some pod asks for, those that decide most often first."""
-    names = {name for group in problem.groups for name, amount in group.pod.requests if amount > 0}
-    first = [name for name in (CPU, MEMORY, PODS) if name in names]
-    return (*first, *sorted(names - set(first)))
-
-
-def _counted(pods: Sequence[PlacedPod]) -> list[tuple[PlacedPod, int]]:
-    """Pods of a node, and how often each comes in a row."""
-    counted: list[tuple[PlacedPod, int]] = []
-    last, count = None, 0
-    for pod in pods:
-        # Equal pods share one object: comparing them in full would take longer than it saves.
-        if pod is last:
-            count += 1
-            continue
-        if last is not None:
-            counted.append((last, count))
-        last, count = pod, 1
-    if last is not None:
-        counted.append((last, count))
-    return counted
