@@ -25,4 +25,4 @@ def test_index_does_not_keep_table_of_unknown_provider(node_type):
     before = dict(index._tables)
     index.table("x")
     assert index._tables == before
-    assert set(before) == {None, "p"}
+    assert set(before) == {(None, False), ("p", False)}

@@ -105,19 +105,15 @@ def matched(claim: NodeClaim) -> tuple[dict[str, Any], ...]:
     return tuple(requirement for requirement in claim.requirements if requirement.get("key") not in origin)
 
 
-def ordering_provider(claim: NodeClaim) -> str | None:
-    """The provider by whose costs the claim's types are ordered; None: by money.
-
-    A claim of a planned node lists types of its provider: it is bound to what the plan has priced, in money.
-    """
-    if claim.pool and any(
+def is_planned(claim: NodeClaim) -> bool:
+    """Whether the claim is that of a planned node: it lists the types that the plan left open, and is bound to what the
+    plan has priced, in order of money, whatever its provider calls cheap."""
+    return bool(claim.pool) and any(
         entry.get("key") == NODE_TYPE
         and entry.get("operator") == IN
         and all(str(name).startswith(f"{claim.provider_ref}.") for name in entry.get("values", ()))
         for entry in claim.requirements
-    ):
-        return None
-    return claim.provider_ref or None
+    )
 
 
 def asked_requirements(claim: NodeClaim) -> tuple[dict[str, Any], ...]:

@@ -20,7 +20,7 @@ class Index:
     def __init__(self, node_types: Sequence[NodeType]) -> None:
         self.node_types: tuple[NodeType, ...] = tuple(node_types)
         self.providers: frozenset[str] = frozenset(node_type.provider for node_type in self.node_types)
-        self._tables: dict[str | None, Table] = {}
+        self._tables: dict[tuple[str | None, bool], Table] = {}
         self._by_values: dict[str, dict[tuple[str, ...], list[str]]] = {}
         self._cheapest: dict[tuple[str, bool], RankedOffering | None] = {}
 
@@ -40,18 +40,22 @@ class Index:
             index.table(provider)
         return index
 
-    def table(self, provider: str | None) -> Table:
-        """The rows of one provider ordered by cost, or all rows ordered by price. It may be empty."""
-        table = self._tables.get(provider)
+    def table(self, provider: str | None, *, in_money: bool = False) -> Table:
+        """The rows of one provider ordered by cost, or with ``in_money`` by price, or all rows ordered by price. It may
+        be empty."""
+        mark = (provider, in_money)
+        table = self._tables.get(mark)
         if table is None:
             node_types = (
                 self.node_types
                 if provider is None
                 else [node_type for node_type in self.node_types if node_type.provider == provider]
             )
-            table = Table.build(node_types, cheapest_first(ranked_offerings(node_types), provider))
+            table = Table.build(
+                node_types, cheapest_first(ranked_offerings(node_types), None if in_money else provider)
+            )
             if provider is None or provider in self.providers:  # an unknown name must not fill the memory
-                self._tables[provider] = table
+                self._tables[mark] = table
         return table
 
     def by_values(self, key: str) -> Mapping[tuple[str, ...], Sequence[str]]:

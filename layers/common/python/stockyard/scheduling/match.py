@@ -21,7 +21,8 @@ class SchedulingRequest:
 
     ``allowed`` lists names of node types or ``provider.*``; None allows all, an empty tuple none. Without a
     ``provider`` all providers compete. ``out_of_reach`` names providers whose machines could not reach the claim's
-    cluster, or could not be in a zone that the claim asks for.
+    cluster, or could not be in a zone that the claim asks for. ``in_money``: the types of a provider go by their price,
+    whatever the provider calls cheap.
     """
 
     requirements: Requirements = field(default_factory=Requirements)
@@ -29,6 +30,7 @@ class SchedulingRequest:
     provider: str | None = None
     allowed: tuple[str, ...] | None = None
     out_of_reach: frozenset[str] = frozenset()
+    in_money: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,14 @@ class _Batch:
         self._index = index
         self._availability = availability
         self._free = dict(availability.free)
-        self._matchers: dict[str | None, _TableMatcher] = {}
+        self._matchers: dict[tuple[str | None, bool], _TableMatcher] = {}
 
     def choose(self, request: SchedulingRequest, candidates: int) -> SelectedOffering | None:
-        matcher = self._matchers.get(request.provider)
+        mark = (request.provider, request.in_money)
+        matcher = self._matchers.get(mark)
         if matcher is None:
-            matcher = _TableMatcher(self._index.table(request.provider), self._free, self._availability.refused)
-            self._matchers[request.provider] = matcher
+            table = self._index.table(request.provider, in_money=request.in_money)
+            matcher = self._matchers[mark] = _TableMatcher(table, self._free, self._availability.refused)
         return matcher.choose(request, candidates)
 
     def take(self, name: str) -> None:

@@ -26,6 +26,7 @@ class Reader:
         provider: str | None = None,
         allowed: Iterable[str] | None = None,
         out_of_reach: frozenset[str] = frozenset(),
+        in_money: bool = False,
     ) -> SchedulingRequest:
         """One claim from its selector entries and quantities. Raises ``ValueError`` that names the key."""
         return SchedulingRequest(
@@ -34,6 +35,7 @@ class Reader:
             provider,
             None if allowed is None else tuple(allowed),
             out_of_reach,
+            in_money,
         )
 
     def _milli(self, name: str, quantity: str | float) -> int:

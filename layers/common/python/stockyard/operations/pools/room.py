@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 
-from stockyard.domain.manifests import matched, ordering_provider
+from stockyard.domain.manifests import is_planned, matched
 from stockyard.domain.node_properties import node_labels
 from stockyard.domain.node_types import NodeType, read_resources
 from stockyard.domain.pool_records import POOL_LABEL
@@ -83,7 +83,12 @@ def _node(
 def _next_type(stock: Supply, reader: Reader, claim: NodeClaim) -> NodeType | None:
     try:
         request = reader.request(
-            matched(claim), claim.resources, ordering_provider(claim), stock.allowed, stock.out_of_reach
+            matched(claim),
+            claim.resources,
+            claim.provider_ref or None,
+            stock.allowed,
+            stock.out_of_reach,
+            is_planned(claim),
         )
     except ValueError:
         return None

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stockyard.domain.manifests import matched, ordering_provider
+from stockyard.domain.manifests import is_planned, matched
 from stockyard.domain.node_types import ANY, NodeType, Offering, read_resources
 from stockyard.domain.offers import SpotPrice
 from stockyard.domain.pool_records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
@@ -221,7 +221,12 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
     a claim that cannot be read: the scheduler refuses it."""
     try:
         request = reader.request(
-            matched(claim), claim.resources, ordering_provider(claim), stock.allowed, stock.out_of_reach
+            matched(claim),
+            claim.resources,
+            claim.provider_ref or None,
+            stock.allowed,
+            stock.out_of_reach,
+            is_planned(claim),
         )
     except ValueError:
         return {}, None

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from stockyard.domain import provider_kinds
 from stockyard.domain.declared_types import NOT_AVAILABLE
-from stockyard.domain.manifests import matched, ordering_provider
+from stockyard.domain.manifests import is_planned, matched
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.requirements import ZONE, Requirement
 from stockyard.errors import NotFound
@@ -88,9 +88,10 @@ class ClaimReader:
             request = self._reader.request(
                 matched(claim),
                 claim.resources,
-                ordering_provider(claim),
+                claim.provider_ref or None,
                 self._allowed,
                 self._unreachable(claim),
+                is_planned(claim),
             )
         except ValueError as error:
             # Checked when the claim came; a claim of an older release may be read more strictly now.
