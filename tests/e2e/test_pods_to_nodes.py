@@ -66,7 +66,9 @@ def test_a_limit_of_money_stops_the_next_node(story: Story) -> None:
 def test_nodes_that_are_not_needed_leave(
     story: Story, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    record_property("figure:consolidation_story", nodes_become_fewer(story, 200 if soaking else 40))
+    if not soaking:
+        pytest.skip("a minute of waiting: the soak tells it here, a real control plane each time")
+    record_property("figure:consolidation_story", nodes_become_fewer(story, 200))
 
 
 def test_a_deleted_pool_is_drained_and_leaves_nothing(story: Story) -> None:

@@ -28,7 +28,7 @@ def without_rule(name: str) -> Callable[[Patch], None]:
 
 def without_provider(patch: Patch) -> None:
     table = Index.table
-    patch.setattr(Index, "table", lambda self, _: table(self, None))
+    patch.setattr(Index, "table", lambda self, _, **__: table(self, None))
 
 
 def without_capacity_type(patch: Patch) -> None:

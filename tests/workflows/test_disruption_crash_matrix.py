@@ -55,12 +55,13 @@ def cells() -> list[Cell]:
 
 
 def sample(every: list[Cell], seed: int) -> list[Cell]:
-    """A cell of each write of each story, and one of a read, with every mode among them."""
+    """Half of: a cell of each write of each story, and one of a read."""
     chance = random.Random(seed)
     groups: dict[tuple[str, Any], list[Cell]] = {}
     for cell in every:
         groups.setdefault((cell.story, cell.call if cell.call.record else ""), []).append(cell)
-    return [chance.choice(there) for there in groups.values()]
+    cells = [chance.choice(there) for there in groups.values()]
+    return chance.sample(cells, len(cells) // 2)
 
 
 @pytest.mark.timeout(7200)

@@ -13,7 +13,7 @@ from tests.harness.simulated_hours import Hours
 from tests.harness.simulated_hours_policies import NEVER, POLICIES, PRODUCT
 from tests.harness.simulated_hours_traces import CHANGES, trace_of
 
-SOAK_RUNS, RUNS = (100, 100, 1.0), (8, 15, 0.6)
+SOAK_RUNS, RUNS = (100, 100, 1.0), (5, 12, 0.6)
 """How many runs, the hours of each, and the size of their clusters."""
 COMPARED = 5
 """Every so many-th run passes under each policy."""
