@@ -67,7 +67,7 @@ def test_nodes_that_are_not_needed_leave(
     story: Story, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
     if not soaking:
-        pytest.skip("a minute of waiting: the soak tells it here, a real control plane each time")
+        pytest.skip("it waits for minutes: the soak tells it")
     record_property("figure:consolidation_story", nodes_become_fewer(story, 200))
 
 

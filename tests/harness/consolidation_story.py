@@ -48,6 +48,7 @@ def nodes_become_fewer(story: Story, count: int) -> dict[str, Any]:
     reasons = story.reasons(f"disruption/{story.cluster['id']}")
     assert {"DisruptionDecided", "Disrupted"} <= set(reasons), reasons
     ids_now = {claim["id"] for claim in story.claims(GROUP)}
+    story.consolidated = True
     story.for_pods = next(claim_id for claim_id in claims if claim_id not in ids_now)
     return {
         "nodes_before": before["available"],

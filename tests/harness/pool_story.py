@@ -93,6 +93,8 @@ class Story:
     machine_ids: set[str] = field(default_factory=set)
     """Of all machines that the static pool has had."""
     for_pods: str = ""
+    consolidated: bool = False
+    """Whether nodes have left for their price before the pool was deleted."""
     """The id of a claim that was made for pods."""
 
     # --- looking -----------------------------------------------------------------------------------------------------
@@ -256,9 +258,13 @@ class Story:
         life = ("Accepted", "Scheduled", "Provisioned", "Joined", "Available")
         milestones = [
             ("pool", "Created"), ("pool", "Satisfied"), *(("claim", reason) for reason in life),
-            ("pool", "Changed"), ("pool", "Changed"), ("claim", "DeletionRequested"), ("claim", "Deleted"),
-            ("pool", "DeletionRequested"), ("pool", "Deleted"),
         ]  # fmt: skip
+        end_of_claim = [("claim", "DeletionRequested"), ("claim", "Deleted")]
+        if self.consolidated:
+            milestones += [("pool", "Changed"), ("pool", "Changed"), *end_of_claim, ("pool", "DeletionRequested")]
+        else:
+            milestones += [("pool", "Changed"), ("pool", "DeletionRequested"), *end_of_claim]
+        milestones.append(("pool", "Deleted"))
         assert [entry for entry in tale if entry in milestones] == milestones, tale
 
     # --- means -------------------------------------------------------------------------------------------------------
