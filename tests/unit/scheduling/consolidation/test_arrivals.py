@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, Settings
-from stockyard.scheduling.consolidation.search import consolidate
-from stockyard.scheduling.packing.model import Taint
+from stockyard.scheduling.consolidation.search import consolidate, homeless_pods
+from stockyard.scheduling.packing.model import PodTerm, Selector, Taint, term
 from tests.unit.scheduling.consolidation.test_search import LARGE, TYPES, fleet, names, pod, running
 
 CAREFUL = Settings(careful=True)
@@ -65,3 +68,29 @@ def test_a_cheaper_node_in_its_place_is_room_too() -> None:
     decision = consolidate(fleet(running("go", LARGE, pod(1000))), CAREFUL)
     assert decision is not None
     assert [replacement.claim.price for replacement in decision.replacements] == [0.1]
+
+
+@pytest.mark.parametrize(("used", "scheduler"), [(5500, "fills"), (6900, "spreads")])
+def test_a_pod_that_is_alone_on_its_host_may_come_last(used: int, scheduler: str) -> None:
+    """A budget may hold it until small pods have taken the one place that is left for it: ``c`` is fuller than ``b``,
+    and a scheduler that fills nodes uses it first, or it is emptier, and one that spreads pods does."""
+    terms = term([{"key": "app", "operator": "In", "values": ["db"]}])
+    alone = PodTerm(HOSTNAME, Selector(terms), frozenset({"default"}))
+    database = pod(1000, "db", anti_affinity=(alone,))
+    going = running("go", LARGE, database, pod(50), pod(50))
+    beside = running("b", LARGE, database, pod(used, "rest"), hindrance="it is held")
+    for room, goes in ((1000, []), (1100, ["go"])):
+        other = running("c", LARGE, pod(8000 - room, "rest"), hindrance="it is held")
+        nodes = fleet(going, beside, other, types=TYPES[1:])
+        assert names(consolidate(nodes)) == ["go"], scheduler
+        assert names(consolidate(nodes, CAREFUL)) == goes, scheduler
+
+
+def test_pods_that_are_still_to_come_may_find_another_place() -> None:
+    """They are packed again together with those that move: the large pod takes the large room."""
+    waiting = pod(2000, "waits")
+    one, two = running("a", LARGE, pod(5000, "rest"), waiting), running("b", LARGE, pod(6000, "rest"))
+    going = running("go", LARGE, pod(3000))
+    there = fleet(one, two, going, awaited={"a": ((waiting, 1),)})
+    assert homeless_pods(there, [going]) == 0
+    assert homeless_pods(replace(there, awaited={}), [going]) == 1

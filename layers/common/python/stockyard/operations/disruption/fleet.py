@@ -92,7 +92,7 @@ def view_of(
         name = claim.node_name or claim.name
         if name in there:
             there[name] = replace(there[name], free={})  # nothing more goes there
-    moving = _settled(workload, dynamic, there, [claim for claim in claims if claim.deleting])
+    awaited = _awaited(workload, dynamic, there, [claim for claim in claims if claim.deleting])
     looks: list[datetime] = []
     until: dict[str, datetime] = {}
     budgets = workload.budgets or {}
@@ -104,7 +104,7 @@ def view_of(
         obstacle = candidates.Obstacle(paused) if paused else candidates.obstacle(claim, pool, facts, budgets, now)
         if obstacle.until is not None:
             until[name] = obstacle.until
-        pods = tuple(moving[name])
+        pods = (*workload.reschedulable.get(name, ()), *awaited.get(name, ()))
         placed = claim.placement
         price = price_of(stock, claim)
         nodes.append(
@@ -124,7 +124,8 @@ def view_of(
     rules = {pool.name: _rules(pool, states.get(pool.name, ()), claims, now) for pool in dynamic}
     changes = [pool_budgets.next_change(pool_budgets.budgets_of(pool.disruption), now) for pool in dynamic]
     looks += [*until.values(), *(change for change in changes if change is not None)]
-    fleet = model.Fleet(tuple(nodes), makers, rules, tuple(workload.daemons.values()), stock.availability.free)
+    daemons = tuple(workload.daemons.values())
+    fleet = model.Fleet(tuple(nodes), makers, rules, daemons, stock.availability.free, awaited)
     running = {by_node[node.name].id: node for node in nodes}
     present = [by_node[node.name] for node in nodes]
     movable = [claim for claim in present if not (paused or _is_paused(by_pool.get(claim.pool)))]
@@ -174,32 +175,32 @@ def _facts(workload: Workload, claim: NodeClaim) -> NodeFacts | None:
     return (workload.nodes or {}).get(claim.node_name or claim.name)
 
 
-def _settled(
+def _awaited(
     workload: Workload, dynamic: Sequence[Pool], there: dict[str, Node], leaving: Sequence[NodeClaim]
-) -> Mapping[str, Sequence[tuple[Pod, int]]]:
-    """The pods of each node that move with it, those among them that wait for room and will come onto it, from nodes
-    that leave too. The room of ``there`` is less what these take.
+) -> Mapping[str, tuple[tuple[Pod, int], ...]]:
+    """By node, the pods that will come onto it: they wait for room, or are still on a node that leaves. The room of
+    ``there`` is less what these take.
 
     Pods that differ in their deletion cost alone are equal, and stand there side by side: each has a cost of its own.
     """
-    moving = {name: list(workload.reschedulable.get(name, ())) for name in there}
     groups = (
         *waiting_groups(workload, leaving),
         *(group for pool in dynamic if (group := headroom_of(pool)) is not None),
     )
     if not groups:
-        return moving
+        return {}
+    awaited = {}
     pods = {name: group.pod for group in groups for name in group.names}
     problem = Problem(groups, (), tuple(there.values()), settings=PackingSettings(steps=STEPS))
     for placement in pack(problem).placements:
         node = there[placement.node]
         free: defaultdict[str, int] = defaultdict(int, node.free)
-        moving[placement.node] += Counter(pods[name] for name in placement.pods).items()
+        awaited[placement.node] = tuple(Counter(pods[name] for name in placement.pods).items())
         for name in placement.pods:
             for resource, amount in pods[name].requests:
                 free[resource] -= amount
         there[placement.node] = replace(node, free=dict(free))
-    return moving
+    return awaited
 
 
 def _states(claims: Sequence[NodeClaim], workload: Workload) -> Mapping[str, Sequence[NodeState]]:

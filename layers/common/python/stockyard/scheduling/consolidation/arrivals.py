@@ -1,14 +1,15 @@
 """Whether pods that move have a place however they come.
 
 A packing fits pods together as a puzzle, but no scheduler follows it: pods come one by one as they are evicted, and
-kube-scheduler puts each onto the node that has the largest share of its room left. So small pods take a little
-everywhere, and a large one that the plan had a place for may find none: a node is made for it, is in excess at once,
-and the next decision begins. Rules between pods are left out here; the packing obeys them.
+kube-scheduler puts each onto the node that has the largest share of its room left, or the smallest where a cluster is
+set up to be filled. So small pods take a little everywhere, and a large one that the plan had a place for may find
+none: a node is made for it, is in excess at once, and the next decision begins. Of the rules between pods those of one
+host are played; of those of zones the packing has to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from random import Random
 
@@ -17,13 +18,15 @@ from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, RunningNode
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.known import satisfies
-from stockyard.scheduling.packing.model import Node, Pod, PodGroup, Problem
+from stockyard.scheduling.packing.model import Node, PlacedPod, Pod, PodGroup, PodTerm, Problem, conflict
 from stockyard.scheduling.packing.plan import Plan
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.solve import Solver
 
 SHUFFLES = 2
 """Orders of arrival that are tried besides that in which nodes are emptied."""
+SPREADS, FILLS = 1, -1
+"""What a scheduler prefers: nodes of which little is used, or those of which much is."""
 _WORK = 10**9
 
 
@@ -39,6 +42,7 @@ class Arrivals:
         self._classes = {pod_class.pod: pod_class for pod_class in solver.classes}
         self._numbers = {entry.node.name: number for number, entry in enumerate(self._known.nodes)}
         self._totals = {node.name: self._total(node) for node in fleet.nodes}
+        self._hosts = _HostRules(pods)
 
     def fit(self, nodes: Sequence[RunningNode], plan: Plan) -> bool:
         """Whether all pods of the nodes have a place on the others and on those that come, in several orders."""
@@ -54,7 +58,7 @@ class Arrivals:
         for node in new:
             free = [node.free.get(name, 0) for name in self._resources]
             rooms.append((node, free, free))
-        return all(self._places(order, rooms) for order in self._orders(nodes))
+        return all(self._places(order, rooms, style) for order, style in self._orders(nodes))
 
     def _total(self, running: RunningNode) -> list[int]:
         """What the node has for pods: nearly all of it, as those that stay with it are not told."""
@@ -64,19 +68,33 @@ class Arrivals:
                 used[name] = used.get(name, 0) + amount * count
         return [used.get(name, 0) for name in self._resources]
 
-    def _orders(self, nodes: Sequence[RunningNode]) -> Iterator[list[Pod]]:
+    def _orders(self, nodes: Sequence[RunningNode]) -> Iterator[tuple[list[Pod], int]]:
         listed = [pod for node in nodes for pod, count in node.pods for _ in range(count)]
-        yield listed
+        yield listed, SPREADS
+        yield listed, FILLS
+        # A budget of pods may hold those back that are hard to place, until others have taken what is free.
+        easy_first = sorted(listed, key=lambda pod: (self._hosts.is_alone(pod), self._classes[pod].requests))
+        yield easy_first, SPREADS
+        yield easy_first, FILLS
         chance = Random(len(listed))
         for _ in range(SHUFFLES):
             chance.shuffle(listed)
-            yield listed
+            yield listed, SPREADS
 
-    def _places(self, pods: Sequence[Pod], rooms: Sequence[tuple[Node, Sequence[int], Sequence[int]]]) -> bool:
+    def _places(
+        self, pods: Sequence[Pod], rooms: Sequence[tuple[Node, Sequence[int], Sequence[int]]], style: int
+    ) -> bool:
+        requests = [self._classes[pod].requests for pod in dict.fromkeys(pods)]
+        smallest = [min(amounts) for amounts in zip(*requests, strict=True)]
         free = [list(amounts) for _, amounts, _ in rooms]
-        heap = [(self._used(free[number], total), number) for number, (_, _, total) in enumerate(rooms)]
+        heap = [
+            (style * self._used(amounts, rooms[number][2]), number)
+            for number, amounts in enumerate(free)
+            if all(map(int.__le__, smallest, amounts))
+        ]
         heapify(heap)
         may: dict[tuple[PodClass, int], bool] = {}
+        arrived: dict[int, list[Pod]] = {}
         for pod in pods:
             pod_class = self._classes[pod]
             passed: list[tuple[float, int]] = []
@@ -84,8 +102,10 @@ class Arrivals:
             while heap and place < 0:
                 entry = heappop(heap)
                 number = entry[1]
-                if self._may(pod_class, number, rooms, may) and all(
-                    amount <= room for amount, room in zip(pod_class.requests, free[number], strict=True)
+                if (
+                    all(map(int.__le__, pod_class.requests, free[number]))
+                    and self._may(pod_class, number, rooms, may)
+                    and self._hosts.allow(pod, arrived.get(number, ()))
                 ):
                     place = number
                 else:
@@ -95,7 +115,9 @@ class Arrivals:
             if place < 0:
                 return False
             free[place] = list(map(int.__sub__, free[place], pod_class.requests))
-            heappush(heap, (self._used(free[place], rooms[place][2]), place))
+            arrived.setdefault(place, []).append(pod)
+            if all(map(int.__le__, smallest, free[place])):
+                heappush(heap, (style * self._used(free[place], rooms[place][2]), place))
         return True
 
     def _may(
@@ -105,13 +127,12 @@ class Arrivals:
         rooms: Sequence[tuple[Node, Sequence[int], Sequence[int]]],
         may: dict[tuple[PodClass, int], bool],
     ) -> bool:
-        """Whether labels and taints of the node let pods of the class onto it."""
-        level, node = pod_class.levels[-1], rooms[number][0]
-        bit = self._numbers.get(node.name)
-        if bit is not None:
-            return bool(self._known.satisfying(level) >> bit & 1)
+        """Whether labels, taints and pods of the node let pods of the class onto it."""
         if (pod_class, number) not in may:
-            may[pod_class, number] = satisfies(level, node)
+            level, node = pod_class.levels[-1], rooms[number][0]
+            bit = self._numbers.get(node.name)
+            fits = satisfies(level, node) if bit is None else bool(self._known.satisfying(level) >> bit & 1)
+            may[pod_class, number] = fits and self._hosts.may_join(pod_class.pod, node)
         return may[pod_class, number]
 
     def _used(self, free: Sequence[int], total: Sequence[int]) -> float:
@@ -122,3 +143,49 @@ class Arrivals:
         for number, name in enumerate(self._resources):
             if name in (CPU, MEMORY) and total[number] > 0:
                 yield number
+
+
+class _HostRules:
+    """Which pods may not be on one host: by what they require of each other there, and by the ports that they take."""
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self._placed: dict[tuple[Pod, PlacedPod], bool] = {}
+        listed = [(pod, PlacedPod(pod.namespace, pod.labels, pod.anti_affinity)) for pod in pods]
+        self._refused: dict[Pod, frozenset[Pod]] = {}
+        for pod, _ in listed:
+            self._refused[pod] = frozenset(
+                other for other, placed in listed if conflict(pod.ports, other.ports) or self._refuses(pod, placed)
+            )
+
+    def allow(self, pod: Pod, there: Iterable[Pod]) -> bool:
+        """Whether the pod may come to these, which came before it."""
+        return self._refused[pod].isdisjoint(there)
+
+    def is_alone(self, pod: Pod) -> bool:
+        """Whether no two pods like it may be on one host."""
+        return pod in self._refused[pod]
+
+    def may_join(self, pod: Pod, node: Node) -> bool:
+        """Whether the pod may be beside what runs on the node."""
+        if conflict(pod.ports, node.ports):
+            return False
+        return not any(self._refuses(pod, placed) for placed in node.pods)
+
+    def _refuses(self, pod: Pod, placed: PlacedPod) -> bool:
+        mark = (pod, placed)
+        if mark not in self._placed:
+            own = PlacedPod(pod.namespace, pod.labels, pod.anti_affinity)
+            self._placed[mark] = _selects(own, placed) or _selects(placed, own)
+        return self._placed[mark]
+
+
+def _own_terms(pod: PlacedPod) -> Sequence[PodTerm]:
+    return [term for term in pod.anti_affinity if term.key == HOSTNAME and not term.weight]
+
+
+def _selects(pod: PlacedPod, other: PlacedPod) -> bool:
+    """Whether the pod requires not to be on one host with the other."""
+    return any(
+        (term.namespaces is None or other.namespace in term.namespaces) and term.selector.matches(dict(other.labels))
+        for term in _own_terms(pod)
+    )

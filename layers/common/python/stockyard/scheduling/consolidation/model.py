@@ -89,7 +89,8 @@ class Fleet:
 
     ``nodes`` are the ready nodes: those with a ``hindrance`` only have room. ``pools`` are what may make new nodes, and
     ``rules`` say of each pool by name how its nodes may be disrupted. ``daemons`` run on each new node, and ``places``
-    is how many more nodes there can be of a type.
+    is how many more nodes there can be of a type. ``awaited`` are, by the name of a node, those of its ``pods`` that
+    are not on it yet: they wait, or are still on a node that leaves, and nobody but a packing has put them there.
     """
 
     nodes: tuple[RunningNode, ...]
@@ -97,6 +98,7 @@ class Fleet:
     rules: Mapping[str, PoolRules] = field(default_factory=dict)
     daemons: tuple[Pod, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
+    awaited: Mapping[str, tuple[tuple[Pod, int], ...]] = field(default_factory=dict)
 
     def rules_of(self, node: RunningNode) -> PoolRules:
         """The rules of the node's pool."""

@@ -21,7 +21,7 @@ from stockyard.scheduling.consolidation.arrivals import Arrivals
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
 from stockyard.scheduling.consolidation.singles import DELETE, REPLACE, Verdict, verdicts
 from stockyard.scheduling.consolidation.worth import wastes
-from stockyard.scheduling.packing.model import Node, PodGroup, Problem
+from stockyard.scheduling.packing.model import Node, Pod, PodGroup, Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import Claim, Plan, grouped, pack
 from stockyard.scheduling.packing.price.model import Meter
@@ -65,17 +65,29 @@ def pods_of(nodes: Iterable[RunningNode]) -> tuple[PodGroup, ...]:
 
 
 def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode]) -> int:
-    """How many pods of the nodes would have no place on the other nodes of the fleet."""
+    """How many pods would have no place on the other nodes of the fleet: those of the nodes, and those that are still
+    to come to the others. They are packed together, as they are when pools are asked for nodes: what comes first may
+    take the room of what comes later, so that a place for each of the two by itself is none for both."""
     names = {node.name for node in nodes}
-    groups = pods_of(nodes)
-    if not groups:
+    if all(node.empty for node in nodes):
         return 0
-    there = sorted((running.node for running in fleet.nodes if running.name not in names), key=_room)
+    staying = [running for running in fleet.nodes if running.name not in names]
+    groups = pods_of([*nodes, *(replace(node, pods=fleet.awaited.get(node.name, ())) for node in staying)])
+    there = sorted((_without(running.node, fleet.awaited.get(running.name, ())) for running in staying), key=_room)
     # Nodes are filled in the order of their names: the same room has the same answer, whatever its nodes are called.
     ranked = tuple(replace(node, name=f"{rank:06}") for rank, node in enumerate(there))
     settings = PackingSettings(preferences=False, split=False, steps=CHECK_STEPS)
     plan = pack(Problem(groups, (), ranked, fleet.daemons, settings))
     return sum(len(item.pods) for item in plan.left_out)
+
+
+def _without(node: Node, pods: Iterable[tuple[Pod, int]]) -> Node:
+    """The node with the room of these pods free."""
+    free = Counter(node.free)
+    for pod, count in pods:
+        for resource, amount in pod.requests:
+            free[resource] += amount * count
+    return replace(node, free=dict(free)) if pods else node
 
 
 def _room(node: Node) -> tuple[int, int, str]:
