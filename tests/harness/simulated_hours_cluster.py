@@ -35,9 +35,9 @@ STYLES = (SPREAD, FILL, ANY)
 
 @dataclass
 class Watched:
-    """What others want to know of: called when a pod was evicted, deleted, or found no room."""
+    """What others want to know of: called when a pod was evicted, deleted, or found no room. ``evicted`` says why."""
 
-    evicted: Callable[[Object, str], None] = lambda _pod, _verb: None
+    evicted: Callable[[Object, str], str] = lambda _pod, _verb: "eviction"
     waits: Callable[[Object], None] = lambda _pod: None
 
 
@@ -334,16 +334,16 @@ class PlayedCluster:
         if pod is None:
             raise Refused(404, "NotFound", name, {})
         if method == "DELETE":
-            self.watched.evicted(pod, "delete")
+            reason = self.watched.evicted(pod, "delete")
             options = body or {}
-            self._end(pod, disturbed="eviction", at_once=options.get("gracePeriodSeconds") == 0)
+            self._end(pod, disturbed=reason, at_once=options.get("gracePeriodSeconds") == 0)
         elif not is_ending(pod):
             app = self.apps.get(pod["app"])
             if app is not None and app.least is not None and is_healthy(pod) and self.allowed(app) < 1:
                 text = f"The disruption budget {app.name} needs {app.least} healthy pods"
                 raise Refused(429, "TooManyRequests", "Cannot evict pod", {"DisruptionBudget": text})
-            self.watched.evicted(pod, "evict")
-            self._end(pod, disturbed="eviction")
+            reason = self.watched.evicted(pod, "evict")
+            self._end(pod, disturbed=reason)
         self.schedule()
         return {}
 

@@ -183,8 +183,8 @@ class Judge:
 
     # --- pods ---------------------------------------------------------------------------------------------------------
 
-    def evicted(self, pod: Object, verb: str) -> None:
-        """The agent evicts or deletes a pod."""
+    def evicted(self, pod: Object, verb: str) -> str:
+        """The agent evicts or deletes a pod; why its node leaves."""
         self.counts[f"pods {verb}"] += 1
         name, now = pod["spec"].get("nodeName", ""), self.sights.now()
         owners = [claim for claim in self.sights.claims.values() if claim.node_name == name]
@@ -192,8 +192,9 @@ class Judge:
         text = f"{pod['metadata']['name']} on {name}"
         if claim is None or not claim.deleting:
             self.fault("forbidden", f"{text}: {verb} on a node that stays")
-            return
-        self.counts[f"{verb} {self.reasons.get(claim.id, '')}"] += 1
+            return "nothing"
+        reason = self.reasons.get(claim.id, "nothing")
+        self.counts[f"{verb} {reason}"] += 1
         if verb == "evict" and self.is_protected(pod):
             self.fault("forbidden", f"{text} is not to be disrupted")
         ends = [datetime.fromisoformat(text) for text in (claim.drain_until, claim.ends_at) if text]
@@ -202,6 +203,7 @@ class Judge:
             ends.append(datetime.fromisoformat(str(claim.deletion_timestamp)) + timedelta(seconds=seconds_of(grace)))
         if verb == "delete" and not (ends and now >= min(ends) - timedelta(seconds=60)):
             self.fault("forbidden", f"{text} is deleted before its deadline {ends}")
+        return reason
 
     def machine_ends(self, claim: NodeClaim, name: str) -> None:
         """The claim's machine is ended by Stockyard, with what is still on its node."""
@@ -214,7 +216,7 @@ class Judge:
             self.fault("forbidden", f"{name} ends with {len(pods)} pods, {self.reasons.get(claim.id)}")
 
     def waits(self, pod: Object) -> None:
-        """A pod found no room."""
+        """A pod found no room: a new one, or one in the place of another that was lost with a node, or evicted."""
         self.counts[f"waits {pod['disturbed'] or 'new'}"] += 1
 
     # --- nodes --------------------------------------------------------------------------------------------------------

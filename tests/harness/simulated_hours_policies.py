@@ -14,12 +14,13 @@ from tests.harness.prefix_rule import prefix_decision
 
 PRODUCT, NEVER, PREFIX = "product", "never", "prefix"
 POLICIES = (PRODUCT, NEVER, PREFIX)
+Rule = Callable[[Fleet, Settings | None], Decision | None]
 
 
 @contextmanager
 def deciding(policy: str) -> Iterator[None]:
     """Within it decisions are those of the policy. Of ``NEVER`` the pools have to say that nothing is consolidated."""
-    rule = prefix_decision if policy == PREFIX else consolidate
+    rule: Rule = (lambda fleet, _: prefix_decision(fleet)) if policy == PREFIX else consolidate
     with patch.object(decide, "consolidate", _Remembered(rule)):
         yield
 
@@ -28,15 +29,15 @@ class _Remembered:
     """A rule of what to consolidate. Of a fleet that was asked about just before it is not asked again: it has no other
     answer for the same fleet."""
 
-    def __init__(self, rule: Callable[[Fleet], Decision | None]) -> None:
+    def __init__(self, rule: Rule) -> None:
         self._rule = rule
-        self._last: deque[tuple[Fleet, Decision | None]] = deque(maxlen=3)
+        self._last: deque[tuple[Fleet, Settings | None, Decision | None]] = deque(maxlen=3)
 
     def __call__(self, fleet: Fleet, settings: Settings | None = None) -> Decision | None:
         """The decision for the fleet."""
-        for earlier, decision in self._last:
-            if earlier == fleet:
+        for earlier, earlier_settings, decision in self._last:
+            if (earlier, earlier_settings) == (fleet, settings):
                 return decision
-        decision = self._rule(fleet)
-        self._last.append((fleet, decision))
+        decision = self._rule(fleet, settings)
+        self._last.append((fleet, settings, decision))
         return decision

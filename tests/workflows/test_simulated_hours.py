@@ -15,6 +15,8 @@ from tests.harness.simulated_hours_traces import CHANGES, trace_of
 
 SOAK_RUNS, RUNS = (100, 100, 1.0), (5, 12, 0.6)
 """How many runs, the hours of each, and the size of their clusters."""
+DECISIONS = ("Underutilized", "Drifted", "Expired")
+"""Why nodes with pods leave that would not have to."""
 COMPARED = 5
 """Every so many-th run passes under each policy."""
 
@@ -46,7 +48,7 @@ def test_hours_break_no_rule_and_cost_less(
         "decisions": counts["decisions Replacing"],
         "nodes that left": counts["left by disruption"],
         "evictions": counts["pods evict"],
-        "evicted pods that waited": counts["waits eviction"],
+        **{f"evicted pods that waited, {reason}": counts[f"waits {reason}"] for reason in DECISIONS},
         **{kind: counts[kind] for kind in ("budget", "forbidden", "homeless", "runaway")},
         "compared hours": compared * hours,
         **{f"usd {policy}": round(usd[policy], 2) for policy in POLICIES},
