@@ -89,8 +89,8 @@ def test_a_pod_that_is_alone_on_its_host_may_come_last(used: int, scheduler: str
 def test_pods_that_are_still_to_come_may_find_another_place() -> None:
     """They are packed again together with those that move: the large pod takes the large room."""
     waiting = pod(2000, "waits")
-    one, two = running("a", LARGE, pod(5000, "rest"), waiting), running("b", LARGE, pod(6000, "rest"))
+    first, second = running("a", LARGE, pod(5000, "rest"), waiting), running("b", LARGE, pod(6000, "rest"))
     going = running("go", LARGE, pod(3000))
-    there = fleet(one, two, going, awaited={"a": ((waiting, 1),)})
+    there = fleet(first, second, going, awaited={"a": ((waiting, 1),)})
     assert homeless_pods(there, [going]) == 0
     assert homeless_pods(replace(there, awaited={}), [going]) == 1
