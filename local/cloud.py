@@ -41,6 +41,8 @@ from local.template import synthesized
 from local.warden import clear
 
 ROOT = Path(__file__).resolve().parents[1]
+PATH = (ROOT, ROOT / "layers" / "common" / "python")
+"""Where functions find their modules."""
 SCALE = 0.02
 """A minute of waiting takes 1.2 seconds."""
 WORKERS = {"scheduler": 16}
@@ -90,7 +92,7 @@ class LocalCloud:
         self._stack = ExitStack()
         self._stop = threading.Event()
         self._rules = Rules((), lambda _function, _event: None)
-        self.functions = Functions(ROOT, home / "logs", {})
+        self.functions = Functions(ROOT, home / "logs", {}, warm=("local.functions.warm_imports",), path=PATH)
         self.identity: IdentityServer | KeycloakServer = KeycloakServer() if keycloak else IdentityServer()
         self.aws: Aws
         self.gateway: Gateway
@@ -121,6 +123,8 @@ class LocalCloud:
         if self._kubernetes and (reason := missing()):
             raise StartError(f"Kubernetes: {reason}")
         self._take_home()
+        self._stack.callback(self.functions.close)
+        self.functions.start()
         self._say("reading the template")
         assembly = synthesized(ROOT, self._cache)
         self.aws = self._stack.enter_context(self._running_aws())
@@ -258,7 +262,7 @@ class LocalCloud:
 
     def _define(self, deployment: Deployment) -> None:
         """Define the functions with the environment of the template and what only this place can know."""
-        path = [ROOT, ROOT / "layers" / "common" / "python"]
+        path = list(PATH)
         recording = {}
         if os.environ.get("STOCKYARD_RECORD_CALLS"):
             path.insert(0, ROOT / "local" / "recorder")

@@ -1,27 +1,26 @@
 """Functions as processes: each worker is ``awslambdaric`` with the function's real environment.
 
 A worker is started when an invocation finds none idle (a cold start), kept warm, and replaced when it crashes or runs
-over its time.
+over its time. It is a copy of a process that has imported most of what functions want.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from local.children import start
+from local.functions.fork_server import ForkServer
 from local.functions.invocation import Invocation, failure
 from local.functions.runtime_api import Request, RuntimeApi
 from local.functions.workers import Busy, Closed, Workers
 
+ROOT = Path(__file__).resolve().parents[2]
 INIT_SECONDS = 30.0
 PATIENCE = 120.0
 """Seconds that an invocation waits for a worker: less than any state waits for its task, so that nothing is done for a
@@ -52,23 +51,20 @@ class Stats:
 class Worker:
     """One process of one function."""
 
-    def __init__(self, definition: Definition, environment: Mapping[str, str], log: IO[bytes], folder: Path) -> None:
+    def __init__(
+        self, definition: Definition, environment: Mapping[str, str], log: IO[bytes], folder: Path, server: ForkServer
+    ) -> None:
         self.definition = definition
         self.api = RuntimeApi()
         self.used = False
-        self._process = start(
-            [sys.executable, "-m", "awslambdaric", definition.handler],
-            env={**environment, "AWS_LAMBDA_RUNTIME_API": self.api.address},
-            cwd=folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+        environment = {**environment, "AWS_LAMBDA_RUNTIME_API": self.api.address}
+        self._process = server.fork("awslambdaric", definition.handler, environment, folder, log)
         self._watch = threading.Thread(target=self._watch_exit, daemon=True)
         self._watch.start()
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return self._process.exit_code is None
 
     def run(self, payload: bytes) -> Invocation:
         """Run one invocation. A worker that crashed or ran over its time is dead afterwards."""
@@ -94,7 +90,7 @@ class Worker:
     def kill(self) -> None:
         """End the process at once and free its port."""
         if self.alive:
-            self._process.send_signal(signal.SIGKILL)
+            self._process.kill()
         self._process.wait()
         self._watch.join(2)
         self.api.close()
@@ -104,20 +100,42 @@ class Worker:
         self.api.abandon(self._exited())
 
     def _exited(self) -> Invocation:
-        return failure("Runtime.ExitError", f"Error: Runtime exited with code {self._process.returncode}")
+        return failure("Runtime.ExitError", f"Error: Runtime exited with code {self._process.exit_code}")
 
 
 class Functions:
-    """All functions; an ``Invoker``. ``folder`` is where their code is, ``logs`` gets one file per function."""
+    """All functions; an ``Invoker``. ``folder`` is where their code is, ``logs`` gets one file per function.
 
-    def __init__(self, folder: Path, logs: Path, base: Mapping[str, str]) -> None:
+    ``warm`` are modules that are imported once for all workers, from ``path`` and what is installed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        logs: Path,
+        base: Mapping[str, str],
+        *,
+        warm: Sequence[str] = (),
+        path: Sequence[Path] = (ROOT,),
+    ) -> None:
         self._folder = folder
+        self._warm = warm
+        self._path = path
+        self._server: ForkServer | None = None
+        self._lock = threading.Lock()
         self._logs = logs
         self._base = dict(base)
         self._files: dict[str, IO[bytes]] = {}
         self._definitions: dict[str, Definition] = {}
         self._workers: dict[str, Workers[Worker]] = {}
         self.stats = Stats()
+
+    def start(self) -> ForkServer:
+        """Begin to import; the first worker does it otherwise."""
+        with self._lock:
+            if self._server is None:
+                self._server = ForkServer(self._warm, self._path)
+            return self._server
 
     def define(self, definition: Definition) -> None:
         """Add a function. Nothing is started yet."""
@@ -127,7 +145,7 @@ class Functions:
         self._files[definition.name] = log
 
         def worker() -> Worker:
-            return Worker(definition, self._environment(definition), log, self._folder)
+            return Worker(definition, self._environment(definition), log, self._folder, self.start())
 
         self._workers[definition.name] = Workers(worker, definition.concurrency, PATIENCE)
 
@@ -159,6 +177,10 @@ class Functions:
         """End every worker."""
         for workers in self._workers.values():
             workers.close()
+        with self._lock:
+            server, self._server = self._server, None
+        if server is not None:
+            server.close()
         for file in self._files.values():
             file.close()
 

@@ -178,10 +178,17 @@ def test_an_event_of_the_tenants_account_creates_a_cluster(cloud: LocalCloud) ->
 
 
 def processes_below(parent: int) -> dict[int, str]:
-    """The children of a process with their command lines, from ``ps``."""
+    """What a process and its children have started, with the command lines, from ``ps``."""
     listed = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-    return {int(pid): command for pid, owner, command in rows if int(owner) == parent}
+    fields = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    rows = [(int(pid), int(owner), command) for pid, owner, command in fields]
+    below: dict[int, str] = {}
+    owners = {parent}
+    while owners:
+        children = {pid: command for pid, owner, command in rows if owner in owners}
+        below |= children
+        owners = set(children)
+    return below
 
 
 def test_a_home_has_one_local_cloud(cloud: LocalCloud) -> None:
