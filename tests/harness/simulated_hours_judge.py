@@ -73,8 +73,13 @@ class Judge:
         if place != "disruption":
             return
         record = self.sights.disruption()
-        # Nodes that are repaired leave without a decision.
+        # Nodes that are repaired leave without a decision, and so do those that their cloud may take back. Those that
+        # came for a decision that is given up go back before they are used.
         reason = record.reason if record is not None and before.id in record.going else "NotReady"
+        if reason == "NotReady" and any(part.type == "Interrupted" for part in after.conditions):
+            reason = "Interrupted"
+        if record is not None and before.id in record.replacements:
+            reason = "GivenBack"
         self.reasons[after.id] = reason
         self.counts[f"nodes {reason}"] += 1
         pool = self.sights.pools.get(f"{after.cluster_id}/{after.pool}")
@@ -83,6 +88,10 @@ class Judge:
             self.fault("forbidden", f"{name} is of no pool")
             return
         self._check_news(name)
+        if reason == "GivenBack":
+            if self._pods_told(name):
+                self.fault("forbidden", f"{name} goes back with pods")
+            return
         if reason == "NotReady":
             if self.sights.kube.is_ready(name) and self._is_told_ready(name):
                 self.fault("forbidden", f"{name} is repaired and ready")

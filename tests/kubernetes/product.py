@@ -166,7 +166,7 @@ class Town:
         claims = claims_of(self.yard.nodes.services, self.yard.cluster.id)
         moving = [claim for claim in claims if claim.deleting or claim.phase != "Available"]
         record = self.record()
-        if record is not None and (record.state != "Idle" or self.yard.nodes.services.now() < record.paused_until):
+        if record is not None and (record.state != "Idle" or record.no_savings_until(self.yard.nodes.services.now())):
             return False
         return not moving
 

@@ -17,15 +17,16 @@ def test_decisions_are_careful_for_a_day_after_pods_of_one_have_found_no_place(
     pods: Pods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node is made soon after others have left: the scheduler did not put pods where the decision had them."""
+    monkeypatch.setattr(run, "CAREFUL_NODES", 0)
     idle(pods, 3)
     pods.run(8)
     assert pods.types() == [LARGE]
     assert (pods.record().left_at != "", pods.record().careful_until) == (True, "")
     original, careful = run.decide, list[bool]()
 
-    def decide(view: Any, settings: Any) -> Any:
+    def decide(view: Any, settings: Any, *, for_price: bool) -> Any:
         careful.append(settings.careful)
-        return original(view, settings)
+        return original(view, settings, for_price=for_price)
 
     monkeypatch.setattr(run, "decide", decide)
     pods.waiting = [pod("7500m")]
@@ -35,6 +36,18 @@ def test_decisions_are_careful_for_a_day_after_pods_of_one_have_found_no_place(
     pods.yard.nodes.hours(25)
     pods.run(2)
     assert not careful[-1]
+
+
+@pytest.mark.parametrize(("few", "careful"), [(3, True), (2, False)])
+def test_in_a_small_cluster_every_decision_is_careful(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch, few: int, careful: bool
+) -> None:
+    settings = []
+    monkeypatch.setattr(run, "CAREFUL_NODES", few)
+    monkeypatch.setattr(run, "decide", lambda _, options, **__: settings.append(options))
+    idle(pods, 3)
+    pods.run(1)
+    assert settings[-1].careful is careful
 
 
 def test_a_careful_decision_that_was_too_tight_is_followed_by_rest(pods: Pods) -> None:

@@ -37,8 +37,13 @@ class ClusterDisruption(VersionedRecord):
     possible: float | None = None
     """What could be saved at best in USD an hour when it was last looked for; None where that is not known."""
     decided_at: str = ""
-    paused_until: str = ""
-    """Until when nothing is decided, because a decision was given up. Empty: it is not so."""
+    leaving: bool = False
+    """Whether the nodes of the decision are being given back: that they leave has been told and counted."""
+    held_until: dict[str, str] = field(default_factory=dict)
+    """Until when the same is not decided again, because such a decision was given up: by its reason, of nodes that do
+    not leave for their price with their pool, as ``Drifted/web``."""
+    held_times: dict[str, int] = field(default_factory=dict)
+    """How many times in a row that was."""
     switched_off: bool = False
     """Whether somebody has paused the disruption of the cluster."""
     savings: dict[str, float] = field(default_factory=dict)
@@ -54,6 +59,15 @@ class ClusterDisruption(VersionedRecord):
     message: str = ""
     """What was decided, or why nothing was, in words."""
     sequence: int = 0
+
+    def is_held(self, key: str, now: str) -> bool:
+        """Whether what ``held_until`` has under the key is not to be decided now."""
+        return now < self.held_until.get(key, "")
+
+    def no_savings_until(self, now: str) -> str:
+        """Until when no node leaves for its price, whatever it would save; empty: some may now."""
+        until = max(self.rests_until, self.held_until.get("Underutilized", ""))
+        return until if now < until else ""
 
     @property
     def going(self) -> frozenset[str]:

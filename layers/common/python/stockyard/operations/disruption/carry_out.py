@@ -6,10 +6,8 @@ finished by the next one, or undone: replacements that are not there yet are giv
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -18,19 +16,22 @@ from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, Clust
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
-from stockyard.lifecycle.change import Transition
+from stockyard.lifecycle.disruption.candidates import is_paused
 from stockyard.lifecycle.pool import later_than, living, wanted_nodes
 from stockyard.operations.disruption import measurements
 from stockyard.operations.disruption.fleet import View
+from stockyard.operations.disruption.give_up import abandon, hold_key, unneeded
+from stockyard.operations.disruption.pause import paused_by
+from stockyard.operations.disruption.record import DECIDED, DISRUPTED, STARTED, claim_ids, few, words, write
+from stockyard.operations.disruption.savings import saved, summed, too_little
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
-from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims
 from stockyard.operations.pools.scale_up import planned_draft
 from stockyard.operations.quotas.limits import limit_of
 from stockyard.operations.services import Services
-from stockyard.ports import Check, Replace
-from stockyard.scheduling.consolidation.model import Decision, Replacement, RunningNode
+from stockyard.ports import Check
+from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, Replacement, RunningNode
 from stockyard.scheduling.consolidation.search import homeless_pods
 
 CONFIRM_SECONDS = 15
@@ -41,37 +42,6 @@ REPLACE_SECONDS = 1200
 """How long replacements may take before the decision is given up."""
 LOOK_SECONDS = 60
 """When replacements that are being made are looked at again."""
-PAUSE_SECONDS = 600
-"""How long nothing is decided after a decision was given up."""
-ABOUT = "ClusterDisruption"
-"""What events of decisions are about."""
-DECIDED, STARTED, DISRUPTED, ABANDONED = "DisruptionDecided", "Replacing", "Disrupted", "DisruptionAbandoned"
-REPAIRED, NOT_READY = "Repaired", "NotReady"
-
-
-def write(
-    services: Services, record: ClusterDisruption, event: tuple[str, str] | None = None, **fields: Any
-) -> ClusterDisruption:
-    """The record with these fields, written at its version; ``event`` is the reason and the message of what is told of
-    it. Raises ``Conflict`` when somebody else was first."""
-    stamp: dict[str, Any] = {
-        "version": record.version + 1,
-        "updated_at": services.now(),
-        "sequence": record.sequence + (event is not None),
-    }
-    changed: ClusterDisruption = replace(record, **{**fields, **stamp})
-    events = []
-    if event is not None:
-        moved = Transition(ABOUT, record.state, changed.state, *event)
-        # The cluster counts its own events.
-        events = tell(services, WORKFLOW_ACTOR, changed, moved, subject_of(record.id))
-    services.store.commit(Replace(changed), *events)
-    return changed
-
-
-def subject_of(cluster_id: str) -> str:
-    """What events of a cluster's decisions have as their subject."""
-    return f"disruption/{cluster_id}"
 
 
 def propose(services: Services, record: ClusterDisruption, view: View, decision: Decision) -> ClusterDisruption:
@@ -83,7 +53,7 @@ def propose(services: Services, record: ClusterDisruption, view: View, decision:
         (DECIDED, words(decision)),
         state=PROPOSED,
         reason=decision.reason,
-        nodes=_ids(view, decision),
+        nodes=claim_ids(view, decision),
         replacements=(),
         price_before=decision.price_before,
         price_after=decision.price_after,
@@ -96,7 +66,7 @@ def propose(services: Services, record: ClusterDisruption, view: View, decision:
 
 def is_proposed(record: ClusterDisruption, view: View, decision: Decision) -> bool:
     """Whether a new look has come to the same nodes as the decision that waits to be confirmed."""
-    same_nodes = set(record.nodes) == set(_ids(view, decision))
+    same_nodes = set(record.nodes) == set(claim_ids(view, decision))
     return record.state == PROPOSED and record.reason == decision.reason and same_nodes
 
 
@@ -119,20 +89,24 @@ def start(
         replacements=ids,
         decided_at=now,
         due_at=now if not ids else later_than(now, LOOK_SECONDS),
+        # What is made now is no sign that pods of the decision before have found no place.
+        **({"left_at": ""} if ids else {}),
     )
     measurements.decided(services, record, decision.reason)
     # Whoever has given the decision up meanwhile has made another version of its record.
     fence = Check(ClusterDisruption, record.id, {"version": record.version})
     guard = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
     quota = cache(partial(limit_of, services))
+    going = {node.pool for node in decision.nodes}
     try:
         for name, listed in drafts.items():
             for first in range(0, len(listed), AT_ONCE):
                 batch = listed[first : first + AT_ONCE]
                 current |= commit_claims(services, cluster, current[name], batch, current[guard], quota, (fence,))
     except QuotaExceeded as refusal:
-        return abandon(services, record, refusal.detail)
+        return abandon(services, record, refusal.detail, going)
     except Conflict:
+        # It says nothing of the decision, which may come again with the next look.
         return abandon(services, record, "Its pools have changed meanwhile.")
     return record
 
@@ -151,7 +125,27 @@ def advance(
     going = [by_id[claim_id] for claim_id in record.nodes if claim_id in by_id and not by_id[claim_id].deleting]
     coming = [by_id.get(claim_id) for claim_id in record.replacements]
     if not going:
-        return write(services, record, (DISRUPTED, "All nodes of the decision have left."), **_done(now))
+        event = None if record.leaving else (DISRUPTED, "All nodes of the decision have left.")
+        return write(services, record, event, **_done(record, now))
+    given_up = partial(_given_up, services, pools, claims, record, view)
+    paused = _paused(services, pools, record, going)
+    if paused:
+        return given_up(f"It is given up: {paused}.", hold=False)
+    waits_for = _awaited(pools, claims, going, coming) or _unreported(view, claims, going, record)
+    hopeless = _hopeless(services, record, coming, waits_for)
+    if hopeless:
+        return given_up(hopeless)
+    if waits_for or view is None:
+        return write(services, record, message=f"It waits for {waits_for}.", due_at=later_than(now, LOOK_SECONDS))
+    present = [claim for claim in coming if claim is not None]
+    leaving, why = _still_able(view, going, present, record)
+    if not leaving:
+        return given_up(why)
+    return _let_go(services, record, view, leaving, present)
+
+
+def _hopeless(services: Services, record: ClusterDisruption, coming: Sequence[NodeClaim | None], waits_for: str) -> str:
+    """Why what is waited for will not come, in words; empty: it may."""
     age = services.seconds_since(record.decided_at)
     # The pass that makes them may still be at it.
     lost_claims = [
@@ -162,54 +156,73 @@ def advance(
     ]
     if lost_claims:
         reason = next((claim.message for claim in lost_claims if claim is not None and claim.message), "it is gone")
-        return abandon(services, record, f"A replacement did not come: {reason}")
-    waits_for = _awaited(pools, claims, going, coming) or _unreported(view, claims, going, record)
-    if waits_for and age > REPLACE_SECONDS:
-        return abandon(services, record, f"After {REPLACE_SECONDS // 60} minutes it still waited for {waits_for}.")
-    if waits_for or view is None:
-        return write(services, record, message=f"It waits for {waits_for}.", due_at=later_than(now, LOOK_SECONDS))
-    leaving, why = _still_able(view, going, record)
-    if not leaving:
-        return abandon(services, record, why)
+        return f"A replacement did not come: {reason}"
+    too_long = waits_for and age > REPLACE_SECONDS
+    return f"After {REPLACE_SECONDS // 60} minutes it still waited for {waits_for}." if too_long else ""
+
+
+def _let_go(
+    services: Services,
+    record: ClusterDisruption,
+    view: View,
+    leaving: Sequence[NodeClaim],
+    coming: Sequence[NodeClaim],
+) -> ClusterDisruption:
+    """Give the nodes back. That they leave, and what it saves, is written first: a pass that dies in between has told
+    it, and the next one only ends it."""
+    now = services.now()
+    if not record.leaving:
+        usd_hour = saved(view, record, leaving, coming)
+        text = f"{len(leaving)} nodes leave ({record.reason}): {few(claim.name for claim in leaving)}."
+        fields = {"nodes": tuple(claim.id for claim in leaving), "leaving": True, "due_at": now}
+        record = write(services, record, (DISRUPTED, text), **fields, **summed(record, usd_hour, now))
+        total = sum(usd_hour.values()) if usd_hour is not None else None
+        measurements.disrupted(services, record, record.reason, len(leaving), total)
     for claim in leaving:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
-    text = f"{len(leaving)} nodes leave ({record.reason}): {_few(claim.name for claim in leaving)}."
-    saved = _saved(record, leaving, [claim for claim in coming if claim is not None])
-    done = write(services, record, (DISRUPTED, text), **_sum(record, saved, now), **_done(now))
-    usd_hour = sum(saved.values()) if saved is not None else None
-    measurements.disrupted(services, record, record.reason, len(leaving), usd_hour)
-    return done
+    keys = {hold_key(record.reason, claim.pool) for claim in leaving}
+    return write(services, record, **_done(record, services.now(), keys))
 
 
-def _saved(
-    record: ClusterDisruption, leaving: Sequence[NodeClaim], coming: Sequence[NodeClaim]
-) -> Mapping[str, float] | None:
-    """What the decision saves by pool, in USD an hour; None where nodes do not leave for their price."""
-    if record.reason not in (EMPTY, UNDERUTILIZED):
-        return None
-    saved: defaultdict[str, float] = defaultdict(float)
-    for sign, claims in ((1, leaving), (-1, coming)):
-        for claim in claims:
-            price = claim.placement.usd_hour if claim.placement is not None else None
-            saved[claim.pool] += sign * (price or 0.0)
-    return saved
+def _given_up(
+    services: Services,
+    pools: Sequence[Pool],
+    claims: Sequence[NodeClaim],
+    record: ClusterDisruption,
+    view: View | None,
+    why: str,
+    *,
+    hold: bool = True,
+) -> ClusterDisruption:
+    """Give a decision up that has been begun. ``hold`` says that the same is not to be decided for a while."""
+    by_id = {claim.id: claim for claim in claims}
+    going = {by_id[claim_id].pool for claim_id in record.nodes if claim_id in by_id} if hold else set()
+    coming = [by_id.get(claim_id) for claim_id in record.replacements]
+    spare = unneeded(view, pools, claims, coming) if view is not None else ()
+    return abandon(services, record, why, going, spare)
 
 
-def _sum(record: ClusterDisruption, saved: Mapping[str, float] | None, now: str) -> dict[str, Any]:
-    """What decisions of this month have saved, with this one."""
-    if saved is None:
-        return {}
-    month = now[:7]
-    savings: defaultdict[str, float] = defaultdict(float, record.savings if record.savings_month == month else {})
-    for pool, usd in saved.items():
-        savings[pool] += usd
-    rounded = {pool: round(usd, 6) for pool, usd in savings.items()}
-    return {"savings": rounded, "savings_month": month, "left_at": now}
+def _paused(services: Services, pools: Sequence[Pool], record: ClusterDisruption, going: Sequence[NodeClaim]) -> str:
+    """Who has paused the disruption of all nodes that go, in words; empty: nobody."""
+    by_whom = paused_by(services, record)
+    paused = {pool.name for pool in pools if is_paused(pool)}
+    if not by_whom and all(claim.pool in paused for claim in going):
+        by_whom = f"the disruption of pool {going[0].pool} is paused"
+    return by_whom
 
 
-def _done(now: str) -> dict[str, Any]:
-    return {"state": IDLE, "nodes": (), "replacements": (), "due_at": later_than(now, LOOK_SECONDS)}
+def _done(record: ClusterDisruption, now: str, carried: Set[str] = frozenset()) -> dict[str, Any]:
+    """The fields of a record whose decision is at its end; for what was carried out nothing is held back any more."""
+    return {
+        "state": IDLE,
+        "nodes": (),
+        "replacements": (),
+        "leaving": False,
+        "held_until": {key: until for key, until in record.held_until.items() if key not in carried},
+        "held_times": {key: times for key, times in record.held_times.items() if key not in carried},
+        "due_at": later_than(now, LOOK_SECONDS),
+    }
 
 
 def _awaited(
@@ -254,9 +267,11 @@ def _unreported(
     return f"news of {len(unreported)} new nodes" if unreported else ""
 
 
-def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruption) -> tuple[Sequence[NodeClaim], str]:
-    """Those of the nodes that may still go, and why not where none may: the cluster may be another one by now, and no
-    pod loses its place."""
+def _still_able(
+    view: View, going: Sequence[NodeClaim], coming: Sequence[NodeClaim], record: ClusterDisruption
+) -> tuple[Sequence[NodeClaim], str]:
+    """Those of the nodes that may still go, and why not where none may: the cluster may be another one by now, no pod
+    loses its place, and what leaves for its price saves money."""
     running = {node.name: node for node in view.fleet.nodes}
     replaceable = {node.name for node in view.replaceable.get(record.reason, ())}
     allowed = {claim.pool: view.allowed(claim.pool, record.reason) for claim in going}
@@ -265,7 +280,7 @@ def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruptio
         node = running.get(claim.node_name or claim.name)
         if node is None:
             continue
-        hindrance = _hindrance(node, record.reason, replaceable)
+        hindrance = _hindrance(view, node, record.reason, replaceable)
         if not hindrance and allowed[claim.pool] < 1:
             hindrance = f"a budget of pool {claim.pool} does not allow it any more"
         if hindrance:
@@ -273,70 +288,22 @@ def _still_able(view: View, going: Sequence[NodeClaim], record: ClusterDisruptio
             continue
         allowed[claim.pool] -= 1
         able.append((claim, node))
+    if record.reason == UNDERUTILIZED and able and not record.leaving:
+        little = too_little(view, [node for _, node in able], coming, partly=len(able) < len(going))
+        if little:
+            return (), little
     homeless = homeless_pods(view.fleet, [node for _, node in able])
     if homeless:
         return (), f"{homeless} pods would have no place any more."
     return [claim for claim, _ in able], why
 
 
-def _hindrance(node: RunningNode, reason: str, replaceable: Set[str]) -> str:
+def _hindrance(view: View, node: RunningNode, reason: str, replaceable: Set[str]) -> str:
     """Why the node may not leave for the reason that was decided; empty: it may."""
     if reason not in (EMPTY, UNDERUTILIZED):
         return "" if node.name in replaceable else f"it is not {reason} any more, or is held"
     if reason == EMPTY and not node.empty:
         return "it is not empty any more"
+    if reason == UNDERUTILIZED and view.fleet.rules_of(node).policy == WHEN_EMPTY and not node.empty:
+        return f"pool {node.pool} lets only empty nodes go by now"
     return node.hindrance
-
-
-def abandon(services: Services, record: ClusterDisruption, why: str) -> ClusterDisruption:
-    """Give a decision up: nobody leaves, and what was made for it and is no node yet is given back."""
-    _give_back(services, record.replacements)
-    until = later_than(services.now(), PAUSE_SECONDS)
-    fields = {"state": IDLE, "nodes": (), "replacements": (), "message": why, "due_at": until, "paused_until": until}
-    after = write(services, record, (ABANDONED, why), **fields)
-    measurements.abandoned(services, record)
-    # Whoever was still making some has found this version now, and makes no more.
-    _give_back(services, record.replacements)
-    return after
-
-
-def _give_back(services: Services, claim_ids: Sequence[str]) -> None:
-    """Give back those of the claims that are there and no node yet."""
-    for claim_id in claim_ids:
-        claim = services.store.get(NodeClaim, claim_id)
-        if claim is not None and claim.phase != "Available" and not claim.deleting:
-            with suppress(NotFound, Conflict):
-                delete_claim(services, claim_id, WORKFLOW_ACTOR)
-
-
-def repair(services: Services, record: ClusterDisruption, claims: Sequence[NodeClaim]) -> ClusterDisruption:
-    """Give nodes back that have not been ready for too long. Nothing on them can be moved in order any more, so that
-    nothing is waited for: their pods get other nodes at once."""
-    for claim in claims:
-        with suppress(NotFound, Conflict):
-            delete_claim(services, claim.id, WORKFLOW_ACTOR, grace_seconds=0)
-    text = f"{len(claims)} nodes leave ({NOT_READY}): {_few(claim.name for claim in claims)}."
-    due_at = later_than(services.now(), LOOK_SECONDS)
-    after = write(services, record, (REPAIRED, text), message=text, due_at=due_at)
-    measurements.decided(services, record, NOT_READY)
-    measurements.disrupted(services, record, NOT_READY, len(claims), None)
-    return after
-
-
-def _few(names: Iterable[str]) -> str:
-    """The first of the names."""
-    listed = list(names)
-    return ", ".join(listed[:3]) + (" and others" if len(listed) > 3 else "")
-
-
-def words(decision: Decision) -> str:
-    """What a decision does, in words."""
-    names = _few(node.name for node in decision.nodes)
-    return (
-        f"{decision.reason}: {len(decision.nodes)} nodes go ({names}), {len(decision.replacements)} come; "
-        f"{decision.price_before:.4f} becomes {decision.price_after:.4f} USD an hour."
-    )
-
-
-def _ids(view: View, decision: Decision) -> tuple[str, ...]:
-    return tuple(view.claims[node.name].id for node in decision.nodes)

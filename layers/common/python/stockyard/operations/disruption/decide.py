@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from stockyard.domain.budgets import DRIFTED, EXPIRED
 from stockyard.domain.pool_records import STATIC
@@ -15,26 +16,30 @@ MOST_OF_STATIC = 10
 """Nodes of a static pool that one decision replaces: all of their replacements are there for a while."""
 
 
-def decide(view: View, settings: Settings | None = None) -> Decision | None:
+def decide(view: View, settings: Settings | None = None, *, for_price: bool = True) -> Decision | None:
     """What a cloud may take back goes first, then empty nodes, those that expired or drifted, and those that cost too
-    much; None when none may."""
+    much; None when none may. Without ``for_price`` nodes that cost too much stay."""
+    endangered = interrupted(view)
     return (
-        _interrupted(view)
+        (Decision(INTERRUPTED, endangered) if endangered else None)
         or empty_nodes(view.fleet)
         or _replaced(view, EXPIRED)
         or _replaced(view, DRIFTED)
-        or consolidate(view.fleet, settings)
+        or (consolidate(view.fleet, settings) if for_price else None)
     )
 
 
-def _interrupted(view: View) -> Decision | None:
-    """The nodes that their cloud may take back, as soon as their pods have a place without them. What comes in their
-    place is made by the pools, for which they count no more."""
+def interrupted(view: View, leaving: Set[str] = frozenset()) -> tuple[RunningNode, ...]:
+    """The nodes that their cloud may take back, as soon as their pods have a place without them, and without the nodes
+    of ``leaving``, which are ids of claims. What comes in their place is made by the pools, for which they count no
+    more."""
+    staying = tuple(node for node in view.fleet.nodes if view.claims[node.name].id not in leaving)
+    fleet = replace(view.fleet, nodes=staying)
     nodes = view.replaceable.get(INTERRUPTED, ())
-    for going in (nodes, *([node] for node in nodes)):
-        if going and not homeless_pods(view.fleet, going):
-            return Decision(INTERRUPTED, tuple(going))
-    return None
+    for going in (tuple(nodes), *((node,) for node in nodes)):
+        if going and not homeless_pods(fleet, going):
+            return going
+    return ()
 
 
 def _replaced(view: View, reason: str) -> Decision | None:

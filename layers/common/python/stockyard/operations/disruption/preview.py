@@ -9,9 +9,9 @@ from stockyard.domain.budgets import EMPTY, UNDERUTILIZED
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster, NodeClaim
-from stockyard.operations.disruption.carry_out import NOT_READY, words
 from stockyard.operations.disruption.fleet import View
 from stockyard.operations.disruption.pause import paused_by
+from stockyard.operations.disruption.record import NOT_READY, words
 from stockyard.operations.disruption.run import next_decision, view_now
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
@@ -36,7 +36,7 @@ def disruption_view(services: Services, cluster: Cluster) -> dict[str, Any]:
         "message": record.message,
         "paused": record.switched_off,
         "paused_by": paused_by(services, record) or None,
-        "resting_until": record.paused_until if record.paused_until > now else None,
+        "resting_until": record.no_savings_until(now) or None,
         "nodes": list(record.nodes),
         "replacements": list(record.replacements),
         "usd_hour_before": round(record.price_before, 6),

@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.budgets import UNDERUTILIZED
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict
+from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.lifecycle.pool import later_than
-from stockyard.operations.disruption.carry_out import (
-    CONFIRM_SECONDS,
-    advance,
-    is_proposed,
-    propose,
-    repair,
-    start,
-    write,
-)
-from stockyard.operations.disruption.decide import decide
+from stockyard.operations.disruption.at_once import evacuate, repair
+from stockyard.operations.disruption.carry_out import CONFIRM_SECONDS, advance, is_proposed, propose, start
+from stockyard.operations.disruption.decide import decide, interrupted
 from stockyard.operations.disruption.fleet import View, view_of
+from stockyard.operations.disruption.give_up import hold_key
 from stockyard.operations.disruption.pause import paused_by
+from stockyard.operations.disruption.record import write
 from stockyard.operations.machines.attention import attend, picture_age
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.operations.pools.workload import workload_of
@@ -38,6 +34,8 @@ ATTEND_SECONDS = 600
 """For how long an agent comes often once there is something to decide."""
 MISSED_SECONDS = 1800
 """Nodes that pools make within so many seconds after others have left may be for the pods of these."""
+CAREFUL_NODES = 50
+"""In a cluster of so few nodes every decision is careful: it saves nearly as much, and costs little to find."""
 CAREFUL_SECONDS = 86_400
 """For how long decisions are careful after that."""
 REST_SECONDS = 3600
@@ -78,10 +76,15 @@ def _step(services: Services, cluster: Cluster, record: ClusterDisruption) -> Cl
         services.store.commit(Remove(ClusterDisruption, cluster.id, record.version))
         return record
     view, _ = view_now(services, cluster, record, pools, claims)
+    if view is not None and (view.unready or view.replaceable.get(INTERRUPTED)) and _is_fresh(services, cluster):
+        # Whatever else is being done: these nodes are lost, or will be soon.
+        if view.unready:
+            return repair(services, record, view.unready)
+        endangered = interrupted(view, record.going)
+        if endangered:
+            return evacuate(services, record, [view.claims[node.name] for node in endangered])
     if record.state == REPLACING:
         return advance(services, pools, claims, record, view if _is_fresh(services, cluster) else None)
-    if services.now() < record.paused_until:
-        return write(services, record, due_at=record.paused_until)
     return _decide(services, cluster, pools, claims, record, view)
 
 
@@ -112,8 +115,6 @@ def _decide(
     view: View | None,
 ) -> ClusterDisruption:
     """Propose a decision, or carry out the one that was proposed."""
-    if view is not None and view.unready and _is_fresh(services, cluster):
-        return repair(services, record, view.unready)
     if _pods_found_no_place(pools, claims, record):
         now = services.now()
         rests_until = later_than(now, REST_SECONDS) if is_careful(services, record) else record.rests_until
@@ -122,7 +123,7 @@ def _decide(
     decision = next_decision(services, record, view) if view is not None else None
     if view is None or decision is None:
         fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}
-        return write(services, record, due_at=_next_look(services, view), **fields)
+        return write(services, record, due_at=_next_look(services, record, view), **fields)
     if not _is_fresh(services, cluster):
         # Before anything is decided, what is known must be true now.
         return write(services, record, due_at=later_than(services.now(), services.settings.agent_quiet_seconds))
@@ -142,9 +143,16 @@ def next_decision(
     services: Services, record: ClusterDisruption | None, view: View, steps: int | None = None
 ) -> Decision | None:
     """What is to be done next; None for nothing. ``steps`` bound the search for savings."""
-    decision = decide(view, Settings(steps=steps, careful=is_careful(services, record)))
-    rests = record is not None and services.now() < record.rests_until
-    return None if rests and decision is not None and decision.reason == UNDERUTILIZED else decision
+    now = services.now()
+    careful = is_careful(services, record) or len(view.fleet.nodes) <= CAREFUL_NODES
+    if record is None:
+        return decide(view, Settings(steps=steps, careful=careful))
+    replaceable = {
+        reason: [node for node in nodes if not record.is_held(hold_key(reason, node.pool), now)]
+        for reason, nodes in view.replaceable.items()
+    }
+    able = replace(view, replaceable=replaceable)
+    return decide(able, Settings(steps=steps, careful=careful), for_price=not record.no_savings_until(now))
 
 
 def is_careful(services: Services, record: ClusterDisruption | None) -> bool:
@@ -175,11 +183,14 @@ def _is_fresh(services: Services, cluster: Cluster) -> bool:
     return False
 
 
-def _next_look(services: Services, view: View | None) -> str:
+def _next_look(services: Services, record: ClusterDisruption, view: View | None) -> str:
     """When something may have changed by itself; whatever else changes tells of it."""
     leaving = view is not None and any(state.disrupting for states in view.states.values() for state in states)
     # Nodes that are on their way out use up budgets until they are gone, of which nobody may tell.
-    latest = later_than(services.now(), LEAVING_SECONDS if leaving else LONGEST_SECONDS)
+    now = services.now()
+    latest = later_than(now, LEAVING_SECONDS if leaving else LONGEST_SECONDS)
+    ends = (until for until in (record.rests_until, *record.held_until.values()) if until > now)
+    latest = min([latest, *ends])
     if view is None or view.looks_at is None:
         return latest
     return min(latest, times.to_text(view.looks_at))
