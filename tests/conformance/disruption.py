@@ -24,9 +24,10 @@ from stockyard.domain.models.node_pools import read_node_pool
 from stockyard.domain.pool_records import NewPool
 from stockyard.domain.quantities import milli
 from stockyard.domain.requirements import Requirements
-from stockyard.lifecycle.disruption.costs import ORDINARY, balanced_score, disruption_cost, eviction_cost, savings_ratio
+from stockyard.lifecycle.disruption.costs import ORDINARY, disruption_cost, eviction_cost, savings_ratio
 from stockyard.lifecycle.disruption.protection import do_not_disrupt
 from stockyard.lifecycle.pool_drift import requirements_drifted, template_hash
+from stockyard.scheduling.consolidation.balance import balanced_score
 from stockyard.scheduling.consolidation.model import Fleet, PoolRules, RunningNode, Settings
 from stockyard.scheduling.consolidation.search import consolidate, empty_nodes
 from stockyard.scheduling.packing.model import Node, Pod

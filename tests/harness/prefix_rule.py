@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from stockyard.domain.budgets import UNDERUTILIZED
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
-from stockyard.scheduling.consolidation.search import candidates_of, pods_of
+from stockyard.scheduling.consolidation.places import pods_of
+from stockyard.scheduling.consolidation.search import candidates_of
 from stockyard.scheduling.packing.model import Problem, Settings
 from stockyard.scheduling.packing.plan import Plan, pack
 

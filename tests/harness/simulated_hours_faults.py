@@ -19,6 +19,7 @@ from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.delete import give_back
 from stockyard.operations.pools import pools as pool_operations
 from stockyard.ports import Replace
+from tests.harness.faults import Crash
 from tests.harness.simulated_hours_traces import (
     DIED,
     DRIFT,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from tests.harness.simulated_hours import Hours
 
 USER = "user:ann"
+POST_SECONDS = 5
+"""How soon a machine posts again what nobody has taken."""
 NOTICE = 120.0
 """Seconds from a spot warning to the end of the machine."""
 
@@ -86,15 +89,20 @@ def die(world: Hours, claim: NodeClaim, number: float) -> None:
 
 def warn(world: Hours, claim: NodeClaim) -> None:
     """The cloud takes the machine back in two minutes, and its machine tells of it."""
-    now = world.clock.now()
-    ends_at = times.to_text(now + timedelta(seconds=NOTICE))
-    current = world.claims.get(claim.id)
-    if current is None:
-        return
-    news = interruption.interrupt(current, ends_at, world.services.now())
-    if news is not None:
-        with world.within("cloud"):
-            give_back(world.services, news[0], f"node:{claim.name}", news[1])
+    ends_at = times.to_text(world.clock.now() + timedelta(seconds=NOTICE))
+
+    def post() -> None:
+        current = world.claims.get(claim.id)
+        news = interruption.interrupt(current, ends_at, world.services.now()) if current is not None else None
+        if news is None:
+            return
+        try:
+            with world.within("cloud"):
+                give_back(world.services, news[0], f"node:{claim.name}", news[1])
+        except (Crash, StockyardError):
+            world.time.later(POST_SECONDS, post)
+
+    post()
     machine = world.machines.get(str(claim.machine_id))
     if machine is not None:
 

@@ -22,7 +22,8 @@ from stockyard.scheduling.consolidation.model import (
     RunningNode,
     Settings,
 )
-from stockyard.scheduling.consolidation.search import Search, Trial, consolidate, empty_nodes, homeless_pods
+from stockyard.scheduling.consolidation.places import homeless_pods
+from stockyard.scheduling.consolidation.search import Search, Trial, consolidate, empty_nodes
 from stockyard.scheduling.consolidation.worth import wastes
 from stockyard.scheduling.packing.model import Node
 from tests.harness.fleets import moved, random_fleet

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from stockyard.lifecycle.disruption.costs import (
-    BalancedScore,
-    balanced_score,
     disruption_cost,
     eviction_cost,
     in_order,
@@ -33,28 +31,6 @@ def test_the_cost_of_an_eviction(deletion_cost: float, priority: int, expected: 
 def test_a_node_costs_one_and_its_pods_and_none_makes_it_cheaper() -> None:
     assert disruption_cost([]) == 1.0
     assert disruption_cost([1.0, 2.5, -10.0]) == 4.5
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ((20, 5, 100, 100), BalancedScore(4.0, approved=True)),
-        ((5, 10, 100, 100), BalancedScore(0.5, approved=True)),
-        ((5, 10.001, 100, 100), BalancedScore(0.05 / 0.10001, approved=False)),
-        ((0, 10, 100, 100), BalancedScore(0.0, approved=False)),
-        ((-1, 0, 100, 100), BalancedScore(0.0, approved=False)),
-        ((1, 0, 100, 100), BalancedScore(None, approved=True)),
-        ((1, 0, 100, 0), BalancedScore(None, approved=True)),
-        ((1, 5, 0, 100), BalancedScore(0.0, approved=False)),
-        ((10, 10, 100, 100, 1), BalancedScore(1.0, approved=True)),
-        ((9, 10, 100, 100, 1), BalancedScore(0.9, approved=False)),
-    ],
-)
-def test_the_score_of_a_change(values: tuple[float, ...], expected: BalancedScore) -> None:
-    score = balanced_score(*values)
-    assert score.approved is expected.approved
-    assert score.infinite is (expected.score is None)
-    assert score.score == pytest.approx(expected.score)
 
 
 def test_candidates_with_much_saving_come_first_and_equal_ones_by_name() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from stockyard.domain.requirements import HOSTNAME
 from stockyard.scheduling.consolidation.model import Fleet, Settings
-from stockyard.scheduling.consolidation.search import consolidate, homeless_pods
+from stockyard.scheduling.consolidation.places import homeless_pods
+from stockyard.scheduling.consolidation.search import consolidate
 from stockyard.scheduling.packing.model import PodTerm, Selector, Taint, term
 from tests.unit.scheduling.consolidation.test_search import LARGE, TYPES, fleet, names, pod, running
 

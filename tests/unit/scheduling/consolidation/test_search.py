@@ -209,3 +209,17 @@ def test_a_search_ends_when_its_steps_are_used():
     decision = search.decide()
     assert decision is None or decision.saving > 0
     assert search.meter.spent < 60_000
+
+
+def test_of_fifteen_types_that_spot_may_become_all_are_cheaper():
+    """Types that the ceiling shuts out are no choice: a claim that may be one type alone is soon interrupted again."""
+
+    def spot(name, usd):
+        return node_type(name, 2, usd, (Offering("spot", ("a",), usd),))
+
+    node = running("node", ("mid", 2, 0.05), pod(), spot=True)
+    dear = tuple(spot(f"s{number}", 0.02 + number * 0.02) for number in range(15))
+    assert consolidate(fleet(node, types=dear)) is None
+    cheap = tuple(spot(f"s{number}", 0.02 + number * 0.001) for number in range(15))
+    assert names(consolidate(fleet(node, types=cheap))) == ["node"]
+    assert consolidate(fleet(node, types=cheap[:14])) is None

@@ -22,6 +22,7 @@ from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.node_records import NodeClaim
 from stockyard.domain.pool_records import STATIC, Pool
 from stockyard.domain.records import Cluster
+from stockyard.lifecycle.disruption.candidates import is_drifted
 
 READY = "Ready"
 POOLS_READY = "PoolsReady"
@@ -103,13 +104,13 @@ def pause_text(pool: Pool) -> str:
 
 def surplus_of(pool: Pool, current: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
     """The claims that a pool with fewer nodes gives back first: those without a machine, then those that are not
-    available, then those made from an older generation of the pool, then the youngest."""
+    available, then those that are not as they would be made now, then the youngest."""
     count = len(current) - wanted_nodes(pool)
     if count <= 0:
         return ()
 
     def preference(claim: NodeClaim) -> tuple[bool, bool, bool, int]:
-        stale = claim.pool_generation != pool.generation
+        stale = claim.pool_generation != pool.generation or is_drifted(claim)
         return (claim.placement is not None, claim.phase == "Available", not stale, -_age(claim))
 
     return tuple(sorted(current, key=lambda claim: (*preference(claim), claim.id))[:count])

@@ -105,6 +105,11 @@ def drifted(claims: Sequence[NodeClaim]) -> Sequence[NodeClaim]:
     return [by_id[claim_id] for claim_id in sorted(since, key=lambda claim_id: (since[claim_id], claim_id))]
 
 
+def is_drifted(claim: NodeClaim) -> bool:
+    """Whether the claim is not as it would be made now."""
+    return bool(_drifted_since(claim))
+
+
 def _drifted_since(claim: NodeClaim) -> str:
     """Since when; empty for a claim that has not drifted."""
     return next(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
 ORDINARY = 1.0
 """What it costs to evict a pod that says nothing of it; also what a node costs without its pods."""
 _DELETION_COST_UNIT, _PRIORITY_UNIT = 2**27, 2**25
 _LEAST, _MOST = -10.0, 10.0
-BALANCE = 2.0
-"""``Balanced`` allows at most so many times the share of a pool's disruption as of its price."""
 T = TypeVar("T")
 
 
@@ -38,32 +35,3 @@ def savings_ratio(price: float, cost: float) -> float:
 def in_order(nodes: Iterable[T], ratio: Callable[[T], float], name: Callable[[T], str]) -> list[T]:
     """Candidates in the order in which they are looked at: much saving first, equal ones by name."""
     return sorted(nodes, key=lambda node: (-ratio(node), name(node)))
-
-
-@dataclass(frozen=True, slots=True)
-class BalancedScore:
-    """How a change compares what it saves with whom it disturbs. ``score`` is None where it disturbs nobody."""
-
-    score: float | None
-    approved: bool
-
-    @property
-    def infinite(self) -> bool:
-        """Whether something is saved and nobody is disturbed."""
-        return self.score is None
-
-
-def balanced_score(
-    savings: float, cost: float, pool_price: float, pool_cost: float, balance: float = BALANCE
-) -> BalancedScore:
-    """The part of a pool's price that is saved, divided by the part of its disruption that is done for it.
-
-    It is approved from ``1 / balance``. Without a saving it is 0. ``cost`` and ``pool_cost`` are sums of
-    ``disruption_cost``, ``savings`` and ``pool_price`` USD an hour.
-    """
-    if savings <= 0 or pool_price <= 0:
-        return BalancedScore(0.0, approved=False)
-    if cost <= 0 or pool_cost <= 0:
-        return BalancedScore(None, approved=True)
-    score = (savings / pool_price) / (cost / pool_cost)
-    return BalancedScore(score, approved=score >= 1 / balance)

@@ -13,7 +13,7 @@ from typing import Any
 
 from stockyard.domain.budgets import EMPTY, UNDERUTILIZED
 from stockyard.domain.disruption_records import IDLE, PROPOSED, REPLACING, ClusterDisruption
-from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.pool_records import DYNAMIC, STATIC, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import Conflict, NotFound, QuotaExceeded
 from stockyard.lifecycle.disruption.candidates import is_paused
@@ -32,7 +32,7 @@ from stockyard.operations.quotas.limits import limit_of
 from stockyard.operations.services import Services
 from stockyard.ports import Check
 from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, Replacement, RunningNode
-from stockyard.scheduling.consolidation.search import homeless_pods
+from stockyard.scheduling.consolidation.places import homeless_pods
 
 CONFIRM_SECONDS = 15
 """How long a decision has to stand before it is carried out, as with Karpenter."""
@@ -134,8 +134,10 @@ def advance(
     waits_for = _awaited(pools, claims, going, coming) or _unreported(view, claims, going, record)
     hopeless = _hopeless(services, record, coming, waits_for)
     if hopeless:
-        return given_up(hopeless)
-    if waits_for or view is None:
+        going = _covered(pools, claims, going)
+        if not going or view is None:
+            return given_up(hopeless)
+    elif waits_for or view is None:
         return write(services, record, message=f"It waits for {waits_for}.", due_at=later_than(now, LOOK_SECONDS))
     present = [claim for claim in coming if claim is not None]
     leaving, why = _still_able(view, going, present, record)
@@ -159,6 +161,16 @@ def _hopeless(services: Services, record: ClusterDisruption, coming: Sequence[No
         return f"A replacement did not come: {reason}"
     too_long = waits_for and age > REPLACE_SECONDS
     return f"After {REPLACE_SECONDS // 60} minutes it still waited for {waits_for}." if too_long else ""
+
+
+def _covered(pools: Sequence[Pool], claims: Sequence[NodeClaim], going: Sequence[NodeClaim]) -> list[NodeClaim]:
+    """Of the nodes of static pools that go, as many as have a replacement: no more have come, and may not come soon."""
+    covered: list[NodeClaim] = []
+    for pool in pools:
+        own = [claim for claim in living(claims) if claim.pool == pool.name and claim.phase == "Available"]
+        if pool.kind == STATIC:
+            covered += [claim for claim in going if claim.pool == pool.name][: max(0, len(own) - wanted_nodes(pool))]
+    return covered
 
 
 def _let_go(

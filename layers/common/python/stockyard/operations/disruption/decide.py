@@ -9,8 +9,10 @@ from stockyard.domain.budgets import DRIFTED, EXPIRED
 from stockyard.domain.pool_records import STATIC
 from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.operations.disruption.fleet import View
-from stockyard.scheduling.consolidation.model import Decision, Replacement, RunningNode, Settings
-from stockyard.scheduling.consolidation.search import Search, consolidate, empty_nodes, homeless_pods
+from stockyard.scheduling.consolidation.forced import Replacements
+from stockyard.scheduling.consolidation.model import Decision, RunningNode, Settings
+from stockyard.scheduling.consolidation.places import homeless_pods
+from stockyard.scheduling.consolidation.search import consolidate, empty_nodes
 
 MOST_OF_STATIC = 10
 """Nodes of a static pool that one decision replaces: all of their replacements are there for a while."""
@@ -43,20 +45,23 @@ def interrupted(view: View, leaving: Set[str] = frozenset()) -> tuple[RunningNod
 
 
 def _replaced(view: View, reason: str) -> Decision | None:
-    """The first of these nodes whose pods have a place without it. Of a static pool as many as its budget lets go:
-    their replacements are the pool's to make."""
-    search = Search(view.fleet, Settings())
+    """The first of these nodes whose pods have a place without it. Of a static pool as many as its budget lets go, and
+    as its limits let come before: their replacements are the pool's to make."""
+    replacements = Replacements(view.fleet)
     nodes = view.replaceable.get(reason, ())
     for node in nodes:
         allowed = view.allowed(node.pool, reason)
         if allowed < 1:
             continue
-        if view.pools[node.pool].kind == STATIC:
-            return Decision(reason, _of_pool(nodes, node.pool)[: min(allowed, MOST_OF_STATIC)])
-        plan = search.trial([node]).plan
-        if plan is not None:
-            replacements = tuple(Replacement(claim, claim.rows[-1].price) for claim in plan.claims)
-            return Decision(reason, (node,), replacements, plan.placements)
+        pool = view.pools[node.pool]
+        if pool.kind == STATIC:
+            most = min(allowed, MOST_OF_STATIC, view.most_more(pool))
+            if most > 0:
+                return Decision(reason, _of_pool(nodes, node.pool)[:most])
+            continue
+        decision = replacements.of(node, reason)
+        if decision is not None:
+            return decision
     return None
 
 

@@ -10,7 +10,8 @@ from datetime import datetime
 from stockyard.domain import budgets as pool_budgets
 from stockyard.domain.budgets import NodeState
 from stockyard.domain.node_types import SPOT
-from stockyard.domain.pool_records import DYNAMIC, Pool
+from stockyard.domain.pool_records import DYNAMIC, STATIC, USD_HOUR, Pool
+from stockyard.domain.quantities import milli
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.workload_records import NodeFacts
 from stockyard.lifecycle.disruption import candidates, forced
@@ -19,15 +20,18 @@ from stockyard.lifecycle.interruption import INTERRUPTED
 from stockyard.lifecycle.pool import living, pauses
 from stockyard.operations.pools.room import nodes_there
 from stockyard.operations.pools.scale_up import headroom_of, waiting_groups, within_quota
-from stockyard.operations.pools.templates import price_of, supply, templates
+from stockyard.operations.pools.templates import Supply, price_of, supply, templates, usage
 from stockyard.operations.pools.workload import Workload
 from stockyard.operations.quotas.limits import GROUP_NODES, limit_of
+from stockyard.operations.quotas.node_claims import remaining_claims
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation import model
 from stockyard.scheduling.packing.model import Node, Pod, Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import pack
+from stockyard.scheduling.reading import Reader
 
+EPSILON = 1e-9
 STEPS = 1_000_000
 """The packer's work to find out which room the pods that wait will take."""
 
@@ -53,6 +57,12 @@ class View:
     until: Mapping[str, datetime] = field(default_factory=dict)
     """By the name of the node: when what keeps it from going ends by itself, where that is known."""
     states: Mapping[str, Sequence[NodeState]] = field(default_factory=dict)
+    more: Mapping[str, int] = field(default_factory=dict)
+    """By the name of a static pool with limits: how many more nodes like those it has its limits allow."""
+
+    def most_more(self, pool: Pool) -> int:
+        """How many more nodes than it has to have the static pool may have for a while."""
+        return self.more.get(pool.name, pool_budgets.UNBOUNDED)
 
     def allowed(self, pool: str, reason: str) -> int:
         """How many more nodes of the pool may be disrupted for the reason now. What is replaced has no floor that
@@ -83,7 +93,9 @@ def view_of(
     quota = limit_of(services, GROUP_NODES)
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
     usable = [within_quota(pool, quota) for pool in dynamic if not pauses(pool, services.now())]
-    makers = tuple(templates(stock, usable, claims, dearest=True))
+    most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
+    makers = tuple(templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True))
+    most_new = min((count for count in most.values() if count > 0), default=0)
     by_node = {claim.node_name or claim.name: claim for claim in claims}
     by_pool = {pool.name: pool for pool in pools}
     ready = [claim for claim in living(claims) if candidates.is_ready(claim, _facts(workload, claim))]
@@ -122,18 +134,14 @@ def view_of(
         )
     states = _states(claims, workload)
     rules = {pool.name: _rules(pool, states.get(pool.name, ()), claims, now) for pool in dynamic}
-    changes = [pool_budgets.next_change(pool_budgets.budgets_of(pool.disruption), now) for pool in dynamic]
+    changes = [pool_budgets.next_change(pool_budgets.budgets_of(pool.disruption), now) for pool in pools]
     looks += [*until.values(), *(change for change in changes if change is not None)]
     daemons = tuple(workload.daemons.values())
-    fleet = model.Fleet(tuple(nodes), makers, rules, daemons, stock.availability.free, awaited)
+    fleet = model.Fleet(tuple(nodes), makers, rules, daemons, stock.availability.free, awaited, most_new)
     running = {by_node[node.name].id: node for node in nodes}
     present = [by_node[node.name] for node in nodes]
     movable = [claim for claim in present if not (paused or _is_paused(by_pool.get(claim.pool)))]
-    drifted = [
-        claim
-        for claim in candidates.drifted(movable)
-        if not candidates.obstacle_of_drift(claim, by_pool.get(claim.pool), _facts(workload, claim), budgets, now).why
-    ]
+    drifted, until_drifted = _drifted(by_pool, movable, workload, now)
     expires = {claim.id: moment for claim in movable if (moment := forced.expires_at(claim, by_pool.get(claim.pool)))}
     looks += [moment for moment in expires.values() if moment > now]
     expired = [claim for claim in present if claim.id in expires and expires[claim.id] <= now]
@@ -151,12 +159,42 @@ def view_of(
         for reason, listed_claims in listed.items()
     }
     unready, repair_looks = _unready(by_pool, claims, workload, now)
-    looks += repair_looks
-    return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states)
+    looks += [*until_drifted, *repair_looks]
+    more = {pool.name: _most_more(stock, pool, claims) for pool in pools if pool.kind == STATIC and pool.limits}
+    return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states, more)
+
+
+def _most_more(stock: Supply, pool: Pool, claims: Sequence[NodeClaim]) -> int:
+    """How many more nodes of the size of its largest the static pool may have within its limits."""
+    own = [claim for claim in claims if claim.pool == pool.name]
+    reader = Reader()
+    used, spent = usage(stock, reader, own)
+    sizes = [usage(stock, reader, [claim]) for claim in own]
+    counts = []
+    for name, quantity in pool.limits.items():
+        limit = float(quantity) if name == USD_HOUR else milli(quantity)
+        in_use = spent if name == USD_HOUR else used.get(name, 0)
+        largest = max((usd if name == USD_HOUR else amounts.get(name, 0) for amounts, usd in sizes), default=0)
+        if largest > 0:
+            counts.append(max(0, int((limit - in_use) / largest + EPSILON)))
+    return min(counts, default=pool_budgets.UNBOUNDED)
 
 
 def _is_paused(pool: Pool | None) -> bool:
     return pool is not None and candidates.is_paused(pool)
+
+
+def _drifted(
+    by_pool: Mapping[str, Pool], claims: Sequence[NodeClaim], workload: Workload, now: datetime
+) -> tuple[Sequence[NodeClaim], Sequence[datetime]]:
+    """The claims that have drifted and may go, and when others may."""
+    listed, budgets = candidates.drifted(claims), workload.budgets or {}
+    obstacles = {
+        claim.id: candidates.obstacle_of_drift(claim, by_pool.get(claim.pool), _facts(workload, claim), budgets, now)
+        for claim in listed
+    }
+    until = [each.until for each in obstacles.values() if each.until is not None]
+    return [claim for claim in listed if not obstacles[claim.id].why], until
 
 
 def _unready(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from stockyard.domain.budgets import UNBOUNDED
+from stockyard.domain.records import Counter
 from stockyard.errors import QuotaExceeded
 from stockyard.operations.quotas.limits import PER_USER, limit_of
 from stockyard.operations.services import Services
@@ -27,6 +29,16 @@ def claim_quota_writes(
     counters = {name: f"quota/{name}" for name in names}
     counters |= {f"{PER_USER}{name}": f"quota/{PER_USER}{name}/{actor}" for name in names}
     return [Add(counter, by, limit=limit(name) if by > 0 else None) for name, counter in counters.items()]
+
+
+def remaining_claims(services: Services, provider: str, actor: str) -> int:
+    """How many more claims such as ``claim_quota_writes`` counts may be made now."""
+    rooms = []
+    for write in claim_quota_writes(services, provider, actor, 1):
+        if write.limit is not None:
+            counter = services.store.get(Counter, write.counter)
+            rooms.append(write.limit - (counter.value if counter is not None else 0))
+    return max(0, min(rooms, default=UNBOUNDED))
 
 
 def quota_refusal(writes: Sequence[Write], index: int) -> QuotaExceeded:

@@ -91,6 +91,7 @@ class Fleet:
     ``rules`` say of each pool by name how its nodes may be disrupted. ``daemons`` run on each new node, and ``places``
     is how many more nodes there can be of a type. ``awaited`` are, by the name of a node, those of its ``pods`` that
     are not on it yet: they wait, or are still on a node that leaves, and nobody but a packing has put them there.
+    ``most_new`` is how many nodes may be made at most, whatever their pools would allow.
     """
 
     nodes: tuple[RunningNode, ...]
@@ -99,6 +100,7 @@ class Fleet:
     daemons: tuple[Pod, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)
     awaited: Mapping[str, tuple[tuple[Pod, int], ...]] = field(default_factory=dict)
+    most_new: int = UNBOUNDED
 
     def rules_of(self, node: RunningNode) -> PoolRules:
         """The rules of the node's pool."""

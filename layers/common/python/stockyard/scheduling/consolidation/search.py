@@ -10,26 +10,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 from stockyard.domain.budgets import EMPTY, UNBOUNDED, UNDERUTILIZED
-from stockyard.domain.node_types import CPU, MEMORY, SPOT
-from stockyard.domain.requirements import HOSTNAME
+from stockyard.domain.node_types import SPOT
 from stockyard.scheduling.consolidation import model
 from stockyard.scheduling.consolidation.arrivals import Arrivals
+from stockyard.scheduling.consolidation.balance import balanced_score, least_balanced
 from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
+from stockyard.scheduling.consolidation.places import is_easy, pods_of
 from stockyard.scheduling.consolidation.singles import DELETE, REPLACE, Verdict, verdicts
 from stockyard.scheduling.consolidation.worth import wastes
-from stockyard.scheduling.packing.model import Node, Pod, PodGroup, Problem
+from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
-from stockyard.scheduling.packing.plan import Claim, Plan, grouped, pack
+from stockyard.scheduling.packing.plan import Claim, Plan, pack
 from stockyard.scheduling.packing.price.model import Meter
 
 PACKING_STEPS, PACKING_STEPS_A_POD = 30_000, 90
 """The work that one set of nodes may take."""
-CHECK_STEPS = 5_000_000
-"""The work to find a place for the pods of nodes that are about to leave; where it does not do, they stay."""
 VERY_FEW = 5
 """Of up to so many candidates every set is tried."""
 FEW = 16
@@ -54,47 +53,6 @@ def empty_nodes(fleet: Fleet) -> Decision | None:
     return Decision(EMPTY, tuple(going)) if going else None
 
 
-def pods_of(nodes: Iterable[RunningNode]) -> tuple[PodGroup, ...]:
-    """The pods that move with the nodes, named after their node."""
-    return grouped(
-        (f"{node.name}/{kind}/{number}", pod)
-        for node in nodes
-        for kind, (pod, count) in enumerate(node.pods)
-        for number in range(count)
-    )
-
-
-def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode]) -> int:
-    """How many pods would have no place on the other nodes of the fleet: those of the nodes, and those that are still
-    to come to the others. They are packed together, as they are when pools are asked for nodes: what comes first may
-    take the room of what comes later, so that a place for each of the two by itself is none for both."""
-    names = {node.name for node in nodes}
-    if all(node.empty for node in nodes):
-        return 0
-    staying = [running for running in fleet.nodes if running.name not in names]
-    groups = pods_of([*nodes, *(replace(node, pods=fleet.awaited.get(node.name, ())) for node in staying)])
-    there = sorted((_without(running.node, fleet.awaited.get(running.name, ())) for running in staying), key=_room)
-    # Nodes are filled in the order of their names: the same room has the same answer, whatever its nodes are called.
-    ranked = tuple(replace(node, name=f"{rank:06}") for rank, node in enumerate(there))
-    settings = PackingSettings(preferences=False, split=False, steps=CHECK_STEPS)
-    plan = pack(Problem(groups, (), ranked, fleet.daemons, settings))
-    return sum(len(item.pods) for item in plan.left_out)
-
-
-def _without(node: Node, pods: Iterable[tuple[Pod, int]]) -> Node:
-    """The node with the room of these pods free."""
-    free = Counter(node.free)
-    for pod, count in pods:
-        for resource, amount in pod.requests:
-            free[resource] += amount * count
-    return replace(node, free=dict(free)) if pods else node
-
-
-def _room(node: Node) -> tuple[int, int, str]:
-    """What orders nodes by their room, the smallest first."""
-    return node.free.get(CPU, 0), node.free.get(MEMORY, 0), node.name
-
-
 def candidates_of(fleet: Fleet) -> list[RunningNode]:
     """The nodes with pods that may be disrupted for their price."""
     return [
@@ -116,20 +74,6 @@ def consolidate(fleet: Fleet, settings: model.Settings | None = None) -> Decisio
     leave, nor the cluster's scheduler. Such a set of nodes does not go; the best of those that are less tight does.
     """
     return Search(fleet, settings or model.Settings()).decide()
-
-
-def is_easy(fleet: Fleet, decision: Decision) -> bool:
-    """Whether the pods of the nodes that go will be found places for by ``homeless_pods`` once what comes is there."""
-    coming = (_coming(number, replacement) for number, replacement in enumerate(decision.replacements))
-    return not homeless_pods(replace(fleet, nodes=(*fleet.nodes, *coming)), decision.nodes)
-
-
-def _coming(number: int, replacement: Replacement) -> RunningNode:
-    """The node that a replacement will be."""
-    claim = replacement.claim
-    name = f"{claim.pool.name}-{number}"
-    node = Node(name, {**claim.labels, HOSTNAME: name}, dict(claim.row.room), claim.pool.taints)
-    return RunningNode(node, (), claim.pool.name, claim.price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +226,24 @@ class Search:
         """Whether every pod has a place, and all that come may come in the place of what goes."""
         if plan.left_out:
             return False
+        if len(plan.claims) > self.fleet.most_new:
+            return False
         if not any(node.spot for node in nodes):
             return True
+        slack, choices = self._slack(nodes, plan), self.settings.spot_choices
         return all(
-            claim.row.capacity_type != SPOT or len(_types(claim)) >= self.settings.spot_choices for claim in plan.claims
+            claim.row.capacity_type != SPOT or len(_types(claim, claim.price + slack)) >= choices
+            for claim in plan.claims
         )
+
+    def _slack(self, nodes: Sequence[RunningNode], plan: Plan) -> float:
+        """By how much each new node may become dearer than planned, in USD an hour: the set still saves what it has to
+        save by every rule."""
+        before = sum(node.price for node in nodes)
+        least = [sum(self.fleet.rules_of(node).minimum_saving for node in nodes), self.settings.margin * before]
+        for part in self._balanced_parts(nodes):
+            least.append(least_balanced(part.cost, part.pool_price, part.pool_cost) / part.share if part.share else 0.0)
+        return max(0.0, before - plan.price - max(least)) / max(1, len(plan.claims))
 
     # --- which set is best ------------------------------------------------------------------------------------------
 
@@ -342,35 +299,53 @@ class Search:
         margin = self.settings.margin * (before if trial.plan is not None and trial.plan.claims else 0.0)
         if saving < max(least, margin, EPSILON):
             return False
-        if not self._is_budgeted(trial.nodes):
-            return False
-        balanced = {node.pool for node in trial.nodes if fleet.rules_of(node).policy == model.BALANCED}
-        return all(self._is_balanced(trial, pool, saving / before) for pool in balanced)
+        return self._is_budgeted(trial.nodes) and all(
+            balanced_score(saving * part.share, part.cost, part.pool_price, part.pool_cost).approved
+            for part in self._balanced_parts(trial.nodes)
+        )
 
-    def _is_balanced(self, trial: Trial, pool: str, share: float) -> bool:
-        """Whether the share of the pool's money that is saved is worth the share of its pods that is disturbed."""
-        nodes = [node for node in self.fleet.nodes if node.pool == pool]
-        going = [node for node in trial.nodes if node.pool == pool]
-        saved = share * sum(node.price for node in going) / sum(node.price for node in nodes)
-        disturbed = sum(node.cost for node in going) / sum(node.cost for node in nodes)
-        return saved >= disturbed / BALANCE
+    def _balanced_parts(self, nodes: Sequence[RunningNode]) -> list[_Part]:
+        """The parts of a set that are of pools with the policy ``Balanced``."""
+        before, parts = sum(node.price for node in nodes), []
+        for pool in {node.pool for node in nodes if self.fleet.rules_of(node).policy == model.BALANCED}:
+            of_pool = [node for node in self.fleet.nodes if node.pool == pool]
+            going = [node for node in nodes if node.pool == pool]
+            parts.append(
+                _Part(
+                    sum(node.price for node in going) / before,
+                    sum(node.cost for node in going),
+                    sum(node.price for node in of_pool),
+                    sum(node.cost for node in of_pool),
+                )
+            )
+        return parts
 
     def _decision(self, trial: Trial) -> Decision:
         plan = trial.plan
         if plan is None:
             raise ValueError("a set without a packing is no decision")
-        least = sum(self.fleet.rules_of(node).minimum_saving for node in trial.nodes)
-        before = sum(node.price for node in trial.nodes)
-        spare = trial.saving - max(least, self.settings.margin * before)
-        slack = max(0.0, spare) / max(1, len(plan.claims))
+        slack = self._slack(trial.nodes, plan)
         replacements = tuple(Replacement(claim, claim.price + slack) for claim in plan.claims)
         return Decision(UNDERUTILIZED, trial.nodes, replacements, plan.placements, self.possible)
 
 
-BALANCE = 2
-"""``Balanced`` allows to disturb at most so many times the share of the pods as of the money that is saved."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The part of a set of nodes that is of one pool: its share of the set's price, what it costs to disrupt it, and
+    price and cost of the whole pool."""
+
+    share: float
+    cost: float
+    pool_price: float
+    pool_cost: float
 
 
-def _types(claim: Claim) -> Sequence[str]:
-    """The types that the claim may become as a spot node."""
-    return list({row.node_type.name for row in claim.rows if row.capacity_type == SPOT})
+def _types(claim: Claim, ceiling: float) -> Sequence[str]:
+    """The types that the claim may become as the spot node that the plan has, at this price at most."""
+    return list(
+        {
+            row.node_type.name: None
+            for row in claim.rows
+            if (row.capacity_type, row.zone) == (SPOT, claim.row.zone) and row.price <= ceiling
+        }
+    )

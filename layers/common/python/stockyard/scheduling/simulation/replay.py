@@ -13,7 +13,8 @@ from math import fsum
 
 from stockyard.domain.budgets import EMPTY
 from stockyard.scheduling.consolidation.model import Decision, Fleet, RunningNode, Settings
-from stockyard.scheduling.consolidation.search import Search, empty_nodes, homeless_pods
+from stockyard.scheduling.consolidation.places import homeless_pods
+from stockyard.scheduling.consolidation.search import Search, empty_nodes
 from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import LeftOut, grouped, pack

@@ -1,0 +1,71 @@
+"""Whether pods that move have a place, as it is looked at before nodes go: all that are to come are packed at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from stockyard.domain.node_types import CPU, MEMORY
+from stockyard.domain.requirements import HOSTNAME
+from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacement, RunningNode
+from stockyard.scheduling.packing.model import Node, Pod, PodGroup, Problem, Settings
+from stockyard.scheduling.packing.plan import grouped, pack
+
+CHECK_STEPS = 5_000_000
+"""The work to find a place for the pods of nodes that are about to leave; where it does not do, they stay."""
+
+
+def pods_of(nodes: Iterable[RunningNode]) -> tuple[PodGroup, ...]:
+    """The pods that move with the nodes, named after their node."""
+    return grouped(
+        (f"{node.name}/{kind}/{number}", pod)
+        for node in nodes
+        for kind, (pod, count) in enumerate(node.pods)
+        for number in range(count)
+    )
+
+
+def homeless_pods(fleet: Fleet, nodes: Sequence[RunningNode]) -> int:
+    """How many pods would have no place on the other nodes of the fleet: those of the nodes, and those that are still
+    to come to the others. They are packed together, as they are when pools are asked for nodes: what comes first may
+    take the room of what comes later, so that a place for each of the two by itself is none for both."""
+    names = {node.name for node in nodes}
+    if all(node.empty for node in nodes):
+        return 0
+    staying = [running for running in fleet.nodes if running.name not in names]
+    groups = pods_of([*nodes, *(replace(node, pods=fleet.awaited.get(node.name, ())) for node in staying)])
+    there = sorted((_without(running.node, fleet.awaited.get(running.name, ())) for running in staying), key=_room)
+    # Nodes are filled in the order of their names: the same room has the same answer, whatever its nodes are called.
+    ranked = tuple(replace(node, name=f"{rank:06}") for rank, node in enumerate(there))
+    settings = Settings(preferences=False, split=False, steps=CHECK_STEPS)
+    plan = pack(Problem(groups, (), ranked, fleet.daemons, settings))
+    return sum(len(item.pods) for item in plan.left_out)
+
+
+def _without(node: Node, pods: Iterable[tuple[Pod, int]]) -> Node:
+    """The node with the room of these pods free."""
+    free = Counter(node.free)
+    for pod, count in pods:
+        for resource, amount in pod.requests:
+            free[resource] += amount * count
+    return replace(node, free=dict(free)) if pods else node
+
+
+def _room(node: Node) -> tuple[int, int, str]:
+    """What orders nodes by their room, the smallest first."""
+    return node.free.get(CPU, 0), node.free.get(MEMORY, 0), node.name
+
+
+def is_easy(fleet: Fleet, decision: Decision) -> bool:
+    """Whether the pods of the nodes that go will be found places for by ``homeless_pods`` once what comes is there."""
+    coming = (_coming(number, replacement) for number, replacement in enumerate(decision.replacements))
+    return not homeless_pods(replace(fleet, nodes=(*fleet.nodes, *coming)), decision.nodes)
+
+
+def _coming(number: int, replacement: Replacement) -> RunningNode:
+    """The node that a replacement will be."""
+    claim = replacement.claim
+    name = f"{claim.pool.name}-{number}"
+    node = Node(name, {**claim.labels, HOSTNAME: name}, dict(claim.row.room), claim.pool.taints)
+    return RunningNode(node, (), claim.pool.name, claim.price)
