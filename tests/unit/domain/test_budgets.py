@@ -70,6 +70,7 @@ def test_the_strictest_open_budget_of_the_reason_counts(entries: list[Any], reas
         ({"nodes": "1", "schedule": "@wrongly", "duration": "1h"}, "must be five fields"),
         ({"nodes": "1", "schedule": "@daily", "duration": "long"}, "must be a duration"),
         ({"nodes": "1", "schedule": "@daily", "duration": "Never"}, "must end"),
+        ({"nodes": "0", "schedule": "@daily", "duration": "0h0m"}, "longer than 0"),
         ({"nodes": "1", "schedule": "@daily", "duration": "1h", "timeZone": "Nowhere"}, "time zone is not known"),
         ({"nodes": "1", "schedule": 5, "duration": "1h"}, "startswith"),
         ("10%", "nodes: must be a number"),

@@ -70,6 +70,13 @@ def test_a_pool_reads_back_from_its_own_document(document: dict[str, Any]) -> No
     assert read(PoolPatch, {}).apply_to(record(new_pool)).spec() == new_pool.spec()
 
 
+@pytest.mark.parametrize("duration", ["0m", "0h", "0h0m", "0h0m0s"])
+def test_a_window_that_closes_as_it_opens_is_refused(duration: str) -> None:
+    """It would hold nothing back, whatever its nodes say."""
+    budget = {"nodes": "0", "schedule": "@daily", "duration": duration}
+    assert faults(quantity=1, disruption={"budgets": [budget]}) == ["/disruption/budgets/0/duration"]
+
+
 def test_a_static_pool_has_budgets_and_can_be_paused_and_nothing_else_of_disruption() -> None:
     """Its nodes are replaced when they drift or are too old, never removed to save money."""
     budgets = [{"nodes": "3"}, {"nodes": "0", "schedule": "@daily", "duration": "1h"}]

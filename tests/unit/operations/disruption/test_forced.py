@@ -218,3 +218,41 @@ def test_nothing_is_repaired_on_old_news(pods: Pods, age: float | None) -> None:
     pods.age = age
     pods.run(60)
     assert list(pods.on) == [broken]
+
+
+def test_a_pool_that_lets_nodes_become_less_old_has_drifted_nodes_and_no_expired_ones(pods: Pods) -> None:
+    """A node keeps the age that it was promised: else all would leave at once, past every protection."""
+    old = alone(pods, expire_after="720h", disruption={**NOW, "budgets": [{"nodes": "0"}]})
+    pods.facts[old] = {"do_not_disrupt": True}
+    store, current = pods.yard.nodes.services.store, pods.yard.now(POOL)
+    store.commit(Replace(replace(current, expire_after="1h", version=current.version + 1)))
+    pods.yard.nodes.hours(3)
+    pods.run(20)
+    assert list(pods.on) == [old]
+
+
+def test_a_claim_that_was_made_before_claims_knew_their_age_asks_its_pool(pods: Pods) -> None:
+    old = alone(pods, expire_after="1h")
+    (claim,) = pods.claims()
+    store = pods.yard.nodes.services.store
+    store.commit(Replace(replace(claim, expire_after="", version=claim.version + 1)))
+    pods.yard.nodes.hours(2)
+    pods.run(20)
+    assert old not in pods.on
+
+
+def test_a_node_with_a_pod_that_cannot_be_read_is_neither_empty_nor_has_it_room(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle(pods, 2)
+    first = min(pods.on)
+    pods.on[first] = []
+    reports = pods.workload
+    obscure = {first: "/spec/tolerations/0/operator: Equal or Exists is needed"}
+    monkeypatch.setattr(pods, "workload", lambda: replace(reports(), obscure=obscure))
+    pods.run(10)
+    assert pods.types() == [LARGE, LARGE]
+    monkeypatch.setattr(pods, "workload", reports)
+    pods.last_picture = ""
+    pods.run(10)
+    assert pods.types() == [LARGE]

@@ -18,7 +18,7 @@ from stockyard.operations.disruption.pause import pause_cluster, pause_tenant
 from stockyard.operations.disruption.preview import disruption_view
 from stockyard.operations.pools.pools import change_pool
 from tests.unit.operations.disruption.conftest import POOL, Pods, pod
-from tests.unit.operations.disruption.test_run import LARGE, NOW, SMALL, idle, reasons, until
+from tests.unit.operations.disruption.test_run import LARGE, NOW, SMALL, drift, idle, reasons, small_only, until
 
 CLOSED = {**NOW, "budgets": [{"nodes": "0"}]}
 
@@ -208,3 +208,90 @@ def test_the_price_of_what_comes_is_taken_off_what_is_saved(pods: Pods) -> None:
     after = sum(claim.placement.usd_hour or 0 for claim in pods.claims() if claim.placement)
     assert pods.types() == [SMALL]
     assert shown_view(pods)["usd_month_saved"] == pytest.approx((before - after) * 730, abs=0.01)
+
+
+def why(pods: Pods) -> dict[str, str]:
+    return {item["name"]: item["why"] for item in preview(pods)["nodes"]}
+
+
+def test_a_preview_shows_the_decision_that_is_carried_out(pods: Pods) -> None:
+    small_only(pods)
+    (old,) = pods.on
+    until(pods, REPLACING)
+    while len(pods.claims()) < 2:
+        pods.yard.nodes.schedule()
+        pods.yard.nodes.relay()
+    pods.bind()
+    answer = preview(pods)
+    assert answer["message"].startswith("A decision is being carried out.")
+    assert answer["decision"] is None
+    leaves = {item["name"]: item["leaves"] for item in answer["nodes"]}
+    assert leaves.pop(old) is True
+    assert set(leaves.values()) == {False}
+    (new,) = leaves
+    assert why(pods)[new] == "it comes in the place of nodes that leave"
+
+
+def test_nodes_that_a_static_pool_replaces_save_nothing(pods: Pods) -> None:
+    pods.yard.pool("fixed", quantity=2)
+    pods.run(4)
+    drift(pods, pods.claims())
+    answer = preview(pods)
+    decision = answer["decision"]
+    assert (decision["reason"], decision["usd_month_saved"]) == ("Drifted", 0)
+    assert decision["usd_hour_before"] == decision["usd_hour_after"] > 0
+    assert "their pools make others in their place" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"disruption": {"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]}}, "Drifted: a budget of pool fixed"),
+        ({"limits": {"nodes": "1"}}, "Drifted: the limits of pool fixed leave no room"),
+    ],
+)
+def test_the_rule_that_keeps_a_drifted_node_is_named(pods: Pods, fields: dict[str, Any], words: str) -> None:
+    pods.yard.pool("fixed", quantity=1, **fields)
+    pods.run(4)
+    (claim,) = pods.claims()
+    drift(pods, [claim])
+    assert why(pods)[claim.node_name].startswith(words)
+
+
+def test_a_drifted_node_that_could_not_be_replaced_says_when_it_is_tried_again(pods: Pods) -> None:
+    only_small = [{"key": "vcluster.com/node-type", "values": [SMALL]}]
+    pods.yard.pool("fixed", quantity=1, requirements=only_small)
+    pods.run(4)
+    (claim,) = pods.claims()
+    drift(pods, [claim])
+    pods.last_picture = ""
+    pods.yard.nodes.refused |= {("sim", "small", zone) for zone in ("*", "global")}
+    pods.run(25)
+    assert why(pods)[claim.node_name].startswith("Drifted: tried again at 2026-")
+
+
+def test_a_minimum_saving_and_a_rest_are_named(pods: Pods) -> None:
+    small_only(pods)
+    pods.yard.nodes.refused |= {("sim", "small", zone) for zone in ("*", "global")}
+    until(pods, REPLACING)
+    pods.run(25)
+    (text,) = why(pods).values()
+    assert text.startswith("no node leaves for its price before 2026-")
+    assert shown_view(pods)["resting_until"] in text
+
+
+def test_a_node_that_is_repaired_is_in_the_message(pods: Pods) -> None:
+    idle(pods, 1)
+    pods.on[next(iter(pods.on))] = [pod("7500m")]
+    (claim,) = pods.claims()
+    pods.facts[claim.node_name] = {"ready": "False", "ready_since": pods.yard.nodes.services.now()}
+    pods.yard.nodes.clock.advance(3600)
+    answer = preview(pods)
+    assert [item["leaves"] for item in answer["nodes"]] == [True]
+    assert answer["message"] == "1 nodes leave, because they are not ready."
+
+
+def test_what_could_be_saved_is_told_while_a_budget_is_closed(pods: Pods) -> None:
+    idle(pods, 3, disruption=CLOSED)
+    pods.run(2)
+    assert shown_view(pods)["usd_month_possible"] > 300

@@ -194,6 +194,16 @@ def test_scheduled_maintenance_is_noted_once_with_its_moment(yard: Yard) -> None
     assert (noted.deleting, noted.ends_at) == (False, None)
 
 
+def test_maintenance_says_more_than_a_recommendation_before_it(yard: Yard) -> None:
+    claim = available(yard)
+    assert report(yard, claim, "rebalance")
+    assert report(yard, claim, "maintenance", moment="2099-01-01T00:00:00.000Z")
+    assert not report(yard, claim, "rebalance")
+    (condition,) = (part for part in yard.nodes.now(claim).conditions if part.type == "Interrupted")
+    assert (condition.status, condition.reason) == ("True", "ScheduledMaintenance")
+    assert "2099-01-01T00:00:00.000Z" in condition.message
+
+
 def test_only_the_claims_machine_may_say_that_it_ends(yard: Yard) -> None:
     claim = available(yard)
     with pytest.raises(Unauthorized):

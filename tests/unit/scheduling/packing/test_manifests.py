@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from stockyard.scheduling.packing.manifests import read_pod, requests
-from stockyard.scheduling.packing.model import HostPort, Pod, PodTerm, Preference, Selector, Spread, Toleration, term
+from stockyard.scheduling.packing.model import (
+    HostPort,
+    Pod,
+    PodTerm,
+    Preference,
+    Selector,
+    Spread,
+    Taint,
+    Toleration,
+    term,
+)
 
 GIB = 2**30 * 1000
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -166,3 +176,27 @@ def test_ports_of_the_node_and_gangs() -> None:
 def test_what_cannot_be_read_names_the_field(manifest: dict[str, Any], pointer: str) -> None:
     with pytest.raises(ValueError, match=f"^{pointer}: "):
         read_pod(manifest)
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "taint", "tolerates"),
+    [
+        ("Gt", "900", "950", True),
+        ("Gt", "900", "900", False),
+        ("Lt", "900", "-5", True),
+        ("Lt", "900", "1000", False),
+        ("Lt", "900", "few", False),
+        ("Lt", "900", "0900", False),
+    ],
+)
+def test_a_toleration_compares_whole_numbers(operator: str, bound: str, taint: str, *, tolerates: bool) -> None:
+    toleration = {"key": "sla", "operator": operator, "value": bound}
+    (read,) = read_pod({"metadata": {"namespace": "a"}, "spec": {"tolerations": [toleration]}}).tolerations
+    assert read.tolerates(Taint("sla", taint)) is tolerates
+    assert not read.tolerates(Taint("other", taint))
+
+
+def test_a_toleration_that_compares_needs_a_number() -> None:
+    toleration = {"key": "sla", "operator": "Gt", "value": "much"}
+    with pytest.raises(ValueError, match="tolerations/0/value: Gt needs a whole number"):
+        read_pod({"metadata": {"namespace": "a"}, "spec": {"tolerations": [toleration]}})

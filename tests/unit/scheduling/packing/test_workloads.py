@@ -88,7 +88,7 @@ def test_what_needs_no_new_node_is_skipped_and_counted() -> None:
         ([pod(spec={"containers": 7})], "/0/spec/containers: a list"),
         (
             [manifest("Deployment", template={"spec": {"tolerations": [{"operator": "Odd"}]}})],
-            "/0/spec/template/spec/tolerations/0/operator: Equal or Exists",
+            "/0/spec/template/spec/tolerations/0/operator: Equal, Exists, Gt or Lt",
         ),
         ([manifest("Deployment", replicas=10**12)], "/0: no more than 100 pods"),
         ([manifest("Deployment", replicas=60), manifest("Job", parallelism=60)], "/1: no more than 100 pods"),

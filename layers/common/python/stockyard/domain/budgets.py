@@ -65,6 +65,8 @@ class Budget:
         seconds = durations.seconds(duration_text) if duration_text else 0
         if seconds is None:
             raise ValueError("duration: must end")
+        if duration_text and seconds == 0:
+            raise ValueError("duration: must be longer than 0")
         return cls(int(match[1]), bool(match[2]), reasons, schedule, timedelta(seconds=seconds))
 
     def is_open(self, now: datetime) -> bool:

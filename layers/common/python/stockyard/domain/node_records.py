@@ -201,6 +201,8 @@ class NodeClaim(NodeClaimSpec):
     """Of type, template and properties at launch; another one now means drift."""
     pool_hash: str = ""
     """Of its pool's template when it was made; another one now means drift. Empty: it is not compared."""
+    expire_after: str = ""
+    """After what age its node is replaced, as its pool said when it was made. Empty: the pool is asked."""
     drift_reasons: tuple[str, ...] = ()
     """By what the node differs from what its provider and its pool would make now."""
     ends_at: str | None = None

@@ -37,13 +37,17 @@ def recommend(claim: NodeClaim, now: str) -> tuple[NodeClaim, Transition] | None
 
 
 def schedule(claim: NodeClaim, begins_at: str, now: str) -> tuple[NodeClaim, Transition] | None:
-    """The machine is stopped, restarted or retired from ``begins_at`` on. None as of ``recommend``."""
+    """The machine is stopped, restarted or retired from ``begins_at`` on, which says more than a recommendation. None
+    when that is known, or no matter any more."""
     text = f"The cloud of machine {claim.machine_id} has scheduled maintenance of it for {begins_at}."
     return _noted(claim, "True", MAINTENANCE, text, now)
 
 
 def _noted(claim: NodeClaim, status: str, reason: str, text: str, now: str) -> tuple[NodeClaim, Transition] | None:
-    if claim.deleting or claim.phase == FAILED or any(part.type == INTERRUPTED for part in claim.conditions):
+    earlier = {part.reason for part in claim.conditions if part.type == INTERRUPTED}
+    # What has a moment says more than that the machine may be taken at any time.
+    says_more = reason == MAINTENANCE and earlier == {REBALANCE}
+    if claim.deleting or claim.phase == FAILED or (earlier and not says_more):
         return None
     phase = shown_phase(claim)
     changed = MOVES.condition(MOVES.touch(claim, now), INTERRUPTED, status, reason, text, now)

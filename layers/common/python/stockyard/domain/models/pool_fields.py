@@ -67,6 +67,12 @@ def _duration(text: str) -> str:
     return text
 
 
+def _window(text: str) -> str:
+    if not durations.seconds(text):
+        raise ValueError("must be longer than 0: a window that closes as it opens holds nothing back")
+    return text
+
+
 def _schedule(text: str) -> str:
     schedules.parse(text)
     return text
@@ -106,7 +112,7 @@ TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_time
 """The time zone of the field ``schedule`` before it, a name of the IANA database; without it and a prefix it is UTC."""
 BudgetNodes = Annotated[str, BeforeValidator(_number_as_text), StringConstraints(pattern=_BUDGET_NODES)]
 """How many nodes, or which part of them, may be disrupted at a time."""
-BudgetDuration = Annotated[str, StringConstraints(pattern=_BUDGET_DURATION), AfterValidator(_duration)]
+BudgetDuration = Annotated[str, StringConstraints(pattern=_BUDGET_DURATION), AfterValidator(_window)]
 Weight = Annotated[int, Field(ge=1, le=100)]
 
 

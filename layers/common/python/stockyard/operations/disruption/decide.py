@@ -23,7 +23,7 @@ def decide(view: View, settings: Settings | None = None, *, for_price: bool = Tr
     much; None when none may. Without ``for_price`` nodes that cost too much stay."""
     endangered = interrupted(view)
     return (
-        (Decision(INTERRUPTED, endangered) if endangered else None)
+        (Decision(INTERRUPTED, endangered, by_pools=True) if endangered else None)
         or empty_nodes(view.fleet)
         or _replaced(view, EXPIRED)
         or _replaced(view, DRIFTED)
@@ -57,7 +57,7 @@ def _replaced(view: View, reason: str) -> Decision | None:
         if pool.kind == STATIC:
             most = min(allowed, MOST_OF_STATIC, view.most_more(pool))
             if most > 0:
-                return Decision(reason, _of_pool(nodes, node.pool)[:most])
+                return Decision(reason, _of_pool(nodes, node.pool)[:most], by_pools=True)
             continue
         decision = replacements.of(node, reason)
         if decision is not None:

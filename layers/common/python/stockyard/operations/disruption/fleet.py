@@ -100,10 +100,7 @@ def view_of(
     by_pool = {pool.name: pool for pool in pools}
     ready = [claim for claim in living(claims) if candidates.is_ready(claim, _facts(workload, claim))]
     there = {node.name: node for node in nodes_there(stock, ready, workload)}
-    for claim in filter(forced.is_interrupted, ready):
-        name = claim.node_name or claim.name
-        if name in there:
-            there[name] = replace(there[name], free={})  # nothing more goes there
+    _shut(there, ready, workload)
     awaited = _awaited(workload, dynamic, there, [claim for claim in claims if claim.deleting])
     looks: list[datetime] = []
     until: dict[str, datetime] = {}
@@ -114,6 +111,8 @@ def view_of(
         facts = _facts(workload, claim)
         pool = by_pool.get(claim.pool)
         obstacle = candidates.Obstacle(paused) if paused else candidates.obstacle(claim, pool, facts, budgets, now)
+        if name in workload.obscure and not obstacle.why:
+            obstacle = candidates.Obstacle(f"a pod on it cannot be read: {workload.obscure[name]}")
         if obstacle.until is not None:
             until[name] = obstacle.until
         pods = (*workload.reschedulable.get(name, ()), *awaited.get(name, ()))
@@ -164,6 +163,13 @@ def view_of(
     return View(fleet, by_node, by_pool, now, replaceable, unready, min(looks, default=None), until, states, more)
 
 
+def _shut(there: dict[str, Node], ready: Sequence[NodeClaim], workload: Workload) -> None:
+    """Nothing more goes onto nodes that a cloud takes back, and onto those of which nobody knows what is free."""
+    names = {claim.node_name or claim.name for claim in ready if forced.is_interrupted(claim)}
+    for name in (names | workload.obscure.keys()) & there.keys():
+        there[name] = replace(there[name], free={})
+
+
 def _most_more(stock: Supply, pool: Pool, claims: Sequence[NodeClaim]) -> int:
     """How many more nodes of the size of its largest the static pool may have within its limits."""
     own = [claim for claim in claims if claim.pool == pool.name]
@@ -192,9 +198,10 @@ def _drifted(
     obstacles = {
         claim.id: candidates.obstacle_of_drift(claim, by_pool.get(claim.pool), _facts(workload, claim), budgets, now)
         for claim in listed
+        if (claim.node_name or claim.name) not in workload.obscure
     }
     until = [each.until for each in obstacles.values() if each.until is not None]
-    return [claim for claim in listed if not obstacles[claim.id].why], until
+    return [claim for claim in listed if claim.id in obstacles and not obstacles[claim.id].why], until
 
 
 def _unready(

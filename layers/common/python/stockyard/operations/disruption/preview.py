@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.budgets import EMPTY, UNDERUTILIZED
-from stockyard.domain.disruption_records import ClusterDisruption
+from stockyard.domain.budgets import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED
+from stockyard.domain.disruption_records import REPLACING, ClusterDisruption
 from stockyard.domain.prices import HOURS_A_MONTH
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.operations.disruption.fleet import View
+from stockyard.operations.disruption.give_up import hold_key
 from stockyard.operations.disruption.pause import paused_by
 from stockyard.operations.disruption.record import NOT_READY, words
 from stockyard.operations.disruption.run import next_decision, view_now
@@ -18,8 +19,6 @@ from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, RunningNode
 
-STEPS = 40_000_000
-"""The work for one answer: some seconds of one core, for an answer within those of a request."""
 MOST_SHOWN = 1000
 """Nodes of an answer; those that would leave come first."""
 
@@ -64,11 +63,12 @@ def preview(services: Services, cluster: Cluster) -> dict[str, Any]:
     }
     if view is None:
         return answer
-    decision = next_decision(services, record, view, STEPS)
-    rows = [_node(view, node, decision) for node in view.fleet.nodes]
+    record = record or ClusterDisruption(cluster.id, services.now(), services.now())
+    decision = next_decision(services, record, view) if record.state != REPLACING else None
+    rows = [_node(view, node, record, decision) for node in view.fleet.nodes]
     rows += [_unready(claim) for claim in view.unready]
     rows.sort(key=lambda row: (not row["leaves"], -(row["usd_hour"] or 0.0), row["name"]))
-    message = words(decision) if decision is not None else "No node would leave now."
+    message = _words(view, record, decision)
     more = f" {len(rows) - MOST_SHOWN} more nodes are not shown." if len(rows) > MOST_SHOWN else ""
     return {
         **answer,
@@ -104,9 +104,21 @@ def _decision(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _node(view: View, node: RunningNode, decision: Decision | None) -> dict[str, Any]:
+def _words(view: View, record: ClusterDisruption, decision: Decision | None) -> str:
+    """What leaves now, in words."""
+    texts = [f"{len(view.unready)} nodes leave, because they are not ready."] if view.unready else []
+    if record.state == REPLACING:
+        texts.append(f"A decision is being carried out. {record.message}")
+    elif decision is not None:
+        texts.append(words(decision))
+    return " ".join(texts) or "No node would leave now."
+
+
+def _node(view: View, node: RunningNode, record: ClusterDisruption, decision: Decision | None) -> dict[str, Any]:
     claim = view.claims[node.name]
-    leaves = decision is not None and node in decision.nodes
+    reason = decision.reason if decision is not None and node in decision.nodes else ""
+    if record.state == REPLACING and claim.id in record.nodes:
+        reason = record.reason
     until = view.until.get(node.name)
     return {
         "name": node.name,
@@ -114,22 +126,46 @@ def _node(view: View, node: RunningNode, decision: Decision | None) -> dict[str,
         "pool": node.pool,
         "type": claim.placement.type if claim.placement is not None else "",
         "usd_hour": round(node.price, 6),
-        "leaves": leaves,
-        "why": decision.reason if leaves and decision is not None else _why(view, node),
-        "until": times.to_text(until) if until is not None and not leaves else None,
+        "leaves": bool(reason),
+        "why": reason or _why(view, node, record),
+        "until": times.to_text(until) if until is not None and not reason else None,
     }
 
 
-def _why(view: View, node: RunningNode) -> str:
-    """Why a node stays."""
-    if node.hindrance:
-        return node.hindrance
+def _why(view: View, node: RunningNode, record: ClusterDisruption) -> str:
+    """Why a node stays: the first of the rules that keep it."""
+    now = times.to_text(view.now)
+    for reason in (EXPIRED, DRIFTED):
+        if node in view.replaceable.get(reason, ()):
+            return _why_not_replaced(view, node, reason, record, now)
     reason = EMPTY if node.empty else UNDERUTILIZED
-    if reason == UNDERUTILIZED and view.fleet.rules_of(node).policy == WHEN_EMPTY:
-        return f"pool {node.pool} lets only empty nodes go"
+    for_price = reason == UNDERUTILIZED
+    rules, until = view.fleet.rules_of(node), record.no_savings_until(now)
+    is_busy = record.state == REPLACING
+    failed = f"no node leaves for its price before {until}: the last decision could not be carried out as planned"
+    least = f", or by less than the minimum saving of pool {node.pool}" if rules.minimum_saving else ""
+    obstacles = (
+        (is_busy and view.claims[node.name].id in record.replacements, "it comes in the place of nodes that leave"),
+        (bool(node.hindrance), node.hindrance),
+        (for_price and rules.policy == WHEN_EMPTY, f"pool {node.pool} lets only empty nodes go"),
+        (view.allowed(node.pool, reason) < 1, f"a budget or the floor of pool {node.pool} allows no more nodes now"),
+        (is_busy, "another decision is being carried out"),
+        (for_price and bool(until), failed),
+    )
+    otherwise = f"its pods would cost no less elsewhere{least}, or others go first"
+    return next((why for holds, why in obstacles if holds), otherwise)
+
+
+def _why_not_replaced(view: View, node: RunningNode, reason: str, record: ClusterDisruption, now: str) -> str:
+    """Why a node that is too old, or not as it would be made now, is still there."""
+    key = hold_key(reason, node.pool)
+    if record.is_held(key, now):
+        return f"{reason}: tried again at {record.held_until[key]}, as the last such decision could not be carried out"
     if view.allowed(node.pool, reason) < 1:
-        return f"a budget or the floor of pool {node.pool} allows no more nodes now"
-    return "its pods would cost no less elsewhere, or others go first"
+        return f"{reason}: a budget of pool {node.pool} allows no more nodes now"
+    if view.most_more(view.pools[node.pool]) < 1:
+        return f"{reason}: the limits of pool {node.pool} leave no room for the node in its place"
+    return f"{reason}: others go first, or its pods have no place without it"
 
 
 def _unready(claim: NodeClaim) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def few(names: Iterable[str]) -> str:
 def words(decision: Decision) -> str:
     """What a decision does, in words."""
     names = few(node.name for node in decision.nodes)
+    if decision.by_pools:
+        return f"{decision.reason}: {len(decision.nodes)} nodes go ({names}); their pools make others in their place."
     return (
         f"{decision.reason}: {len(decision.nodes)} nodes go ({names}), {len(decision.replacements)} come; "
         f"{decision.price_before:.4f} becomes {decision.price_after:.4f} USD an hour."

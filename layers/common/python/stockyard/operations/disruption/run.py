@@ -29,6 +29,7 @@ from stockyard.operations.pools.workload import workload_of
 from stockyard.operations.services import Services
 from stockyard.ports import Remove
 from stockyard.scheduling.consolidation.model import Decision, Settings
+from stockyard.scheduling.consolidation.worth import possible_saving
 
 ATTEND_SECONDS = 600
 """For how long an agent comes often once there is something to decide."""
@@ -123,6 +124,8 @@ def _decide(
     decision = next_decision(services, record, view) if view is not None else None
     if view is None or decision is None:
         fields: dict[str, Any] = {"state": IDLE, "nodes": ()} if record.state == PROPOSED else {}
+        if view is not None:
+            fields["possible"] = possible_saving(view.fleet)
         return write(services, record, due_at=_next_look(services, record, view), **fields)
     if not _is_fresh(services, cluster):
         # Before anything is decided, what is known must be true now.
@@ -139,20 +142,18 @@ def _decide(
     return advance(services, pools, claims, started, view) if nothing_comes else started
 
 
-def next_decision(
-    services: Services, record: ClusterDisruption | None, view: View, steps: int | None = None
-) -> Decision | None:
-    """What is to be done next; None for nothing. ``steps`` bound the search for savings."""
+def next_decision(services: Services, record: ClusterDisruption | None, view: View) -> Decision | None:
+    """What is to be done next; None for nothing."""
     now = services.now()
     careful = is_careful(services, record) or len(view.fleet.nodes) <= CAREFUL_NODES
     if record is None:
-        return decide(view, Settings(steps=steps, careful=careful))
+        return decide(view, Settings(careful=careful))
     replaceable = {
         reason: [node for node in nodes if not record.is_held(hold_key(reason, node.pool), now)]
         for reason, nodes in view.replaceable.items()
     }
     able = replace(view, replaceable=replaceable)
-    return decide(able, Settings(steps=steps, careful=careful), for_price=not record.no_savings_until(now))
+    return decide(able, Settings(careful=careful), for_price=not record.no_savings_until(now))
 
 
 def is_careful(services: Services, record: ClusterDisruption | None) -> bool:

@@ -63,7 +63,8 @@ def _pause(services: Services, claim: NodeClaim, deadline: datetime | None) -> i
 
 def _is_without_node(services: Services, claim: NodeClaim) -> bool:
     """Whether nothing of the claim can be a node: nothing was made, or the agent, which tells of nodes whose claims are
-    worked on, has come since the deletion began and has seen none."""
+    worked on, has come since the deletion began and has seen none. What an agent has seen as a node before stays one
+    however long it is silent, where the drain has no end."""
     post = last_post(services, claim.cluster_id)
     if post is None or not lines_of(services, claim.id):
         return True

@@ -46,6 +46,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         labels={**pool.labels, POOL_LABEL: pool.name},
         annotations=pool.annotations,
         termination_grace_period=_grace(pool),
+        expire_after=pool.expire_after or NEVER,
         created_by=pool.created_by,
         pool=pool.name,
         pool_generation=pool.generation,

@@ -52,6 +52,8 @@ class Workload:
     reschedulable: Mapping[str, Sequence[tuple[Pod, int]]] = field(default_factory=dict)
     nodes: Mapping[str, NodeFacts] | None = None
     budgets: Mapping[str, int] | None = None
+    obscure: Mapping[str, str] = field(default_factory=dict)
+    """By node: why a pod on it cannot be read. Nobody knows what of the node is free, nor where the pod could go."""
 
 
 def workload_of(services: Services, cluster_id: str) -> Workload | None:
@@ -97,6 +99,12 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
         reschedulable,
         None if facts is None else {name: NodeFacts.read(node) for name, node in sorted(facts.items())},
         picture.get("budgets"),
+        {
+            node: unreadable[group]
+            for node, counts in sorted(picture["running"].items())
+            for group in sorted(counts)
+            if group in unreadable and not daemon_sets[group] and group not in staying
+        },
     )
 
 

@@ -132,6 +132,8 @@ class Decision:
     replacements: tuple[Replacement, ...] = ()
     placements: tuple[Placement, ...] = ()
     possible: float | None = None
+    by_pools: bool = False
+    """Whether pools make what comes in their place by themselves: then it is taken to cost as much."""
 
     @property
     def price_before(self) -> float:
@@ -141,6 +143,8 @@ class Decision:
     @property
     def price_after(self) -> float:
         """What the nodes that come cost in USD an hour."""
+        if self.by_pools:
+            return self.price_before
         return sum(replacement.claim.price for replacement in self.replacements)
 
     @property

@@ -24,6 +24,14 @@ def wastes(fleet: Fleet, nodes: Sequence[RunningNode]) -> list[float] | None:
     return [node.price - sum(worth[pod] * count for pod, count in node.pods) for node in nodes]
 
 
+def possible_saving(fleet: Fleet) -> float | None:
+    """What could be saved at best in USD an hour if every node might go; None as of ``wastes``. Nodes without a known
+    price are left out."""
+    nodes = [node for node in fleet.nodes if node.price]
+    waste = wastes(fleet, nodes)
+    return sum(max(amount, 0.0) for amount in waste) if waste is not None else None
+
+
 def worth_of(fleet: Fleet, nodes: Sequence[RunningNode]) -> Mapping[Pod, float] | None:
     """What each of the nodes' pods is worth in USD an hour; None as of ``wastes``."""
     counts: dict[Pod, int] = {}

@@ -21,6 +21,7 @@ from stockyard.scheduling.packing.model import (
     Term,
     Toleration,
     term,
+    whole_number,
 )
 
 Document = Mapping[str, Any]
@@ -162,8 +163,10 @@ def _term(entries: Sequence[Document], place: Place) -> Term:
 
 def _toleration(document: Document, place: Place) -> Toleration:
     operator, effect = document.get("operator") or "Equal", document.get("effect") or ""
-    if operator not in ("Equal", "Exists"):
-        raise wrong((*place, "operator"), "Equal or Exists is needed")
+    if operator not in ("Equal", "Exists", "Gt", "Lt"):
+        raise wrong((*place, "operator"), "Equal, Exists, Gt or Lt is needed")
+    if operator in ("Gt", "Lt") and whole_number(str(document.get("value") or "")) is None:
+        raise wrong((*place, "value"), f"{operator} needs a whole number")
     if effect not in _EFFECTS:
         raise wrong((*place, "effect"), f"one of {', '.join(_EFFECTS[1:])} is needed")
     return Toleration(str(document.get("key") or ""), operator, str(document.get("value") or ""), effect)

@@ -6,6 +6,7 @@ selector entries in a fixed order. All of it is hashable, so that equal pods are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,9 +45,18 @@ class Taint:
     effect: str = NO_SCHEDULE
 
 
+def whole_number(text: str) -> int | None:
+    """The whole number that a text is; None for any other text."""
+    return int(text) if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A pod's toleration. An empty key with the operator ``Exists`` tolerates all; an empty effect is each effect."""
+    """A pod's toleration. An empty key with the operator ``Exists`` tolerates all; an empty effect is each effect.
+
+    ``Gt`` and ``Lt`` tolerate taints whose value is a whole number above, or below, that of the toleration (Kubernetes
+    1.35).
+    """
 
     key: str = ""
     operator: str = "Equal"
@@ -61,6 +71,11 @@ class Toleration:
             return False
         if self.operator == "Exists":
             return True
+        if self.operator in ("Gt", "Lt"):
+            amount, bound = whole_number(taint.value), whole_number(self.value)
+            if not self.key or amount is None or bound is None:
+                return False
+            return amount > bound if self.operator == "Gt" else amount < bound
         return bool(self.key) and self.value == taint.value
 
 
