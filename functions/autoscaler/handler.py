@@ -21,7 +21,8 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """
     autoscaler = wiring.autoscaler()
     detail = event.get("detail")
-    if detail is None:
+    # The detail of a scheduled event is an empty document.
+    if not detail:
         report = autoscaler.due(wiring.clock().now())
     else:
         report = autoscaler.woken(str(detail["tenant"]), cluster_named(event))

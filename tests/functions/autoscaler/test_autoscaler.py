@@ -43,6 +43,7 @@ class Looks(Autoscaler):
         ({"detail": {"tenant": "acme", "subject": f"{CLUSTER}/workers"}}, ("acme", CLUSTER)),
         ({"detail": {"tenant": "acme", "subject": "ncl_1", "cluster_id": CLUSTER, "pool": "w"}}, ("acme", CLUSTER)),
         ({}, "due"),
+        ({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}, "due"),
     ],
 )
 def test_events_name_a_cluster_and_anything_else_is_the_schedule(
