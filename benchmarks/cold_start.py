@@ -147,16 +147,19 @@ _PHASE = {"tenant": "bench", "operation_id": "op_0", "attempt": 1, "action": "ru
 _SCHEDULE = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 EVENTS: Mapping[str, Mapping[str, Any]] = {
     "apply": request("POST", "/v1/apply", "[]"),
+    "autoscaler": _SCHEDULE,
     "catalog": _SCHEDULE,
     "cloud_accounts": request("GET", "/v1/cloud-accounts"),
     "cluster_phases": {**_PHASE, "phase": "network", "cluster_id": "clu_0"},
     "clusters": request("GET", "/v1/clusters"),
+    "disruptor": _SCHEDULE,
     "machines": request(
         "GET", "/v1/clusters/clu_01KDVJXQ80000000000000000A/agent", claims=_MACHINE, template="/v1/clusters/{id}/agent"
     ),
     "node_claims": request("GET", "/v1/node-claims"),
     "node_phases": {**_PHASE, "phase": "launch", "claim_id": "ncl_0"},
     "node_providers": request("GET", "/v1/node-providers"),
+    "pools": request("GET", "/v1/disruption"),
     "reaper": _SCHEDULE,
     "records": request("GET", "/v1/operations"),
     "relay": _SCHEDULE,
