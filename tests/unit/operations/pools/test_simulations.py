@@ -74,6 +74,25 @@ def test_a_policy_changes_what_it_names_and_leaves_the_rest_to_the_pools(yard: Y
         assert answer(yard, document | {"policy": overriding})["decisions"] == []
 
 
+def test_nodes_of_a_paused_pool_stay_and_the_answer_says_so(yard: Yard) -> None:
+    pools = [{"name": "burst", "disruption": {"consolidateAfter": "0s", "paused": True}}]
+    document = trace(arrive("0s", deployment(replicas=8)), depart("1h"), pools=pools)
+    paused = answer(yard, document | {"policy": {"consolidateAfter": "1m"}})
+    assert (paused["decisions"], paused["usd"]) == ([], pytest.approx(3.6))
+    (remark,) = paused["warnings"]
+    assert "pool burst is paused" in remark["detail"]
+    # Whoever names a policy asks what it would save.
+    named = answer(yard, document | {"policy": {"consolidationPolicy": "WhenEmpty"}})
+    assert [decision["reason"] for decision in named["decisions"]] == ["Empty"]
+    assert named["warnings"] == []
+
+
+def test_nodes_of_a_paused_pool_stay_silently_where_nothing_is_consolidated(yard: Yard) -> None:
+    pools = [{"name": "burst", "disruption": {"paused": True}}]
+    view = answer(yard, trace(arrive(), pools=pools, policy={"consolidationPolicy": "None"}))
+    assert (view["decisions"], view["warnings"]) == ([], [])
+
+
 def test_pods_that_are_not_to_be_disrupted_stay(yard: Yard) -> None:
     manifest = deployment(replicas=8)
     manifest["spec"]["template"]["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}

@@ -15,6 +15,7 @@ from stockyard.domain.node_types import DEFAULT_ZONE, ON_DEMAND, SPOT, Declarati
 from stockyard.domain.pool_records import DYNAMIC, Pool
 from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
+from stockyard.lifecycle.disruption.candidates import is_paused
 from stockyard.lifecycle.disruption.costs import eviction_cost
 from stockyard.lifecycle.disruption.protection import DO_NOT_DISRUPT
 from stockyard.operations.node_providers.catalog import Catalog
@@ -50,6 +51,7 @@ def simulate(services: Services, cluster: Cluster | None, request: SimulationReq
     records = _cluster_pools(services, cluster) if cluster is not None else _own_pools(request.pools)
     pools, remarks = _priced(templates(stock, records))
     remarks += [text for record in records for text in _left_aside(record)]
+    remarks += [_pause_remark(record) for record in records if _stays_paused(record, request.policy)]
     trace = Trace(
         moment(request.starts_at),
         request.seconds(request.until),
@@ -267,7 +269,21 @@ def _places(services: Services, stock: Supply, cluster: Cluster | None) -> Mappi
 def _policies(pools: Sequence[Pool], override: SimulatedPolicy) -> Mapping[str, PoolPolicy]:
     if override.consolidation_policy == NEVER_CONSOLIDATED:
         return {}
-    return {pool.name: _policy(pool.disruption, override) for pool in pools if pool.kind == DYNAMIC}
+    return {
+        pool.name: _policy(pool.disruption, override)
+        for pool in pools
+        if pool.kind == DYNAMIC and not _stays_paused(pool, override)
+    }
+
+
+def _stays_paused(pool: Pool, override: SimulatedPolicy) -> bool:
+    """Whether none of the pool's nodes leaves, as it says itself. Who names a ``consolidationPolicy`` asks what that
+    would save, also in a pool that is paused now."""
+    return pool.kind == DYNAMIC and is_paused(pool) and override.consolidation_policy is None
+
+
+def _pause_remark(pool: Pool) -> str:
+    return f"The disruption of pool {pool.name} is paused: its nodes stay, unless the policy has a consolidationPolicy."
 
 
 def _policy(own: Mapping[str, Any], override: SimulatedPolicy) -> PoolPolicy:
