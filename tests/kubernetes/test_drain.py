@@ -190,7 +190,9 @@ def test_a_budget_holds_at_each_moment_while_several_nodes_are_drained(yard: Yar
         yard.order("a", "b", "c")
         yard.until_drained(60)
         here.run(db=6, web=6)
-    assert witness.fewest == {"db": 5, "web": 3}
+    # How soon a real controller brings the next pod decides how many of the three are used at once.
+    assert witness.fewest["db"] == 5
+    assert 3 <= witness.fewest["web"] < 6
     assert here.where("db") == here.where("web") == ["d"] * 6
     assert [kind for kind, *_ in yard.ends] == ["evicted"] * 12, "no pod comes to a node that is drained next"
 
