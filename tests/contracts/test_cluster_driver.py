@@ -21,10 +21,11 @@ from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome, Retags
 from stockyard.providers import registry
+from stockyard.providers.descriptors import ProviderTools
 from stockyard.settings import Settings
 from tests.harness import inventory
 from tests.harness.direct_aws import direct_aws
-from tests.harness.memory import FixedClock
+from tests.harness.memory import FixedClock, MemorySecrets
 from tests.harness.memory_store import MemoryStore, MemoryTable
 
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
@@ -46,9 +47,9 @@ def described(name: str, **settings: Any) -> Case:
     stage = Settings("t", api_url="https://api.example.test", issuer="https://id.example.test")
     descriptor = registry.descriptor("clusters", name)
     account = CloudAccount("1", descriptor.kind.cloud, "a", "", {"role_arn": arn}, "ext", "verified", "", "t", "t")
-    return Case(
-        descriptor.make(stage), registry.descriptor("clouds", descriptor.kind.cloud).make(stage), account, settings
-    )
+    tools = ProviderTools(stage, MemorySecrets)
+    cloud = registry.descriptor("clouds", descriptor.kind.cloud).make(tools)
+    return Case(descriptor.make(tools), cloud, account, settings)
 
 
 def ec2() -> Case:

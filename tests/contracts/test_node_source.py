@@ -39,7 +39,7 @@ from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Confi
 from stockyard.providers.descriptors import SourceTools
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from tests.harness.direct_aws import direct_aws
-from tests.harness.memory import FixedClock
+from tests.harness.memory import FixedClock, MemorySecrets
 from tests.harness.memory_store import MemoryStore, MemoryTable
 from tests.harness.stage import Stage
 
@@ -70,7 +70,9 @@ def described(kind: str, store: MemoryStore, stack: ExitStack) -> Case:
     What runs out is played by the source's ``refuses``, as the simulated source has it.
     """
     full: set[str] = set()
-    source: Any = registry.node_sources()[kind](SourceTools(Stage(), lambda _tenant: store, lambda _region: None))
+    source: Any = registry.node_sources()[kind](
+        SourceTools(Stage(), MemorySecrets, lambda _tenant: store, lambda _region: None)
+    )
     source.refuses = lambda _provider, name, _zone: name in full
     block = {"nodeTypes": [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}} for name in (FIRST, SECOND)]}
     provider = NodeProvider(PROVIDER, "yard", kind, {kind: block}, MOMENT, MOMENT)

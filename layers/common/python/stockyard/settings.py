@@ -45,6 +45,10 @@ class Choices:
     image_mirror: str = ""
     manifests_url: str = "https://raw.githubusercontent.com"
     """Where machines fetch from at their first boot; see ``stockyard.machines.sources``."""
+    cudo_url: str = "https://rest.compute.cudo.org"
+    """Where Cudo Compute's API is."""
+    cudo_dns_suffix: str = ""
+    """Domain whose names lead to the API servers of clusters on Cudo; who runs the stage keeps its records."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 

@@ -193,8 +193,12 @@ def _attestor() -> ports.MachineAttestor:
 
 @cache
 def _providers(room: str) -> Mapping[str, Any]:
+    from stockyard.providers.descriptors import ProviderTools
+
+    tools = ProviderTools(configuration(), secrets)
+
     def make(name: str) -> Any:
-        return provider_registry.descriptor(room, name).make(configuration())
+        return provider_registry.descriptor(room, name).make(tools)
 
     return Lazy({name: partial(make, name) for name in provider_registry.names(room)})
 
@@ -205,6 +209,7 @@ def _node_sources() -> Mapping[str, NodeSource]:
 
     tools = SourceTools(
         configuration(),
+        secrets,
         lambda tenant: registry().store(tenant),
         lambda region: prices().region(region),
         lambda region: prices().spot(region),

@@ -17,7 +17,8 @@ class CloudKind:
     """A kind of cloud account. ``name`` is the account's ``provider``, ``title`` is what people call it.
 
     ``attributes`` and ``attributes_patch`` name the models of an account's attributes and of a merge patch of them, as
-    ``module:Class``. ``reserved_tags`` are beginnings of keys of tags that the cloud keeps for itself.
+    ``module:Class``. ``reserved_tags`` are beginnings of keys of tags that the cloud keeps for itself. ``secrets``
+    names the attributes that are kept sealed and are never shown.
     """
 
     name: str
@@ -25,6 +26,7 @@ class CloudKind:
     attributes: str
     attributes_patch: str
     reserved_tags: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,3 +80,12 @@ def client_id(tenant: str, cluster_id: str, name: str) -> str:
 def login_client(client_id: str) -> str:
     """The client that people log in to a cluster with, beside the cluster's own; the audience of their tokens there."""
     return f"{client_id}-login"
+
+
+ACCOUNT_SECRETS = "cloud-account-"
+"""How the names of cloud accounts' secrets begin, after the tenant. Names of clusters' secrets begin otherwise."""
+
+
+def account_secret(tenant: str, number: str, name: str) -> str:
+    """The name of a cloud account's secret, see ``ports.Secrets``."""
+    return f"{tenant}/{ACCOUNT_SECRETS}{number}/{name}"

@@ -73,7 +73,8 @@ class Identity(Protocol):
 
 
 class Secrets(Protocol):
-    """Named secrets. Names are ``{tenant}/{cluster id}/{what}``; values never reach logs or records."""
+    """Named secrets. Names are ``{tenant}/{cluster id}/{what}`` or, of a cloud account, those of ``ids.account_secret``;
+    values never reach logs or records."""
 
     def put(self, name: str, value: str) -> None:
         """Create or overwrite."""

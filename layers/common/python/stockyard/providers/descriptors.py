@@ -9,8 +9,18 @@ from typing import Any
 from stockyard.domain.cloud_kinds import CloudKind, ClusterKind
 from stockyard.domain.offers import RegionOffers, SpotPrices
 from stockyard.domain.provider_kinds import ProviderKind
-from stockyard.ports import Cloud, ClusterDriver, Store
+from stockyard.ports import Cloud, ClusterDriver, Secrets, Store
 from stockyard.ports.nodes import NodeSource
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTools:
+    """What clouds and cluster drivers may be made of."""
+
+    settings: Any
+    """The installation's, see ``stockyard.settings``."""
+    secrets: Callable[[], Secrets]
+    """Of accounts and clusters; asked for when a secret is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +28,7 @@ class CloudDescriptor:
     """A kind of cloud account. Its folder's name is the account's ``provider``."""
 
     kind: CloudKind
-    make: Callable[[Any], Cloud]
-    """From the installation's settings, see ``stockyard.settings``."""
+    make: Callable[[ProviderTools], Cloud]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +37,13 @@ class ClusterDriverDescriptor:
 
     kind: ClusterKind
     """One driver makes the clusters of a type in a cloud."""
-    make: Callable[[Any], ClusterDriver]
-    """From the installation's settings, see ``stockyard.settings``."""
+    make: Callable[[ProviderTools], ClusterDriver]
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTools:
-    """What a source of nodes may be made of besides settings."""
+class SourceTools(ProviderTools):
+    """What a source of nodes may be made of besides."""
 
-    settings: Any
-    """The installation's, see ``stockyard.settings``."""
     store_of: Callable[[str], Store]
     """A tenant's records."""
     offers: Callable[[str], RegionOffers | None]

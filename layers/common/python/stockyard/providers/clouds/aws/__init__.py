@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stockyard.domain.cloud_kinds import CloudKind
 from stockyard.ports import Cloud
-from stockyard.providers.descriptors import CloudDescriptor
+from stockyard.providers.descriptors import CloudDescriptor, ProviderTools
 
 DEFAULT_REGION = "us-east-1"
 """Where an account or a cluster is that names no region."""
 
 
-def _make(settings: Any) -> Cloud:
+def _make(tools: ProviderTools) -> Cloud:
     import boto3
 
     from stockyard.providers.clouds.aws.cloud import AwsCloud
 
-    return AwsCloud(settings, boto3.Session)
+    return AwsCloud(tools.settings, boto3.Session)
 
 
 _MODELS = f"{__name__}.attributes"

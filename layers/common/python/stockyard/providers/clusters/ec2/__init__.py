@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stockyard.domain.cloud_kinds import ClusterKind
 from stockyard.ports import ClusterDriver
-from stockyard.providers.descriptors import ClusterDriverDescriptor
+from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderTools
 
 
-def _make(settings: Any) -> ClusterDriver:
+def _make(tools: ProviderTools) -> ClusterDriver:
     import boto3
 
     from stockyard.machines.sources import Sources
     from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 
+    settings = tools.settings
     config = Ec2Config(
         name_prefix=settings.name_prefix,
         api_url=settings.api_url,

@@ -1,0 +1,69 @@
+"""Cudo's API through a tenant's account: the project is on its record, the key is sealed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stockyard.domain import ids
+from stockyard.domain.records import CloudAccount
+from stockyard.errors import CredentialsRevoked
+from stockyard.ports import Secrets
+from stockyard.providers.clouds.cudo.client import BASE_URL, Cudo
+
+if TYPE_CHECKING:
+    import httpx
+
+API_KEY, VAULT_SECRET_ID = "api_key", "vault_secret_id"
+"""Names of an account's secrets."""
+_MOST_CLIENTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The tenant's Vault, and the AppRole by which we ask it for wrapped secret ids."""
+
+    address: str
+    role_id: str
+    secret_id: str = field(repr=False)
+
+
+class Access:
+    """``secrets`` is asked when a key is needed. ``transport`` replaces the network."""
+
+    def __init__(
+        self, secrets: Callable[[], Secrets], base_url: str = BASE_URL, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._secrets, self._base_url, self._transport = secrets, base_url, transport
+        self._clients: OrderedDict[tuple[str, str], Cudo] = OrderedDict()
+
+    def client(self, tenant: str, account: CloudAccount) -> Cudo:
+        """The API of the account's project. Raises ``CredentialsRevoked`` for an account without a key."""
+        key = self._secret(tenant, account, API_KEY)
+        project = str(account.attributes["project_id"])
+        # A client keeps its connection: it is used again as long as it is the same key.
+        client = self._clients.pop((key, project), None) or Cudo(
+            key, project, base_url=self._base_url, transport=self._transport
+        )
+        self._clients[key, project] = client
+        while len(self._clients) > _MOST_CLIENTS:
+            self._clients.popitem(last=False)
+        return client
+
+    def vault(self, tenant: str, account: CloudAccount) -> Vault | None:
+        """The account's Vault; None when it has none."""
+        address = account.attributes.get("vault_address")
+        if not address:
+            return None
+        role_id = str(account.attributes["vault_role_id"])
+        return Vault(str(address), role_id, self._secret(tenant, account, VAULT_SECRET_ID))
+
+    def _secret(self, tenant: str, account: CloudAccount, name: str) -> str:
+        value = self._secrets().get(ids.account_secret(tenant, account.id, name))
+        if value is None:
+            raise CredentialsRevoked(
+                f"Cloud account {account.id} has no {name}.", hint="Change the account's attributes: give it again."
+            )
+        return value
