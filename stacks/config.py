@@ -292,6 +292,7 @@ CHECKS: dict[str, Check] = {
     "archive_url": _pattern(f"({_BASE})?", "an https URL without a slash at its end"),
     "image_mirror": _pattern(r"([a-z0-9.-]+(:\d+)?(/[a-z0-9._/-]*[a-z0-9])?)?", "the host of a registry, with a path"),
     "manifests_url": _pattern(_BASE, "an https URL without a slash at its end"),
+    "cudo_url": _pattern(_BASE, "an https URL without a slash at its end"),
     "agent_image": _pattern(r"([a-z0-9][a-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?", "an image"),
     "domain": _pattern(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?", "the name of a host"),
     "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate"),

@@ -113,7 +113,12 @@ class Permissions:
 
     def _cloud_accounts(self) -> tuple[Statement, ...]:
         # Verification proves that the role is refused without the external id, so it must be allowed to leave it out.
-        return self._table(), self._own_secrets(self._names.page_key), *self._tenant_roles(external_id=False)
+        return (
+            self._table(),
+            self._own_secrets(self._names.page_key),
+            self._cluster_secrets("kms:Decrypt", "kms:GenerateDataKey"),
+            *self._tenant_roles(external_id=False),
+        )
 
     def _node_providers(self) -> tuple[Statement, ...]:
         return self._table(), self._own_secrets(self._names.page_key)
@@ -185,6 +190,7 @@ class Permissions:
             self._table("due", "everything"),
             Statement("TableIdentity", ("dynamodb:DescribeTable",), (self._table_arn,)),
             self._own_secrets(self._names.identity_admin),
+            self._cluster_secrets("kms:Decrypt"),
             *self._tenant_roles(),
             *(self._executions(name, "states:DescribeExecution") for name in RUNNERS),
         )

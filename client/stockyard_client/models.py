@@ -53,6 +53,7 @@ class CloudAccount(Resource):
     description: str = ""
     verification: str | None = None
     verification_message: str | None = None
+    secrets: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     created_at: str | None = None
     updated_at: str | None = None

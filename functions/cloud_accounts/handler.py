@@ -48,14 +48,15 @@ def register_cloud_account(request: Request) -> Answer:
     body = request.body
     services = wiring.services(request.caller.tenant)
     if request.dry_run:
-        accounts.plan_registration(services, body.provider, body.attributes)
+        accounts.plan_registration(services, body.provider, body.public_attributes())
         return Answer.free_plan(creates=[{"kind": "cloud-account", "name": body.name}])
     account = accounts.register_account(
         services,
         provider=body.provider,
         name=body.name,
         description=body.description,
-        attributes=body.attributes,
+        attributes=body.public_attributes(),
+        secrets=body.secret_attributes(),
         tags=dict(body.tags),
         actor=request.caller.actor,
         claim=ids.ulid(request.lease.moment, request.lease.randomness) if request.lease else None,
@@ -101,7 +102,8 @@ def change_cloud_account(request: Request) -> Answer:
             _check_unused(services, account)
         return Answer.change_plan(account, fields)
     actor, request_id = request.caller.actor, request.request_id
-    changed = accounts.change_account(services, account.id, request.version, fields, actor, request_id)
+    secrets = request.body.changed_secrets(account)
+    changed = accounts.change_account(services, account.id, request.version, fields, actor, request_id, secrets)
     return _account_answer(changed, 200, audited=True)
 
 
@@ -136,7 +138,7 @@ def get_cloud_account_template(request: Request) -> Answer:
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)
 def verify_cloud_account(request: Request) -> Answer:
-    """Prove that the role works. Without the external id it must not. The result is on the account."""
+    """Prove that the credentials work. A role must not without the external id. The result is on the account."""
     services = wiring.services(request.caller.tenant)
     return _account_answer(accounts.verify_account(services, request.params["id"], request.caller.actor), 200)
 

@@ -17,26 +17,18 @@ from typing import Any
 import httpx
 
 from local.cudo.document import Called, Judge, Outside, trimmed
+from local.cudo.failure import Failure, scarce
 from local.cudo.stock import IMAGES, Offered, stock
 
 ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 TTL = re.compile(r"([0-9]+)s", re.ASCII)
+OWNER = "owner@cudo.test"
+"""Whose all keys are."""
 Json = dict[str, Any]
 
 
-class Failure(Exception):
-    """An answer of the vendor that is an error."""
-
-    def __init__(self, status: int, name: str, message: str, details: list[Json] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.body = {"code": status, "status": name, "message": message, "details": details or []}
-
-
-def scarce(message: str) -> Failure:
-    """A data center has no room for what was asked."""
-    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "MACHINE_TYPE_UNAVAILABLE"}
-    return Failure(400, "FAILED_PRECONDITION", message, [info])
+_BY_PROJECT = frozenset({"GetProject", "GetProjectPermissions"})
+"""Operations whose ``id`` is a project's."""
 
 
 @dataclass
@@ -97,6 +89,8 @@ class SimulatedCudo:
     ) -> None:
         self.plan = Plan()
         self.stock: tuple[Offered, ...] = stock()
+        self.role = "EDITOR"
+        """What the owner of the keys is in every project."""
         self.outside: list[str] = []
         """Requests that the document does not know, and why: there should be none."""
         self.calls: Counter[str] = Counter()
@@ -130,7 +124,7 @@ class SimulatedCudo:
             raise Failure(400, "INVALID_ARGUMENT", str(reason)) from None
         self.calls[called.operation] += 1
         self._spoil(called.operation)
-        name = called.path.get("projectId") or (called.path.get("id") if called.operation == "GetProject" else None)
+        name = called.path.get("projectId") or (called.path.get("id") if called.operation in _BY_PROJECT else None)
         if name is not None and self._keys[key] != name:
             raise Failure(403, "PERMISSION_DENIED", f"Project '{name}' cannot be used with this key.")
         handler: Callable[[Project, Called], Json] = getattr(self, f"_{_snake(called.operation)}")
@@ -157,6 +151,12 @@ class SimulatedCudo:
                 del project.machines[vm_id]
 
     # --- the account ------------------------------------------------------------------------------------------------
+
+    def _get(self, _: Project, __: Called) -> Json:
+        return {"emailAddress": OWNER, "firstName": "", "lastName": "", "picture": ""}
+
+    def _get_project_permissions(self, _: Project, __: Called) -> Json:
+        return {"permissions": [{"permissionRole": self.role, "role": self.role, "userEmail": OWNER, "userId": "me"}]}
 
     def _get_project(self, _: Project, called: Called) -> Json:
         return {"id": called.path["id"], "billingAccountId": "billing", "resourceCount": 0}

@@ -90,7 +90,7 @@ def _as_type(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
+    return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/:]+)", path))
 
 
 @cache

@@ -14,7 +14,9 @@ from typing import Any
 TARGET = Path(__file__).with_name("openapi.json")
 OPERATIONS = frozenset(
     {
+        "Get",
         "GetProject",
+        "GetProjectPermissions",
         "ListVMDataCenters",
         "ListVMMachineTypes",
         "ListPublicVMImages",

@@ -92,11 +92,15 @@ def test_every_audited_action_has_its_own_name():
 
 def test_only_answers_made_for_secrets_have_secret_fields(document_path):
     document = json.loads(document_path.read_text(encoding="utf-8"))
-    allowed = {"ClientSecretView", "BootstrapAnswer", "KubeconfigView", "ClusterCreate", "ReadyReport"}
+    answers = {"ClientSecretView", "BootstrapAnswer", "KubeconfigView"}
+    inputs = {"ClusterCreate", "ReadyReport", "CudoAttributes", "CudoAttributesPatch"}
+    names_alone = {"CloudAccountView"}
     names = re.compile("secret|password|kubeconfig|private", re.IGNORECASE)
     schemas_with_secrets = {
         name
         for name, schema in document["components"]["schemas"].items()
         if any(names.search(field) for field in schema.get("properties", {}))
     }
-    assert schemas_with_secrets == allowed
+    assert schemas_with_secrets == answers | inputs | names_alone
+    view = document["components"]["schemas"]["CloudAccountView"]["properties"]
+    assert [field for field in view if names.search(field)] == ["secrets"]

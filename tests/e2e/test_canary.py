@@ -35,6 +35,10 @@ SECRET_INPUTS = {
     "ReadyReport.kubeconfig": "kubeconfig",
     "JoinProof.token": "refused token of a machine",
     "NodeBootReport.token": "refused token of a boot",
+    "CudoAttributes.api_key": "API key of an account",
+    "CudoAttributes.vault_secret_id": "Vault's secret id of an account",
+    "CudoAttributesPatch.api_key": "exchanged API key of an account",
+    "CudoAttributesPatch.vault_secret_id": "refused secret id of an account",
 }
 """Field that the API's document marks as secret -> name of the canary that is sent in it."""
 
@@ -107,6 +111,7 @@ def canary_run(
     assert call("POST", "/v1/clusters?dry_run=true", body(name="canary-dry", secret=given_secret)).status == 200
     second = _command_line(served, canary_run, body, tmp_path_factory.mktemp("canary"))
     _refusals(call, canary_run, body, first.body["id"])
+    _cloud_account(call, canary_run)
     _event(served, body, canary_run.new_canary("secret in an event"))
     assert served.operation(first.body["operation_id"])["status"] == "succeeded"
     canary_run.canaries["made client secret"] = _secret_of(served, second["id"])
@@ -197,6 +202,35 @@ def _refusals(
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/join", join).status == 401
     step = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a boot"), "step": "join"}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/boot-reports", step).status == 401
+
+
+def _cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
+    """An account with secrets is registered, fails its verification, gets another key and goes."""
+    attributes = {
+        "project_id": "acme-project",
+        "data_center_id": "us-dallas-1",
+        "api_key": canary_run.new_canary("API key of an account"),
+        "vault_address": "https://vault.example.test",
+        "vault_role_id": "role",
+        "vault_secret_id": canary_run.new_canary("Vault's secret id of an account"),
+    }
+    document = {"provider": "cudo", "name": "gpus", "attributes": attributes}
+    key = {"Idempotency-Key": "canary-account"}
+    assert call("POST", "/v1/cloud-accounts?dry_run=true", document).status == 200
+    account = call("POST", "/v1/cloud-accounts", document, headers=key)
+    assert (account.status, account.body["secrets"]) == (201, ["api_key", "vault_secret_id"])
+    assert call("POST", "/v1/cloud-accounts", document, headers=key).body == account.body
+    path = f"/v1/cloud-accounts/{account.body['id']}"
+    verified = call("POST", f"{path}/verify")
+    assert (verified.status, verified.body["verification"]) == (200, "failed")
+    exchanged = {"attributes": {"api_key": canary_run.new_canary("exchanged API key of an account")}}
+    for query in ("?dry_run=true", ""):
+        etag = {"If-Match": verified.headers["etag"]}
+        assert call("PATCH", path + query, exchanged, headers=etag).status == 200
+    refused = {"attributes": {"vault_secret_id": 40 * canary_run.new_canary("refused secret id of an account")}}
+    assert call("PATCH", path, refused, headers=etag).status == 422
+    assert call("POST", "/v1/cloud-accounts", {**document, "provider": "aws"}).status == 422
+    assert call("DELETE", path).status == 202
 
 
 def _event(served: Served, body: Callable[..., dict[str, Any]], secret: str) -> None:

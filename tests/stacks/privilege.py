@@ -26,6 +26,10 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "Table dynamodb:DeleteItem"): SWEEP,
     ("reaper", "Table dynamodb:PutItem"): SWEEP,
     ("reaper", "Table dynamodb:UpdateItem"): SWEEP,
+    (
+        "node_claims",
+        "Table dynamodb:DeleteItem",
+    ): "a claim that nothing was made for goes at once, unless a pass over it is faster, as may be here",
     ("disruptor", "Table dynamodb:ConditionCheckItem"): DISRUPTION,
     ("disruptor", "Table dynamodb:DeleteItem"): DISRUPTION,
     ("disruptor", "Table dynamodb:UpdateItem"): DISRUPTION,

@@ -23,6 +23,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     assert first.status == 202, first.text
     assert served.operation(first.body["operation_id"])["status"] == "succeeded"
     cluster_path = f"/v1/clusters/{first.body['id']}"
+    _account_with_a_key(served)
     second = _second_account(served)
     etag = {"If-Match": served.call("GET", cluster_path).headers["etag"]}
     assert served.call("PATCH", cluster_path, {"description": "changed"}, headers=etag).status == 200
@@ -81,6 +82,17 @@ def _tags(served: Served, cluster_path: str) -> None:
         changed = served.call("PATCH", cluster_path, document, headers=etag)
         assert changed.status == 200, changed.text
         assert served.operation(changed.body["operation_id"])["status"] == "succeeded"
+
+
+def _account_with_a_key(served: Served) -> None:
+    """Registered, verified and left to the sweep to look at."""
+    key = served.environment["CUDO_API_KEY"]
+    project = {"project_id": served.environment["CUDO_PROJECT_ID"], "data_center_id": "us-dallas-1"}
+    document = {"provider": "cudo", "name": "gpus", "attributes": {**project, "api_key": key}}
+    account = served.call("POST", "/v1/cloud-accounts", document)
+    assert account.status == 201, account.text
+    verified = served.call("POST", f"/v1/cloud-accounts/{account.body['id']}/verify")
+    assert verified.body["verification"] == "verified", verified.text
 
 
 def _second_account(served: Served) -> str:

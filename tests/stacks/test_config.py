@@ -86,6 +86,7 @@ def test_stage_config_reads_network() -> None:
         ("manifests_url", "https://mirror.example.com/"),
         ("archive_url", "https://mirror.example.com/a b"),
         ("image_mirror", "https://mirror.example.com"),
+        ("cudo_url", "http://rest.compute.cudo.org"),
         ("agent_image", "python; true"),
     ],
 )

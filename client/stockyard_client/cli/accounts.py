@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Annotated, Any
 
 import typer
@@ -24,22 +25,29 @@ def create(
     file: File = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     description: Annotated[str | None, typer.Option(help="What it is for.")] = None,
-    provider: Annotated[str | None, typer.Option(help="aws (the default).")] = None,
+    provider: Annotated[str | None, typer.Option(help="aws (the default) or cudo.")] = None,
     role_arn: Annotated[str | None, typer.Option(help="AWS: the role that Stockyard assumes.")] = None,
     region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
+    project_id: Annotated[str | None, typer.Option(envvar="CUDO_PROJECT_ID", help="Cudo: the project.")] = None,
+    data_center_id: Annotated[str | None, typer.Option(help="Cudo: where things stand that name no place.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Register a cloud account, from a file, from options, or both (options win)."""
+    """Register a cloud account, from a file, from options, or both (options win).
+
+    Cudo's API key is read from CUDO_API_KEY, or from the file: a command's options are seen by others.
+    """
     context = contexts.of(run)
     body = read_document(file) if file else {}
     options = {"name": name, "description": description, "provider": provider}
     body.update({key: value for key, value in options.items() if value is not None})
     body.setdefault("provider", "aws")
-    attributes = {key: value for key, value in {"role_arn": role_arn, "region": region}.items() if value is not None}
-    if attributes:
-        body["attributes"] = {**(body.get("attributes") or {}), **attributes}
+    attributes: dict[str, str | None] = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id}
+    if body["provider"] == "cudo":
+        attributes |= {"project_id": project_id, "api_key": os.environ.get("CUDO_API_KEY")}
+    own = body.get("attributes") or {}
+    body["attributes"] = {**own, **{key: value for key, value in attributes.items() if value is not None}}
     if tag:
         body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
     if not file and "name" not in body:
@@ -50,7 +58,8 @@ def create(
             return
         account = client.accounts.create(body)
     show_one(context, output, ACCOUNTS, account)
-    context.say(f"Next: deploy `stockyard account template {account.id}` in that cloud account, then verify it.")
+    deploy = "" if account.secrets else f"deploy `stockyard account template {account.id}` in that cloud account, then "
+    context.say(f"Next: {deploy}verify it by `stockyard account verify {account.id}`.")
 
 
 @app.command("list")
@@ -81,7 +90,7 @@ def template(run: typer.Context, account: Account) -> None:
 
 @app.command()
 def verify(run: typer.Context, account: Account, output: Output = Form.TABLE) -> None:
-    """Prove that the account's role works; exit 1 when it does not."""
+    """Prove that the account's credentials work; exit 1 when they do not."""
     context = contexts.of(run)
     with context.client() as client:
         verified = client.accounts.verify(account)

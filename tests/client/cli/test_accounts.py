@@ -29,6 +29,18 @@ def test_options_win_over_the_file(cli, api):
     ]
 
 
+def test_the_key_of_an_account_in_cudo_comes_from_the_environment(cli, api, monkeypatch):
+    monkeypatch.setenv("CUDO_API_KEY", "key-of-the-project")
+    monkeypatch.setenv("CUDO_PROJECT_ID", "acme-project")
+    api.answer("POST", "/v1/cloud-accounts", {**ACCOUNT, "provider": "cudo", "secrets": ["api_key"]}, status=201)
+    options = ("--name", "gpus", "--provider", "cudo", "--data-center-id", "us-dallas-1")
+    result = cli("account", "create", *options)
+    attributes = {"data_center_id": "us-dallas-1", "project_id": "acme-project", "api_key": "key-of-the-project"}
+    assert api.bodies("POST") == [{"name": "gpus", "provider": "cudo", "attributes": attributes}]
+    assert "key-of-the-project" not in result.stdout + result.stderr
+    assert "Next: verify it by `stockyard account verify 1`." in result.stderr
+
+
 @pytest.mark.parametrize("arguments", [(), ("--name", "x", "--tag", "novalue")])
 def test_create_without_enough_is_a_usage_error(cli, api, arguments):
     assert cli("account", "create", *arguments).exit_code == 2

@@ -26,6 +26,8 @@ from stockyard.ports import (
     Tagged,
     Verification,
 )
+from stockyard.providers.clouds.cudo.access import Access
+from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.ec2 import planning
 from tests.harness.machine_report import machine_report
 from tests.harness.memory import (
@@ -251,7 +253,7 @@ def make_world() -> World:
         secrets=secrets,
         workflows=workflows,
         deployer=deployer,
-        clouds={"aws": provider},
+        clouds={"aws": provider, "cudo": CudoCloud(Access(lambda: secrets))},
         cluster_drivers={"memory": provider},
         driver_names={("aws", "k8s"): "memory"},
         prices=MemoryPrices(),

@@ -46,9 +46,7 @@ class Choices:
     manifests_url: str = "https://raw.githubusercontent.com"
     """Where machines fetch from at their first boot; see ``stockyard.machines.sources``."""
     cudo_url: str = "https://rest.compute.cudo.org"
-    """Where Cudo Compute's API is."""
-    cudo_dns_suffix: str = ""
-    """Domain whose names lead to the API servers of clusters on Cudo; who runs the stage keeps its records."""
+    """Where Cudo Compute's API is: the vendor's texts name a second host for it."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 

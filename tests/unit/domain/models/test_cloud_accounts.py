@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stockyard.domain.models.base import read
@@ -43,11 +45,11 @@ def test_an_account_is_read_with_its_defaults():
     assert (account.description, account.tags) == ("", {})
 
 
-@pytest.mark.parametrize("provider", ["cudo", "kubernetes", "bcm"])
+@pytest.mark.parametrize("provider", ["kubernetes", "bcm"])
 def test_providers_that_are_not_built_yet_are_named(provider):
     for attributes in ({"role_arn": ROLE}, {"project": "p", "api_key": "k"}):
         problems = pointers(CloudAccountCreate, {**GOOD, "provider": provider, "attributes": attributes})
-        assert problems == {"/provider": f"{provider} is not built yet; only aws is"}
+        assert problems == {"/provider": f"{provider} is not built yet; only aws and cudo is"}
 
 
 @pytest.mark.parametrize("provider", ["gcp", "AWS", "", 1, None])
@@ -98,10 +100,76 @@ def test_a_patch_gives_whole_fields():
     ],
 )
 def test_patches_that_are_refused(patch, pointer):
-    assert set(pointers(CloudAccountPatch, patch)) == {pointer}
+    with pytest.raises(InvalidInput) as caught:
+        read(CloudAccountPatch, patch).changes(ACCOUNT)
+    assert {problem.pointer for problem in caught.value.errors} == {pointer}
 
 
 def test_the_view_is_of_its_model():
     view = cloud_account_view(ACCOUNT)
     assert CloudAccountView.model_validate(view).id == 3
     assert view["external_id"] == "x" * 32
+
+
+CUDO = {
+    "provider": "cudo",
+    "name": "gpus",
+    "attributes": {"project_id": "acme-project", "api_key": "key-of-the-project", "data_center_id": "us-dallas-1"},
+}
+VAULT = {"vault_address": "https://vault.example.test", "vault_role_id": "role", "vault_secret_id": "secret-id-1"}
+
+
+def with_vault() -> CloudAccount:
+    attributes = {"project_id": "acme-project", "data_center_id": "us-dallas-1", **VAULT}
+    del attributes["vault_secret_id"]
+    return replace(ACCOUNT, provider="cudo", attributes=attributes, secrets=("api_key", "vault_secret_id"))
+
+
+def test_secrets_of_an_account_are_kept_apart_from_its_attributes():
+    account = read(CloudAccountCreate, CUDO)
+    assert account.public_attributes() == {"project_id": "acme-project", "data_center_id": "us-dallas-1"}
+    assert account.secret_attributes() == {"api_key": "key-of-the-project"}
+    assert "key-of-the-project" not in repr(account)
+    assert read(CloudAccountCreate, GOOD).secret_attributes() == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "pointers_of_faults"),
+    [
+        ({"api_key": None}, {"/attributes/api_key"}),
+        ({"api_key": "has a space"}, {"/attributes/api_key"}),
+        ({"project_id": "Acme"}, {"/attributes/project_id"}),
+        ({"role_arn": ROLE}, {"/attributes/role_arn"}),
+        ({"vault_address": "https://v.test"}, {"/attributes/vault_role_id", "/attributes/vault_secret_id"}),
+        ({**VAULT, "vault_address": "http://v.test"}, {"/attributes/vault_address"}),
+        ({**VAULT, "vault_address": "https://me:pw@v.test"}, {"/attributes/vault_address"}),
+    ],
+)
+def test_attributes_of_a_cudo_account_that_are_refused(changed, pointers_of_faults):
+    document = {**CUDO, "attributes": {**CUDO["attributes"], **changed}}
+    assert set(pointers(CloudAccountCreate, document)) == pointers_of_faults
+
+
+def test_a_patch_keeps_the_secrets_that_it_does_not_name():
+    patch = read(CloudAccountPatch, {"attributes": {"data_center_id": "us-newyork-1"}})
+    changes = patch.changes(with_vault())
+    assert changes["attributes"]["data_center_id"] == "us-newyork-1"
+    assert changes["attributes"]["vault_role_id"] == "role"
+    assert changes["secrets"] == ("api_key", "vault_secret_id")
+    assert patch.changed_secrets(with_vault()) == {}
+
+
+def test_a_patch_exchanges_a_key_and_shows_it_to_nobody():
+    patch = read(CloudAccountPatch, {"attributes": {"api_key": "another-key"}})
+    assert patch.changed_secrets(with_vault()) == {"api_key": "another-key"}
+    assert "another-key" not in repr(patch.changes(with_vault()))
+
+
+def test_a_patch_takes_a_vault_away_whole_or_not_at_all():
+    patch = read(CloudAccountPatch, {"attributes": dict.fromkeys(VAULT)})
+    changes = patch.changes(with_vault())
+    assert changes["attributes"] == {"project_id": "acme-project", "data_center_id": "us-dallas-1"}
+    assert (changes["secrets"], patch.changed_secrets(with_vault())) == (("api_key",), {"vault_secret_id": None})
+    part = read(CloudAccountPatch, {"attributes": {"vault_secret_id": None}})
+    with pytest.raises(InvalidInput, match="vault_secret_id"):
+        part.changes(with_vault())

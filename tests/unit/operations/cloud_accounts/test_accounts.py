@@ -68,3 +68,51 @@ def test_a_region_that_the_cloud_does_not_have_is_refused(world: World) -> None:
             "user:ann",
             "request",
         )
+
+
+def cudo(world: World, **secrets: str) -> CloudAccount:
+    return register_account(
+        world.services,
+        provider="cudo",
+        name="gpus",
+        description="",
+        attributes={"project_id": "acme-project", "data_center_id": "us-dallas-1"},
+        tags={},
+        actor="user:ann",
+        secrets=secrets,
+    )
+
+
+def names(world: World) -> list[str]:
+    return [name for name in world.services.secrets.names(f"{world.services.tenant}/") if "cloud-account" in name]
+
+
+def test_the_secrets_of_an_account_are_sealed_exchanged_and_forgotten_with_it(world: World) -> None:
+    account = cudo(world, api_key="first", vault_secret_id="second")
+    key, secret_id = names(world)
+    assert key == f"{world.services.tenant}/cloud-account-{account.id}/api_key"
+    assert [world.services.secrets.get(name) for name in (key, secret_id)] == ["first", "second"]
+    assert "first" not in repr(account)
+    changed = change_account(
+        world.services,
+        account.id,
+        account.version,
+        {"secrets": ("api_key",)},
+        "user:ann",
+        "r1",
+        {"api_key": "third", "vault_secret_id": None},
+    )
+    assert (changed.verification, changed.secrets) == ("unverified", ("api_key",))
+    assert (names(world), world.services.secrets.get(key)) == ([key], "third")
+    delete_account(world.services, account.id, "user:ann")
+    assert names(world) == []
+
+
+def test_a_refused_registration_leaves_no_secret(world: World) -> None:
+    before = view(world.services, "cloud_accounts")["used"]
+    world.services.store.commit(Put(Quota("cloud_accounts", before + 1, "")))
+    cudo(world, api_key="first")
+    sealed = names(world)
+    with pytest.raises(QuotaExceeded):
+        cudo(world, api_key="second")
+    assert names(world) == sealed

@@ -50,6 +50,8 @@ class CloudAccount(VersionedRecord):
     verified_at: str | None = None
     warnings: tuple[str, ...] = ()
     """What the last verification warned of."""
+    secrets: tuple[str, ...] = ()
+    """Names of the attributes that are kept sealed."""
     tags: dict[str, str] = field(default_factory=dict)
     sequence: int = 0
 

@@ -14,7 +14,7 @@ from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Event, 
 CHANGES = ("created_at", "updated_at", "version")
 STATE = ("phase", "reason", "message", "conditions")
 _VERIFICATION = ("verification", "verification_message", "verified_at", "warnings")
-_ACCOUNT = ("provider", "name", "description", "attributes", "external_id", *_VERIFICATION, "tags", *CHANGES)
+_ACCOUNT = ("provider", "name", "description", "attributes", "secrets", "external_id", *_VERIFICATION, "tags", *CHANGES)
 _CLUSTER = (
     "id",
     "name",

@@ -73,8 +73,9 @@ class Identity(Protocol):
 
 
 class Secrets(Protocol):
-    """Named secrets. Names are ``{tenant}/{cluster id}/{what}`` or, of a cloud account, those of ``ids.account_secret``;
-    values never reach logs or records."""
+    """Named secrets. Names are ``{tenant}/{cluster id}/{what}``, or those of ``ids.account_secret``.
+
+    Values never reach logs or records."""
 
     def put(self, name: str, value: str) -> None:
         """Create or overwrite."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PROVIDERS = (
     "clouds.aws",
+    "clouds.cudo",
     "clusters.ec2",
     "nodes.terraform",
     "nodes.kubevirt",
@@ -28,7 +29,7 @@ PROVIDERS = (
 )
 
 
-PLANNED_CLOUDS = frozenset({"cudo", "kubernetes", "bcm"})
+PLANNED_CLOUDS = frozenset({"kubernetes", "bcm"})
 """Clouds that accounts are refused for by name, until their folder is there."""
 
 

@@ -58,9 +58,9 @@ class View(BaseModel):
 
 def not_null(schema: dict[str, Any]) -> None:
     """For ``Field(json_schema_extra=...)`` of a field that may be absent, but is refused when it is null."""
-    (member_schema,) = (member for member in schema.pop("anyOf") if member != {"type": "null"})
+    members = [member for member in schema.pop("anyOf") if member != {"type": "null"}]
     schema.pop("default")
-    schema.update(member_schema)
+    schema.update(members[0] if len(members) == 1 else {"anyOf": members})
 
 
 def _stays(value: T | None) -> T | None:

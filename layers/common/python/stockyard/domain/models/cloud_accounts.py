@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, model_validator
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
@@ -26,6 +27,24 @@ def _attributes(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any
     """The attributes with their defaults, by the model of the account's provider."""
     attributes = read_part(cloud_kinds.attributes_models(info.data.get("provider")), document)
     return document if attributes is None else attributes.model_dump()
+
+
+KEEP = SecretStr("as-it-is")
+"""Stands for a secret that an account has and a patch does not name."""
+
+
+def _secrets(provider: str, attributes: Mapping[str, Any]) -> dict[str, str | None]:
+    """The values of those attributes that are secrets; None for one that is not there."""
+    return {
+        name: value.get_secret_value() if isinstance(value := attributes.get(name), SecretStr) else None
+        for name in cloud_kinds.clouds()[provider].secrets
+    }
+
+
+def _public(provider: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that are no secrets, without those that are absent."""
+    hidden = cloud_kinds.clouds()[provider].secrets
+    return {name: value for name, value in attributes.items() if name not in hidden and value is not None}
 
 
 def _attributes_patch(document: dict[str, Any]) -> dict[str, Any]:
@@ -51,6 +70,14 @@ class CloudAccountCreate(Input):
             built = " and ".join(cloud_kinds.clouds())
             raise refuse((("provider",), f"{provider} is not built yet; only {built} is"))
         return document
+
+    def public_attributes(self) -> dict[str, Any]:
+        """The attributes that the account's record keeps."""
+        return _public(self.provider, self.attributes)
+
+    def secret_attributes(self) -> dict[str, str]:
+        """The attributes that are kept sealed."""
+        return {name: value for name, value in _secrets(self.provider, self.attributes).items() if value is not None}
 
 
 class CloudAccountPatch(Input):
@@ -78,17 +105,30 @@ class CloudAccountPatch(Input):
             (patch,) = cloud_kinds.attributes_patch_models(account.provider)
             (model,) = cloud_kinds.attributes_models(account.provider)
             attributes = read(patch, self.attributes, at=("attributes",)).model_dump(exclude_unset=True)
-            merged = {**account.attributes, **attributes}
-            changed["attributes"] = read(model, merged, at=("attributes",)).model_dump()
+            merged = {**account.attributes, **dict.fromkeys(account.secrets, KEEP), **attributes}
+            whole = read(model, merged, at=("attributes",)).model_dump()
+            changed["attributes"] = _public(account.provider, whole)
+            if cloud_kinds.clouds()[account.provider].secrets:
+                secrets = _secrets(account.provider, whole)
+                changed["secrets"] = tuple(name for name, value in secrets.items() if value is not None)
         if "tags" in patched_fields:
             changed["tags"] = fields.settled_tags(account.tags, self.tags)
         return changed
+
+    def changed_secrets(self, account: CloudAccount) -> dict[str, str | None]:
+        """The secrets that this patch names; None for one that it takes away. Its form was checked by ``changes``."""
+        if self.attributes is None:
+            return {}
+        (patch,) = cloud_kinds.attributes_patch_models(account.provider)
+        attributes = read(patch, self.attributes, at=("attributes",)).model_dump(exclude_unset=True)
+        return {n: value for n, value in _secrets(account.provider, attributes).items() if n in attributes}
 
 
 class CloudAccountView(View):
     """A cloud account. ``external_id`` belongs into the trust policy of the role; it is no secret.
 
-    ``warnings`` are the last verification's: of an old template for example.
+    ``secrets`` names the attributes that are kept sealed and are never shown. ``warnings`` are the last verification's:
+    of an old template for example.
     """
 
     id: int
@@ -96,6 +136,7 @@ class CloudAccountView(View):
     name: str
     description: str
     attributes: dict[str, Any]
+    secrets: list[str]
     external_id: str
     verification: Literal["unverified", "verified", "failed"]
     verification_message: str

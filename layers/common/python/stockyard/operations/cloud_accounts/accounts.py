@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from stockyard.domain import ids
@@ -48,10 +49,12 @@ def register_account(
     tags: dict[str, str],
     actor: str,
     claim: str | None = None,
+    secrets: Mapping[str, str] = MappingProxyType({}),
 ) -> CloudAccount:
     """A new, unverified account with the tenant's next number and an external id that we generate (192 bits).
 
-    ``claim`` names the request where it may be repeated: a second try finds what the first one made. Raises
+    ``claim`` names the request where it may be repeated: a second try finds what the first one made. ``secrets`` are
+    sealed before the record is there, so that no account is without; the sweep removes those of no account. Raises
     ``InvalidInput`` for what the cloud does not have, and ``QuotaExceeded``.
     """
     name_of_claim = f"claim/{claim}"
@@ -71,9 +74,12 @@ def register_account(
         verification_message="Not verified yet.",
         created_at=now,
         updated_at=now,
+        secrets=tuple(secrets),
         tags=tags,
         sequence=1,
     )
+    for secret, value in secrets.items():
+        services.secrets.put(ids.account_secret(services.tenant, account.id, secret), value)
     transition = Transition("CloudAccount", None, "unverified", "Registered", f"Cloud account {number} was registered.")
     claimed = [Create(Name(name_of_claim, account.id))] if claim else []
     limit = limit_of(services, QUOTA)
@@ -81,6 +87,7 @@ def register_account(
     try:
         services.store.commit(use, Create(account), *claimed, *account_writes(services, actor, account, transition))
     except Conflict as conflict:
+        _forget_secrets(services, account.id, secrets)
         if conflict.index == 0:
             raise refusal(QUOTA, limit) from conflict
         raise
@@ -88,9 +95,19 @@ def register_account(
 
 
 def change_account(
-    services: Services, number: str, version: int, fields: dict[str, Any], actor: str, request_id: str
+    services: Services,
+    number: str,
+    version: int,
+    fields: dict[str, Any],
+    actor: str,
+    request_id: str,
+    secrets: Mapping[str, str | None] = MappingProxyType({}),
 ) -> CloudAccount:
-    """The changed account. New attributes make it unverified again; who we are in an account in use stays."""
+    """The changed account. New attributes make it unverified again; who we are in an account in use stays.
+
+    ``secrets`` are sealed first: who repeats a change that was cut off gives the same ones again. One that is None is
+    taken away.
+    """
     account = find_account(services, number)
     if account.version != version:
         raise PreconditionFailed(f"The cloud account is at version {account.version}, not {version}.")
@@ -99,7 +116,7 @@ def change_account(
     if moves(services, account, attributes) and (users := clusters_of(services, number)):
         raise InUse(f"The role is used by {', '.join(c.name for c in users)}.")
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
-    if changed.attributes != account.attributes:
+    if changed.attributes != account.attributes or secrets:
         changed = replace(
             changed, verification="unverified", verification_message="The attributes changed.", warnings=()
         )
@@ -107,12 +124,21 @@ def change_account(
         "CloudAccount", account.verification, changed.verification, "Changed", f"Changed: {', '.join(sorted(fields))}."
     )
     subject = f"cloud-account/{account.id}"
+    for secret, value in secrets.items():
+        if value is not None:
+            services.secrets.put(ids.account_secret(services.tenant, account.id, secret), value)
     audit = services.audit_record(actor, "ChangeCloudAccount", subject, request_id, transition.message)
     try:
         services.store.commit(Replace(changed), Create(audit), *account_writes(services, actor, changed, transition))
     except Conflict as conflict:
         raise PreconditionFailed("The cloud account was changed by someone else just now.") from conflict
+    _forget_secrets(services, account.id, [secret for secret, value in secrets.items() if value is None])
     return changed
+
+
+def _forget_secrets(services: Services, number: str, secrets: Iterable[str]) -> None:
+    for secret in secrets:
+        services.secrets.delete(ids.account_secret(services.tenant, number, secret))
 
 
 def moves(services: Services, account: CloudAccount, attributes: Mapping[str, Any]) -> bool:
@@ -177,4 +203,5 @@ def delete_account(services: Services, number: str, actor: str) -> Operation:
         Create(operation),
         *account_writes(services, actor, removed_account, transition),
     )
+    _forget_secrets(services, account.id, account.secrets)
     return operation

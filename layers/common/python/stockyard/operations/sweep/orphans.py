@@ -57,7 +57,7 @@ def _owner(thing: Tagged) -> str:
 
 
 def secret_suspects(services: Services) -> list[Suspect]:
-    """The secrets of the tenant's clusters."""
+    """The secrets of the tenant's clusters and cloud accounts."""
 
     def remove(name: str) -> bool:
         services.secrets.delete(name)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stockyard.domain import times
+from stockyard.domain import ids, times
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.metrics import CERTIFICATE_DAYS
 from stockyard.operations.listing import every
@@ -90,7 +90,8 @@ class Turn:
                     tally.attempt(environment.id, remove_environment, services, environment)
         suspects = sweep_orphans.secret_suspects(services)
         alive = sweep_orphans.living(services, every(services.store, NodeClaim))
-        sweep_orphans.sweep(services, "secrets", suspects, alive, tally)
+        owners = alive | {f"{ids.ACCOUNT_SECRETS}{account.id}" for account in self.accounts}
+        sweep_orphans.sweep(services, "secrets", suspects, owners, tally)
 
     def _clusters(self, clusters: Sequence[Cluster]) -> None:
         for cluster in clusters:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stockyard.errors import VendorConflict, VendorNotFound, VendorTimeout, VendorUnavailable
+from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound, VendorTimeout, VendorUnavailable
 from stockyard.providers.clouds.cudo import values
 from stockyard.providers.clouds.cudo.errors import retry_delay, translated
 from stockyard.providers.clouds.cudo.values import DataCenter, Disk, MachineType, NewVm, Rule, SecurityGroup, Vm
@@ -59,6 +59,22 @@ class Cudo:
         """Raises ``CredentialsRevoked`` for a key that is none, ``PermissionDenied`` or ``VendorNotFound`` for a
         project that it cannot use."""
         self._read(f"/v1/projects/{self._project}")
+
+    def own_role(self) -> str:
+        """What the key's owner is in the project: ``OWNER``, ``EDITOR`` or ``VIEWER``; empty where Cudo does not say.
+
+        The document ties a role to a person's address; whoever may not list the roles is not told."""
+        try:
+            address = values.text(self._read("/v1/auth"), "emailAddress")
+            permissions = self._read(f"/v1/projects/{self._project}:list-permissions").get("permissions") or ()
+        except (PermissionDenied, VendorNotFound):
+            return ""
+        roles = [
+            values.text(entry, "permissionRole")
+            for entry in permissions
+            if address and values.text(entry, "userEmail") == address
+        ]
+        return roles[0] if roles and roles[0] != "UNKNOWN" else ""
 
     def data_centers(self) -> Sequence[DataCenter]:
         """All data centers."""

@@ -1,0 +1,77 @@
+"""The attributes of a cloud account in Cudo Compute."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
+
+from stockyard.domain.models.base import Fault, Input, Irremovable, check
+from stockyard.domain.models.patterns import worded
+
+_ID = worded(
+    r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",
+    "1 to 63 lower-case letters, digits and hyphens, a letter first and no hyphen last",
+)
+_KEY = re.compile(r"[!-~]{8,512}")
+_ADDRESS = worded(r"^https://[!-~]{1,500}$", "the address of a Vault, https://<host>")
+_ROLE = worded(r"^[!-~]{1,200}$", "the role id of an AppRole")
+
+
+def _key(value: SecretStr) -> SecretStr:
+    if not _KEY.fullmatch(value.get_secret_value()):
+        raise ValueError("must have 8 to 512 printable ASCII characters without spaces")
+    return value
+
+
+def _vault(text: str) -> str:
+    parts = urlsplit(text)
+    if not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ValueError("must be https://, a host and perhaps a path")
+    return text.rstrip("/")
+
+
+CudoId = Annotated[str, StringConstraints(max_length=63, pattern=_ID)]
+Key = Annotated[
+    SecretStr,
+    AfterValidator(_key),
+    Field(json_schema_extra={"minLength": 8, "maxLength": 512, "pattern": "^[!-~]{8,512}$"}),
+]
+VaultAddress = Annotated[str, StringConstraints(pattern=_ADDRESS), AfterValidator(_vault)]
+RoleId = Annotated[str, StringConstraints(pattern=_ROLE)]
+
+
+class CudoAttributes(Input):
+    """A project, an API key that may change it, and the data center where things stand that name none.
+
+    With a Vault, the data disks of control planes are encrypted: Stockyard logs in by the AppRole.
+    """
+
+    project_id: CudoId
+    api_key: Key
+    data_center_id: CudoId
+    vault_address: VaultAddress | None = None
+    vault_role_id: RoleId | None = None
+    vault_secret_id: Key | None = None
+
+    @model_validator(mode="after")
+    def _whole_vault(self) -> CudoAttributes:
+        names = ("vault_address", "vault_role_id", "vault_secret_id")
+        missing = [name for name in names if getattr(self, name) is None]
+        if len(missing) not in (0, len(names)):
+            faults: list[Fault] = [((name,), "a Vault needs its address, role id and secret id") for name in missing]
+            check(faults)
+        return self
+
+
+class CudoAttributesPatch(Input):
+    """Changed attributes; one that is absent stays. A Vault is taken away by null in all of its three."""
+
+    project_id: Irremovable[CudoId] = None
+    api_key: Irremovable[Key] = None
+    data_center_id: Irremovable[CudoId] = None
+    vault_address: VaultAddress | None = None
+    vault_role_id: RoleId | None = None
+    vault_secret_id: Key | None = None

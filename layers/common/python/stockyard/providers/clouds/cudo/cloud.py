@@ -1,0 +1,106 @@
+"""Cloud accounts in Cudo Compute: ``ports.Cloud`` by a project and an API key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.errors import CredentialsRevoked, NotFound, PermissionDenied, VendorNotFound
+from stockyard.ports import Skipped, Tagged, Verification
+from stockyard.providers.clouds.cudo.access import Access
+from stockyard.providers.clouds.cudo.client import Cudo
+from stockyard.providers.clouds.cudo.marks import INSTALLATION, TENANT, marks_of, tagged
+
+MACHINE, SECURITY_GROUP = "vm", "security_group"
+_MAY_WRITE = frozenset({"OWNER", "EDITOR"})
+
+
+class CudoCloud:
+    """What carries our marks in tenants' projects, and proof that their keys work."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def verify(self, account: CloudAccount, tenant: str) -> Verification:
+        """Whether the key opens the project and may change it, and whether the data center is there.
+
+        Raises retryable ``VendorError`` leaves when Cudo cannot be asked.
+        """
+        project = str(account.attributes["project_id"])
+        try:
+            cudo = self._access.client(tenant, account)
+            cudo.check_project()
+            role = cudo.own_role()
+            data_centers = sorted(center.id for center in cudo.data_centers())
+        except CredentialsRevoked as error:
+            return Verification(False, f"{error.detail} {error.hint}".strip())
+        except (PermissionDenied, VendorNotFound) as error:
+            return Verification(False, f"The API key does not open project {project} ({error.code}).")
+        if role == "VIEWER":
+            return Verification(False, f"The API key may only read in project {project}. It has to be an editor's.")
+        data_center = str(account.attributes["data_center_id"])
+        if data_center not in data_centers:
+            return Verification(
+                False, f"Cudo has no data center {data_center}. There are {', '.join(data_centers) or 'none'}."
+            )
+        warning = f"Cudo does not say what the key may do in project {project}: it may turn out to be too little."
+        return Verification(True, f"The API key opens project {project}.", () if role in _MAY_WRITE else (warning,))
+
+    def principal(self, attributes: Mapping[str, Any]) -> str:
+        """See ``ports.Cloud.principal``: the project. A key may be exchanged at any time."""
+        return str(attributes.get("project_id") or "")
+
+    def check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """See ``ports.Cloud.check_attributes``: which data centers there are, only a call tells."""
+
+    def machine_roles(self, account: CloudAccount, cluster: Cluster) -> tuple[str, Sequence[str]]:  # noqa: ARG002
+        """See ``ports.Cloud.machine_roles``: machines in Cudo have no keys of their cloud, and prove it by tokens."""
+        return "", ()
+
+    def regions(self, account: CloudAccount) -> Sequence[str]:
+        """See ``ports.Cloud.regions``: the account's data center."""
+        return (str(account.attributes["data_center_id"]),)
+
+    def template(self, account: CloudAccount, installation: str) -> dict[str, Any]:  # noqa: ARG002 - the port names it
+        """Raises ``NotFound``: in Cudo there is nothing to deploy."""
+        raise NotFound(f"Cloud account {account.id} is in Cudo, where nothing has to be deployed: a key is enough.")
+
+    def tagged(
+        self,
+        account: CloudAccount,
+        installation: str,
+        tenant: str,
+        regions: Sequence[str],  # noqa: ARG002 - a project is listed as a whole
+        skipped: Skipped | None = None,  # noqa: ARG002 - and either answers or does not
+    ) -> Sequence[Tagged]:
+        """See ``ports.Cloud.tagged``: machines and security groups of the project, whatever their data center."""
+        return list(_tagged(self._access.client(tenant, account), installation, tenant))
+
+    def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
+        """See ``ports.Cloud.discard``."""
+        if thing.tenant != tenant:
+            return False
+        cudo = self._access.client(tenant, account)
+        if thing.kind == SECURITY_GROUP:
+            cudo.delete_security_group(thing.vendor_id)
+            return cudo.security_group(thing.vendor_id) is None
+        machine = cudo.vm(thing.vendor_id)
+        if machine is None:
+            return True
+        cudo.terminate_vm(thing.vendor_id)
+        return False
+
+
+def _tagged(cudo: Cudo, installation: str, tenant: str) -> Iterator[Tagged]:
+    carrying = [
+        *((MACHINE, vm.id, vm.data_center, vm.metadata, vm.created_at) for vm in cudo.vms()),
+        *(
+            (SECURITY_GROUP, group.id, group.data_center, marks_of(group.description), None)
+            for group in cudo.security_groups()
+        ),
+    ]
+    for kind, vendor_id, place, metadata, created_at in carrying:
+        thing = tagged(kind, vendor_id, place, metadata, created_at)
+        if thing is not None and (metadata[INSTALLATION], metadata[TENANT]) == (installation, tenant):
+            yield thing

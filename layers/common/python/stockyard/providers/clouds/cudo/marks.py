@@ -1,0 +1,45 @@
+"""How what Stockyard makes in a project says whose it is: by the metadata of machines, by the text of security groups.
+
+Disks and networks have neither: their machine or their name tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stockyard.ports import Tagged
+
+INSTALLATION, TENANT, RESOURCE, GENERATION = (
+    "stockyard:installation",
+    "stockyard:tenant",
+    "stockyard:resource",
+    "stockyard:generation",
+)
+
+
+def marks(installation: str, tenant: str, resource_id: str, generation: int) -> dict[str, str]:
+    """The metadata of a machine that is made for that record, in that generation."""
+    return {INSTALLATION: installation, TENANT: tenant, RESOURCE: resource_id, GENERATION: str(generation)}
+
+
+def text(marks: Mapping[str, str]) -> str:
+    """The same as the description of a security group."""
+    return " ".join(f"{key}={value}" for key, value in sorted(marks.items()))
+
+
+def marks_of(text: str) -> dict[str, str]:
+    """What a description says; empty for one that is not ours."""
+    pairs = (part.partition("=") for part in text.split())
+    found_marks = {key: value for key, _, value in pairs if key.startswith("stockyard:")}
+    return found_marks if RESOURCE in found_marks else {}
+
+
+def tagged(
+    kind: str, vendor_id: str, place: str, metadata: Mapping[str, str], created_at: str | None = None
+) -> Tagged | None:
+    """The thing as the sweep wants it; None for one that does not carry our marks."""
+    if not all(metadata.get(key) for key in (INSTALLATION, TENANT, RESOURCE, GENERATION)):
+        return None
+    return Tagged(
+        kind, vendor_id, place, metadata[TENANT], metadata[RESOURCE], metadata[GENERATION], created_at or None
+    )

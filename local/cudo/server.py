@@ -1,0 +1,83 @@
+"""The simulated Cudo on a port of the loopback, for functions that run in processes of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from local.cudo.api import SimulatedCudo
+
+MACHINE_SECONDS, DISK_SECONDS = 2.0, 0.5
+"""How long a machine and a disk take to come to be here."""
+MOST_BODY = 4_000_000
+ACME_KEY, GLOBEX_KEY = "local-cudo-key-of-acme", "local-cudo-key-of-globex"
+KEYS = {ACME_KEY: "acme-project", GLOBEX_KEY: "globex-project"}
+"""The tenants' API keys, each with its project."""
+
+
+class CudoServer:
+    """``keys`` are API keys with the projects that each may use. What it needs is loaded with the first request."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        self._keys = keys
+        self._cudo: SimulatedCudo | None = None
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.cudo_of = lambda: self.cudo
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="cudo")
+        self._thread.start()
+
+    @property
+    def cudo(self) -> SimulatedCudo:
+        """The vendor behind the port."""
+        from local.cudo.api import SimulatedCudo
+
+        with self._lock:
+            if self._cudo is None:
+                self._cudo = SimulatedCudo(
+                    self._keys, lambda: datetime.now(UTC), machine_seconds=MACHINE_SECONDS, disk_seconds=DISK_SECONDS
+                )
+            return self._cudo
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    cudo_of: Callable[[], SimulatedCudo]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+
+    def serve(self) -> None:
+        """Hand the request on."""
+        import httpx
+
+        length = min(int(self.headers.get("content-length") or 0), MOST_BODY)
+        request = httpx.Request(
+            self.command, f"http://cudo{self.path}", headers=dict(self.headers), content=self.rfile.read(length)
+        )
+        answer = self.server.cudo_of().answer(request)
+        self.send_response(answer.status_code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are counted by the vendor itself."""
+
+
+for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+    setattr(_Handler, f"do_{_method}", _Handler.serve)

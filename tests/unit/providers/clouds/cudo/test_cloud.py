@@ -1,0 +1,118 @@
+"""Cloud accounts in Cudo: what a verification shows, and what the sweep sees and removes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from local.cudo.api import SimulatedCudo
+from stockyard.domain.ids import account_secret
+from stockyard.domain.records import CloudAccount
+from stockyard.errors import CredentialsRevoked, NotFound, VendorUnavailable
+from stockyard.providers.clouds.cudo import marks
+from stockyard.providers.clouds.cudo.access import Access
+from stockyard.providers.clouds.cudo.cloud import CudoCloud
+from stockyard.providers.clouds.cudo.values import NewVm, Rule
+from tests.harness.memory import MemorySecrets
+
+KEY, DALLAS = "cudo-api-key-0123456789", "us-dallas-1"
+ATTRIBUTES = {"project_id": "acme", "data_center_id": DALLAS}
+ACCOUNT = CloudAccount("7", "cudo", "gpus", "", ATTRIBUTES, "ext", "unverified", "", "t", "t", secrets=("api_key",))
+
+
+class Yard:
+    """A simulated Cudo, an account in it, and the cloud that is asked."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 1, 31, 12, tzinfo=UTC)
+        self.cudo = SimulatedCudo({KEY: "acme", "other": "globex"}, lambda: self.moment)
+        self.secrets = MemorySecrets()
+        self.secrets.put(account_secret("acme", "7", "api_key"), KEY)
+        self.access = Access(lambda: self.secrets, transport=self.cudo.transport())
+        self.cloud = CudoCloud(self.access)
+
+    def machine(self, name: str, metadata: dict[str, str]) -> None:
+        self.access.client("acme", ACCOUNT).create_vm(
+            NewVm(name, DALLAS, "intel-broadwell", 2, 4, 20, "ubuntu-2404", "true", metadata, ())
+        )
+
+
+@pytest.fixture
+def yard() -> Yard:
+    return Yard()
+
+
+def test_a_key_that_may_change_the_project_is_verified(yard: Yard) -> None:
+    verification = yard.cloud.verify(ACCOUNT, "acme")
+    assert (verification.works, verification.warnings) == (True, ())
+    yard.cudo.role = "UNKNOWN"
+    assert "does not say" in yard.cloud.verify(ACCOUNT, "acme").warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "key", "role", "message"),
+    [
+        ({}, "wrong", "EDITOR", "not valid"),
+        ({}, "other", "EDITOR", "does not open project acme"),
+        ({"project_id": "nowhere"}, KEY, "EDITOR", "does not open project nowhere"),
+        ({}, KEY, "VIEWER", "may only read"),
+        ({"data_center_id": "moon"}, KEY, "EDITOR", "no data center moon"),
+    ],
+)
+def test_what_does_not_work_is_told(yard: Yard, attributes: dict[str, str], key: str, role: str, message: str) -> None:
+    yard.secrets.put(account_secret("acme", "7", "api_key"), key)
+    yard.cudo.role = role
+    verification = yard.cloud.verify(replace(ACCOUNT, attributes={**ATTRIBUTES, **attributes}), "acme")
+    assert not verification.works
+    assert message in verification.message
+    assert key not in verification.message or key == "other"
+
+
+def test_an_account_without_its_key_says_what_to_do(yard: Yard) -> None:
+    yard.secrets.delete(account_secret("acme", "7", "api_key"))
+    verification = yard.cloud.verify(ACCOUNT, "acme")
+    assert not verification.works
+    assert "give it again" in verification.message
+    with pytest.raises(CredentialsRevoked):
+        yard.access.client("globex", ACCOUNT)
+
+
+def test_a_cloud_that_does_not_answer_decides_nothing(yard: Yard) -> None:
+    yard.cudo.plan.unavailable["GetProject"] = 9
+    access = Access(lambda: yard.secrets, transport=yard.cudo.transport())
+    access.client("acme", ACCOUNT)._pause = lambda _seconds: None
+    with pytest.raises(VendorUnavailable):
+        CudoCloud(access).verify(ACCOUNT, "acme")
+
+
+def test_there_is_nothing_to_deploy(yard: Yard) -> None:
+    with pytest.raises(NotFound, match="nothing has to be deployed"):
+        yard.cloud.template(ACCOUNT, "inst")
+    assert yard.cloud.principal(ATTRIBUTES) == "acme"
+    assert yard.cloud.regions(ACCOUNT) == (DALLAS,)
+
+
+def test_the_sweep_sees_our_machines_and_groups_and_removes_them(yard: Yard) -> None:
+    own_marks = marks.marks("inst", "acme", "clu_1", 3)
+    yard.machine("ours", own_marks)
+    yard.machine("foreign", {"team": "b"})
+    yard.machine("of-another-installation", marks.marks("other", "acme", "clu_1", 3))
+    client = yard.access.client("acme", ACCOUNT)
+    client.put_security_group("ours", DALLAS, marks.text(own_marks), [Rule("6443", "0.0.0.0/0")])
+    client.put_security_group("foreign", DALLAS, "a group of theirs", [Rule("22", "0.0.0.0/0")])
+    things = yard.cloud.tagged(ACCOUNT, "inst", "acme", [DALLAS])
+    assert [(thing.kind, thing.vendor_id, thing.resource_id, thing.generation) for thing in things] == [
+        ("vm", "ours", "clu_1", "3"),
+        ("security_group", "ours", "clu_1", "3"),
+    ]
+    machine, group = things
+    assert not yard.cloud.discard(ACCOUNT, machine, "globex")
+    assert not yard.cloud.discard(ACCOUNT, machine, "acme"), "it is ending"
+    yard.moment += timedelta(minutes=5)
+    assert yard.cloud.discard(ACCOUNT, machine, "acme")
+    assert yard.cloud.discard(ACCOUNT, group, "acme")
+    assert yard.cloud.tagged(ACCOUNT, "inst", "acme", [DALLAS]) == []
+    assert sorted(vm.id for vm in client.vms()) == ["foreign", "of-another-installation"]
+    assert yard.cudo.outside == []
