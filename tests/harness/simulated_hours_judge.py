@@ -87,11 +87,10 @@ class Judge:
         if pool is None:
             self.fault("forbidden", f"{name} is of no pool")
             return
-        self._check_news(name)
         if reason == "GivenBack":
-            if self._pods_told(name):
-                self.fault("forbidden", f"{name} goes back with pods")
+            self._check_return(after)
             return
+        self._check_news(name)
         if reason == "NotReady":
             if self.sights.kube.is_ready(name) and self._is_told_ready(name):
                 self.fault("forbidden", f"{name} is repaired and ready")
@@ -104,6 +103,14 @@ class Judge:
             self._check_cost(pool, name, reason)
         if reason in COST or (reason == "Drifted" and after.termination_grace_period in ("", "Never")):
             self._check_pods(name, reason)
+
+    def _check_return(self, claim: NodeClaim) -> None:
+        """Of a replacement that is not needed. Of one that never was a node there is nothing to be known."""
+        if not claim.node_name:
+            return
+        self._check_news(claim.node_name)
+        if self._pods_told(claim.node_name):
+            self.fault("forbidden", f"{claim.node_name} goes back with pods")
 
     def _check_news(self, name: str) -> None:
         _, _, _, until = self.sights.news()
