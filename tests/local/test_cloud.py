@@ -86,11 +86,16 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
             "AWS_ACCESS_KEY_ID",
             "AWS_SECRET_ACCESS_KEY",
         ),
-        "AWS_DEFAULT_REGION",
+        *("AWS_DEFAULT_REGION", "CUDO_PROJECT_ID", "CUDO_API_KEY"),
     }
     assert cloud.aws.client("sts", values).get_caller_identity()["Account"] == ACME_ACCOUNT
     pairs = cloud.aws.client("ec2", values).describe_key_pairs()["KeyPairs"]
     assert [pair["KeyName"] for pair in pairs] == ["my-key"]
+    attributes = {"project_id": values["CUDO_PROJECT_ID"], "api_key": values["CUDO_API_KEY"]}
+    second = {"provider": "cudo", "name": "gpus", "attributes": {**attributes, "data_center_id": "us-dallas-1"}}
+    number = cloud.call("POST", "/v1/cloud-accounts", second)["id"]
+    assert cloud.call("POST", f"/v1/cloud-accounts/{number}/verify")["verification"] == "verified"
+    assert cloud.cudo.cudo.outside == []
     account = cloud.call("GET", "/v1/cloud-accounts/1")
     assert account["verification"] == "verified"
     assert cloud.call("GET", "/v1/cloud-accounts", token=values["STOCKYARD_TOKEN_OTHER"])["items"] == []

@@ -155,7 +155,7 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         ("cloud_accounts", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
         ("machines", "kms:Decrypt", KEY),
         ("cluster_phases", "kms:Decrypt", KEY),
-        ("reaper", "kms:Decrypt", KEY),
+        ("reaper", "kms:GenerateDataKey", KEY),
         ("records", "kms:Decrypt", KEY),
         ("clusters", "kms:GenerateDataKey", KEY),
         ("clusters", "secretsmanager:GetSecretValue", SECRET.replace("/dev/", "/prod/") + "identity-admin-AbCdEf"),

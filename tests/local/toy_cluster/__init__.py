@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stockyard.domain.cloud_kinds import ClusterKind
 from stockyard.ports import ClusterDriver
-from stockyard.providers.descriptors import ClusterDriverDescriptor
+from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderTools
 
 
-def _make(settings: Any) -> ClusterDriver:
+def _make(tools: ProviderTools) -> ClusterDriver:
     from stockyard.providers.clusters.toy.driver import ToyClusterDriver
 
-    return ToyClusterDriver(settings.name_prefix)
+    return ToyClusterDriver(tools.settings.name_prefix)
 
 
 KIND = ClusterKind("toy", cloud="aws", cluster_type="toy", settings=f"{__name__}.settings:ToySettings")
