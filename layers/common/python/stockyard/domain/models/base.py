@@ -97,6 +97,11 @@ def check(faults: Sequence[Fault]) -> None:
         raise refuse(*faults)
 
 
+def faults_of(error: ValidationError) -> list[Fault]:
+    """The faults that an error of a model tells, for who has others to add."""
+    return list(_faults(error))
+
+
 def repeated(items: Sequence[Any], text: str, *below: str) -> list[Fault]:
     """A fault of this text for each item that stands in the list before, at its index and ``below``."""
     return [((index, *below), text) for index, item in enumerate(items) if item in items[:index]]

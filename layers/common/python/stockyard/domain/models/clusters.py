@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Set
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
-from stockyard.domain.models.base import AnyOf, Input, read, read_part, refuse, summary
+from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, read, read_part, refuse, summary
 from stockyard.errors import FieldProblem, InvalidInput
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def _tested(version: str) -> str:
@@ -26,6 +36,30 @@ KubernetesVersion = Annotated[
 """A minor; without one the stage's setting is taken."""
 
 
+def beside(foreign: Mapping[str, str], document: Any, handler: ModelWrapValidatorHandler[M]) -> M:
+    """For a wrapping validator: the document, unless it has fields that are ``foreign``, by their names with what is to
+    be said of each. The faults of all other fields are told with them."""
+    names = [name for name in document if name in foreign] if isinstance(document, dict) else []
+    if not names:
+        return handler(document)
+    faults: list[Fault] = [((name,), foreign[name]) for name in names]
+    try:
+        handler({name: value for name, value in document.items() if name not in foreign})
+    except ValidationError as error:
+        faults += faults_of(error)
+    raise refuse(*faults)
+
+
+def _of_other_clouds(names: Set[str]) -> dict[str, str]:
+    """What is to be said of those names that are fields of clusters in some cloud."""
+    return {
+        name: f"is a field of clusters on {kind.title}"
+        for kind in cloud_kinds.clouds().values()
+        for model in cloud_kinds.settings_models(kind.name)
+        for name in names & set(model.model_fields)
+    }
+
+
 class ClusterSettings(Input):
     """Base of the models of settings, of which each cluster driver has one.
 
@@ -33,6 +67,13 @@ class ClusterSettings(Input):
     """
 
     mirror: bool = True
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _own_fields(cls, document: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Fields of clusters in other clouds are refused by the cloud's name."""
+        unknown = set(document) - set(cls.model_fields) if isinstance(document, dict) else set[str]()
+        return beside(_of_other_clouds(unknown), document, handler) if unknown else handler(document)
 
     def name_fault(self, _name: str) -> str | None:
         """What is wrong with a cluster's name beside these settings, or None."""

@@ -1,0 +1,1 @@
+"""Self-managed Kubernetes clusters on machines of Cudo Compute."""

@@ -1,0 +1,54 @@
+"""What a cluster on Cudo makes and costs, as its settings and the price list say. No call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.node_groups import WORKER
+from stockyard.domain.prices import PriceItem
+from stockyard.ports import ClusterPlan
+from stockyard.providers.clouds.cudo import sizing
+from stockyard.providers.clouds.cudo.values import MachineType
+from stockyard.providers.clusters.cudo import inspection
+from stockyard.providers.clusters.cudo.configuration import control_plane, name
+
+DATA_DISK_GIB = 20
+"""Of the disk with etcd's data, which outlives the machine."""
+
+
+def plan(
+    types: Sequence[MachineType], settings: Mapping[str, Any], data_center: str, prefix: str, client_id: str
+) -> ClusterPlan:
+    """What a creation makes, and its price by part; prices are None where no type is known that fits."""
+    machine = control_plane(settings)
+    kind = inspection.choose(types, machine, data_center)
+    place = machine.data_center or data_center
+    words = f"{kind.name if kind else machine.machine_type or 'the cheapest type that fits'} in {place}"
+    creates = (
+        ("security group", name(prefix, client_id, "control-plane")),
+        ("disk", f"{name(prefix, client_id, 'data')} ({DATA_DISK_GIB} GiB)"),
+        ("machine", f"{name(prefix, client_id, 'control-plane')} ({words})"),
+    )
+    return ClusterPlan(creates, tuple(_items(kind, inspection.size_of(machine))))
+
+
+def _items(kind: MachineType | None, size: sizing.Size) -> list[PriceItem]:
+    if kind is None:
+        return [PriceItem("control plane", 1, None), PriceItem(f"data disk {DATA_DISK_GIB} GiB", 1, None)]
+    parts = [PriceItem(f"control plane: {part}", 1, float(amount)) for part, amount in sizing.price_parts(kind, size)]
+    data = float(kind.storage_gib_price * DATA_DISK_GIB)
+    return [*parts, PriceItem(f"data disk {DATA_DISK_GIB} GiB", 1, data)]
+
+
+def floor_items(types: Sequence[MachineType], settings: Mapping[str, Any]) -> list[PriceItem]:
+    """One line for each worker group with a floor: what its nodes cost that it never goes below."""
+    known_types = {(kind.name, kind.data_center): kind for kind in types}
+    items = []
+    for group in settings["autoscaler_node_groups"]:
+        count = group["min_size"]
+        if group["role"] == WORKER and count:
+            kind = known_types.get((group["machine_type"], group["data_center_id"]))
+            hour = None if kind is None else float(sizing.price(kind, inspection.group_size(group)) * count)
+            items.append(PriceItem(f"{count} {'node' if count == 1 else 'nodes'} of pool {group['id']}", count, hour))
+    return items

@@ -1,0 +1,114 @@
+"""What Cudo sells, what is free, what a cluster costs there: by the simulated Cudo's own price list."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from local.cudo.stock import stock
+from stockyard.domain.models.base import read
+from stockyard.ports import Finding
+from stockyard.providers.clouds.cudo import sizing
+from stockyard.providers.clouds.cudo.sizing import Size
+from stockyard.providers.clouds.cudo.values import MachineType, machine_type
+from stockyard.providers.clusters.cudo.inspection import findings
+from stockyard.providers.clusters.cudo.planning import floor_items, plan
+from stockyard.providers.clusters.cudo.settings import CudoSettings
+from tests.unit.providers.clusters.cudo.test_settings import CONTROL, GPUS
+
+DALLAS = "us-dallas-1"
+TYPES = [machine_type(offered.document()) for offered in stock()]
+CLIENT = "demo-0123456789ab"
+
+
+def kind(name: str, data_center: str = DALLAS) -> MachineType:
+    return next(each for each in TYPES if (each.name, each.data_center) == (name, data_center))
+
+
+def settings(**document: Any) -> dict[str, Any]:
+    return read(CudoSettings, document).normal()
+
+
+def faults(group: dict[str, Any], types: list[MachineType] = TYPES) -> list[Finding]:
+    return list(findings(types, settings(autoscaler_node_groups=[group]), DALLAS))
+
+
+def test_the_published_groups_are_fine() -> None:
+    assert list(findings(TYPES, settings(autoscaler_node_groups=[CONTROL, GPUS]), DALLAS)) == []
+    assert list(findings(TYPES, settings(), DALLAS)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "words"),
+    [
+        ({"data_center_id": "moon-1"}, "data_center_id", "There are ca-montreal-3"),
+        ({"machine_type": "epyc-milan"}, "machine_type", "It has intel-broadwell, intel-broadwell-v100"),
+        ({"vcpus": 16, "memory_gib": 8}, "memory_gib", "GiB of memory for each vCPU"),
+        ({"vcpus": 1, "memory_gib": 64}, "memory_gib", "1 to 10 GiB"),
+        ({"gpu_model": "H100"}, "gpu_model", "are V100"),
+        ({"gpus": 0, "gpu_model": None}, "gpus", "with GPUs alone"),
+        ({"gpus": 1, "vcpus": 48, "memory_gib": 96}, "vcpus", "for each GPU"),
+        ({"machine_type": "intel-broadwell", "gpu_model": None}, "gpus", "no GPUs"),
+    ],
+)
+def test_what_is_not_sold_is_refused_at_its_field(changed: dict[str, Any], field: str, words: str) -> None:
+    (finding,) = faults({**GPUS, **changed})
+    assert finding.pointer == f"/settings/autoscaler_node_groups/0/{field}"
+    assert words in finding.detail
+    assert not finding.warning
+
+
+def test_what_is_not_free_is_refused_where_it_is_needed_now_and_warned_of_elsewhere() -> None:
+    few = [replace(each, max_gpu_free=1) for each in TYPES]
+    group = {**GPUS, "gpus": 2, "vcpus": 16, "memory_gib": 64}
+    (warning,) = faults(group, few)
+    (refusal,) = faults({**group, "min_size": 1}, few)
+    assert (warning.warning, refusal.warning) == (True, False)
+    assert refusal.detail.endswith("has 1 V100 free for one machine just now, and 2 are asked for.")
+
+
+def test_a_profile_that_nothing_has_room_for_is_refused() -> None:
+    full = [replace(each, max_vcpu_free=4) for each in TYPES]
+    (finding,) = findings(full, settings(), DALLAS)
+    assert finding.pointer == "/settings/control_plane_size"
+    assert "8 vCPUs, 16 GiB of memory and 100 GiB of disk" in finding.detail
+    assert list(findings(full, settings(control_plane_size="sm"), DALLAS)) == []
+
+
+def test_the_cheapest_type_that_fits_is_taken() -> None:
+    size = Size(8, 16, 100)
+    dear = kind("intel-broadwell")
+    cheap = replace(dear, name="atom", vcpu_price=dear.vcpu_price / 2)
+    small = replace(cheap, name="tiny", max_memory_gib_free=8)
+    assert sizing.cheapest([dear, cheap, small], DALLAS, size) == cheap
+    assert sizing.cheapest([dear, cheap], "us-newyork-1", size) is None
+    assert sizing.cheapest([replace(cheap, name="zeta"), cheap], DALLAS, size) == cheap
+
+
+def test_a_plan_has_a_price_for_each_part() -> None:
+    broadwell = kind("intel-broadwell")
+    cluster_plan = plan(TYPES, settings(), DALLAS, "vantage", CLIENT)
+    assert [thing for thing, _ in cluster_plan.creates] == ["security group", "disk", "machine"]
+    assert cluster_plan.creates[2][1] == f"vantage-{CLIENT}-control-plane (intel-broadwell in {DALLAS})"
+    total = sum(Decimal(str(item.hour)) for item in cluster_plan.items)
+    parts = broadwell.vcpu_price * 8 + broadwell.memory_gib_price * 16 + broadwell.storage_gib_price * 120
+    assert total == pytest.approx(parts + broadwell.ipv4_price)
+
+
+def test_what_is_not_known_has_no_price() -> None:
+    unknown_plan = plan([], settings(autoscaler_node_groups=[CONTROL]), DALLAS, "vantage", CLIENT)
+    assert {item.hour for item in unknown_plan.items} == {None}
+    assert "intel-broadwell in us-dallas-1" in unknown_plan.creates[2][1]
+    (floor,) = floor_items([], settings(autoscaler_node_groups=[{**GPUS, "min_size": 1}]))
+    assert (floor.name, floor.quantity, floor.hour) == ("1 node of pool gpu", 1, None)
+
+
+def test_floors_are_priced_with_their_gpus() -> None:
+    groups = [CONTROL, {**GPUS, "min_size": 2}, {**GPUS, "id": "idle"}]
+    (floor,) = floor_items(TYPES, settings(autoscaler_node_groups=groups))
+    each = sizing.price(kind("intel-broadwell-v100"), Size(8, 16, 100, 1, "V100"))
+    assert each > Decimal("0.19")
+    assert (floor.name, floor.hour) == ("2 nodes of pool gpu", pytest.approx(float(each) * 2))
