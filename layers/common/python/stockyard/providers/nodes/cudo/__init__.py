@@ -1,0 +1,1 @@
+"""Nodes on machines of Cudo Compute: the kind ``cudo``."""
