@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from stockyard import wiring
@@ -21,11 +22,21 @@ http = wiring.http("cloud_accounts")
 lambda_handler = http.lambda_handler
 
 VIEW = "cloud_accounts:CloudAccountView"
+SEALED, EXCHANGED = "(sealed)", "(sealed anew)"
+"""What a plan shows of a secret."""
 
 
 def _account_answer(account: CloudAccount, status: int, **settings: Any) -> Answer:
     subject = f"cloud-account/{account.id}"
     return Answer(status, cloud_account_view(account), version=account.version, subject=subject, **settings)
+
+
+def _change_plan(account: CloudAccount, fields: Mapping[str, Any], secrets: Mapping[str, str | None]) -> Answer:
+    """The plan of a change; of secrets it says that they are exchanged, and never what they are."""
+    before = {name: getattr(account, name) for name in fields}
+    before |= {f"attributes/{name}": SEALED if name in account.secrets else None for name in secrets}
+    after = {f"attributes/{name}": None if value is None else EXCHANGED for name, value in secrets.items()}
+    return Answer.change_plan(before, {**fields, **after})
 
 
 def _check_unused(services: Services, account: CloudAccount) -> None:
@@ -95,14 +106,14 @@ def change_cloud_account(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     account = accounts.find_account(services, request.params["id"])
     fields = request.body.changes(account)
+    secrets = request.body.changed_secrets(account)
     if request.dry_run:
         request.check_version("cloud account", account.version)
         services.clouds[account.provider].check_attributes(fields.get("attributes", account.attributes))
         if accounts.moves(services, account, fields.get("attributes", account.attributes)):
             _check_unused(services, account)
-        return Answer.change_plan(account, fields)
+        return _change_plan(account, fields, secrets)
     actor, request_id = request.caller.actor, request.request_id
-    secrets = request.body.changed_secrets(account)
     changed = accounts.change_account(services, account.id, request.version, fields, actor, request_id, secrets)
     return _account_answer(changed, 200, audited=True)
 

@@ -224,9 +224,12 @@ def _cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
     verified = call("POST", f"{path}/verify")
     assert (verified.status, verified.body["verification"]) == (200, "failed")
     exchanged = {"attributes": {"api_key": canary_run.new_canary("exchanged API key of an account")}}
-    for query in ("?dry_run=true", ""):
-        etag = {"If-Match": verified.headers["etag"]}
-        assert call("PATCH", path + query, exchanged, headers=etag).status == 200
+    etag = {"If-Match": verified.headers["etag"]}
+    plan = call("PATCH", f"{path}?dry_run=true", exchanged, headers=etag)
+    change = {"pointer": "/attributes/api_key", "before": "(sealed)", "after": "(sealed anew)"}
+    assert plan.status == 200, plan.text
+    assert plan.body["plan"]["changes"] == [change]
+    assert call("PATCH", path, exchanged, headers=etag).status == 200
     refused = {"attributes": {"vault_secret_id": 40 * canary_run.new_canary("refused secret id of an account")}}
     assert call("PATCH", path, refused, headers=etag).status == 422
     assert call("POST", "/v1/cloud-accounts", {**document, "provider": "aws"}).status == 422
