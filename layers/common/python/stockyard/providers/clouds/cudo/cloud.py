@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,9 +11,11 @@ from stockyard.errors import CredentialsRevoked, NotFound, PermissionDenied, Ven
 from stockyard.ports import Skipped, Tagged, Verification
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.client import Cudo
+from stockyard.providers.clouds.cudo.making import DISK, GROUP, MACHINE
 from stockyard.providers.clouds.cudo.marks import INSTALLATION, TENANT, marks_of, tagged
 
-MACHINE, SECURITY_GROUP = "vm", "security_group"
+_OF_CLUSTER = re.compile(r"-([0-9a-f]{12})-[a-z-]+", re.ASCII)
+"""In an id: what tells a cluster from all others."""
 _MAY_WRITE = frozenset({"OWNER", "EDITOR"})
 
 
@@ -74,7 +77,7 @@ class CudoCloud:
         regions: Sequence[str],  # noqa: ARG002 - a project is listed as a whole
         skipped: Skipped | None = None,  # noqa: ARG002 - and either answers or does not
     ) -> Sequence[Tagged]:
-        """See ``ports.Cloud.tagged``: machines and security groups of the project, whatever their data center."""
+        """See ``ports.Cloud.tagged``: all of the project, whatever its data center."""
         return list(_tagged(self._access.client(tenant, account), installation, tenant))
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
@@ -82,7 +85,13 @@ class CudoCloud:
         if thing.tenant != tenant:
             return False
         cudo = self._access.client(tenant, account)
-        if thing.kind == SECURITY_GROUP:
+        if thing.kind == DISK:
+            disk = cudo.disk(thing.vendor_id)
+            if disk is not None and disk.vm_id:
+                return False
+            cudo.delete_disk(thing.vendor_id)
+            return cudo.disk(thing.vendor_id) is None
+        if thing.kind == GROUP:
             cudo.delete_security_group(thing.vendor_id)
             return cudo.security_group(thing.vendor_id) is None
         machine = cudo.vm(thing.vendor_id)
@@ -93,14 +102,26 @@ class CudoCloud:
 
 
 def _tagged(cudo: Cudo, installation: str, tenant: str) -> Iterator[Tagged]:
-    carrying = [
-        *((MACHINE, vm.id, vm.data_center, vm.metadata, vm.created_at) for vm in cudo.vms()),
+    """Machines, groups, and the disks that are on no machine. A disk carries no marks: it is its cluster's, whose group
+    goes after all disks and is called by the same digits."""
+    vms, groups = cudo.vms(), cudo.security_groups()
+    marks_by_digits = {_digits(group.id): marks_of(group.description) for group in groups}
+    marks_by_digits.pop("", None)
+    carrying: list[tuple[str, str, str, Mapping[str, str], str | None]] = [
+        *((MACHINE, vm.id, vm.data_center, vm.metadata, vm.created_at) for vm in vms),
         *(
-            (SECURITY_GROUP, group.id, group.data_center, marks_of(group.description), None)
-            for group in cudo.security_groups()
+            (DISK, disk.id, disk.data_center, marks_by_digits.get(_digits(disk.id), {}), None)
+            for disk in cudo.disks()
+            if disk.is_storage and not disk.vm_id
         ),
+        *((GROUP, group.id, group.data_center, marks_of(group.description), None) for group in groups),
     ]
     for kind, vendor_id, place, metadata, created_at in carrying:
         thing = tagged(kind, vendor_id, place, metadata, created_at)
         if thing is not None and (metadata[INSTALLATION], metadata[TENANT]) == (installation, tenant):
             yield thing
+
+
+def _digits(thing_id: str) -> str:
+    match = _OF_CLUSTER.search(thing_id)
+    return match[1] if match else ""

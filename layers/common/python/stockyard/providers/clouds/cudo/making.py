@@ -1,0 +1,159 @@
+"""Making and unmaking things in a project, with the intent on the ledger before each call.
+
+Ids are chosen by us, so that what an earlier try has made is found by its id; a thing of that id that is not ours stops
+everything. Run twice, or by two at once, there is one of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.domain.times import from_text
+from stockyard.errors import VendorConflict, VendorError, VendorRefused, VendorTimeout, VendorUnavailable
+from stockyard.ports import Ledger, Outcome
+from stockyard.providers.clouds.cudo import values
+from stockyard.providers.clouds.cudo.client import Cudo
+from stockyard.providers.clouds.cudo.marks import text
+from stockyard.providers.clouds.cudo.values import Disk, NewVm, Rule, Vm
+
+GROUP, DISK, MACHINE = "security_group", "disk", "vm"
+_REMOVAL = (MACHINE, DISK, GROUP)
+"""The order in which a removal succeeds. The group goes last: a disk has no mark of its own, and is known by it."""
+POLL_SECONDS = 5
+MACHINE_SECONDS = 10
+TTL_SECONDS = 7200
+"""After which Cudo ends a machine by itself that nobody has adopted: longer than any phase that makes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """One step for one owner. ``marks`` say whose everything is; ``in_flight_seconds`` is how long a call may still
+    take effect whose answer was lost."""
+
+    cudo: Cudo
+    ledger: Ledger
+    marks: Mapping[str, str]
+    now: datetime
+    in_flight_seconds: int = 60
+    lost: str = field(default="Delete the cluster and create it again; the cloud has lost a part of it.")
+
+    # --- making -----------------------------------------------------------------------------------------------------
+
+    def group(self, group_id: str, data_center: str, rules: Sequence[Rule]) -> str:
+        """The security group with exactly these rules; one that is there is given them anew."""
+        line = self._intended(GROUP, group_id)
+        self._call(line, lambda: self.cudo.put_security_group(group_id, data_center, text(self.marks), rules))
+        return self._noted(line)
+
+    def disk(self, disk_id: str, data_center: str, size_gib: int) -> Disk | None:
+        """The storage disk once it is ready; None while it is being made. ``VendorRefused`` for one that failed."""
+        line = self._intended(DISK, disk_id)
+        disk = self.cudo.disk(disk_id)
+        if disk is None:
+            self._check_kept(line)
+            disk = self._call(line, lambda: self.cudo.create_disk(disk_id, data_center, size_gib))
+        elif (disk.data_center, disk.size_gib) != (data_center, size_gib):
+            raise VendorConflict(f"There is another disk {disk_id} in the project.", code="ALREADY_EXISTS")
+        self._noted(line)
+        if disk.state == values.FAILED:
+            raise VendorRefused(f"Disk {disk_id} has failed.", code="FAILED", hint="Delete the cluster or resume.")
+        return disk if disk.state == values.READY else None
+
+    def machine(self, new_vm: NewVm) -> Vm | None:
+        """The machine once it is on; None while it comes up. ``VendorRefused`` for one that failed, at once.
+
+        Until it is on, Cudo ends it by itself should nobody come back for it; then it is kept.
+        """
+        line = self._intended(MACHINE, new_vm.id)
+        vm = self.cudo.vm(new_vm.id)
+        if vm is None or vm.state == values.ABSENT:
+            self._check_kept(line)
+            vm = self._call(line, lambda: self.cudo.create_vm(new_vm))
+        elif dict(vm.metadata) != dict(new_vm.metadata):
+            raise VendorConflict(f"There is another machine {new_vm.id} in the project.", code="ALREADY_EXISTS")
+        self._noted(line)
+        if vm.state == values.FAILED:
+            raise VendorRefused(f"Machine {new_vm.id} has failed.", code="FAILED", hint="Delete the cluster or resume.")
+        if vm.state != values.READY:
+            return None
+        if not line.detail.get("is_kept"):
+            self.cudo.keep_vm(new_vm.id)
+            self.ledger.made(line, new_vm.id, {**line.detail, "is_kept": True})
+        return vm
+
+    def _intended(self, kind: str, key: str) -> Resource:
+        line = self.ledger.find(kind, key)
+        return line if line is not None and line.state == "made" else self.ledger.intend(kind, key)
+
+    def _noted(self, line: Resource) -> str:
+        if line.state != "made":
+            self.ledger.made(line, line.key, line.detail)
+        return line.key
+
+    def _check_kept(self, line: Resource) -> None:
+        """What the ledger has as made and adopted is not made again: somebody has removed it, with what was on it."""
+        if line.state == "made" and line.detail.get("is_kept"):
+            raise VendorRefused(f"{line.kind} {line.key} is gone.", hint=self.lost)
+
+    def _call(self, line: Resource, call: Callable[[], Any]) -> Any:
+        """Make it. A refusal has made nothing, and the line says so; what may have happened stays intended."""
+        try:
+            return call()
+        except (VendorTimeout, VendorUnavailable, VendorConflict):
+            raise
+        except VendorError:
+            if line.state != "made":
+                self.ledger.gone(line)
+            raise
+
+    # --- unmaking ---------------------------------------------------------------------------------------------------
+
+    def unmake(self, phase: str | None = None) -> Outcome:
+        """Remove the lines of a phase, or all, as far as it goes now."""
+        lines = sorted(self.ledger.lines(phase), key=lambda line: _REMOVAL.index(line.kind))
+        for index, line in enumerate(lines):
+            waiting = self._unmade(line)
+            if waiting:
+                remaining = tuple(f"{each.kind} {each.key}" for each in lines[index:])
+                return Outcome(False, waiting, POLL_SECONDS, remaining=remaining)
+        return Outcome(True)
+
+    def _unmade(self, line: Resource) -> str:
+        """Empty when the thing is gone for sure, else what is waited for."""
+        waiting = {GROUP: self._without_group, DISK: self._without_disk, MACHINE: self._without_machine}[line.kind](
+            line
+        )
+        age = (self.now - from_text(line.intended_at)).total_seconds()
+        if not waiting and line.state != "made" and age < self.in_flight_seconds:
+            return f"{line.kind} {line.key} may still be made"
+        if not waiting:
+            self.ledger.gone(line)
+        return waiting
+
+    def _without_group(self, line: Resource) -> str:
+        group = self.cudo.security_group(line.key)
+        if group is None or group.description != text(self.marks):
+            return ""
+        self.cudo.delete_security_group(line.key)
+        return "" if self.cudo.security_group(line.key) is None else f"security group {line.key} is being deleted"
+
+    def _without_disk(self, line: Resource) -> str:
+        disk = self.cudo.disk(line.key)
+        if disk is None:
+            return ""
+        if disk.vm_id:
+            # Cudo refuses to delete a disk that a machine has.
+            self.cudo.detach_disk(line.key)
+        self.cudo.delete_disk(line.key)
+        return "" if self.cudo.disk(line.key) is None else f"disk {line.key} is being deleted"
+
+    def _without_machine(self, line: Resource) -> str:
+        vm = self.cudo.vm(line.key)
+        if vm is None or vm.state == values.ABSENT or dict(vm.metadata) != dict(self.marks):
+            return ""
+        self.cudo.terminate_vm(line.key)
+        return f"machine {line.key} is being ended"

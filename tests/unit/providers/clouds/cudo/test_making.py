@@ -1,0 +1,182 @@
+"""Things in a project are made once, adopted, given up at once when they fail, and removed to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from local.cudo.api import SimulatedCudo
+from stockyard.domain.records import Cluster
+from stockyard.domain.times import to_text
+from stockyard.errors import InsufficientCapacity, VendorConflict, VendorError, VendorRefused
+from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
+from stockyard.operations.services import Services
+from stockyard.ports import Create
+from stockyard.providers.clouds.cudo import marks
+from stockyard.providers.clouds.cudo.client import Cudo
+from stockyard.providers.clouds.cudo.making import TTL_SECONDS, Maker
+from stockyard.providers.clouds.cudo.values import READY, NewVm, Rule
+from tests.harness.memory import FixedClock
+from tests.harness.memory_store import MemoryStore, MemoryTable
+
+KEY, DALLAS, CLUSTER = "cudo-api-key-0123456789", "us-dallas-1", "clu_01KDVJXQ80000000000000000A"
+MARKS = marks.marks("inst", "acme", CLUSTER, 1)
+RULES = (Rule("6443", "0.0.0.0/0"),)
+VM = NewVm(
+    "demo-machine", DALLAS, "intel-broadwell", 4, 8, 50, "ubuntu-2404", "true", MARKS, ("demo-group",),
+    storage_disks=("demo-disk",), ttl_seconds=TTL_SECONDS,
+)  # fmt: skip
+
+
+class Yard:
+    """A simulated Cudo and a ledger in memory."""
+
+    def __init__(self) -> None:
+        self.clock = FixedClock()
+        self.vendor = SimulatedCudo({KEY: "acme"}, self.clock.now)
+        self.cudo = Cudo(KEY, "acme", transport=self.vendor.transport(), pause=lambda _seconds: None)
+        store = MemoryStore(MemoryTable(), "acme")
+        services = SimpleNamespace(store=store, clock=self.clock, now=lambda: to_text(self.clock.now()))
+        self.services = cast(Services, services)
+        moment = to_text(self.clock.now())
+        self.cluster = Cluster(
+            CLUSTER, "c", "d", "k8s", "cudo", 1, "c-0123456789ab", "preparing", {}, moment, moment, operation_id="op_1"
+        )
+        store.commit(Create(self.cluster))
+
+    def maker(self) -> Maker:
+        ledger = StoreLedger(self.services, Owner.of_cluster(self.cluster, "op_1", 1), "control_plane")
+        return Maker(self.cudo, ledger, MARKS, self.clock.now())
+
+    def until(self, step: Callable[[], Any]) -> Any:
+        for _ in range(60):
+            reached = step()
+            if reached:
+                return reached
+            self.clock.advance(10)
+        raise AssertionError("it does not end")
+
+    def everything(self) -> Any:
+        self.maker().group("demo-group", DALLAS, RULES)
+        self.until(lambda: self.maker().disk("demo-disk", DALLAS, 20))
+        return self.until(lambda: self.maker().machine(VM))
+
+    def remove(self) -> None:
+        self.until(lambda: self.maker().unmake().done)
+
+    def things(self) -> list[str]:
+        project = self.vendor.projects["acme"]
+        return [*project.machines, *project.disks, *project.groups]
+
+    def states(self) -> list[str]:
+        return sorted(f"{line.kind} {line.state}" for line in lines_of(self.services, CLUSTER))
+
+
+@pytest.fixture
+def yard() -> Yard:
+    return Yard()
+
+
+def test_everything_is_made_once_and_removed_to_the_last(yard: Yard) -> None:
+    vm = yard.everything()
+    assert (vm.state, bool(vm.public_address), [disk.id for disk in vm.disks]) == (READY, True, ["demo-disk"])
+    calls = yard.vendor.calls.copy()
+    yard.everything()
+    for operation in ("CreateVM", "CreateStorageDisk", "CreateSecurityGroup", "UpdateVMExpireTime"):
+        assert yard.vendor.calls[operation] == calls[operation] == 1, operation
+    assert yard.states() == ["disk made", "security_group made", "vm made"]
+    yard.remove()
+    assert (yard.things(), yard.states(), yard.vendor.outside) == ([], [], [])
+
+
+def test_a_machine_that_nobody_comes_back_for_ends_by_itself_and_one_that_is_on_stays(yard: Yard) -> None:
+    yard.maker().group("demo-group", DALLAS, RULES)
+    yard.until(lambda: yard.maker().disk("demo-disk", DALLAS, 20))
+    assert yard.maker().machine(VM) is None
+    yard.clock.advance(TTL_SECONDS + 600)
+    yard.until(lambda: yard.cudo.vm(VM.id) is None)
+    again = yard.until(lambda: yard.maker().machine(VM))
+    assert again.state == READY
+    yard.clock.advance(30 * TTL_SECONDS)
+    assert yard.maker().machine(VM) is not None
+
+
+@pytest.mark.parametrize("operation", ["CreateVM", "CreateStorageDisk"])
+def test_what_fails_ends_the_phase_at_once_and_leaves_nothing(yard: Yard, operation: str) -> None:
+    yard.vendor.plan.failing[operation] = 1
+    began = yard.clock.now()
+    with pytest.raises(VendorRefused, match="has failed"):
+        yard.everything()
+    assert yard.clock.now() - began < timedelta(minutes=2)
+    yard.remove()
+    assert (yard.things(), yard.states()) == ([], [])
+    yard.everything()
+
+
+@pytest.mark.parametrize("operation", ["CreateVM", "CreateStorageDisk", "CreateSecurityGroup"])
+def test_a_call_whose_answer_is_lost_is_found_again(yard: Yard, operation: str) -> None:
+    answer, lose = yard.vendor.answer, [True]
+
+    def losing(request: Any) -> Any:
+        done = answer(request)
+        called = {"CreateVM": "/vm", "CreateStorageDisk": "/disks", "CreateSecurityGroup": "/security-groups"}
+        if lose and request.method == "POST" and request.url.path.endswith(called[operation]):
+            lose.clear()
+            raise httpx.ReadTimeout("lost")
+        return done
+
+    yard.vendor.answer = losing  # type: ignore[method-assign]
+    yard.cudo = Cudo(KEY, "acme", transport=yard.vendor.transport(), pause=lambda _seconds: None)
+    with pytest.raises(VendorError):
+        yard.everything()
+    assert any(state.endswith("intended") for state in yard.states())
+    yard.everything()
+    assert yard.vendor.calls[operation] == 1
+    yard.remove()
+    assert (yard.things(), yard.states()) == ([], [])
+
+
+def test_a_removal_waits_for_what_may_still_be_made(yard: Yard) -> None:
+    yard.maker().ledger.intend("vm", VM.id)
+    outcome = yard.maker().unmake()
+    assert (outcome.done, outcome.message) == (False, f"vm {VM.id} may still be made")
+    yard.clock.advance(61)
+    assert yard.maker().unmake().done
+
+
+def test_what_carries_our_id_and_is_not_ours_is_neither_taken_nor_removed(yard: Yard) -> None:
+    foreign = replace(VM, metadata={"team": "b"}, security_groups=(), storage_disks=(), ttl_seconds=None)
+    yard.cudo.create_vm(foreign)
+    yard.cudo.put_security_group("demo-group", DALLAS, "theirs", RULES)
+    with pytest.raises(VendorConflict):
+        yard.maker().machine(VM)
+    with pytest.raises(VendorConflict):
+        yard.maker().group("demo-group", DALLAS, RULES)
+    yard.clock.advance(61)
+    yard.remove()
+    assert sorted(yard.things()) == ["demo-group", "demo-machine"]
+
+
+def test_a_machine_that_was_in_use_and_is_gone_is_not_made_again(yard: Yard) -> None:
+    yard.everything()
+    yard.cudo.terminate_vm(VM.id)
+    yard.clock.advance(60)
+    with pytest.raises(VendorRefused, match="is gone") as refused:
+        yard.maker().machine(VM)
+    assert "Delete the cluster" in refused.value.hint
+
+
+def test_a_data_center_without_room_says_so_and_nothing_is_on_the_ledger(yard: Yard) -> None:
+    yard.maker().group("demo-group", DALLAS, RULES)
+    yard.until(lambda: yard.maker().disk("demo-disk", DALLAS, 20))
+    for offered in yard.vendor.stock:
+        offered.free.vcpus = 2
+    with pytest.raises(InsufficientCapacity):
+        yard.maker().machine(VM)
+    assert yard.states() == ["disk made", "security_group made"]
