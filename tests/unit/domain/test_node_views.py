@@ -137,6 +137,8 @@ def test_a_claim_before_and_after_it_was_placed():
     option = PlacementOption("p.small", "spot", ("a",), usd_hour=None, cost=28)
     placement = Placement("npr_1", "p.small", "spot", ("a",), 28, "t3", options=(option,), considered={"Full": 2})
     placed = validated(node_claim_view(NodeClaim("ncl_1", "one", "t1", "t2", placement=placement)), NodeClaimView)
+    pooled = NodeClaim("ncl_2", "burst-1", "t1", "t2", pool="burst", expire_after="720h")
+    assert (placed.expire_after, node_claim_view(pooled)["expire_after"]) == ("", "720h")
     assert placed.placement is not None
     assert (placed.placement.options[0].zones, placed.placement.considered) == (["a"], {"Full": 2})
 

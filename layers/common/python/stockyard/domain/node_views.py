@@ -27,6 +27,7 @@ _CLAIM = (
     "id",
     "name",
     *(part.name for part in fields(NodeClaimSpec) if part.name not in _CLAIM_OTHERWISE),
+    "expire_after",
     "power_observed",
     *STATE,
     "deleting",

@@ -152,7 +152,11 @@ class PlacementView(PlacementOption):
 
 
 class NodeClaimView(View):
-    """One wanted, promised or existing node. ``type`` is filled by the scheduler unless the claim asked for one."""
+    """One wanted, promised or existing node. ``type`` is filled by the scheduler unless the claim asked for one.
+
+    ``expire_after`` is how old the node may become, as its pool said when it was made: a duration, ``Never``, or empty
+    for a claim of no pool.
+    """
 
     id: str
     name: str
@@ -174,6 +178,7 @@ class NodeClaimView(View):
     priority: int
     keep_failed: int
     termination_grace_period: str
+    expire_after: str
     form: Literal["stockyard", "vcluster", "karpenter"]
     labels: dict[str, str]
     annotations: dict[str, str]
