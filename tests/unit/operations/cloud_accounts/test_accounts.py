@@ -14,6 +14,7 @@ from stockyard.operations.cloud_accounts.accounts import (
     plan_registration,
     register_account,
 )
+from stockyard.operations.clusters.check import account_of
 from stockyard.operations.quotas.limits import view
 from stockyard.ports import Put
 from tests.unit.operations.conftest import World
@@ -116,3 +117,11 @@ def test_a_refused_registration_leaves_no_secret(world: World) -> None:
     with pytest.raises(QuotaExceeded):
         cudo(world, api_key="second")
     assert names(world) == sealed
+
+
+def test_clusters_are_refused_where_none_can_be_made_yet(world: World) -> None:
+    account = cudo(world, api_key="first")
+    with pytest.raises(InvalidInput) as refused:
+        account_of(world.services, int(account.id), "k8s")
+    (problem,) = refused.value.errors
+    assert (problem.pointer, problem.detail) == ("/cloud_account_id", "Clusters on Cudo Compute are not built yet.")

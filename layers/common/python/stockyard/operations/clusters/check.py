@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import FieldProblem, InvalidInput, VendorError
 from stockyard.operations.engine.ledger import Owner, StoreLedger
@@ -15,7 +16,8 @@ def account_of(services: Services, number: int, cluster_type: str) -> CloudAccou
     if account is None:
         raise InvalidInput.at("/cloud_account_id", f"There is no cloud account {number}.")
     if (account.provider, cluster_type) not in services.driver_names:
-        raise InvalidInput.at("/cloud_account_id", f"Clusters on {account.provider} are not built yet.")
+        title = cloud_kinds.clouds()[account.provider].title
+        raise InvalidInput.at("/cloud_account_id", f"Clusters on {title} are not built yet.")
     if account.verification == "failed":
         text = f"The last verification of cloud account {number} failed: {account.verification_message}"
         raise InvalidInput.at("/cloud_account_id", text)
