@@ -1,0 +1,59 @@
+"""What a project was offered at a moment, as a text that a record keeps: machine types, prices, what was free.
+
+Plans and node types make no call: they read the sheet of the last refresh, and say from when it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
+from typing import Any
+
+from stockyard.errors import VendorRefused
+from stockyard.providers.clouds.cudo.values import MachineType
+
+_FORM = 1
+_PRICES = frozenset(field.name for field in fields(MachineType) if field.name.endswith("_price"))
+_BOUNDS = frozenset({"memory_gib_per_vcpu", "vcpu_per_gpu"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """``moment`` is when Cudo was asked, as records write it."""
+
+    moment: str
+    types: tuple[MachineType, ...]
+
+
+def written(sheet: Sheet) -> str:
+    """The sheet as a text of a record: compressed, the same for the same sheet, with prices to the last digit."""
+    types = [{name: str(value) if name in _PRICES else value for name, value in asdict(k).items()} for k in sheet.types]
+    document = json.dumps({"form": _FORM, "moment": sheet.moment, "types": types}, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(document.encode(), mtime=0)).decode()
+
+
+def read(text: str) -> Sheet:
+    """The sheet of such a text. Raises ``VendorRefused`` for one of another form: the next refresh writes it anew."""
+    document = json.loads(gzip.decompress(base64.b64decode(text)))
+    if document.get("form") != _FORM:
+        raise VendorRefused("what is known of Cudo's machine types was written by another release")
+    return Sheet(str(document["moment"]), tuple(_type(entry) for entry in document["types"]))
+
+
+def _type(entry: Mapping[str, Any]) -> MachineType:
+    return MachineType(**{name: _value(name, value) for name, value in entry.items()})
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _PRICES:
+        return Decimal(value)
+    return (value[0], value[1]) if name in _BOUNDS else value
+
+
+def of_data_centers(sheet: Sheet, names: Sequence[str]) -> tuple[MachineType, ...]:
+    """The types of those data centers; of all where none is named."""
+    return tuple(kind for kind in sheet.types if not names or kind.data_center in names)
