@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stockyard.domain.ids import client_id
+from stockyard.providers.clouds.cudo.names import name
 from stockyard.providers.clouds.cudo.values import ID
-from stockyard.providers.clusters.cudo.configuration import name
 
 CLUSTER_NAMES = st.from_regex(re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,126}[A-Za-z0-9])?", re.ASCII), fullmatch=True)
 PREFIXES = st.from_regex(re.compile(r"[a-z][a-z0-9]{0,6}", re.ASCII), fullmatch=True)

@@ -16,7 +16,7 @@ from tests.unit.machines.first_boot import VALUES
 
 @pytest.fixture
 def rendered() -> str:
-    return gzip.decompress(control_plane.render(**VALUES)).decode()
+    return gzip.decompress(control_plane.first_boot(**VALUES).cloud_config()).decode()
 
 
 @pytest.fixture

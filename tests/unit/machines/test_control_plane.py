@@ -30,7 +30,7 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def test_the_document_is_the_same_each_time(rendered: str) -> None:
     assert rendered.startswith("#cloud-config\n")
-    assert control_plane.render(**VALUES) == control_plane.render(**VALUES)
+    assert control_plane.first_boot(**VALUES).cloud_config() == control_plane.first_boot(**VALUES).cloud_config()
 
 
 def test_the_document_with_the_longest_values_fits() -> None:
@@ -45,12 +45,12 @@ def test_the_document_with_the_longest_values_fits() -> None:
         "creator": first_boot.noise(128),
         "volume_tags": {"stockyard:installation": first_boot.noise(26), "stockyard:tenant": first_boot.noise(63)},
     }
-    assert len(control_plane.render(**values)) <= control_plane.LIMIT == 12 * 1024 < 16 * 1024
+    assert len(control_plane.first_boot(**values).cloud_config()) <= control_plane.LIMIT == 12 * 1024 < 16 * 1024
 
 
 def test_a_document_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="user data is"):
-        control_plane.render(**{**VALUES, "api_url": first_boot.noise(12_288)})
+        control_plane.first_boot(**{**VALUES, "api_url": first_boot.noise(12_288)}).cloud_config()
 
 
 def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ def test_shellcheck_accepts_the_scripts(files: dict[str, Any], tmp_path: Path, p
 
 
 def test_without_controllers_only_the_network_is_fetched_and_no_kubelet_waits(machine: Any) -> None:
-    text = gzip.decompress(control_plane.render(**{**VALUES, "volume_tags": None})).decode()
+    text = gzip.decompress(control_plane.first_boot(**{**VALUES, "volume_tags": None}).cloud_config()).decode()
     files = {file["path"]: file["content"] for file in yaml.safe_load(text)["write_files"]}
     assert [line.split("/")[0].split()[1] for line in files[f"{manifests.FOLDER}/sums"].splitlines()] == ["flannel-io"]
     assert f"{manifests.FOLDER}/kustomization.yaml" not in files

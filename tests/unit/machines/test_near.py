@@ -26,7 +26,7 @@ VALUES = {"api_url": "https://api.example.test", "cluster_id": "clu_1", "kuberne
 @pytest.fixture
 def near(tmp_path: Path) -> Any:
     """The program as it was extracted from the document, with files of its own."""
-    document = yaml.safe_load(gzip.decompress(node_boot.render(**VALUES)))
+    document = yaml.safe_load(gzip.decompress(node_boot.first_boot(**VALUES).cloud_config()))
     source = next(file["content"] for file in document["write_files"] if file["path"] == node_boot.NEAR_PATH)
     module: Any = ModuleType("near")
     exec(compile(source, "near", "exec"), module.__dict__)  # noqa: S102 - our own program

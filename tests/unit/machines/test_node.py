@@ -7,6 +7,7 @@ import gzip
 import importlib.util
 import io
 import json
+import subprocess
 import sys
 import urllib.error
 from pathlib import Path
@@ -42,7 +43,7 @@ ANSWER = {
 
 @pytest.fixture
 def rendered() -> str:
-    return gzip.decompress(node_boot.render(**VALUES)).decode()
+    return gzip.decompress(node_boot.first_boot(**VALUES).cloud_config()).decode()
 
 
 @pytest.fixture
@@ -76,13 +77,13 @@ def refusal(code: int, headers: dict[str, str]) -> urllib.error.HTTPError:
 
 def test_the_document_fits_and_is_the_same_for_every_claim(rendered: str) -> None:
     assert rendered.startswith("#cloud-config\n")
-    assert node_boot.render(**VALUES) == node_boot.render(**VALUES)
+    assert node_boot.first_boot(**VALUES).cloud_config() == node_boot.first_boot(**VALUES).cloud_config()
     longest = {**VALUES, "api_url": f"https://{first_boot.noise(253)}", "cluster_id": f"clu_{first_boot.noise(26)}"}
-    assert len(node_boot.render(**longest)) <= node_boot.LIMIT == 12 * 1024
+    assert len(node_boot.first_boot(**longest).cloud_config()) <= node_boot.LIMIT == 12 * 1024
     secret = {"claim_id": f"ncl_{first_boot.noise(26)}", "token": first_boot.noise(64)}
-    assert len(node_boot.render(**longest, **secret)) <= node_boot.LIMIT
+    assert len(node_boot.first_boot(**longest, **secret).cloud_config()) <= node_boot.LIMIT
     with pytest.raises(ValueError, match="user data is"):
-        node_boot.render(**{**VALUES, "api_url": first_boot.noise(12_288)})
+        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(12_288)}).cloud_config()
 
 
 def test_programs_and_values_arrive(files: dict[str, Any], rendered: str) -> None:
@@ -166,7 +167,9 @@ def test_a_machine_without_keys_of_a_cloud_proves_itself_by_its_token(
     node: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     token = machine_token(b"key", CLAIM, 1)
-    document = yaml.safe_load(gzip.decompress(node_boot.render(**VALUES, claim_id=CLAIM, token=token)))
+    document = yaml.safe_load(
+        gzip.decompress(node_boot.first_boot(**VALUES, claim_id=CLAIM, token=token).cloud_config())
+    )
     written = next(file for file in document["write_files"] if file["path"] == node_boot.CONFIG_PATH)
     assert written["permissions"] == "0600"
     requests: list[tuple[str, str, bytes]] = []
@@ -246,7 +249,7 @@ def test_a_kubelet_waits_for_the_controller_of_its_own_cloud_alone(node: Any) ->
     assert flags("aws:///us-east-1a/i-0123", True)["cloud-provider"] == "external"
     assert "cloud-provider" not in flags("aws:///us-east-1a/i-0123", False)
     assert "cloud-provider" not in flags("", True), "no controller would ever see it"
-    document = yaml.safe_load(gzip.decompress(node_boot.render(**VALUES, cloud_provider="external")))
+    document = yaml.safe_load(gzip.decompress(node_boot.first_boot(**VALUES, cloud_provider="external").cloud_config()))
     written = next(file for file in document["write_files"] if file["path"] == node_boot.CONFIG_PATH)
     assert json.loads(written["content"])["cloud_provider"] == "external"
 
@@ -355,3 +358,24 @@ def test_the_watch_begins_with_the_first_boot(files: dict[str, Any]) -> None:
     assert f"ExecStart=/usr/bin/python3 {node_boot.SCRIPT_PATH} watch\n" in unit
     start = files[node_boot.START_PATH]["content"]
     assert start.index(f"enable --now --no-block {node_boot.WATCH_UNIT}") < start.index("begin packages")
+
+
+def test_script_unpacks_what_the_document_writes(tmp_path: Path) -> None:
+    boot = node_boot.first_boot(**VALUES, claim_id=CLAIM, token="7" * 64)
+    document = yaml.safe_load(gzip.decompress(boot.cloud_config()))
+    script = boot.script().replace("--directory /", f"--directory {tmp_path}")
+    unpacking, commands = script.split("\nEND_OF_FILES\n")
+    subprocess.run(["bash", "-c", f"{unpacking}\nEND_OF_FILES\n"], check=True)
+    for file in document["write_files"]:
+        written = tmp_path / file["path"].lstrip("/")
+        assert written.read_text() == file["content"]
+        assert f"{written.stat().st_mode & 0o777:04o}" == file["permissions"]
+    assert commands.split("\n")[:-1] == [" ".join(command) for command in document["runcmd"]]
+
+
+def test_script_is_the_same_for_the_same_values_and_small() -> None:
+    boot = node_boot.first_boot(**VALUES)
+    assert boot.script() == node_boot.first_boot(**VALUES).script()
+    assert len(boot.script()) < 16 * 1024
+    with pytest.raises(ValueError, match="more than"):
+        node_boot.first_boot(**{**VALUES, "api_url": first_boot.noise(12_288)}).script()

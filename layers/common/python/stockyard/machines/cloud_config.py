@@ -1,6 +1,7 @@
-"""What a machine is told at its first boot: a cloud-config document that writes files and starts one unit.
+"""What a machine is told at its first boot: files that are written, and one unit that is started.
 
-It is compressed, which cloud-init reads by itself, because clouds take little: EC2 at most 16 KiB.
+It is a cloud-config document, or a script where a cloud takes no document. Both are compressed, because clouds take
+little: EC2 at most 16 KiB.
 
 The unit runs a start script until it has succeeded once, so that a reboot or an outage in the middle is no end.
 """
@@ -8,7 +9,10 @@ The unit runs a start script until it has succeeded once, so that a reboot or an
 from __future__ import annotations
 
 import ast
+import base64
 import gzip
+import io
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,23 +87,58 @@ def start_script(part: str) -> File:
     return File("\n".join(program(name).text for name in ("begin.sh", part)), "0755")
 
 
-def render(files: Mapping[str, File], description: str, arguments: str) -> bytes:
-    """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
+@dataclass(frozen=True, slots=True)
+class FirstBoot:
+    """Files by their path, with ``START_PATH`` among them, which is run with ``arguments`` until it has succeeded.
 
-    ``files`` by their path, with ``START_PATH`` among them, which is run with ``arguments``.
+    ``description`` is the unit's. Rendered twice, the text is the same. ``ValueError`` for more than ``LIMIT``.
     """
-    start = f"{START_PATH} {arguments}".rstrip()
-    written = {
-        **files,
-        f"/etc/systemd/system/{UNIT}": File(_UNIT.format(description=description, start=start)),
-        "/etc/modules-load.d/stockyard.conf": File("overlay\nbr_netfilter\n"),
-        "/etc/sysctl.d/90-stockyard.conf": File(_SYSCTL),
-    }
-    commands = ("systemctl daemon-reload", f"systemctl enable {UNIT}", f"systemctl start --no-block {UNIT}")
-    run = "".join(f"  - [{', '.join(command.split())}]\n" for command in commands)
-    entries = "".join(_entry(path, file) for path, file in written.items())
-    text = f"#cloud-config\npackage_update: false\nwrite_files:\n{entries}runcmd:\n{run}"
-    compressed = gzip.compress(text.encode(), mtime=0)
+
+    files: Mapping[str, File]
+    description: str
+    arguments: str
+
+    def cloud_config(self) -> bytes:
+        """As a compressed document of cloud-init, which decompresses by itself."""
+        run = "".join(f"  - [{', '.join(command.split())}]\n" for command in _COMMANDS)
+        entries = "".join(_entry(path, file) for path, file in self._written().items())
+        text = f"#cloud-config\npackage_update: false\nwrite_files:\n{entries}runcmd:\n{run}"
+        return _within_limit(gzip.compress(text.encode(), mtime=0))
+
+    def script(self) -> str:
+        """As a shell script that unpacks itself; root runs it."""
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as writer:
+            for path, file in self._written().items():
+                entry = tarfile.TarInfo(path.lstrip("/"))
+                content = (file.text.removesuffix("\n") + "\n").encode()
+                entry.size, entry.mode = len(content), int(file.mode, 8)
+                writer.addfile(entry, io.BytesIO(content))
+        packed = base64.encodebytes(_within_limit(gzip.compress(archive.getvalue(), mtime=0))).decode()
+        commands = "".join(f"{command}\n" for command in _COMMANDS)
+        return f"{_UNPACK}{packed}{_END}\n{commands}"
+
+    def _written(self) -> dict[str, File]:
+        start = f"{START_PATH} {self.arguments}".rstrip()
+        return {
+            **self.files,
+            f"/etc/systemd/system/{UNIT}": File(_UNIT.format(description=self.description, start=start)),
+            "/etc/modules-load.d/stockyard.conf": File("overlay\nbr_netfilter\n"),
+            "/etc/sysctl.d/90-stockyard.conf": File(_SYSCTL),
+        }
+
+
+_COMMANDS = ("systemctl daemon-reload", f"systemctl enable {UNIT}", f"systemctl start --no-block {UNIT}")
+_END = "END_OF_FILES"
+_UNPACK = f"""#!/bin/bash
+set -euo pipefail
+umask 022
+base64 --decode <<'{_END}' | tar --extract --gzip \\
+    --preserve-permissions --no-same-owner --no-overwrite-dir --directory /
+"""
+
+
+def _within_limit(compressed: bytes) -> bytes:
     if len(compressed) > LIMIT:
         raise ValueError(f"user data is {len(compressed)} bytes, more than {LIMIT}")
     return compressed

@@ -18,14 +18,14 @@ from stockyard.machines.cloud_config import (
     MACHINE_PATH,
     START_PATH,
     File,
+    FirstBoot,
     machine_program,
     program,
     start_script,
 )
-from stockyard.machines.cloud_config import render as cloud_config
 from stockyard.machines.sources import PUBLIC, Sources
 
-__all__ = ["LIMIT", "START_PATH", "person", "render"]
+__all__ = ["LIMIT", "START_PATH", "first_boot", "person"]
 
 RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
 _NEEDS_VOLUME = "RequiresMountsFor=/var/lib/control-plane\n"
@@ -78,7 +78,7 @@ def person(actor: str) -> str:
     return name if kind == "user" and re.fullmatch(r"[A-Za-z0-9._@+-]{1,128}", name) else ""
 
 
-def render(
+def first_boot(
     *,
     api_url: str,
     cluster_id: str,
@@ -89,8 +89,8 @@ def render(
     creator: str = "",
     volume_tags: Mapping[str, str] | None = None,
     sources: Sources = PUBLIC,
-) -> bytes:
-    """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
+) -> FirstBoot:
+    """What the machine is told.
 
     ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
     cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
@@ -118,4 +118,4 @@ def render(
         **{path: File(text) for path, text in manifests.files(controllers).items()},
     }
     arguments = f"{sources.arguments(kubernetes_version)} {sources.manifests}"
-    return cloud_config(files, "Make this machine a Kubernetes control plane", arguments)
+    return FirstBoot(files, "Make this machine a Kubernetes control plane", arguments)

@@ -14,14 +14,14 @@ from stockyard.machines.cloud_config import (
     MACHINE_PATH,
     START_PATH,
     File,
+    FirstBoot,
     machine_program,
     program,
     start_script,
 )
-from stockyard.machines.cloud_config import render as cloud_config
 from stockyard.machines.sources import PUBLIC, Sources
 
-__all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "render"]
+__all__ = ["LIMIT", "MACHINE_PATH", "START_PATH", "first_boot"]
 
 CONFIG_PATH = "/etc/stockyard/node.json"
 SCRIPT_PATH = f"{FOLDER}/stockyard_node.py"
@@ -62,7 +62,7 @@ WantedBy=timers.target
 """
 
 
-def render(
+def first_boot(
     *,
     api_url: str,
     cluster_id: str,
@@ -71,8 +71,8 @@ def render(
     token: str = "",
     cloud_provider: str = "",
     sources: Sources = PUBLIC,
-) -> bytes:
-    """The compressed document; the same bytes for the same values. Raises ``ValueError`` for more than ``LIMIT``.
+) -> FirstBoot:
+    """What the machine is told.
 
     ``cloud_provider``: ``external`` for a node of the cloud whose controller the cluster has. ``token`` and
     ``claim_id`` for a machine that proves itself by a token: see ``ports.nodes.Attests``.
@@ -92,4 +92,4 @@ def render(
         f"/etc/systemd/system/{NEAR_TIMER}": File(_EACH_MINUTE),
         f"/etc/systemd/system/{WATCH_UNIT}": File(_WATCH),
     }
-    return cloud_config(files, "Make this machine a Kubernetes node", sources.arguments(kubernetes_version))
+    return FirstBoot(files, "Make this machine a Kubernetes node", sources.arguments(kubernetes_version))

@@ -77,10 +77,13 @@ def test_machine_is_in_cluster_network_and_user_data_has_no_secret(hand: Any) ->
     assert disk["Ebs"] == {"VolumeSize": 50, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
     attribute = hand.calls.describe_instance_attribute(InstanceId=instance["InstanceId"], Attribute="userData")
     user_data = base64.b64decode(attribute["UserData"]["Value"])
-    assert user_data == node.render(
-        api_url="https://api.example.test",
-        cluster_id=hand.yard.cluster.id,
-        kubernetes_version=hand.yard.cluster.kubernetes_version,
+    assert (
+        user_data
+        == node.first_boot(
+            api_url="https://api.example.test",
+            cluster_id=hand.yard.cluster.id,
+            kubernetes_version=hand.yard.cluster.kubernetes_version,
+        ).cloud_config()
     )
     assert hand.claim.id.encode() not in gzip.decompress(user_data)
 

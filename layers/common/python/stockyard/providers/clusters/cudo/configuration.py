@@ -1,15 +1,10 @@
-"""What a control plane on Cudo is made of, and how its things are called."""
+"""What a control plane on Cudo is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-LONGEST = 63
-"""Characters that Cudo takes in an id."""
-_DIGEST = 12
-"""Hex digits at the end of a client id, which make it unique."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +49,3 @@ def control_plane(settings: Mapping[str, Any]) -> ControlPlane:
                 f"/settings/autoscaler_node_groups/{index}",
             )
     return ControlPlane(SIZES[settings["control_plane_size"]])
-
-
-def name(prefix: str, client_id: str, thing: str) -> str:
-    """``{prefix}-{client_id}-{thing}`` within what Cudo takes: the readable part of the client id is cut as needed, its
-    last 12 digits stay. Raises ``ValueError`` where even these do not fit."""
-    readable, digest = client_id[: -_DIGEST - 1], client_id[-_DIGEST:]
-    room = LONGEST - len(f"{prefix}--{digest}-{thing}")
-    if room < -1:
-        raise ValueError(f"{thing} does not fit into names that begin with {prefix}")
-    readable_part = readable[: max(0, room)].strip("-")
-    return "-".join(part for part in (prefix, readable_part, digest, thing) if part)

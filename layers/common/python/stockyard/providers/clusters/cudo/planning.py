@@ -9,9 +9,10 @@ from stockyard.domain.node_groups import WORKER
 from stockyard.domain.prices import PriceItem
 from stockyard.ports import ClusterPlan
 from stockyard.providers.clouds.cudo import sizing
+from stockyard.providers.clouds.cudo.names import name
 from stockyard.providers.clouds.cudo.values import MachineType
 from stockyard.providers.clusters.cudo import inspection
-from stockyard.providers.clusters.cudo.configuration import control_plane, name
+from stockyard.providers.clusters.cudo.configuration import control_plane
 
 DATA_DISK_GIB = 20
 """Of the disk with etcd's data, which outlives the machine."""

@@ -145,7 +145,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         MetadataOptions={**images.METADATA},
         BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, DISK_GIB)],
         NetworkInterfaces=[interface],
-        UserData=control_plane.render(
+        UserData=control_plane.first_boot(
             api_url=config.api_url,
             cluster_id=cluster.id,
             client_id=cluster.client_id,
@@ -155,7 +155,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
             sources=config.sources,
-        ),
+        ).cloud_config(),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )
     return str(answer["Instances"][0]["InstanceId"])

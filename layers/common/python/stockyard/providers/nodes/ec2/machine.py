@@ -133,13 +133,13 @@ class Launch:
 
     def _template(self, there: place.Place, capacity_type: str) -> templates.TemplateRequest:
         work, cluster = self.work, self.work.cluster
-        user_data = node.render(
+        user_data = node.first_boot(
             api_url=self.config.api_url,
             cluster_id=cluster.id if cluster else "",
             kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
             cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
             sources=self.config.sources,
-        )
+        ).cloud_config()
         return templates.TemplateRequest(
             owner=self.owner,
             label=label(work, capacity_type),
