@@ -26,7 +26,7 @@ _RATES: tuple[tuple[str, str, str, str, str], ...] = (
     ("epyc-milan", "se-stockholm-1", "", "0", "0.0198"),
 )
 """Type, data center, GPU model, USD an hour of a GPU and of a unit."""
-IMAGES = ("ubuntu-2204", "ubuntu-2404", "debian-12")
+IMAGES = ("ubuntu-2204", "ubuntu-2404", "ubuntu-2504", "debian-12", "ubuntu-2404-nvidia-570-docker-v20250801")
 STORAGE, IPV4 = Decimal("0.00014"), Decimal("0.005")
 """USD an hour of a GiB of disk, and of a public address."""
 
