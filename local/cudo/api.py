@@ -10,7 +10,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,60 +17,17 @@ import httpx
 
 from local.cudo.document import Called, Judge, Outside, trimmed
 from local.cudo.failure import Failure, scarce
-from local.cudo.stock import IMAGES, Offered, stock
+from local.cudo.project import Json, Machine, Plan, Project, StoredDisk, StoredNetwork
+from local.cudo.stock import IMAGES, NETWORK, Offered, stock
 
 ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 TTL = re.compile(r"([0-9]+)s", re.ASCII)
 OWNER = "owner@cudo.test"
 """Whose all keys are."""
-Json = dict[str, Any]
 
 
 _BY_PROJECT = frozenset({"GetProject", "GetProjectPermissions"})
 """Operations whose ``id`` is a project's."""
-
-
-@dataclass
-class Machine:
-    """A machine. ``ready_at`` is when it is on, ``gone_at`` when it is no more."""
-
-    body: Json
-    made_at: datetime
-    ready_at: datetime
-    number: int
-    fails: bool = False
-    power: str = "ACTIVE"
-    expires_at: datetime | None = None
-    gone_at: datetime | None = None
-
-
-@dataclass
-class StoredDisk:
-    """A storage disk; ``vm_id`` is the machine that it is on."""
-
-    body: Json
-    ready_at: datetime
-    fails: bool = False
-    vm_id: str = ""
-
-
-@dataclass
-class Project:
-    """What is in a project, by ids."""
-
-    machines: dict[str, Machine] = field(default_factory=dict)
-    disks: dict[str, StoredDisk] = field(default_factory=dict)
-    groups: dict[str, Json] = field(default_factory=dict)
-
-
-@dataclass
-class Plan:
-    """Faults: by operation, how many of the next calls answer 503 or 429, or fail when they come to be."""
-
-    unavailable: Counter[str] = field(default_factory=Counter)
-    throttled: Counter[str] = field(default_factory=Counter)
-    failing: Counter[str] = field(default_factory=Counter)
-    """``CreateVM`` and ``CreateStorageDisk``: it becomes ``FAILED``."""
 
 
 class SimulatedCudo:
@@ -164,7 +120,9 @@ class SimulatedCudo:
     def _list_vmdata_centers(self, _: Project, __: Called) -> Json:
         names = sorted({offered.data_center for offered in self.stock})
         where = {"latitude": 0.0, "longitude": 0.0}
+        network = {"value": f"{NETWORK:f}"}
         fixed = {"supplierName": "supplier", "renewableEnergy": True, "s3Endpoint": "", "location": where}
+        fixed["networkPriceHr"] = network
         return {"dataCenters": [{"id": name, "ipv4Free": 100, **fixed} for name in names]}
 
     def _list_vmmachine_types(self, _: Project, __: Called) -> Json:
@@ -214,6 +172,36 @@ class SimulatedCudo:
         attached = {"vmId": disk.vm_id} if disk.vm_id else {}
         return {**disk.body, **attached, "projectId": "project", "diskState": state}
 
+    # --- networks ---------------------------------------------------------------------------------------------------
+
+    def _list_networks(self, project: Project, called: Called) -> Json:
+        return self._page("networks", [self._network(network) for network in project.networks.values()], called)
+
+    def _create_network(self, project: Project, called: Called) -> Json:
+        body = dict(called.body)
+        self._check_id(body["id"])
+        if body["id"] in project.networks:
+            raise Failure(409, "ALREADY_EXISTS", f"Network '{body['id']}' exists.")
+        ready_at = self._now() + timedelta(seconds=self._disk_seconds)
+        project.networks[body["id"]] = StoredNetwork(body, ready_at, self._fails("CreateNetwork"))
+        return self._network(project.networks[body["id"]])
+
+    def _get_network(self, project: Project, called: Called) -> Json:
+        return self._network(self._stored(project.networks, called, "Network"))
+
+    def _delete_network(self, project: Project, called: Called) -> Json:
+        self._stored(project.networks, called, "Network")
+        name = called.path["id"]
+        if any(nic.get("networkId") == name for m in project.machines.values() for nic in m.body.get("nics", ())):
+            raise Failure(400, "FAILED_PRECONDITION", f"Network '{name}' is in use.")
+        del project.networks[name]
+        return {}
+
+    def _network(self, network: StoredNetwork) -> Json:
+        came_to_be = "FAILED" if network.fails else "ACTIVE"
+        state = "CREATING" if self._now() < network.ready_at else came_to_be
+        return {**network.body, "projectId": "project", "state": state, "priceHr": {"value": f"{NETWORK:f}"}}
+
     # --- machines ---------------------------------------------------------------------------------------------------
 
     def _list_vms(self, project: Project, _: Called) -> Json:
@@ -238,6 +226,10 @@ class SimulatedCudo:
         groups = [name for nic in body.get("nics", ()) for name in nic.get("securityGroupIds", ())]
         if missing := sorted(set(groups) - set(project.groups)):
             raise Failure(400, "INVALID_ARGUMENT", f"There is no security group '{missing[0]}'.")
+        for network in (nic["networkId"] for nic in body.get("nics", ()) if nic.get("networkId")):
+            stored = project.networks.get(network)
+            if stored is None or self._network(stored)["state"] != "ACTIVE":
+                raise Failure(400, "FAILED_PRECONDITION", f"Network '{network}' is not ready.")
         now = self._now()
         self._numbers += 1
         machine = Machine(
@@ -260,6 +252,10 @@ class SimulatedCudo:
 
     def _start_vm(self, project: Project, called: Called) -> Json:
         self._stored(project.machines, called, "VM").power = "ACTIVE"
+        return {}
+
+    def _reboot_vm(self, project: Project, called: Called) -> Json:
+        self._stored(project.machines, called, "VM")
         return {}
 
     def _stop_vm(self, project: Project, called: Called) -> Json:

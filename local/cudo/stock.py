@@ -27,8 +27,8 @@ _RATES: tuple[tuple[str, str, str, str, str], ...] = (
 )
 """Type, data center, GPU model, USD an hour of a GPU and of a unit."""
 IMAGES = ("ubuntu-2204", "ubuntu-2404", "ubuntu-2504", "debian-12", "ubuntu-2404-nvidia-570-docker-v20250801")
-STORAGE, IPV4 = Decimal("0.00014"), Decimal("0.005")
-"""USD an hour of a GiB of disk, and of a public address."""
+STORAGE, IPV4, NETWORK = Decimal("0.00014"), Decimal("0.005"), Decimal("0.01")
+"""USD an hour of a GiB of disk, of a public address, and of a network."""
 
 
 @dataclass

@@ -118,15 +118,20 @@ def test_the_sweep_sees_our_machines_and_groups_and_removes_them(yard: Yard) -> 
     assert yard.cudo.outside == []
 
 
-def test_a_disk_is_known_by_the_group_of_its_cluster(yard: Yard) -> None:
+def test_disks_and_networks_are_known_by_the_group_of_their_cluster(yard: Yard) -> None:
     client = yard.access.client("acme", ACCOUNT)
     own_marks = marks.marks("inst", "acme", "clu_1", 3)
     client.put_security_group("v-demo-0123456789ab-control-plane", DALLAS, marks.text(own_marks), [])
     for name in ("v-dem-0123456789ab-data", "v-demo-ba9876543210-data", "backup"):
         client.create_disk(name, DALLAS, 20)
+    for name in ("v-demo-0123456789ab-net", "v-demo-ba9876543210-net", "office"):
+        client.create_network(name, DALLAS, "10.160.0.0/22")
     yard.moment += timedelta(minutes=5)
-    disk, group = yard.cloud.tagged(ACCOUNT, "inst", "acme", [DALLAS])
+    disk, network, group = yard.cloud.tagged(ACCOUNT, "inst", "acme", [DALLAS])
     assert (disk.kind, disk.vendor_id, disk.resource_id) == ("disk", "v-dem-0123456789ab-data", "clu_1")
+    assert (network.kind, network.vendor_id, network.resource_id) == ("network", "v-demo-0123456789ab-net", "clu_1")
     assert yard.cloud.discard(ACCOUNT, disk, "acme")
+    assert yard.cloud.discard(ACCOUNT, network, "acme")
     assert yard.cloud.discard(ACCOUNT, group, "acme")
     assert [each.id for each in client.disks()] == ["v-demo-ba9876543210-data", "backup"]
+    assert [each.id for each in client.networks()] == ["v-demo-ba9876543210-net", "office"]

@@ -30,7 +30,7 @@ MARKS = marks.marks("inst", "acme", CLUSTER, 1)
 RULES = (Rule("6443", "0.0.0.0/0"),)
 VM = NewVm(
     "demo-machine", DALLAS, "intel-broadwell", 4, 8, 50, "ubuntu-2404", "true", MARKS, ("demo-group",),
-    storage_disks=("demo-disk",), ttl_seconds=TTL_SECONDS,
+    network="demo-net", storage_disks=("demo-disk",), ttl_seconds=TTL_SECONDS,
 )  # fmt: skip
 
 
@@ -62,9 +62,13 @@ class Yard:
             self.clock.advance(10)
         raise AssertionError("it does not end")
 
-    def everything(self) -> Any:
+    def before_the_machine(self) -> None:
         self.maker().group("demo-group", DALLAS, RULES)
+        self.until(lambda: self.maker().network("demo-net", DALLAS, "10.160.0.0/22"))
         self.until(lambda: self.maker().disk("demo-disk", DALLAS, 20))
+
+    def everything(self) -> Any:
+        self.before_the_machine()
         return self.until(lambda: self.maker().machine(VM))
 
     def remove(self) -> None:
@@ -72,7 +76,7 @@ class Yard:
 
     def things(self) -> list[str]:
         project = self.vendor.projects["acme"]
-        return [*project.machines, *project.disks, *project.groups]
+        return [*project.machines, *project.disks, *project.networks, *project.groups]
 
     def states(self) -> list[str]:
         return sorted(f"{line.kind} {line.state}" for line in lines_of(self.services, CLUSTER))
@@ -88,16 +92,15 @@ def test_everything_is_made_once_and_removed_to_the_last(yard: Yard) -> None:
     assert (vm.state, bool(vm.public_address), [disk.id for disk in vm.disks]) == (READY, True, ["demo-disk"])
     calls = yard.vendor.calls.copy()
     yard.everything()
-    for operation in ("CreateVM", "CreateStorageDisk", "CreateSecurityGroup", "UpdateVMExpireTime"):
+    for operation in ("CreateVM", "CreateStorageDisk", "CreateNetwork", "CreateSecurityGroup", "UpdateVMExpireTime"):
         assert yard.vendor.calls[operation] == calls[operation] == 1, operation
-    assert yard.states() == ["disk made", "security_group made", "vm made"]
+    assert yard.states() == ["disk made", "network made", "security_group made", "vm made"]
     yard.remove()
     assert (yard.things(), yard.states(), yard.vendor.outside) == ([], [], [])
 
 
 def test_a_machine_that_nobody_comes_back_for_ends_by_itself_and_one_that_is_on_stays(yard: Yard) -> None:
-    yard.maker().group("demo-group", DALLAS, RULES)
-    yard.until(lambda: yard.maker().disk("demo-disk", DALLAS, 20))
+    yard.before_the_machine()
     assert yard.maker().machine(VM) is None
     yard.clock.advance(TTL_SECONDS + 600)
     yard.until(lambda: yard.cudo.vm(VM.id) is None)
@@ -107,7 +110,7 @@ def test_a_machine_that_nobody_comes_back_for_ends_by_itself_and_one_that_is_on_
     assert yard.maker().machine(VM) is not None
 
 
-@pytest.mark.parametrize("operation", ["CreateVM", "CreateStorageDisk"])
+@pytest.mark.parametrize("operation", ["CreateVM", "CreateStorageDisk", "CreateNetwork"])
 def test_what_fails_ends_the_phase_at_once_and_leaves_nothing(yard: Yard, operation: str) -> None:
     yard.vendor.plan.failing[operation] = 1
     began = yard.clock.now()
@@ -119,13 +122,18 @@ def test_what_fails_ends_the_phase_at_once_and_leaves_nothing(yard: Yard, operat
     yard.everything()
 
 
-@pytest.mark.parametrize("operation", ["CreateVM", "CreateStorageDisk", "CreateSecurityGroup"])
+@pytest.mark.parametrize("operation", ["CreateVM", "CreateStorageDisk", "CreateNetwork", "CreateSecurityGroup"])
 def test_a_call_whose_answer_is_lost_is_found_again(yard: Yard, operation: str) -> None:
     answer, lose = yard.vendor.answer, [True]
 
     def losing(request: Any) -> Any:
         done = answer(request)
-        called = {"CreateVM": "/vm", "CreateStorageDisk": "/disks", "CreateSecurityGroup": "/security-groups"}
+        called = {
+            "CreateVM": "/vm",
+            "CreateStorageDisk": "/disks",
+            "CreateNetwork": "/networks",
+            "CreateSecurityGroup": "/security-groups",
+        }
         if lose and request.method == "POST" and request.url.path.endswith(called[operation]):
             lose.clear()
             raise httpx.ReadTimeout("lost")
@@ -151,7 +159,7 @@ def test_a_removal_waits_for_what_may_still_be_made(yard: Yard) -> None:
 
 
 def test_what_carries_our_id_and_is_not_ours_is_neither_taken_nor_removed(yard: Yard) -> None:
-    foreign = replace(VM, metadata={"team": "b"}, security_groups=(), storage_disks=(), ttl_seconds=None)
+    foreign = replace(VM, metadata={"team": "b"}, security_groups=(), network="", storage_disks=(), ttl_seconds=None)
     yard.cudo.create_vm(foreign)
     yard.cudo.put_security_group("demo-group", DALLAS, "theirs", RULES)
     with pytest.raises(VendorConflict):
@@ -173,10 +181,16 @@ def test_a_machine_that_was_in_use_and_is_gone_is_not_made_again(yard: Yard) -> 
 
 
 def test_a_data_center_without_room_says_so_and_nothing_is_on_the_ledger(yard: Yard) -> None:
-    yard.maker().group("demo-group", DALLAS, RULES)
-    yard.until(lambda: yard.maker().disk("demo-disk", DALLAS, 20))
+    yard.before_the_machine()
     for offered in yard.vendor.stock:
         offered.free.vcpus = 2
     with pytest.raises(InsufficientCapacity):
         yard.maker().machine(VM)
-    assert yard.states() == ["disk made", "security_group made"]
+    assert yard.states() == ["disk made", "network made", "security_group made"]
+
+
+def test_a_network_of_another_range_is_not_taken(yard: Yard) -> None:
+    yard.cudo.create_network("demo-net", DALLAS, "10.9.0.0/16")
+    yard.clock.advance(60)
+    with pytest.raises(VendorConflict):
+        yard.maker().network("demo-net", DALLAS, "10.160.0.0/22")

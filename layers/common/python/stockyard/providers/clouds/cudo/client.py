@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound, VendorTimeout, VendorUnavailable
 from stockyard.providers.clouds.cudo import values
 from stockyard.providers.clouds.cudo.errors import retry_delay, translated
-from stockyard.providers.clouds.cudo.values import DataCenter, Disk, MachineType, NewVm, Rule, SecurityGroup, Vm
+from stockyard.providers.clouds.cudo.values import (
+    DataCenter,
+    Disk,
+    MachineType,
+    Network,
+    NewVm,
+    Rule,
+    SecurityGroup,
+    Vm,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -120,6 +129,34 @@ class Cudo:
     def delete_disk(self, disk_id: str) -> None:
         """Delete a disk; one that is gone is no error."""
         self._removed(self._of_project(f"disks/{disk_id}"))
+
+    # --- networks ---------------------------------------------------------------------------------------------------
+
+    def network(self, network_id: str) -> Network | None:
+        """The network; None when there is none."""
+        answer = self._read_if_there(self._of_project(f"networks/{network_id}"))
+        return values.network(answer) if answer is not None else None
+
+    def networks(self) -> Sequence[Network]:
+        """All networks of the project."""
+        return [values.network(entry) for entry in self._pages(self._of_project("networks"), "networks")]
+
+    def create_network(self, network_id: str, data_center: str, cidr: str) -> Network:
+        """The network of that id, new or made before. Raises ``VendorConflict`` when that one is another."""
+        try:
+            answer = self._write(
+                "POST", self._of_project("networks"), {"id": network_id, "dataCenterId": data_center, "ipRange": cidr}
+            )
+        except VendorConflict:
+            there = self.network(network_id)
+            if there is None or (there.data_center, there.cidr) != (data_center, cidr):
+                raise
+            return there
+        return values.network({"id": network_id, "dataCenterId": data_center, "ipRange": cidr, **answer})
+
+    def delete_network(self, network_id: str) -> None:
+        """Delete a network; one that is gone is no error."""
+        self._removed(self._of_project(f"networks/{network_id}"))
 
     # --- machines ---------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.records import CloudAccount, Cluster
@@ -11,7 +11,7 @@ from stockyard.errors import CredentialsRevoked, NotFound, PermissionDenied, Ven
 from stockyard.ports import Skipped, Tagged, Verification
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.client import Cudo
-from stockyard.providers.clouds.cudo.making import DISK, GROUP, MACHINE
+from stockyard.providers.clouds.cudo.making import DISK, GROUP, MACHINE, NETWORK
 from stockyard.providers.clouds.cudo.marks import INSTALLATION, TENANT, marks_of, tagged
 
 _OF_CLUSTER = re.compile(r"-([0-9a-f]{12})-[a-z-]+", re.ASCII)
@@ -84,26 +84,45 @@ class CudoCloud:
         """See ``ports.Cloud.discard``."""
         if thing.tenant != tenant:
             return False
-        cudo = self._access.client(tenant, account)
-        if thing.kind == DISK:
-            disk = cudo.disk(thing.vendor_id)
-            if disk is not None and disk.vm_id:
-                return False
-            cudo.delete_disk(thing.vendor_id)
-            return cudo.disk(thing.vendor_id) is None
-        if thing.kind == GROUP:
-            cudo.delete_security_group(thing.vendor_id)
-            return cudo.security_group(thing.vendor_id) is None
-        machine = cudo.vm(thing.vendor_id)
-        if machine is None:
-            return True
-        cudo.terminate_vm(thing.vendor_id)
+        return _DISCARDED[thing.kind](self._access.client(tenant, account), thing.vendor_id)
+
+
+def _without_disk(cudo: Cudo, disk_id: str) -> bool:
+    disk = cudo.disk(disk_id)
+    if disk is not None and disk.vm_id:
         return False
+    cudo.delete_disk(disk_id)
+    return cudo.disk(disk_id) is None
+
+
+def _without_group(cudo: Cudo, group_id: str) -> bool:
+    cudo.delete_security_group(group_id)
+    return cudo.security_group(group_id) is None
+
+
+def _without_network(cudo: Cudo, network_id: str) -> bool:
+    cudo.delete_network(network_id)
+    return cudo.network(network_id) is None
+
+
+def _without_machine(cudo: Cudo, vm_id: str) -> bool:
+    if cudo.vm(vm_id) is None:
+        return True
+    cudo.terminate_vm(vm_id)
+    return False
+
+
+_DISCARDED: Mapping[str, Callable[[Cudo, str], bool]] = {
+    DISK: _without_disk,
+    GROUP: _without_group,
+    NETWORK: _without_network,
+    MACHINE: _without_machine,
+}
 
 
 def _tagged(cudo: Cudo, installation: str, tenant: str) -> Iterator[Tagged]:
-    """Machines, groups, and the disks that are on no machine. A disk carries no marks: it is its cluster's, whose group
-    goes after all disks and is called by the same digits."""
+    """Machines, groups, networks, and the disks that are on no machine. Disks and networks carry no marks: they are
+    their cluster's, whose groups go after them and are called by the same digits."""
     vms, groups = cudo.vms(), cudo.security_groups()
     marks_by_digits = {_digits(group.id): marks_of(group.description) for group in groups}
     marks_by_digits.pop("", None)
@@ -113,6 +132,10 @@ def _tagged(cudo: Cudo, installation: str, tenant: str) -> Iterator[Tagged]:
             (DISK, disk.id, disk.data_center, marks_by_digits.get(_digits(disk.id), {}), None)
             for disk in cudo.disks()
             if disk.is_storage and not disk.vm_id
+        ),
+        *(
+            (NETWORK, network.id, network.data_center, marks_by_digits.get(_digits(network.id), {}), None)
+            for network in cudo.networks()
         ),
         *((GROUP, group.id, group.data_center, marks_of(group.description), None) for group in groups),
     ]

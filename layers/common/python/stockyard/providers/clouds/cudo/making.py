@@ -18,11 +18,13 @@ from stockyard.ports import Ledger, Outcome
 from stockyard.providers.clouds.cudo import values
 from stockyard.providers.clouds.cudo.client import Cudo
 from stockyard.providers.clouds.cudo.marks import text
-from stockyard.providers.clouds.cudo.values import Disk, NewVm, Rule, Vm
+from stockyard.providers.clouds.cudo.values import Disk, Network, NewVm, Rule, Vm
 
-GROUP, DISK, MACHINE = "security_group", "disk", "vm"
-_REMOVAL = (MACHINE, DISK, GROUP)
-"""The order in which a removal succeeds. The group goes last: a disk has no mark of its own, and is known by it."""
+GROUP, DISK, MACHINE, NETWORK = "security_group", "disk", "vm", "network"
+_REMOVAL = (MACHINE, DISK, NETWORK, GROUP)
+"""The order in which a removal succeeds. Groups go last: disks and networks have no marks of their own, and are known
+by those of their cluster's groups."""
+_FAILED = "Delete the cluster or resume."
 POLL_SECONDS = 5
 MACHINE_SECONDS = 10
 TTL_SECONDS = 7200
@@ -60,8 +62,21 @@ class Maker:
             raise VendorConflict(f"There is another disk {disk_id} in the project.", code="ALREADY_EXISTS")
         self._noted(line)
         if disk.state == values.FAILED:
-            raise VendorRefused(f"Disk {disk_id} has failed.", code="FAILED", hint="Delete the cluster or resume.")
+            raise VendorRefused(f"Disk {disk_id} has failed.", code="FAILED", hint=_FAILED)
         return disk if disk.state == values.READY else None
+
+    def network(self, network_id: str, data_center: str, cidr: str) -> Network | None:
+        """The network once it is there; None while it is being made. ``VendorRefused`` for one that failed."""
+        line = self._intended(NETWORK, network_id)
+        network = self.cudo.network(network_id)
+        if network is None or network.state == values.ABSENT:
+            network = self._call(line, lambda: self.cudo.create_network(network_id, data_center, cidr))
+        elif (network.data_center, network.cidr) != (data_center, cidr):
+            raise VendorConflict(f"There is another network {network_id} in the project.", code="ALREADY_EXISTS")
+        self._noted(line)
+        if network.state == values.FAILED:
+            raise VendorRefused(f"Network {network_id} has failed.", code="FAILED", hint=_FAILED)
+        return network if network.state == values.READY else None
 
     def machine(self, new_vm: NewVm) -> Vm | None:
         """The machine once it is on; None while it comes up. ``VendorRefused`` for one that failed, at once.
@@ -77,7 +92,7 @@ class Maker:
             raise VendorConflict(f"There is another machine {new_vm.id} in the project.", code="ALREADY_EXISTS")
         self._noted(line)
         if vm.state == values.FAILED:
-            raise VendorRefused(f"Machine {new_vm.id} has failed.", code="FAILED", hint="Delete the cluster or resume.")
+            raise VendorRefused(f"Machine {new_vm.id} has failed.", code="FAILED", hint=_FAILED)
         if vm.state != values.READY:
             return None
         if not line.detail.get("is_kept"):
@@ -124,9 +139,13 @@ class Maker:
 
     def _unmade(self, line: Resource) -> str:
         """Empty when the thing is gone for sure, else what is waited for."""
-        waiting = {GROUP: self._without_group, DISK: self._without_disk, MACHINE: self._without_machine}[line.kind](
-            line
-        )
+        removals = {
+            GROUP: self._without_group,
+            DISK: self._without_disk,
+            MACHINE: self._without_machine,
+            NETWORK: self._without_network,
+        }
+        waiting = removals[line.kind](line)
         age = (self.now - from_text(line.intended_at)).total_seconds()
         if not waiting and line.state != "made" and age < self.in_flight_seconds:
             return f"{line.kind} {line.key} may still be made"
@@ -150,6 +169,14 @@ class Maker:
             self.cudo.detach_disk(line.key)
         self.cudo.delete_disk(line.key)
         return "" if self.cudo.disk(line.key) is None else f"disk {line.key} is being deleted"
+
+    def _without_network(self, line: Resource) -> str:
+        network = self.cudo.network(line.key)
+        if network is None or network.state == values.ABSENT:
+            return ""
+        self.cudo.delete_network(line.key)
+        network = self.cudo.network(line.key)
+        return "" if network is None or network.state == values.ABSENT else f"network {line.key} is being deleted"
 
     def _without_machine(self, line: Resource) -> str:
         vm = self.cudo.vm(line.key)

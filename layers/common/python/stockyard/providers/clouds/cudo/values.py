@@ -14,6 +14,7 @@ ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 """What Cudo takes as an id."""
 PENDING, READY, STOPPED, FAILED, ABSENT = "pending", "ready", "stopped", "failed", "gone"
 _VM_STATES = {"ACTIVE": READY, "STOPPED": STOPPED, "SUSPENDED": STOPPED, "FAILED": FAILED, "DELETED": ABSENT}
+_NETWORK_STATES = {"ACTIVE": READY, "STOPPED": STOPPED, "FAILED": FAILED, "DELETED": ABSENT}
 _DISK_STATES = {"READY": READY, "ATTACHED": READY, "FAILED": FAILED, "DISABLED": FAILED}
 
 
@@ -81,6 +82,16 @@ class DataCenter:
 
 
 @dataclass(frozen=True, slots=True)
+class Network:
+    """A private network of a data center. ``state`` is as a machine's; ``cidr`` is the range of its addresses."""
+
+    id: str
+    data_center: str
+    cidr: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A rule of a security group: these ports (``6443``, ``1-65535``) of TCP from these addresses."""
 
@@ -110,7 +121,8 @@ class SecurityGroup:
 class NewVm:
     """A machine to make. ``ttl_seconds``: Cudo ends it by itself then; None: never.
 
-    ``start_script`` runs at the first boot, as root. Without ``security_groups`` Cudo would let everything in.
+    ``start_script`` runs at the first boot, as root. Without ``security_groups`` Cudo would let everything in. The one
+    interface of the machine has an address of ``network``, if there is one, and a public address.
     """
 
     id: str
@@ -124,6 +136,7 @@ class NewVm:
     metadata: Mapping[str, str]
     security_groups: Sequence[str]
     gpus: int = 0
+    network: str = ""
     storage_disks: Sequence[str] = ()
     ssh_keys: Sequence[str] = ()
     ttl_seconds: int | None = None
@@ -131,6 +144,7 @@ class NewVm:
     def document(self) -> dict[str, Any]:
         """As Cudo takes it."""
         ttl = {} if self.ttl_seconds is None else {"ttl": f"{self.ttl_seconds}s"}
+        network = {"networkId": self.network} if self.network else {}
         return {
             "vmId": self.id,
             "dataCenterId": self.data_center,
@@ -141,7 +155,7 @@ class NewVm:
             "bootDiskImageId": self.image,
             "bootDiskSizeGib": self.boot_disk_gib,
             "storageDiskIds": list(self.storage_disks),
-            "nics": [{"assignPublicIp": True, "securityGroupIds": list(self.security_groups)}],
+            "nics": [{**network, "assignPublicIp": True, "securityGroupIds": list(self.security_groups)}],
             "customSshKeys": list(self.ssh_keys),
             # The keys of the project's people are theirs, not this machine's.
             "sshKeySource": "SSH_KEY_SOURCE_NONE",
@@ -216,6 +230,12 @@ def vm(document: Mapping[str, Any]) -> Vm:
         disks=tuple(disk(entry) for entry in document.get("storageDisks") or ()),
         created_at=text(document, "createTime"),
     )
+
+
+def network(document: Mapping[str, Any]) -> Network:
+    """A network as Cudo shows it. An unknown state is taken for one that passes."""
+    state = _NETWORK_STATES.get(text(document, "state"), PENDING)
+    return Network(text(document, "id"), text(document, "dataCenterId"), text(document, "ipRange"), state)
 
 
 def security_group(document: Mapping[str, Any]) -> SecurityGroup:
