@@ -56,7 +56,7 @@ def test_plan_refuses_control_plane_too_small_for_kubeadm(
         vcpu, memory = SMALL.get(instance_type, (2, 2048))
         return {"vcpu": vcpu, "memory_mib": memory, "architecture": "x86_64", "usd_hour": 0.1}
 
-    monkeypatch.setattr(world.services.prices, "instance", instance)
+    monkeypatch.setattr(world.services.factories.prices(), "instance", instance)
     worker = {"name": "w", "role": "worker", "min_size": 0, "max_size": 1, "instance_types": ["t3.nano"]}
     control = {"name": "c", "role": "control", "min_size": 1, "max_size": 1, "instance_types": [name]}
     groups = [worker, control] if grouped else [worker]
@@ -71,5 +71,5 @@ def test_plan_refuses_control_plane_too_small_for_kubeadm(
 
 
 def test_plan_accepts_unknown_machine_without_price(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world.services.prices, "instance", lambda region, name: None)
+    monkeypatch.setattr(world.services.factories.prices(), "instance", lambda region, name: None)
     assert not plan_creation(world.services, world.new_cluster())["price"]["complete"]

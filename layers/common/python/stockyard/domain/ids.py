@@ -89,3 +89,8 @@ ACCOUNT_SECRETS = "cloud-account-"
 def account_secret(tenant: str, number: str, name: str) -> str:
     """The name of a cloud account's secret, see ``ports.Secrets``."""
     return f"{tenant}/{ACCOUNT_SECRETS}{number}/{name}"
+
+
+def account_sheet(number: str) -> str:
+    """The id of the record with what a cloud account was last offered."""
+    return f"account-{number}"

@@ -315,7 +315,12 @@ class Quota(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class PriceSheet(VersionedRecord):
-    """Refreshed EC2 prices of one region. ``id`` is the region; ``data`` the catalogue adapter's compressed JSON."""
+    """What a cloud offers, and at what prices, when it was last asked.
+
+    Of the platform: the list of one region for everybody; ``id`` is the region, ``data`` the catalogue adapter's
+    compressed JSON. Of a tenant: what one of its cloud accounts was offered; ``id`` is ``ids.account_sheet``, ``data``
+    is the cloud's own to read.
+    """
 
     refreshed_at: str
     data: bytes

@@ -10,6 +10,7 @@ from stockyard import ports
 from stockyard.domain import ids, times
 from stockyard.domain.records import DONE, AuditRecord
 from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedure, Procedures, procedure_of
+from stockyard.operations.tenant_prices import TenantPrices
 
 if TYPE_CHECKING:
     from stockyard.ports.nodes import NodeSource, UnavailableOfferings
@@ -34,7 +35,7 @@ class Factories:
     """By the name on the cluster's record."""
     driver_names: Callable[[], Mapping[tuple[str, str], str]]
     """The driver of a new cluster, by the cloud account's provider and the cluster's type."""
-    prices: Callable[[], ports.PriceList]
+    prices: Callable[[], ports.PublicPrices]
     installation: Callable[[], str]
     """The id of the installation, which the table knows."""
     node_sources: Callable[[], Mapping[str, NodeSource]]
@@ -79,7 +80,6 @@ class Services:
     clouds: ClassVar[LazyPort[Mapping[str, ports.Cloud]]] = LazyPort()
     cluster_drivers: ClassVar[LazyPort[Mapping[str, ports.ClusterDriver]]] = LazyPort()
     driver_names: ClassVar[LazyPort[Mapping[tuple[str, str], str]]] = LazyPort()
-    prices: ClassVar[LazyPort[ports.PriceList]] = LazyPort()
     installation: ClassVar[LazyPort[str]] = LazyPort()
     node_sources: ClassVar[LazyPort[Mapping[str, NodeSource]]] = LazyPort()
     unavailable_offerings: ClassVar[LazyPort[UnavailableOfferings | None]] = LazyPort()
@@ -89,6 +89,11 @@ class Services:
     def tenant(self) -> str:
         """The tenant that everything here belongs to."""
         return self.store.tenant
+
+    @property
+    def prices(self) -> ports.PriceList:
+        """What machines cost everybody, and what the tenant's own accounts were offered."""
+        return TenantPrices(self.factories.prices(), self.store)
 
     def procedure(self, kind: str, driver: str = ANY) -> Procedure:
         """The phases of a kind of operation. Raises ``KeyError`` for a kind that is not known."""

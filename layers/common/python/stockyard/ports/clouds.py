@@ -77,8 +77,8 @@ class Cloud(Protocol):
         """Remove one orphan; True when it is gone. A thing of another tenant is left alone: False."""
 
 
-class PriceList(Protocol):
-    """What machines and networks cost where: offline data, refreshed by a schedule."""
+class PublicPrices(Protocol):
+    """What machines and networks cost everybody: offline data, refreshed by a schedule."""
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
         """vcpu, memory_mib, architecture, usd_hour (None when unknown); None when the type is not known."""
@@ -89,3 +89,11 @@ class PriceList(Protocol):
     def rate(self, region: str, item: str) -> float | None:
         """USD an hour of ``nat_gateway``, ``network_load_balancer``, ``public_ipv4``, or a month and GB of ``gp3`` and
         ``ebs_snapshot``."""
+
+
+class PriceList(PublicPrices, Protocol):
+    """The same as one tenant sees it, with what its own accounts were offered."""
+
+    def sheet(self, account: int) -> bytes | None:
+        """What the tenant's cloud account of that number was last offered, as its cloud has written it; None when
+        nothing is known."""

@@ -1,11 +1,10 @@
-"""What a project was offered at a moment, as a text that a record keeps: machine types, prices, what was free.
+"""What a project was offered at a moment, as bytes that a record keeps: machine types, prices, what was free.
 
 Plans and node types make no call: they read the sheet of the last refresh, and say from when it is.
 """
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 from collections.abc import Mapping, Sequence
@@ -29,16 +28,16 @@ class Sheet:
     types: tuple[MachineType, ...]
 
 
-def written(sheet: Sheet) -> str:
-    """The sheet as a text of a record: compressed, the same for the same sheet, with prices to the last digit."""
+def written(sheet: Sheet) -> bytes:
+    """The sheet as a record keeps it: compressed, the same for the same sheet, with prices to the last digit."""
     types = [{name: str(value) if name in _PRICES else value for name, value in asdict(k).items()} for k in sheet.types]
     document = json.dumps({"form": _FORM, "moment": sheet.moment, "types": types}, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(document.encode(), mtime=0)).decode()
+    return gzip.compress(document.encode(), mtime=0)
 
 
-def read(text: str) -> Sheet:
-    """The sheet of such a text. Raises ``VendorRefused`` for one of another form: the next refresh writes it anew."""
-    document = json.loads(gzip.decompress(base64.b64decode(text)))
+def read(data: bytes) -> Sheet:
+    """The sheet that was written. Raises ``VendorRefused`` for one of another form: the next refresh writes it anew."""
+    document = json.loads(gzip.decompress(data))
     if document.get("form") != _FORM:
         raise VendorRefused("what is known of Cudo's machine types was written by another release")
     return Sheet(str(document["moment"]), tuple(_type(entry) for entry in document["types"]))

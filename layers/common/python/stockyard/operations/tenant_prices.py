@@ -1,0 +1,38 @@
+"""Prices as one tenant sees them: those that everybody pays, and the sheets of its own cloud accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stockyard.domain import ids
+from stockyard.domain.records import PriceSheet
+
+if TYPE_CHECKING:
+    from stockyard.ports import PublicPrices, Store
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPrices:
+    """Implements ``ports.PriceList``. ``store`` has the tenant's records."""
+
+    public: PublicPrices
+    store: Store
+
+    def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
+        """See ``ports.PublicPrices.instance``."""
+        return self.public.instance(region, name)
+
+    def offered(self, region: str, name: str) -> bool | None:
+        """See ``ports.PublicPrices.offered``."""
+        return self.public.offered(region, name)
+
+    def rate(self, region: str, item: str) -> float | None:
+        """See ``ports.PublicPrices.rate``."""
+        return self.public.rate(region, item)
+
+    def sheet(self, account: int) -> bytes | None:
+        """See ``ports.PriceList.sheet``. Read anew each time: a refresh is seen at once."""
+        record = self.store.get(PriceSheet, ids.account_sheet(str(account)))
+        return None if record is None else record.data
