@@ -57,7 +57,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("relay", "Sends what the outbox holds", 60, asynchronous=True),
     FunctionSpec("reaper", "The sweep: orphans and expired leases", 240, asynchronous=True, private=True),
     FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),
-    FunctionSpec("catalog", "Refreshes prices and offers of EC2", 600, 1024, asynchronous=True),
+    FunctionSpec("catalog", "Refreshes prices and offers of clouds", 600, 1024, asynchronous=True),
 )
 
 SCHEDULES: Mapping[str, tuple[int, str]] = {
@@ -66,7 +66,7 @@ SCHEDULES: Mapping[str, tuple[int, str]] = {
     "autoscaler": (1, "Looks at pools that lack nodes or are on their way out"),
     "disruptor": (1, "Looks at clusters whose nodes may be consolidated"),
     "reaper": (5, "Sweeps orphans and expired leases"),
-    "catalog": (15, "Refreshes prices and offers that are missing or a day old"),
+    "catalog": (15, "Refreshes prices and offers: of accounts each time, of regions once a day"),
 }
 """Function -> minutes between two runs, and what the run is for."""
 

@@ -196,9 +196,12 @@ class Permissions:
         )
 
     def _catalog(self) -> tuple[Statement, ...]:
-        # The index tells which regions have clusters.
+        # The index tells which regions have clusters, and which accounts there are. What an account is offered is
+        # written under a check that it is as it was.
+        actions = ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:ConditionCheckItem")
         return (
-            self._table("everything", actions=("dynamodb:Query", "dynamodb:PutItem")),
+            self._table("everything", actions=actions),
+            self._cluster_secrets("kms:Decrypt"),
             _wide("Prices", "pricing:GetProducts"),
             _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
             _wide("SpotPrices", "ec2:DescribeAvailabilityZones", "ec2:DescribeSpotPriceHistory"),

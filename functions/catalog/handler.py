@@ -14,19 +14,24 @@ logger = Logger()
 
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Refresh the EC2 catalogue of every region in use whose data is missing or a day old, and spot prices of all.
+    """Refresh what accounts are offered whose cloud tells each apart, and the EC2 catalogue of every region in use
+    whose data is missing or a day old, with spot prices of all.
 
-    ``{"all": true}`` refreshes the fresh ones too. Answers and logs the number of types by region, of those with a spot
-    price too, and why others kept what they had; raises when all regions failed.
+    ``{"all": true}`` refreshes fresh regions too. Answers and logs the number of types by region, of those with a spot
+    price too, and why others kept what they had, and the same of accounts; raises when all regions failed.
     """
+    # First, for it takes little time and fails by account alone.
+    accounts = wiring.account_offers().run()
     report = wiring.catalog().run(everything=event.get("all") is True)
     answer = {
         "refreshed": dict(report.refreshed),
         "failed": dict(report.failed),
         "spot": dict(report.spot),
         "spot_failed": dict(report.spot_failed),
+        "accounts": dict(accounts.refreshed),
+        "accounts_failed": dict(accounts.failed),
     }
-    if report.failed or report.spot_failed:
+    if report.failed or report.spot_failed or accounts.failed:
         logger.warning("refreshed in part", extra=answer)
     else:
         logger.info("refreshed", extra=answer)

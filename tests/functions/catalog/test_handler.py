@@ -14,6 +14,7 @@ from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.offers import InstanceOffer, SpotPrice
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
+from stockyard.operations.cloud_accounts.offers import Report
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 from stockyard.ports import Create
 from stockyard.ports.nodes import NodeSource
@@ -31,6 +32,13 @@ class Sheets:
 
     def sheet(self, provider: NodeProvider) -> str:
         return str(provider.spec[provider.kind].get("region") or "us-east-1")
+
+
+class AccountOffers:
+    """Stands for the refresh of accounts, of which one fails."""
+
+    def run(self) -> Report:
+        return Report({"acme/2": 900}, {"globex/2": "CredentialsRevoked: no key"})
 
 
 class FakeMarket:
@@ -116,6 +124,7 @@ def registry(market: FakeMarket, clock: FixedClock, monkeypatch: pytest.MonkeyPa
         registry, clock, market, StoredPriceSheets(registry.platform()), {"ec2": cast(NodeSource, Sheets())}
     )
     monkeypatch.setattr(wiring, "catalog", lambda: refresh)
+    monkeypatch.setattr(wiring, "account_offers", AccountOffers)
     return registry
 
 
@@ -149,7 +158,8 @@ def test_spot_prices_are_refreshed_each_hour(registry: MemoryRegistry, market: F
 def test_every_region_in_use_is_refreshed(registry: MemoryRegistry) -> None:
     everywhere = {"ap-south-1": 1, "eu-west-1": 1, "us-east-1": 1}
     answer = {"refreshed": everywhere, "failed": {}, "spot": everywhere, "spot_failed": {}}
-    assert lambda_handler({}, CONTEXT) == answer
+    of_accounts = {"accounts": {"acme/2": 900}, "accounts_failed": {"globex/2": "CredentialsRevoked: no key"}}
+    assert lambda_handler({}, CONTEXT) == {**answer, **of_accounts}
     sheet = Ec2PriceList(registry.platform()).region("eu-west-1")
     assert sheet is not None
     assert (sheet.as_of, sheet.rates) == (TIME, {"gp3": 0.088})

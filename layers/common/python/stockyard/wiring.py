@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stockyard.adapters.secrets import OwnSecrets
     from stockyard.edge.fairness import TenantLimits
     from stockyard.edge.route import HttpFunction
+    from stockyard.operations.cloud_accounts.offers import OffersRefresh
     from stockyard.operations.disruption.disruptor import Disruptor
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
@@ -309,6 +310,13 @@ def catalog() -> CatalogRefresh:
     from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 
     return CatalogRefresh(registry(), clock(), connected(), StoredPriceSheets(registry().platform()), _node_sources())
+
+
+def account_offers() -> OffersRefresh:
+    """What refreshes the offers of cloud accounts."""
+    from stockyard.operations.cloud_accounts.offers import OffersRefresh
+
+    return OffersRefresh(registry(), clock(), services)
 
 
 def changes(records: Iterable[Mapping[str, Any]]) -> Iterable[ports.RecordChange]:

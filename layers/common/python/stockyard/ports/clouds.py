@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorError
@@ -75,6 +75,16 @@ class Cloud(Protocol):
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
         """Remove one orphan; True when it is gone. A thing of another tenant is left alone: False."""
+
+
+@runtime_checkable
+class SellsByAccount(Protocol):
+    """A cloud that tells each account apart what it offers, at which prices, and what of it is free."""
+
+    def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
+        """What the account is offered now, which is ``moment`` as records write it, in the form that the cloud's own
+        drivers and sources read: a sheet that fits into a record. Raises ``VendorError`` leaves."""
+        ...
 
 
 class PublicPrices(Protocol):

@@ -10,8 +10,9 @@ import pytest
 from local.cudo.api import SimulatedCudo
 from stockyard.domain.ids import account_secret
 from stockyard.domain.records import CloudAccount
-from stockyard.errors import CredentialsRevoked, NotFound, VendorUnavailable
-from stockyard.providers.clouds.cudo import marks
+from stockyard.errors import CredentialsRevoked, NotFound, VendorRefused, VendorUnavailable
+from stockyard.ports.clouds import SellsByAccount
+from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clouds.cudo.values import NewVm, Rule
@@ -135,3 +136,14 @@ def test_disks_and_networks_are_known_by_the_group_of_their_cluster(yard: Yard) 
     assert yard.cloud.discard(ACCOUNT, group, "acme")
     assert [each.id for each in client.disks()] == ["v-demo-ba9876543210-data", "backup"]
     assert [each.id for each in client.networks()] == ["v-demo-ba9876543210-net", "office"]
+
+
+def test_an_account_is_offered_what_its_project_is(yard: Yard) -> None:
+    moment = "2026-01-31T12:00:00.000Z"
+    assert isinstance(yard.cloud, SellsByAccount)
+    sheet = sheets.read(yard.cloud.offers(ACCOUNT, "acme", moment))
+    assert sheet.moment == moment
+    assert [(kind.name, kind.data_center) for kind in sheet.types] == [(o.name, o.data_center) for o in yard.cudo.stock]
+    yard.cudo.stock = ()
+    with pytest.raises(VendorRefused, match="no machine types"):
+        yard.cloud.offers(ACCOUNT, "acme", moment)

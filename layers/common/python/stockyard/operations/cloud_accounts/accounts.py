@@ -10,14 +10,15 @@ from typing import Any
 
 from stockyard.domain import ids
 from stockyard.domain.declared_types import block_of
-from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider, Operation
+from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider, Operation, PriceSheet
 from stockyard.errors import Conflict, InUse, NotFound, PreconditionFailed, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.change import Transition
+from stockyard.operations.cloud_accounts.offers import first_sheet
 from stockyard.operations.engine.tell import account_writes
 from stockyard.operations.listing import every
 from stockyard.operations.quotas.limits import limit_of, refusal, view
 from stockyard.operations.services import Services
-from stockyard.ports import Add, Create, Remove, Replace
+from stockyard.ports import Add, Create, Put, Remove, Replace
 
 EXTERNAL_ID_BYTES = 24
 QUOTA = "cloud_accounts"
@@ -128,8 +129,12 @@ def change_account(
         if value is not None:
             services.secrets.put(ids.account_secret(services.tenant, account.id, secret), value)
     audit = services.audit_record(actor, "ChangeCloudAccount", subject, request_id, transition.message)
+    # What another project was offered says nothing of this one.
+    old_sheet = [Remove(PriceSheet, ids.account_sheet(number))] if moves(services, account, attributes) else []
     try:
-        services.store.commit(Replace(changed), Create(audit), *account_writes(services, actor, changed, transition))
+        services.store.commit(
+            Replace(changed), Create(audit), *old_sheet, *account_writes(services, actor, changed, transition)
+        )
     except Conflict as conflict:
         raise PreconditionFailed("The cloud account was changed by someone else just now.") from conflict
     _forget_secrets(services, account.id, [secret for secret, value in secrets.items() if value is None])
@@ -153,7 +158,8 @@ def clusters_of(services: Services, number: str) -> list[Cluster]:
 
 
 def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
-    """Prove that the credentials work, and for us alone; the result is on the account.
+    """Prove that the credentials work, and for us alone; the result is on the account. One that works gets its first
+    sheet of offers where its cloud sells by account, so that it can be planned with at once.
 
     ``UnexpectedBehavior`` when the cloud does not answer; the last result stays.
     """
@@ -175,7 +181,9 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
         sequence=account.sequence + 1,
     )
     transition = Transition("CloudAccount", account.verification, state, reason, verification.message)
-    services.store.commit(Replace(changed), *account_writes(services, actor, changed, transition))
+    sheet = first_sheet(services, changed) if verification.works else None
+    writes = [] if sheet is None else [Put(sheet)]
+    services.store.commit(Replace(changed), *writes, *account_writes(services, actor, changed, transition))
     return changed
 
 
@@ -199,6 +207,7 @@ def delete_account(services: Services, number: str, actor: str) -> Operation:
     )
     services.store.commit(
         Remove(CloudAccount, account.id, version=account.version),
+        Remove(PriceSheet, ids.account_sheet(number)),
         Add(f"quota/{QUOTA}", -1),
         Create(operation),
         *account_writes(services, actor, removed_account, transition),

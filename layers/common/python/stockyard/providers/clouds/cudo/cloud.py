@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import CredentialsRevoked, NotFound, PermissionDenied, VendorNotFound
+from stockyard.errors import CredentialsRevoked, NotFound, PermissionDenied, VendorNotFound, VendorRefused
 from stockyard.ports import Skipped, Tagged, Verification
+from stockyard.providers.clouds.cudo import sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.client import Cudo
 from stockyard.providers.clouds.cudo.making import DISK, GROUP, MACHINE, NETWORK
 from stockyard.providers.clouds.cudo.marks import INSTALLATION, TENANT, marks_of, tagged
+from stockyard.providers.clouds.cudo.sheets import Sheet
 
 _OF_CLUSTER = re.compile(r"-([0-9a-f]{12})-[a-z-]+", re.ASCII)
 """In an id: what tells a cluster from all others."""
@@ -49,6 +51,14 @@ class CudoCloud:
             )
         warning = f"Cudo does not say what the key may do in project {project}: it may turn out to be too little."
         return Verification(True, f"The API key opens project {project}.", () if role in _MAY_WRITE else (warning,))
+
+    def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
+        """See ``ports.clouds.SellsByAccount.offers``: all machine types of all data centers, by one call."""
+        types = tuple(self._access.client(tenant, account).machine_types())
+        if not types:
+            # A project without a single type is a failure of the list.
+            raise VendorRefused("Cudo lists no machine types.")
+        return sheets.written(Sheet(moment, types))
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the project. A key may be exchanged at any time."""
