@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from stacks.workflows import FUNCTIONS
-from stockyard.lifecycle.phases import PROCEDURES
+from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURES
 from stockyard.metrics import namespace
 
-PROVISION, PROVISION_NODE = "provision-cluster", "provision-node"
-DELETE, DELETE_NODE = "delete-cluster", "delete-node"
+PROVISION_NODE, DELETE_NODE = "provision-node", "delete-node"
 RETAG = "retag-cluster"
+CREATIONS, DELETIONS = (
+    tuple(procedure.machine for (kind, _), procedure in PROCEDURES.items() if kind == wanted)
+    for wanted in (CREATE_CLUSTER, DELETE_CLUSTER)
+)
+"""The workflows that create and that delete clusters, one for each kind of rows."""
 
 RUNNERS = {procedure.machine: FUNCTIONS[procedure.subject] for procedure in PROCEDURES.values()}
 """The function that runs the phases of each workflow."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import PROVISION, PROVISION_NODE, RETAG, RUNNERS, Names
+from stacks.names import CREATIONS, PROVISION_NODE, RETAG, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
@@ -100,7 +100,7 @@ class Permissions:
     # --- one method a function, of its name --------------------------------------------------------------------------
 
     def _clusters(self) -> tuple[Statement, ...]:
-        return (*self._changes_of_clusters(), self._cluster_secrets("kms:Decrypt"))
+        return self._changes_of_clusters()
 
     def _requests(self) -> tuple[Statement, ...]:
         return (*self._changes_of_clusters(), self._publish())
@@ -109,7 +109,8 @@ class Permissions:
         secrets = self._own_secrets(self._names.identity_admin, self._names.page_key)
         # The plan of a deletion lists the nodes.
         table = self._table(actions=(*TABLE_CHANGE, *TABLE_BATCH))
-        return table, secrets, *self._tenant_roles()
+        # The checks of a new cluster ask its cloud, by the account's key where that has one.
+        return table, secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles()
 
     def _cloud_accounts(self) -> tuple[Statement, ...]:
         # Verification proves that the role is refused without the external id, so it must be allowed to leave it out.
@@ -155,10 +156,12 @@ class Permissions:
     def _cluster_phases(self) -> tuple[Statement, ...]:
         return (
             self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH)),
-            self._own_secrets(self._names.identity_admin),
+            self._own_secrets(self._names.identity_admin, self._names.machine_key),
+            # Keys of accounts.
+            self._cluster_secrets("kms:Decrypt"),
             *self._tenant_roles(),
             # A deletion stops what still works on the cluster.
-            self._executions(PROVISION, "states:DescribeExecution", "states:StopExecution"),
+            *(self._executions(name, "states:DescribeExecution", "states:StopExecution") for name in CREATIONS),
             self._executions(RETAG, "states:DescribeExecution", "states:StopExecution"),
             self._wake(),
         )
@@ -209,7 +212,7 @@ class Permissions:
 
     def _wake(self) -> Statement:
         """Permissions for the machine's report and for the waiting phase: the later of the two ends the phase."""
-        return Statement("Wake", ("states:SendTaskSuccess",), (self._workflow(PROVISION),))
+        return Statement("Wake", ("states:SendTaskSuccess",), tuple(self._workflow(name) for name in CREATIONS))
 
     # --- what they are made of ---------------------------------------------------------------------------------------
 

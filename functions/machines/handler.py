@@ -47,7 +47,7 @@ def report_ready(request: Request) -> Answer:
     services = wiring.services(request.caller.tenant)
     cluster = _own_cluster(services, request, "it waits for no report")
     body = request.body
-    proof = body.proof.model_dump() if body.proof else None
+    proof = body.proof.proof() if body.proof else None
     kubeconfig = body.kubeconfig.get_secret_value()
     await_report.report_ready(services, cluster, kubeconfig, body.certificate_authority, proof)
     return Answer(202, {"status": "accepted"}, subject=cluster.id)
@@ -58,7 +58,8 @@ def report_ready(request: Request) -> Answer:
     open_because=BOOTING,
     body="machines:BootstrapProof",
     answers={200: "machines:BootstrapAnswer"},
-    description="By a presigned sts:GetCallerIdentity request of the control plane's instance.",
+    description="By a presigned sts:GetCallerIdentity request of the control plane's instance, or by its user data's "
+    "token, valid 30 minutes and until the machine has reported. 409 until the endpoint is known.",
 )
 def bootstrap_machine(request: Request) -> Answer:
     """A machine without a token proves itself. Only the recorded one gets its client's secret."""
@@ -69,7 +70,7 @@ def bootstrap_machine(request: Request) -> Answer:
     if tenant is None:
         raise NotFound("There is no cluster of that id that waits for its machine.")
     services = wiring.services(tenant)
-    configuration = bootstrap.bootstrap_machine(services, cluster_id, request.body.model_dump())
+    configuration = bootstrap.bootstrap_machine(services, cluster_id, request.body.proof())
     # The caller has no token and so no tenant: the edge cannot write this record.
     actor = f"client:{configuration.client_id}"
     wiring.audit(tenant, services.audit_record(actor, "BootstrapMachine", cluster_id, request.request_id))
@@ -196,11 +197,11 @@ def report_boot_of_control_plane(request: Request) -> Answer:
     """A control plane's machine says how its first boot goes."""
     from stockyard.operations.machines import boot
 
-    cluster_id, body = request.params["id"], request.body.model_dump()
+    cluster_id, body = request.params["id"], request.body
     tenant = wiring.registry().tenant_of(Cluster, cluster_id) if ids.is_id(cluster_id) else None
     if tenant is None:
         raise NotFound("There is no cluster of that id that waits for its machine.")
-    boot.report_of_control_plane(wiring.services(tenant), cluster_id, body, body)
+    boot.report_of_control_plane(wiring.services(tenant), cluster_id, body.proof(), body.model_dump())
     return Answer(202, {"status": "accepted"}, subject=cluster_id)
 
 

@@ -29,7 +29,7 @@ from local.kubernetes.clusters import Clusters
 MACHINE_CONFIG, NODE_CONFIG = "/etc/stockyard/machine.json", "/etc/stockyard/node.json"
 WATCH_SECONDS = 0.5
 """How often a machine asks whether it is taken back. A real one does every five seconds."""
-MACHINE, NODE = "stockyard_machine.py", "stockyard_node.py"
+MACHINE, NODE, NEAR = "stockyard_machine.py", "stockyard_node.py", "stockyard_near.py"
 
 
 class Powered(Protocol):
@@ -80,6 +80,7 @@ class Place:
             "STOCKYARD_STATE": str(self.folder),
             "STOCKYARD_METADATA": self.metadata,
             "STOCKYARD_KUBERNETES": str(self.folder / "kubernetes"),
+            "STOCKYARD_HOSTS": str(self.folder / "hosts"),
             "STOCKYARD_WATCH_SECONDS": str(WATCH_SECONDS),
         }
         with self.log.open("ab", buffering=0) as log:
@@ -190,7 +191,8 @@ class Worker:
     def begin(self) -> bool:
         """See ``Program``."""
         place = self._place
-        place.unpack(NODE_CONFIG, MACHINE, NODE)
+        place.unpack(NODE_CONFIG, MACHINE, NODE, NEAR)
+        (place.folder / "hosts").touch()
         if not self._watcher.is_alive():
             self._watcher = threading.Thread(target=place.run, args=(NODE_CONFIG, NODE, "watch"), daemon=True)
             self._watcher.start()

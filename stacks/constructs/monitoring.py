@@ -15,7 +15,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.config import StageConfig
-from stacks.names import DELETE, DELETE_NODE, Names
+from stacks.names import DELETE_NODE, DELETIONS, Names
 from stockyard import metrics
 from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.metrics import Metric
@@ -154,9 +154,11 @@ class Monitoring(Construct):
 
     def _watch_operations(self, workflows: Mapping[str, sfn.StateMachine]) -> None:
         """Operations that fail, and claims that wait too long."""
+        failed = {f"m{i}": workflows[name].metric_failed(period=_FIVE) for i, name in enumerate(DELETIONS)}
+        any_failed = " + ".join(f"FILL({name}, 0)" for name in failed)
         self._alarm(
             "delete-failed",
-            workflows[DELETE].metric_failed(period=_FIVE),
+            cloudwatch.MathExpression(expression=any_failed, using_metrics=dict(failed), period=_FIVE),
             0,
             "The deletion of a cluster ended without an end; something may be left in a cloud",
         )

@@ -32,7 +32,8 @@ from stockyard.errors import Fenced, InsufficientCapacity, NodeCouldNotBeProvisi
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
-from stockyard.ports.nodes import TOKEN, Attests, EnvironmentWork, LaunchesTogether, Machine, NodeSource, NodeWork
+from stockyard.ports.clusters import TOKEN
+from stockyard.ports.nodes import Attests, EnvironmentWork, LaunchesTogether, Machine, NodeSource, NodeWork
 from stockyard.providers import registry
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config

@@ -149,7 +149,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, realm: Realm) -> Iterator[
     program = machine_program(state)
     machine = machine_values(realm)
     program.api_server(machine)
-    documents = program.kubeadm(machine, "https://nlb.example.test:6443", "aws:///us-east-1a/i-0123")
+    documents = program.kubeadm(machine, {"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1a/i-0123")
     environment = {"SSL_CERT_FILE": str(realm.authority)}
     plane = ControlPlane(tmp_path_factory.mktemp("plane"), documents, state / program.API_FOLDER, environment)
     with plane.running():

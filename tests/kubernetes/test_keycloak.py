@@ -112,7 +112,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             machine = {**machine_values(Realm(server.issuer, authority.path, SigningKey())), "client_id": CLIENT}
             audiences = {name: audience(program, {**machine, "client_id": name}) for name in (CLIENT, NEIGHBOUR)}
             program.api_server(machine)
-            documents = program.kubeadm(machine, "https://nlb.example.test:6443", "aws:///us-east-1a/i-0123")
+            documents = program.kubeadm(
+                machine, {"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1a/i-0123"
+            )
             folder = tmp_path_factory.mktemp("plane")
             with ControlPlane(folder, documents, state / program.API_FOLDER, trust).running() as plane:
                 yield Place(plane, server.issuer, audiences, passwords)

@@ -43,7 +43,7 @@ def minors() -> list[Any]:
 def test_a_control_plane_is_initialized_in_a_dry_run(cluster: Cluster, tmp_path: Path, version: str) -> None:
     program = machine_program(tmp_path)
     machine = {**machine_values(cluster.realm), "kubernetes_version": version}
-    documents = program.kubeadm(machine, "https://nlb.example.test:6443", "aws:///us-east-1a/i-0123")
+    documents = program.kubeadm(machine, {"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1a/i-0123")
     path = tmp_path / "kubeadm.yaml"
     path.write_text("\n---\n".join(map(json.dumps, documents)))
     done = cluster.plane.kubeadm("config", "validate", "--config", str(path))

@@ -75,7 +75,7 @@ def test_another_control_plane_has_its_objects_back_from_a_snapshot(
     assert (state / "api/encryption.yaml").read_bytes() == (cluster.plane.files / "encryption.yaml").read_bytes()
     (snapshot,) = (volume / "snapshots").iterdir()
     _restored(snapshot, folder / "etcd")
-    documents = machine.kubeadm(values, "https://nlb.example.test:6443", "aws:///us-east-1b/i-0456")
+    documents = machine.kubeadm(values, {"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1b/i-0456")
     environment = {"SSL_CERT_FILE": str(cluster.realm.authority)}
     plane = ControlPlane(folder, documents, state / "api", environment, node="another")
     with plane.running():

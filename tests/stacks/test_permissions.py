@@ -77,6 +77,7 @@ TABLE = "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev"
 TENANT_ROLE = "arn:aws:iam::222222222222:role/stockyard-access"
 OWN_ROLE = "arn:aws:iam::111111111111:role/cdk-deploy"
 PROVISION = "arn:aws:states:us-east-1:111111111111:stateMachine:stockyard-dev-provision-cluster"
+STANDALONE = PROVISION.replace("provision-cluster", "provision-standalone-cluster")
 EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
 
 
@@ -110,6 +111,10 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ("cluster_phases", "states:StopExecution", PROVISION.replace("stateMachine", "execution") + ":op_1"),
         ("node_phases", "sts:AssumeRole", TENANT_ROLE),
         ("node_phases", "secretsmanager:GetSecretValue", SECRET + "machine-key-AbCdEf"),
+        ("cluster_phases", "secretsmanager:GetSecretValue", SECRET + "machine-key-AbCdEf"),
+        ("cluster_phases", "kms:Decrypt", KEY),
+        ("cluster_phases", "states:StopExecution", STANDALONE.replace("stateMachine", "execution") + ":op_1"),
+        ("machines", "states:SendTaskSuccess", STANDALONE),
         ("scheduler", "dynamodb:Query", "arn:aws:dynamodb:us-east-1:111111111111:table/stockyard-dev/index/due"),
         ("scheduler", "dynamodb:UpdateItem", TABLE),
         ("relay", "states:StartExecution", PROVISION.replace("provision-cluster", "provision-node")),
@@ -145,7 +150,7 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         # Whoever has this key can make the token of any machine.
         *(
             (name, "secretsmanager:GetSecretValue", SECRET + "machine-key-AbCdEf")
-            for name in sorted({*NAMES} - {"machines", "node_phases"})
+            for name in sorted({*NAMES} - {"machines", "node_phases", "cluster_phases"})
         ),
         ("machines", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
         ("node_phases", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
@@ -154,7 +159,7 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         ("node_phases", "sts:AssumeRole", OWN_ROLE),
         ("cloud_accounts", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
         ("machines", "kms:Decrypt", KEY),
-        ("cluster_phases", "kms:Decrypt", KEY),
+        ("cluster_phases", "kms:GenerateDataKey", KEY),
         ("reaper", "kms:GenerateDataKey", KEY),
         ("records", "kms:Decrypt", KEY),
         ("clusters", "kms:GenerateDataKey", KEY),

@@ -96,7 +96,7 @@ def test_without_controllers_only_the_network_is_fetched_and_no_kubelet_waits(ma
     assert [line.split("/")[0].split()[1] for line in files[f"{manifests.FOLDER}/sums"].splitlines()] == ["flannel-io"]
     assert f"{manifests.FOLDER}/kustomization.yaml" not in files
     config = json.loads(files[control_plane.CONFIG_PATH])
-    (first, *_) = machine.kubeadm(config, "https://nlb.example.test:6443", "aws:///us-east-1a/i-0123")
+    (first, *_) = machine.kubeadm(config, {"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1a/i-0123")
     assert [flag["name"] for flag in first["nodeRegistration"]["kubeletExtraArgs"]] == ["provider-id"]
 
 

@@ -54,17 +54,21 @@ def files(rendered: str) -> dict[str, dict[str, Any]]:
 @pytest.fixture
 def node(files: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The node's own programs, as they were extracted from the document."""
-    for path in (node_boot.SCRIPT_PATH, node_boot.MACHINE_PATH):
+    for path in (node_boot.SCRIPT_PATH, node_boot.MACHINE_PATH, node_boot.NEAR_PATH):
         (tmp_path / Path(path).name).write_text(files[path]["content"])
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "stockyard_machine", raising=False)
+    for name in ("stockyard_machine", "stockyard_near"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     specification = importlib.util.spec_from_file_location("stockyard_node", tmp_path / "stockyard_node.py")
     assert specification is not None
     assert specification.loader is not None
     module: Any = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    monkeypatch.delitem(sys.modules, "stockyard_machine")
+    for name in ("stockyard_machine", "stockyard_near"):
+        monkeypatch.delitem(sys.modules, name)
     module.machine.STATE = str(tmp_path)
+    module.stockyard_near.HOSTS = str(tmp_path / "hosts")
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
     return module
 
 

@@ -73,6 +73,8 @@ class Settings(Choices):
     """Alias of the KMS key that secrets of clusters are sealed with."""
     provision_workflow: str = ""
     delete_workflow: str = ""
+    provision_standalone_workflow: str = ""
+    delete_standalone_workflow: str = ""
     retag_workflow: str = ""
     provision_node_workflow: str = ""
     delete_node_workflow: str = ""

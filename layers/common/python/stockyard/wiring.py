@@ -143,6 +143,8 @@ def workflows() -> ports.Workflows:
     arns = {
         "provision": settings.provision_workflow,
         "delete": settings.delete_workflow,
+        "provision_standalone": settings.provision_standalone_workflow,
+        "delete_standalone": settings.delete_standalone_workflow,
         "retag": settings.retag_workflow,
         "provision_node": settings.provision_node_workflow,
         "delete_node": settings.delete_node_workflow,

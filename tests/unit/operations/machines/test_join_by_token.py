@@ -21,7 +21,8 @@ from stockyard.operations.listing import every
 from stockyard.operations.machines.attest import issue_token
 from stockyard.operations.machines.join import JoinConfiguration, join_machine
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import SIGNATURE, NodeWork
+from stockyard.ports.clusters import SIGNATURE
+from stockyard.ports.nodes import NodeWork
 from tests.harness.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_join import KEY, Silent, Yard

@@ -34,12 +34,15 @@ class ClusterKind:
     """What a cluster driver makes: clusters of a type in accounts of a kind of cloud.
 
     ``settings`` names the model of their settings, as ``module:Class``: a ``models.clusters.ClusterSettings``.
+    ``rows`` names the rows of the table of phases that their operations have; see ``lifecycle.phases``. Empty: those
+    that hold for every driver.
     """
 
     driver: str
     cloud: str
     cluster_type: str
     settings: str
+    rows: str = ""
 
 
 class _Table:
@@ -62,6 +65,12 @@ def clouds() -> Mapping[str, CloudKind]:
 def planned_clouds() -> Set[str]:
     """Names of clouds that are not built yet."""
     return _Table.planned
+
+
+def rows_of(driver: str) -> str:
+    """The rows of the table of phases that the driver's clusters have; empty for those of every driver."""
+    kind = _Table.clusters.get(driver)
+    return kind.rows if kind is not None else ""
 
 
 def attributes_models(cloud: str | None = None) -> Sequence[type[Any]]:

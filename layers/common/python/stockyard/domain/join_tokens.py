@@ -1,5 +1,5 @@
-"""The two secrets of a claim's machine: by its machine token it proves which one it is, by its join token, a bootstrap
-token of kubeadm, it joins its cluster. Both are derived and never stored.
+"""The secrets of machines: by its machine token a machine proves which one it is, by its join token, a bootstrap token
+of kubeadm, a node joins its cluster; a control plane has a renewal token besides. All are derived and never stored.
 
 The same claim and attempt always give the same token: the agent and the machine get the same one without a record, and
 a launch that is repeated has the same user data. Without the installation's key nobody can compute a token.
@@ -25,12 +25,19 @@ def join_token(key: bytes, claim_id: str, attempt: int) -> str:
     return f"{text[:_ID]}.{text[_ID:]}"
 
 
-def machine_token(key: bytes, claim_id: str, attempt: int) -> str:
-    """What the user data of a claim's machine holds in an attempt: 256 bits. Raises ``ValueError`` for an empty key."""
-    return _derived(key, "machine", claim_id, attempt).hex()
+def machine_token(key: bytes, subject_id: str, attempt: int) -> str:
+    """What the user data of a claim's or a cluster's machine holds in an attempt: 256 bits. Raises ``ValueError`` for
+    an empty key."""
+    return _derived(key, "machine", subject_id, attempt).hex()
 
 
-def _derived(key: bytes, purpose: str, claim_id: str, attempt: int) -> bytes:
+def renewal_token(key: bytes, cluster_id: str) -> str:
+    """By what a control plane without keys of its cloud proves itself once it is up: 256 bits, in no user data. Raises
+    ``ValueError`` for an empty key."""
+    return _derived(key, "renewal", cluster_id, 0).hex()
+
+
+def _derived(key: bytes, purpose: str, subject_id: str, attempt: int) -> bytes:
     if not key:
         raise ValueError("a token needs the installation's key")
-    return hmac.new(key, f"{purpose}\x00{claim_id}\x00{attempt}".encode(), hashlib.sha256).digest()
+    return hmac.new(key, f"{purpose}\x00{subject_id}\x00{attempt}".encode(), hashlib.sha256).digest()

@@ -96,6 +96,8 @@ class Cluster(VersionedRecord):
     execution: str | None = None
     """Name of the last provisioning execution, so that a deletion can stop it."""
     endpoint: str | None = None
+    machine_endpoint: str | None = None
+    """The endpoint as the cluster's own machines know it; None: as everybody does."""
     private_address: str | None = None
     """Where the control plane's machine is in its own network."""
     certificate_authority: str | None = None
@@ -290,8 +292,8 @@ class Fact(VersionedRecord):
     """Something a machine or a workflow told us about a cluster or claim. ``id`` is ``cluster or claim id/name``.
 
     Names of a cluster's: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``, ``observed-mirror``,
-    ``observed-attended``. Of a claim's: ``node``, those of ``node_commands.done_fact``, and
-    ``machine_token-{attempt}``, the hash of a secret.
+    ``observed-attended``, ``machine_token``. Of a claim's: ``node``, those of ``node_commands.done_fact``, and
+    ``machine_token-{attempt}``. Of tokens the hash is kept.
     """
 
     value: str

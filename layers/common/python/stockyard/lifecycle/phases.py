@@ -7,9 +7,10 @@ so that neither tests the kind of an operation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from stockyard.domain import cloud_kinds
 from stockyard.lifecycle.node_phases import (
     CREATE_NODE,
     DELETE_NODE,
@@ -42,6 +43,8 @@ COMPENSATE, FAIL, BLOCK = "compensate", "fail", "block"
 
 ANY = ""
 """The driver of rows that hold for every driver without rows of its own."""
+STANDALONE = "standalone"
+"""The rows of drivers whose control plane is a machine with a disk, and no balancer before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,21 @@ _deletion = partial(
     failure="DeletionBlocked",
     timeout_seconds=28_800,
 )
+_AFTER_THE_MACHINE = (
+    Phase(
+        "report",
+        2400,
+        "report",
+        "ControlPlaneReported",
+        # A machine that never reported is replaced.
+        undoes=("control_plane",),
+        resumed_at="control_plane",
+        token_seconds=1800,
+        machine=True,
+    ),
+    Phase("deploy", 1800, "deploy", "Deployed"),
+    Phase("complete", 600, "complete"),
+)
 _CREATE = Procedure(
     kind=CREATE_CLUSTER,
     workflow="provision",
@@ -135,19 +153,7 @@ _CREATE = Procedure(
         _ensure_phase("identity", 600, "IdentityReady"),
         _ensure_phase("endpoint", 1200, "EndpointReady"),
         _ensure_phase("control_plane", 1800, "ControlPlaneRunning", machine=True),
-        Phase(
-            "report",
-            2400,
-            "report",
-            "ControlPlaneReported",
-            # A machine that never reported is replaced.
-            undoes=("control_plane",),
-            resumed_at="control_plane",
-            token_seconds=1800,
-            machine=True,
-        ),
-        Phase("deploy", 1800, "deploy", "Deployed"),
-        Phase("complete", 600, "complete"),
+        *_AFTER_THE_MACHINE,
     ),
     on_failure=COMPENSATE,
     error="ClusterCouldNotBeDeployed",
@@ -174,6 +180,34 @@ _DELETE = _deletion(
         Phase("forget", 600, "forget"),
     ),
     error="ClusterCouldNotBeDeployed",
+)
+_CREATE_STANDALONE = replace(
+    _CREATE,
+    workflow="provision_standalone",
+    machine="provision-standalone-cluster",
+    comment="Creates a cluster whose control plane is a machine with a disk. A failure undoes the phase and is written "
+    "on the operation.",
+    phases=(
+        _ensure_phase("account", 600, "AccountReachable"),
+        _ensure_phase("machine_type", 600, "MachineTypeChosen"),
+        _ensure_phase("network", 1800, "NetworkReady"),
+        _ensure_phase("disk", 1800, "DiskReady"),
+        _ensure_phase("control_plane", 3600, "ControlPlaneRunning", machine=True),
+        *_AFTER_THE_MACHINE,
+    ),
+)
+_DELETE_STANDALONE = replace(
+    _DELETE,
+    workflow="delete_standalone",
+    machine="delete-standalone-cluster",
+    phases=(
+        Phase("settle", 3600, "settle"),
+        Phase("control_plane", 1800, REMOVE),
+        Phase("disk", 1200, REMOVE),
+        Phase("network", 1800, REMOVE),
+        Phase("machine_type", 600, REMOVE),
+        *_DELETE.phases[-2:],
+    ),
 )
 _RETAG = Procedure(
     kind=RETAG_CLUSTER,
@@ -243,12 +277,19 @@ _POWER_NODE = Procedure(
 
 Procedures = Mapping[tuple[str, str], Procedure]
 PROCEDURES: Procedures = {
-    (procedure.kind, ANY): procedure
-    for procedure in (_CREATE, _DELETE, _RETAG, _CREATE_NODE, _DELETE_NODE, _POWER_NODE)
+    **{
+        (procedure.kind, ANY): procedure
+        for procedure in (_CREATE, _DELETE, _RETAG, _CREATE_NODE, _DELETE_NODE, _POWER_NODE)
+    },
+    (CREATE_CLUSTER, STANDALONE): _CREATE_STANDALONE,
+    (DELETE_CLUSTER, STANDALONE): _DELETE_STANDALONE,
 }
-"""By kind of operation and driver. A driver whose phases differ brings rows of its own."""
+"""By kind of operation and rows: ``ANY``, or what the drivers whose phases differ call theirs."""
 
 
 def procedure_of(procedures: Procedures, kind: str, driver: str = ANY) -> Procedure:
     """The procedure of a kind of operation for a driver. Raises ``KeyError`` for a kind that is not known."""
-    return procedures.get((kind, driver)) or procedures[(kind, ANY)]
+    for rows in (driver, cloud_kinds.rows_of(driver)):
+        if (kind, rows) in procedures:
+            return procedures[kind, rows]
+    return procedures[kind, ANY]

@@ -1,6 +1,7 @@
-"""What a control plane's machine is told at its first boot: a cloud-config document without any secret.
+"""What a control plane's machine is told at its first boot: without any secret, but for the token of a machine to which
+its cloud gives no keys.
 
-Values go into ``/etc/stockyard/machine.json``; the two programs beside it are constant.
+Values go into ``/etc/stockyard/machine.json``; the programs beside it are constant.
 """
 
 from __future__ import annotations
@@ -88,13 +89,15 @@ def first_boot(
     tenant: str,
     creator: str = "",
     volume_tags: Mapping[str, str] | None = None,
+    token: str = "",
     sources: Sources = PUBLIC,
 ) -> FirstBoot:
     """What the machine is told.
 
     ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
     cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
-    and their volumes get these tags.
+    and their volumes get these tags. ``token`` for a machine that proves itself by one: see
+    ``ports.clusters.AttestsControlPlane``.
     """
     controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
     machine = {
@@ -108,8 +111,10 @@ def first_boot(
         "pod_cidr": POD_CIDR,
         "tenant": tenant,
     }
+    if token:
+        machine["token"] = token
     files = {
-        CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True)),
+        CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True), "0600" if token else "0644"),
         SCRIPT_PATH: machine_program(control_plane=True),
         START_PATH: start_script("control_plane.sh"),
         RENEW_PATH: program("renew.sh"),

@@ -48,6 +48,9 @@ class CloudWork:
     now: datetime
     session: str
     """Session name for assumed roles: the operation's id."""
+    machine_token: str = field(default="", repr=False)
+    """What the machine's user data has to hold, and nothing else may: see ``AttestsControlPlane``. Only the phase that
+    makes the machine is told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,21 @@ class ShowsConsole(Protocol):
     def console(self, work: CloudWork) -> str | None:
         """The text as the cloud has it, with whatever secrets the machine has printed; None when there is no machine.
         It may be empty: clouds show a console minutes late."""
+        ...
+
+
+SIGNATURE, TOKEN = "signature", "token"
+"""How a machine proves which one it is: by a request that it signs with keys of its cloud, or by a secret in its user
+data."""
+
+
+@runtime_checkable
+class AttestsControlPlane(Protocol):
+    """A driver that says how the machine of a control plane proves which one it is. Those of any other sign a
+    request."""
+
+    def attestation(self, cluster: Cluster) -> str:
+        """``SIGNATURE`` or ``TOKEN``. With ``TOKEN`` the machine is told ``CloudWork.machine_token``."""
         ...
 
 

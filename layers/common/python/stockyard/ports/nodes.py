@@ -65,11 +65,6 @@ class LaunchesTogether(Protocol):
         """How many equal claims with these properties one call takes at most; 1: each is launched alone."""
 
 
-SIGNATURE, TOKEN = "signature", "token"
-"""How a machine proves which one it is: by a request that it signs with keys of its cloud, or by a secret in its user
-data."""
-
-
 @runtime_checkable
 class Attests(Protocol):
     """A source that says how its machines prove which ones they are. The machines of any other sign a request."""

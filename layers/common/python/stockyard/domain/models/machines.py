@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, StringConstraints, model_validator
 
 from stockyard.domain import kubeconfigs
-from stockyard.domain.models.base import Input, View
+from stockyard.domain.models.base import Input, View, not_null
 
 Method = Literal["GET", "POST"]
 Url = Annotated[str, StringConstraints(min_length=1, max_length=8_192, pattern=r"^https?://[!-~]+$")]
@@ -19,12 +19,52 @@ def _harmless(kubeconfig: SecretStr) -> SecretStr:
     return kubeconfig
 
 
-class BootstrapProof(Input):
+_SIGNED = ("method", "url", "headers")
+
+
+class SignedProof(Input):
     """A presigned ``sts:GetCallerIdentity`` request that binds our host by a signed header."""
 
     method: Method
     url: Url
     headers: Headers
+
+
+class MachineProof(Input):
+    """One of two proofs: a presigned ``sts:GetCallerIdentity`` request that binds our host by a signed header, or the
+    token that the machine was given."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": list(_SIGNED), "not": {"required": ["token"]}},
+                {"required": ["token"], "not": {"anyOf": [{"required": [name]} for name in _SIGNED]}},
+            ]
+        }
+    )
+
+    method: Method | None = Field(None, json_schema_extra=not_null)
+    url: Url | None = Field(None, json_schema_extra=not_null)
+    headers: Headers | None = Field(None, json_schema_extra=not_null)
+    token: Annotated[SecretStr, Field(min_length=32, max_length=256)] | None = Field(None, json_schema_extra=not_null)
+
+    @model_validator(mode="after")
+    def _one_proof(self) -> Self:
+        proof = self.model_fields_set & {*_SIGNED, "token"}
+        if proof not in ({"token"}, set(_SIGNED)) or any(getattr(self, name) is None for name in proof):
+            raise ValueError(f"must have {', '.join(_SIGNED)}, or token, and not both")
+        return self
+
+    def proof(self) -> dict[str, Any]:
+        """What proves which machine it is: the token or the signed request."""
+        if self.token is not None:
+            return {"token": self.token.get_secret_value()}
+        return self.model_dump(include=set(_SIGNED))
+
+
+class BootstrapProof(MachineProof):
+    """What proves a control plane's machine: where its cloud gives it keys a request that it signs, elsewhere the token
+    of its user data."""
 
 
 class ReadyReport(Input):
@@ -52,12 +92,20 @@ class ControlPlaneBootReport(BootstrapProof, BootStep):
 
 
 class BootstrapAnswer(View):
-    """The control plane's own client, where it gets tokens, and the API endpoint's stable name."""
+    """The control plane's own client, where it gets tokens, and the API endpoint's stable name.
+
+    ``machine_endpoint`` is the API as the cluster's machines know it, empty where that is ``endpoint``.
+    ``certificate_names`` is what its certificate has to name besides. ``renewal_token`` proves the machine from now on,
+    empty where it signs requests.
+    """
 
     client_id: str
     client_secret: str
     token_url: str
     endpoint: str
+    machine_endpoint: str
+    certificate_names: list[str]
+    renewal_token: str
 
 
 class AgentManifest(View):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from stockyard.domain import times
-from stockyard.domain.models.base import Input, View, not_null
-from stockyard.domain.models.machines import BootStep, BootstrapProof, Headers, Method, Url
+from stockyard.domain.models.base import Input, View
+from stockyard.domain.models.machines import BootStep, MachineProof, SignedProof
 from stockyard.domain.workload_records import MOST_NODES
 
 MOST_RESULTS = 5_000
@@ -125,47 +125,18 @@ class MirrorView(View):
     after: str
 
 
-_SIGNED = ("method", "url", "headers")
-
-
-class JoinProof(Input):
+class JoinProof(MachineProof):
     """The cluster that the machine is to join, and one of two proofs: the same request as of ``/bootstrap``, or the
     token that the machine's user data holds."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {"required": list(_SIGNED), "not": {"required": ["token"]}},
-                {"required": ["token"], "not": {"anyOf": [{"required": [name]} for name in _SIGNED]}},
-            ]
-        }
-    )
-
     cluster_id: ClusterId
-    method: Method | None = Field(None, json_schema_extra=not_null)
-    url: Url | None = Field(None, json_schema_extra=not_null)
-    headers: Headers | None = Field(None, json_schema_extra=not_null)
-    token: Annotated[SecretStr, Field(min_length=32, max_length=256)] | None = Field(None, json_schema_extra=not_null)
-
-    @model_validator(mode="after")
-    def _one_proof(self) -> Self:
-        proof = self.model_fields_set & {*_SIGNED, "token"}
-        if proof not in ({"token"}, set(_SIGNED)) or any(getattr(self, name) is None for name in proof):
-            raise ValueError(f"must have {', '.join(_SIGNED)}, or token, and not both")
-        return self
-
-    def proof(self) -> dict[str, Any]:
-        """What proves which machine it is: the token or the signed request."""
-        if self.token is not None:
-            return {"token": self.token.get_secret_value()}
-        return self.model_dump(include=set(_SIGNED))
 
 
 class NodeBootReport(JoinProof, BootStep):
     """What a node's machine says of its first boot, with the proof of ``/join``."""
 
 
-class Interruption(BootstrapProof):
+class Interruption(SignedProof):
     """A cloud's announcement to a node's machine, with the proof of ``/join`` by a signed request.
 
     ``interruption``: the machine ends at ``time``. ``rebalance``: it was recommended at ``time`` to move elsewhere.
@@ -178,9 +149,13 @@ class Interruption(BootstrapProof):
 
 
 class JoinAnswer(View):
-    """What a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster."""
+    """What a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster.
+
+    ``private_endpoint``: only the cluster's own machines know the endpoint's name, by ``addresses``.
+    """
 
     endpoint: str
+    private_endpoint: bool
     addresses: list[str]
     token: str
     ca_hash: str

@@ -4,13 +4,16 @@ base="$7" manifests=/etc/stockyard/manifests
 export KUBECONFIG=/etc/kubernetes/admin.conf
 volume=/var/lib/control-plane
 
-# The disk that Stockyard attaches while this machine boots: not the one that the machine has started from.
+# The disk that Stockyard attaches while this machine boots: not the one that the machine has started from, nor the one
+# by which a cloud tells it its first commands.
 find_disk() {
-    local disk root
+    local disk root content
     root="$(lsblk --noheadings --output PKNAME "$(findmnt --noheadings --output SOURCE /)")" || return 1
-    for disk in /dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol* /dev/xvdf; do
+    for disk in /dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol* /dev/xvdf /dev/vd[a-z] /dev/sd[a-z]; do
         if test "$(lsblk --noheadings --nodeps --output TYPE "$disk" 2>/dev/null)" = disk &&
             test "$(lsblk --noheadings --nodeps --output NAME "$disk")" != "$root"; then
+            content="$(lsblk --noheadings --nodeps --output FSTYPE "$disk")"
+            if test "$content" = iso9660 || test "$content" = vfat; then continue; fi
             echo "$disk"
             return 0
         fi
@@ -53,7 +56,8 @@ init_control_plane() {
     kubeadm init --config /etc/stockyard/kubeadm.yaml --skip-token-print
 }
 
-# A load balancer does not send a machine's own connections back to it, so its name means this machine here.
+# A load balancer does not send a machine's own connections back to it, so its name means this machine here. Where there
+# is none, only the cluster's machines know the name.
 name_endpoint() {
     local endpoint
     endpoint="$(cat /etc/stockyard/endpoint)"

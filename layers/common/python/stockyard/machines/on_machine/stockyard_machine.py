@@ -1,7 +1,7 @@
 """Runs on a machine and proves which one it is; on a control plane also kubeadm's configuration, agent, report.
 
-Standard library only, because it runs before anything else is installed. It is written to the machine by cloud-init;
-its values come from ``machine.json``, which holds no secret.
+Standard library only, because it runs before anything else is installed. It is written to the machine at its first
+boot; its values come from ``machine.json``, whose only secret is the token of a machine without keys of its cloud.
 """
 
 from __future__ import annotations
@@ -188,9 +188,13 @@ def api_server(machine: dict[str, str]) -> None:
             save(path, json.dumps(document, indent=1) + "\n")
 
 
-def kubeadm(machine: dict[str, str], endpoint: str, provider: str) -> list[dict[str, Any]]:
-    """kubeadm's configuration documents: the load balancer's name as endpoint, people by the realm's tokens."""
-    host, port = address(endpoint)
+def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> list[dict[str, Any]]:
+    """kubeadm's configuration documents: the endpoint that never changes, people by the realm's tokens.
+
+    ``provider``: the machine's id in its cloud, empty for none.
+    """
+    host, port = address(inside(client))
+    names = [host, address(client["endpoint"])[0], *client.get("certificate_names", [])]
     api = "kubeadm.k8s.io/v1beta4"
     files, log = "/etc/stockyard/" + API_FOLDER, "/var/log/kubernetes/audit"
     flags = {
@@ -206,7 +210,9 @@ def kubeadm(machine: dict[str, str], endpoint: str, provider: str) -> list[dict[
         {"name": "stockyard", "hostPath": files, "mountPath": files, "readOnly": True, "pathType": "Directory"},
         {"name": "audit", "hostPath": log, "mountPath": log, "pathType": "DirectoryOrCreate"},
     ]
-    kubelet = {"provider-id": provider, **({"cloud-provider": "external"} if machine.get("cloud_provider") else {})}
+    kubelet = {"provider-id": provider} if provider else {}
+    if machine.get("cloud_provider"):
+        kubelet["cloud-provider"] = "external"
     return [
         {
             "apiVersion": api,
@@ -228,7 +234,7 @@ def kubeadm(machine: dict[str, str], endpoint: str, provider: str) -> list[dict[
             # Of /16, 512 nodes with room for the 110 pods of each; the default is 256 of twice the size.
             "controllerManager": {"extraArgs": [{"name": "node-cidr-mask-size", "value": "25"}]},
             "apiServer": {
-                "certSANs": [host],
+                "certSANs": list(dict.fromkeys(names)),
                 "extraArgs": [{"name": name, "value": value} for name, value in flags.items()],
                 "extraVolumes": volumes,
             },
@@ -260,8 +266,15 @@ def url(machine: dict[str, str], action: str) -> str:
     return f"{machine['api_url']}/v1/clusters/{machine['cluster_id']}/{action}"
 
 
+def inside(client: dict[str, Any]) -> str:
+    """The endpoint as the cluster's own machines know it."""
+    return str(client.get("machine_endpoint") or client["endpoint"])
+
+
 def prove(machine: dict[str, str]) -> dict[str, Any]:
-    """The signed request that says which machine this is, to Stockyard alone."""
+    """What says which machine this is: its token, or the request that it signs, to Stockyard alone."""
+    if "token" in machine:
+        return {"token": machine["token"]}
     region, keys = instance()
     host = urllib.parse.urlsplit(machine["api_url"]).netloc
     return presign(keys, region, host, datetime.now(timezone.utc))  # noqa: UP017
@@ -285,23 +298,23 @@ def bootstrap(machine: dict[str, str]) -> None:
     else:
         client = patiently(lambda: json.loads(post(machine, "bootstrap", prove(machine))))
         save("client.json", json.dumps(client))
-    save("endpoint", address(client["endpoint"])[0] + "\n")
+    save("endpoint", address(inside(client))[0] + "\n")
     if machine["creator"]:
         save("administrator.json", json.dumps(administrator(machine["creator"])))
     api_server(machine)
-    configuration = kubeadm(machine, client["endpoint"], patiently(provider_id))
+    configuration = kubeadm(machine, client, "" if "token" in machine else patiently(provider_id))
     documents = [json.dumps(document, indent=1) for document in configuration]
     save("kubeadm.yaml", "\n---\n".join(documents) + "\n")
 
 
-def credentials() -> dict[str, str]:
+def credentials() -> dict[str, Any]:
     """The cluster's own client, as ``bootstrap`` kept it."""
     with open(os.path.join(STATE, "client.json")) as file:
-        client: dict[str, str] = json.load(file)
+        client: dict[str, Any] = json.load(file)
     return client
 
 
-def bearer(client: dict[str, str]) -> dict[str, str]:
+def bearer(client: dict[str, Any]) -> dict[str, str]:
     """The header with a new token of the cluster's own client."""
     form = {"grant_type": "client_credentials"}
     form.update((name, client[name]) for name in ("client_id", "client_secret"))
@@ -326,15 +339,22 @@ def agent(machine: dict[str, str]) -> None:
 
 def ready(machine: dict[str, str]) -> None:
     """Post kubeconfig and certificate authority with a token of the cluster's own client, and the proof that makes a
-    renewed kubeconfig count."""
+    renewed kubeconfig count. It names the endpoint that everybody can reach."""
     client = credentials()
     with open(os.path.join(KUBERNETES, "admin.conf")) as file:
-        kubeconfig = file.read()
+        kubeconfig = file.read().replace(server(inside(client)), server(client["endpoint"]))
     with open(os.path.join(KUBERNETES, "pki", "ca.crt")) as file:
         authority = base64.b64encode(file.read().encode()).decode()
 
     report = {"kubeconfig": kubeconfig, "certificate_authority": authority}
-    patiently(lambda: post(machine, "ready", {**report, "proof": prove(machine)}, bearer(client)))
+    later = {"token": client["renewal_token"]} if client.get("renewal_token") else None
+    patiently(lambda: post(machine, "ready", {**report, "proof": later or prove(machine)}, bearer(client)))
+
+
+def server(endpoint: str) -> str:
+    """How a kubeconfig writes an endpoint."""
+    host, port = address(endpoint)
+    return f"https://{host}:{port}"
 
 
 def say(machine: dict[str, str], step: dict[str, Any]) -> None:

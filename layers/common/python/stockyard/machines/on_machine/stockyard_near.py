@@ -40,7 +40,11 @@ def answers(address: str, host: str, port: int) -> bool:
 def update(endpoint: dict[str, Any]) -> bool:
     """Write the addresses that answer into the hosts file, and only these. Whether that changed it."""
     host, port = endpoint["host"], endpoint["port"]
-    near = [address for address in endpoint["addresses"] if answers(address, host, port)]
+    return write(host, [address for address in endpoint["addresses"] if answers(address, host, port)])
+
+
+def write(host: str, near: list[str]) -> bool:
+    """Let the name lead to these addresses, and to no others. Whether that changed the hosts file."""
     with open(HOSTS) as file:
         before = file.read()
     other_lines = [line for line in before.splitlines() if MARK not in line]

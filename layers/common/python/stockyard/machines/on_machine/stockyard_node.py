@@ -1,7 +1,7 @@
 """Runs on a node: proves which machine it is, asks how to join its cluster, and writes kubeadm's configuration.
 
-Standard library and the program beside it only. Its values come from ``node.json``; the token to join with, which it is
-given, lives for minutes and is asked for again with each start.
+Standard library and the programs beside it only. Its values come from ``node.json``; the token to join with, which it
+is given, lives for minutes and is asked for again with each start.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import stockyard_machine as machine  # type: ignore[import-not-found]
+import stockyard_near  # type: ignore[import-not-found]
 
 CONFIG = os.environ.get("STOCKYARD_CONFIG", "/etc/stockyard/node.json")
 CLAIM_TAG = "stockyard:resource"
@@ -201,6 +202,9 @@ def main(arguments: list[str]) -> None:
     host, port = machine.address(answer["endpoint"])
     near = {"host": host, "port": port, "addresses": answer.get("addresses", [])}
     machine.save("endpoint.json", json.dumps(near) + "\n")
+    if answer.get("private_endpoint"):
+        # Whoever answers there has to have the authority that the token's hash pins.
+        stockyard_near.write(host, near["addresses"])
     machine.save("join.yaml", json.dumps(kubeadm(answer, provider, "cloud_provider" in node), indent=1) + "\n")
 
 

@@ -60,7 +60,7 @@ def report_ready(
     except ValueError:
         raise InvalidInput.at("/kubeconfig", "must hold a certificate as PEM in base 64") from None
     if cluster.status == "ready" and proof is not None:
-        recorded_machine(services, cluster, services.attestor.caller(proof))
+        recorded_machine(services, cluster, proof)
         known_authority = services.store.get(Fact, f"{cluster.id}/{AUTHORITY}")
         if known_authority is None or known_authority.value != _digest(certificate_authority):
             raise InvalidInput.at("/certificate_authority", "must be the one that the cluster has")

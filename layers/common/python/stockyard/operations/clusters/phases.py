@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.records import CloudAccount, Cluster, Fact, Name
 from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
@@ -19,14 +21,18 @@ from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.engine.quiesce import quiesce
 from stockyard.operations.engine.run_phase import end_by, end_deletion
 from stockyard.operations.engine.runner import Runner
+from stockyard.operations.machines.attest import TOKEN_FACT, issue_control_plane_token
 from stockyard.operations.machines.boot import BOOT, last_words
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
+from stockyard.ports.clusters import TOKEN, AttestsControlPlane
 
-FACTS = ("reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, MIRROR, ATTENDED)
+FACTS = (
+    "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, MIRROR, ATTENDED, TOKEN_FACT,
+)  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
 
@@ -62,6 +68,9 @@ def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: 
         outcome = end_kept(RUNNER, services, fence, cluster)
         return Outcome(False, outcome.message, wait_seconds=1 if outcome.done else outcome.wait_seconds)
     driver, work = cloud_work(services, cluster, phase, fence)
+    attests: object = driver
+    if phase == MACHINE_PHASE and isinstance(attests, AttestsControlPlane) and attests.attestation(cluster) == TOKEN:
+        work = replace(work, machine_token=issue_control_plane_token(services, cluster, fence))
     return driver.ensure(phase, work)
 
 
@@ -136,7 +145,7 @@ RUNNER: Runner[Cluster] = Runner(
         "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),
         "forget": end_deletion(MOVES, _removal),
     },
-    fact_fields=frozenset({"endpoint", "instance_id", "private_address", "certificate_authority"}),
+    fact_fields=frozenset({"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority"}),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},
     last_words=lambda services, cluster, phase: last_words(services, cluster) if phase == REPORT else "",

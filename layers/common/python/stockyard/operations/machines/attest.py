@@ -7,7 +7,7 @@ import hmac
 from datetime import timedelta
 
 from stockyard.domain import times
-from stockyard.domain.join_tokens import machine_token
+from stockyard.domain.join_tokens import machine_token, renewal_token
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim
 from stockyard.errors import Conflict, Fenced, Unauthorized
 from stockyard.operations.engine.advance import Fence
@@ -15,6 +15,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Check, MachineIdentity, Put
 
 UNRECORDED = "The machine is not recorded (yet). Try again."
+TOKEN_FACT = "machine_token"  # noqa: S105 - a name
 TOKEN_LIFE = timedelta(minutes=30)
 """How long a machine token is accepted after it was first given out: launching and joining take less."""
 
@@ -47,14 +48,44 @@ def issue_token(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -
 
 def has_token(services: Services, claim: NodeClaim, token: str) -> bool:
     """Whether it is the token of the claim's machine in this attempt, and is still valid."""
-    fact = services.store.get(Fact, _fact(claim.id, claim.attempt))
+    return _is_valid(services, services.store.get(Fact, _fact(claim.id, claim.attempt)), token)
+
+
+def issue_control_plane_token(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> str:
+    """As ``issue_token``, for a control plane's machine. Each attempt has another one, and only the last counts."""
+    token = machine_token(services.token_key, cluster.id, fence.attempt)
+    name = control_plane_fact(cluster.id)
+    known_fact = services.store.get(Fact, name)
+    if known_fact is None or known_fact.value != _hash(token):
+        guard = Check(Cluster, cluster.id, {"operation_id": fence.operation_id, "attempt": fence.attempt})
+        try:
+            services.store.commit(guard, Put(Fact(name, _hash(token), services.now())))
+        except Conflict as conflict:
+            raise Fenced("Another operation or attempt owns the cluster now.") from conflict
+    return token
+
+
+def has_control_plane_token(services: Services, cluster: Cluster, token: str) -> bool:
+    """Whether it is the token of the control plane's machine, and still valid; or, of a cluster that is ready, the one
+    that its machine was given to renew its report."""
+    if cluster.status == "ready":
+        return hmac.compare_digest(renewal_token(services.token_key, cluster.id), token)
+    return _is_valid(services, services.store.get(Fact, control_plane_fact(cluster.id)), token)
+
+
+def control_plane_fact(cluster_id: str) -> str:
+    """The name of the fact that keeps the hash of the control plane's token."""
+    return f"{cluster_id}/{TOKEN_FACT}"
+
+
+def _is_valid(services: Services, fact: Fact | None, token: str) -> bool:
     if fact is None or services.clock.now() > times.from_text(fact.time) + TOKEN_LIFE:
         return False
     return hmac.compare_digest(fact.value, _hash(token))
 
 
 def _fact(claim_id: str, attempt: int) -> str:
-    return f"{claim_id}/machine_token-{attempt}"
+    return f"{claim_id}/{TOKEN_FACT}-{attempt}"
 
 
 def _hash(token: str) -> str:

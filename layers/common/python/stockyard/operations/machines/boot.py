@@ -11,8 +11,7 @@ from typing import Any
 
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.redaction import redact
-from stockyard.errors import NotFound
-from stockyard.operations.machines.bootstrap import recorded_machine
+from stockyard.operations.machines.bootstrap import waiting_cluster
 from stockyard.operations.machines.join import waiting_claim
 from stockyard.operations.services import Services
 from stockyard.ports import Put
@@ -27,11 +26,7 @@ def report_of_control_plane(
 ) -> None:
     """Keep what the cluster's recorded machine says. ``Unauthorized`` for any other, ``NotFound`` without the
     cluster."""
-    caller = services.attestor.caller(proof)
-    cluster = services.store.get(Cluster, cluster_id)
-    if cluster is None or cluster.status != "preparing":
-        raise NotFound("There is no cluster of that id that waits for its machine.")
-    recorded_machine(services, cluster, caller)
+    cluster, _ = waiting_cluster(services, cluster_id, proof)
     _keep(services, boot_fact(cluster), report)
 
 

@@ -13,6 +13,7 @@ from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorize
 from stockyard.lifecycle.node_claim import PENDING
 from stockyard.lifecycle.node_commands import TOKEN, done_fact
 from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
+from stockyard.operations.machines.bootstrap import REFUSED
 from stockyard.operations.machines.observe import ca_hash, facts_of
 from stockyard.operations.node_providers.catalog import account_of, kubelet_args_of
 from stockyard.operations.services import Services
@@ -26,9 +27,11 @@ class JoinConfiguration:
     """What a machine needs to join, and no more. ``token`` is its own, and short-lived.
 
     ``addresses`` are where the control plane is in its own network: a machine of the same one need not leave it.
+    ``private_endpoint``: only the cluster's own machines know the endpoint's name, and by these addresses.
     """
 
     endpoint: str
+    private_endpoint: bool
     addresses: list[str]
     token: str = field(repr=False)
     ca_hash: str
@@ -53,7 +56,8 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         soon = max(1, services.settings.agent_busy_seconds // 2)
         raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
     return JoinConfiguration(
-        endpoint=cluster.endpoint or "",
+        endpoint=cluster.machine_endpoint or cluster.endpoint or "",
+        private_endpoint=bool(cluster.machine_endpoint),
         addresses=[cluster.private_address] if cluster.private_address else [],
         token=join_token(key, claim.id, claim.attempt),
         ca_hash=authority,
@@ -96,7 +100,7 @@ def _by_token(services: Services, id: str, token: str) -> tuple[NodeClaim, Clust
     claim = services.store.get(NodeClaim, id)
     cluster = _cluster(services, claim)
     if claim is None or cluster is None or not has_token(services, claim, token):
-        raise Unauthorized("the proof of identity is not accepted")
+        raise Unauthorized(REFUSED)
     return claim, cluster
 
 

@@ -31,7 +31,8 @@ from stockyard.operations.node_providers.catalog import DRAIN, drain_seconds, li
 from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
-from stockyard.ports.nodes import TOKEN, Attests, LooksTogether, ShowsNodeConsole
+from stockyard.ports.clusters import TOKEN
+from stockyard.ports.nodes import Attests, LooksTogether, ShowsNodeConsole
 
 LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""

@@ -16,7 +16,8 @@ from stockyard.domain.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, SimulatedMachine
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
-from stockyard.ports.nodes import TOKEN, EnvironmentWork, Machine, NodeWork
+from stockyard.ports.clusters import TOKEN
+from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.nodes.simulated.machines import Machines
 
 KIND, KEY = "simulated machine", "node"
