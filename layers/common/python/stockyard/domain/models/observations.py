@@ -151,11 +151,11 @@ class Interruption(SignedProof):
 class JoinAnswer(View):
     """What a machine needs to join its cluster: its own short-lived token, and by what it knows the cluster.
 
-    ``private_endpoint``: only the cluster's own machines know the endpoint's name, by ``addresses``.
+    ``internal_endpoint``: only the cluster's own machines know the endpoint's name, by ``addresses``.
     """
 
     endpoint: str
-    private_endpoint: bool
+    internal_endpoint: bool
     addresses: list[str]
     token: str
     ca_hash: str

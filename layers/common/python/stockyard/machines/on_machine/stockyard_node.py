@@ -202,7 +202,7 @@ def main(arguments: list[str]) -> None:
     host, port = machine.address(answer["endpoint"])
     near = {"host": host, "port": port, "addresses": answer.get("addresses", [])}
     machine.save("endpoint.json", json.dumps(near) + "\n")
-    if answer.get("private_endpoint"):
+    if answer.get("internal_endpoint"):
         # Whoever answers there has to have the authority that the token's hash pins.
         stockyard_near.write(host, near["addresses"])
     machine.save("join.yaml", json.dumps(kubeadm(answer, provider, "cloud_provider" in node), indent=1) + "\n")

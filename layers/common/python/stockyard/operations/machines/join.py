@@ -27,11 +27,11 @@ class JoinConfiguration:
     """What a machine needs to join, and no more. ``token`` is its own, and short-lived.
 
     ``addresses`` are where the control plane is in its own network: a machine of the same one need not leave it.
-    ``private_endpoint``: only the cluster's own machines know the endpoint's name, and by these addresses.
+    ``internal_endpoint``: only the cluster's own machines know the endpoint's name, and by these addresses.
     """
 
     endpoint: str
-    private_endpoint: bool
+    internal_endpoint: bool
     addresses: list[str]
     token: str = field(repr=False)
     ca_hash: str
@@ -57,7 +57,7 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
     return JoinConfiguration(
         endpoint=cluster.machine_endpoint or cluster.endpoint or "",
-        private_endpoint=bool(cluster.machine_endpoint),
+        internal_endpoint=bool(cluster.machine_endpoint),
         addresses=[cluster.private_address] if cluster.private_address else [],
         token=join_token(key, claim.id, claim.attempt),
         ca_hash=authority,

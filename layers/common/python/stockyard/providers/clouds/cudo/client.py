@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stockyard.errors import PermissionDenied, VendorConflict, VendorNotFound, VendorTimeout, VendorUnavailable
-from stockyard.providers.clouds.cudo import values
+from stockyard.providers.clouds.cudo import marks, values
 from stockyard.providers.clouds.cudo.errors import retry_delay, translated
 from stockyard.providers.clouds.cudo.values import (
     DataCenter,
@@ -170,13 +170,13 @@ class Cudo:
         return [values.vm(entry) for entry in self._read(self._of_project("vms")).get("VMs") or ()]
 
     def create_vm(self, new_vm: NewVm) -> Vm:
-        """The machine of that id, new or made before. Raises ``VendorConflict`` when that one has other metadata: it
-        is somebody else's."""
+        """The machine of that id, new or made before. Raises ``VendorConflict`` when that one has the marks of another
+        record in its metadata, or none."""
         try:
             answer = self._write("POST", self._of_project("vm"), new_vm.document())
         except VendorConflict:
             there = self.vm(new_vm.id)
-            if there is None or dict(there.metadata) != dict(new_vm.metadata):
+            if there is None or not marks.are_of_one(there.metadata, new_vm.metadata):
                 raise
             return there
         described = answer.get("vm") or {}
@@ -228,7 +228,9 @@ class Cudo:
                     raise
         if there is None:
             return
-        if (there.data_center, there.description) != (data_center, description):
+        one, other = marks.marks_of(there.description), marks.marks_of(description)
+        are_ours = there.description == description or (bool(one) and marks.are_of_one(one, other))
+        if there.data_center != data_center or not are_ours:
             raise VendorConflict(f"There is another security group {group_id} in the project.", code="ALREADY_EXISTS")
         if there.rules != frozenset(rules):
             self._write("PATCH", self._of_project(f"security-groups/{group_id}"), document_with_rules)

@@ -17,11 +17,13 @@ from stockyard.errors import VendorConflict, VendorError, VendorRefused, VendorT
 from stockyard.ports import Ledger, Outcome
 from stockyard.providers.clouds.cudo import values
 from stockyard.providers.clouds.cudo.client import Cudo
-from stockyard.providers.clouds.cudo.marks import text
+from stockyard.providers.clouds.cudo.marks import are_of_one, marks_of, text
 from stockyard.providers.clouds.cudo.values import Disk, Network, NewVm, Rule, Vm
 
 GROUP, DISK, MACHINE, NETWORK = "security_group", "disk", "vm", "network"
-_REMOVAL = (MACHINE, DISK, NETWORK, GROUP)
+CHOICE = "choice"
+"""A line of the ledger that nothing in the project stands for."""
+_REMOVAL = (MACHINE, DISK, NETWORK, GROUP, CHOICE)
 """The order in which a removal succeeds. Groups go last: disks and networks have no marks of their own, and are known
 by those of their cluster's groups."""
 _FAILED = "Delete the cluster or resume."
@@ -78,17 +80,18 @@ class Maker:
             raise VendorRefused(f"Network {network_id} has failed.", code="FAILED", hint=_FAILED)
         return network if network.state == values.READY else None
 
-    def machine(self, new_vm: NewVm) -> Vm | None:
+    def machine(self, new_vm: NewVm, completed: Callable[[NewVm], NewVm] = lambda new_vm: new_vm) -> Vm | None:
         """The machine once it is on; None while it comes up. ``VendorRefused`` for one that failed, at once.
 
-        Until it is on, Cudo ends it by itself should nobody come back for it; then it is kept.
+        ``completed`` gives it what is only asked for when it is really made. Until it is on, Cudo ends it by itself
+        should nobody come back for it; then it is kept.
         """
         line = self._intended(MACHINE, new_vm.id)
         vm = self.cudo.vm(new_vm.id)
         if vm is None or vm.state == values.ABSENT:
             self._check_kept(line)
-            vm = self._call(line, lambda: self.cudo.create_vm(new_vm))
-        elif dict(vm.metadata) != dict(new_vm.metadata):
+            vm = self._call(line, lambda: self.cudo.create_vm(completed(new_vm)))
+        elif not are_of_one(vm.metadata, new_vm.metadata):
             raise VendorConflict(f"There is another machine {new_vm.id} in the project.", code="ALREADY_EXISTS")
         self._noted(line)
         if vm.state == values.FAILED:
@@ -100,9 +103,14 @@ class Maker:
             self.ledger.made(line, new_vm.id, {**line.detail, "is_kept": True})
         return vm
 
-    def _intended(self, kind: str, key: str) -> Resource:
+    def choice(self, key: str, detail: Mapping[str, Any]) -> Resource:
+        """What was decided before anything is made by it, kept on the ledger; the first decision stays."""
+        line = self._intended(CHOICE, key, detail)
+        return line if line.state == "made" else self.ledger.made(line, line.key, line.detail)
+
+    def _intended(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
         line = self.ledger.find(kind, key)
-        return line if line is not None and line.state == "made" else self.ledger.intend(kind, key)
+        return line if line is not None and line.state == "made" else self.ledger.intend(kind, key, detail)
 
     def _noted(self, line: Resource) -> str:
         if line.state != "made":
@@ -145,7 +153,7 @@ class Maker:
             MACHINE: self._without_machine,
             NETWORK: self._without_network,
         }
-        waiting = removals[line.kind](line)
+        waiting = removals[line.kind](line) if line.kind in removals else ""
         age = (self.now - from_text(line.intended_at)).total_seconds()
         if not waiting and line.state != "made" and age < self.in_flight_seconds:
             return f"{line.kind} {line.key} may still be made"
@@ -155,7 +163,7 @@ class Maker:
 
     def _without_group(self, line: Resource) -> str:
         group = self.cudo.security_group(line.key)
-        if group is None or group.description != text(self.marks):
+        if group is None or not are_of_one(marks_of(group.description), self.marks):
             return ""
         self.cudo.delete_security_group(line.key)
         return "" if self.cudo.security_group(line.key) is None else f"security group {line.key} is being deleted"
@@ -180,7 +188,7 @@ class Maker:
 
     def _without_machine(self, line: Resource) -> str:
         vm = self.cudo.vm(line.key)
-        if vm is None or vm.state == values.ABSENT or dict(vm.metadata) != dict(self.marks):
+        if vm is None or vm.state == values.ABSENT or not are_of_one(vm.metadata, self.marks):
             return ""
         self.cudo.terminate_vm(line.key)
         return f"machine {line.key} is being ended"

@@ -17,6 +17,9 @@ INSTALLATION, TENANT, RESOURCE, GENERATION = (
 )
 
 
+_OWNER = (INSTALLATION, TENANT, RESOURCE)
+
+
 def marks(installation: str, tenant: str, resource_id: str, generation: int) -> dict[str, str]:
     """The metadata of a machine that is made for that record, in that generation."""
     return {INSTALLATION: installation, TENANT: tenant, RESOURCE: resource_id, GENERATION: str(generation)}
@@ -32,6 +35,11 @@ def marks_of(text: str) -> dict[str, str]:
     pairs = (part.partition("=") for part in text.split())
     found_marks = {key: value for key, _, value in pairs if key.startswith("stockyard:")}
     return found_marks if RESOURCE in found_marks else {}
+
+
+def are_of_one(marks: Mapping[str, str], others: Mapping[str, str]) -> bool:
+    """Whether both are equal, or of the same record of the same tenant and installation, in whatever generation."""
+    return dict(marks) == dict(others) or all(marks.get(key) and marks[key] == others.get(key) for key in _OWNER)
 
 
 def tagged(
