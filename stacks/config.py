@@ -255,6 +255,7 @@ def _arn(service: str, resource: str, meaning: str, region: str = "") -> Check:
 
 _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits that start with a letter")
 
+_HOST = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+"
 _BASE = r"https://[A-Za-z0-9.:/_-]*[A-Za-z0-9_-]"
 CHECKS: dict[str, Check] = {
     "issuer": _pattern(r"https://[^\s/]+(/\S*[^\s/])?", "an https URL without a slash at its end"),
@@ -293,8 +294,9 @@ CHECKS: dict[str, Check] = {
     "image_mirror": _pattern(r"([a-z0-9.-]+(:\d+)?(/[a-z0-9._/-]*[a-z0-9])?)?", "the host of a registry, with a path"),
     "manifests_url": _pattern(_BASE, "an https URL without a slash at its end"),
     "cudo_url": _pattern(_BASE, "an https URL without a slash at its end"),
+    "cudo_dns_suffix": _pattern(f"({_HOST})?", "the name of a domain"),
     "agent_image": _pattern(r"([a-z0-9][a-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?", "an image"),
-    "domain": _pattern(r"([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?", "the name of a host"),
+    "domain": _pattern(f"({_HOST})?", "the name of a host"),
     "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate"),
     "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic"),
     "network": _network,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +12,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from stockyard.domain.ids import client_id
+from local.cudo.api import SimulatedCudo
+from stockyard.domain.ids import account_secret, client_id
+from stockyard.domain.models.base import read
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import CredentialsRevoked, Fenced, VendorError
@@ -21,6 +23,11 @@ from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome, Retags
 from stockyard.providers import registry
+from stockyard.providers.clouds.cudo.access import Access
+from stockyard.providers.clouds.cudo.cloud import CudoCloud
+from stockyard.providers.clusters.cudo.configuration import CudoConfig
+from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
+from stockyard.providers.clusters.cudo.settings import CudoSettings
 from stockyard.providers.descriptors import ProviderTools
 from stockyard.settings import Settings
 from tests.harness import inventory
@@ -39,6 +46,9 @@ class Case:
     cloud: Cloud
     account: CloudAccount
     settings: dict[str, Any]
+    clock: FixedClock = field(default_factory=FixedClock)
+    unseen: frozenset[str] = frozenset()
+    """Kinds of ledger lines that the sweep does not see while their cluster stands."""
 
 
 def described(name: str, **settings: Any) -> Case:
@@ -63,7 +73,23 @@ def ec2() -> Case:
     return case
 
 
-WITH_NEEDS: dict[str, Callable[[], Case]] = {"ec2": ec2}
+def cudo() -> Case:
+    """Over a simulated Cudo. The account has no Vault."""
+    clock, key = FixedClock(), "cudo-api-key-0123456789"
+    secrets, vendor = MemorySecrets(), SimulatedCudo({key: "project"}, clock.now)
+    for tenant in ("acme", "globex"):
+        secrets.put(account_secret(tenant, "1", "api_key"), key)
+    access = Access(lambda: secrets, transport=vendor.transport())
+    attributes = {"project_id": "project", "data_center_id": "us-dallas-1"}
+    account = CloudAccount("1", "cudo", "a", "", attributes, "", "verified", "", "t", "t")
+    config = CudoConfig("vantage", "https://api.example.test", "https://id.example.test")
+    settings = read(CudoSettings, {"no_vault": True}).normal()
+    return Case(
+        CudoClusterDriver(config, access), CudoCloud(access), account, settings, clock, frozenset({"choice", "disk"})
+    )
+
+
+WITH_NEEDS: dict[str, Callable[[], Case]] = {"ec2": ec2, "cudo": cudo}
 DRIVERS = {name: WITH_NEEDS.get(name, partial(described, name)) for name in registry.names("clusters")}
 """Every driver in the registry; those whose clusters need something in the account are made by a function."""
 
@@ -77,7 +103,8 @@ class World:
     """One cluster of the driver, with a table in memory."""
 
     def __init__(self, driver: str) -> None:
-        self.case, self.clock = DRIVERS[driver](), FixedClock()
+        self.case = DRIVERS[driver]()
+        self.clock = self.case.clock
         self.creation = phases_of(driver, CREATE_CLUSTER, ENSURE)
         self.deletion = phases_of(driver, DELETE_CLUSTER, REMOVE)
         self.store = MemoryStore(MemoryTable(), "acme")
@@ -127,7 +154,9 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 def test_created_resources_are_on_ledger_and_found_by_tags(world: World) -> None:
     world.run("ensure", world.creation)
     assert {line.state for line in world.lines()} == {"made"}
-    assert {line.vendor_id for line in world.lines()} <= {vendor_id for _, vendor_id in world.tagged()}
+    seen = {line.vendor_id for line in world.lines() if line.kind not in world.case.unseen}
+    assert seen
+    assert seen <= {vendor_id for _, vendor_id in world.tagged()}
     assert world.tagged(installation="another") == set()
     assert world.tagged(tenant="globex") == set()
 
@@ -178,7 +207,10 @@ def test_inspection_creates_nothing_and_names_missing_role(world: World) -> None
 
 
 def test_resource_of_another_tenant_is_never_discarded(world: World) -> None:
-    world.run("ensure", world.creation[:2])
+    for phase in world.creation:
+        if world.tagged():
+            break
+        world.run("ensure", (phase,))
     things = world.case.cloud.tagged(world.case.account, "inst", "acme", ["us-east-1"])
     assert not world.case.cloud.discard(world.case.account, things[0], "globex")
     assert not world.case.cloud.discard(world.case.account, replace(things[0], resource_id="clu_other"), "acme")

@@ -47,6 +47,9 @@ class Choices:
     """Where machines fetch from at their first boot; see ``stockyard.machines.sources``."""
     cudo_url: str = "https://rest.compute.cudo.org"
     """Where Cudo Compute's API is: the vendor's texts name a second host for it."""
+    cudo_dns_suffix: str = ""
+    """The domain of the names of clusters on Cudo, ``{client_id}.{suffix}``, which their certificates have; empty for
+    names that only a cluster's own machines know."""
     agent_image: str = ""
     """The image that clusters' agents run in; empty for the agent's own choice."""
 

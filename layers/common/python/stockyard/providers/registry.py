@@ -19,6 +19,7 @@ PROVIDERS = (
     "clouds.aws",
     "clouds.cudo",
     "clusters.ec2",
+    "clusters.cudo",
     "nodes.terraform",
     "nodes.kubevirt",
     "nodes.bcm",

@@ -12,6 +12,7 @@ from local.cudo.stock import stock
 from stockyard.domain.models.base import read
 from stockyard.ports import Finding
 from stockyard.providers.clouds.cudo import sizing
+from stockyard.providers.clouds.cudo.sheets import Sheet
 from stockyard.providers.clouds.cudo.sizing import Size
 from stockyard.providers.clouds.cudo.values import MachineType, machine_type
 from stockyard.providers.clusters.cudo.inspection import findings
@@ -22,6 +23,7 @@ from tests.unit.providers.clusters.cudo.test_settings import CONTROL, GPUS
 DALLAS = "us-dallas-1"
 TYPES = [machine_type(offered.document()) for offered in stock()]
 CLIENT = "demo-0123456789ab"
+SHEET = Sheet("2026-01-01T00:00:00.000Z", tuple(TYPES), DALLAS, {DALLAS: Decimal("0.01")})
 
 
 def kind(name: str, data_center: str = DALLAS) -> MachineType:
@@ -61,6 +63,15 @@ def test_what_is_not_sold_is_refused_at_its_field(changed: dict[str, Any], field
     assert not finding.warning
 
 
+def test_machines_of_one_cluster_stand_in_one_data_center() -> None:
+    elsewhere = {**GPUS, "data_center_id": "us-newyork-1"}
+    (finding,) = findings(TYPES, settings(autoscaler_node_groups=[CONTROL, elsewhere]), DALLAS)
+    assert finding.pointer == "/settings/autoscaler_node_groups/1/data_center_id"
+    assert "The control plane's is us-dallas-1." in finding.detail
+    moved = {**CONTROL, "data_center_id": "us-newyork-1"}
+    assert list(findings(TYPES, settings(autoscaler_node_groups=[moved, elsewhere]), DALLAS)) == []
+
+
 def test_what_is_not_free_is_refused_where_it_is_needed_now_and_warned_of_elsewhere() -> None:
     few = [replace(each, max_gpu_free=1) for each in TYPES]
     group = {**GPUS, "gpus": 2, "vcpus": 16, "memory_gib": 64}
@@ -90,18 +101,22 @@ def test_the_cheapest_type_that_fits_is_taken() -> None:
 
 def test_a_plan_has_a_price_for_each_part() -> None:
     broadwell = kind("intel-broadwell")
-    cluster_plan = plan(TYPES, settings(), DALLAS, "vantage", CLIENT)
-    assert [thing for thing, _ in cluster_plan.creates] == ["security group", "disk", "machine"]
-    assert cluster_plan.creates[2][1] == f"vantage-{CLIENT}-control-plane (intel-broadwell in {DALLAS})"
+    cluster_plan = plan(SHEET, settings(), "vantage", CLIENT)
+    kinds = ["security group", "security group", "network", "disk", "machine"]
+    assert [thing for thing, _ in cluster_plan.creates] == kinds
+    assert cluster_plan.creates[3][1] == f"vantage-{CLIENT}-data (20 GiB, encrypted)"
+    assert cluster_plan.creates[4][1] == f"vantage-{CLIENT}-control-plane (intel-broadwell in {DALLAS})"
     total = sum(Decimal(str(item.hour)) for item in cluster_plan.items)
     parts = broadwell.vcpu_price * 8 + broadwell.memory_gib_price * 16 + broadwell.storage_gib_price * 120
-    assert total == pytest.approx(parts + broadwell.ipv4_price)
+    assert total == pytest.approx(parts + broadwell.ipv4_price + Decimal("0.01"))
+    plain = plan(SHEET, settings(no_vault=True), "vantage", CLIENT)
+    assert plain.creates[3][1] == f"vantage-{CLIENT}-data (20 GiB)"
 
 
 def test_what_is_not_known_has_no_price() -> None:
-    unknown_plan = plan([], settings(autoscaler_node_groups=[CONTROL]), DALLAS, "vantage", CLIENT)
+    unknown_plan = plan(Sheet("", ()), settings(autoscaler_node_groups=[CONTROL]), "vantage", CLIENT)
     assert {item.hour for item in unknown_plan.items} == {None}
-    assert "intel-broadwell in us-dallas-1" in unknown_plan.creates[2][1]
+    assert "intel-broadwell in us-dallas-1" in unknown_plan.creates[4][1]
     (floor,) = floor_items([], settings(autoscaler_node_groups=[{**GPUS, "min_size": 1}]))
     assert (floor.name, floor.quantity, floor.hour) == ("1 node of pool gpu", 1, None)
 

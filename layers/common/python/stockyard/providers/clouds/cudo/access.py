@@ -42,7 +42,9 @@ class Access:
     def client(self, tenant: str, account: CloudAccount) -> Cudo:
         """The API of the account's project. Raises ``CredentialsRevoked`` for an account without a key."""
         key = self._secret(tenant, account, API_KEY)
-        project = str(account.attributes["project_id"])
+        project = str(account.attributes.get("project_id") or "")
+        if not project:
+            raise CredentialsRevoked(f"Cloud account {account.id} names no project.", hint="Register it again.")
         # A client keeps its connection: it is used again as long as it is the same key.
         client = self._clients.pop((key, project), None) or Cudo(
             key, project, base_url=self._base_url, transport=self._transport

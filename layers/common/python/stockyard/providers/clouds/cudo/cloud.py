@@ -13,7 +13,7 @@ from stockyard.providers.clouds.cudo import sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.client import Cudo
 from stockyard.providers.clouds.cudo.making import DISK, GROUP, MACHINE, NETWORK
-from stockyard.providers.clouds.cudo.marks import INSTALLATION, TENANT, marks_of, tagged
+from stockyard.providers.clouds.cudo.marks import INSTALLATION, marks_of, tagged
 from stockyard.providers.clouds.cudo.sheets import Sheet
 
 _OF_CLUSTER = re.compile(r"-([0-9a-f]{12})-[a-z-]+", re.ASCII)
@@ -53,12 +53,14 @@ class CudoCloud:
         return Verification(True, f"The API key opens project {project}.", () if role in _MAY_WRITE else (warning,))
 
     def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
-        """See ``ports.clouds.SellsByAccount.offers``: all machine types of all data centers, by one call."""
-        types = tuple(self._access.client(tenant, account).machine_types())
+        """See ``ports.clouds.SellsByAccount.offers``: all machine types of all data centers."""
+        cudo = self._access.client(tenant, account)
+        types = tuple(cudo.machine_types())
         if not types:
             # A project without a single type is a failure of the list.
             raise VendorRefused("Cudo lists no machine types.")
-        return sheets.written(Sheet(moment, types))
+        prices = {center.id: center.network_price for center in cudo.data_centers() if center.network_price is not None}
+        return sheets.written(Sheet(moment, types, str(account.attributes["data_center_id"]), prices))
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the project. A key may be exchanged at any time."""
@@ -88,13 +90,22 @@ class CudoCloud:
         skipped: Skipped | None = None,  # noqa: ARG002 - and either answers or does not
     ) -> Sequence[Tagged]:
         """See ``ports.Cloud.tagged``: all of the project, whatever its data center."""
-        return list(_tagged(self._access.client(tenant, account), installation, tenant))
+        things = _marked(self._access.client(tenant, account))
+        return [thing for own, thing in things if (own, thing.tenant) == (installation, tenant)]
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
         """See ``ports.Cloud.discard``."""
         if thing.tenant != tenant:
             return False
-        return _DISCARDED[thing.kind](self._access.client(tenant, account), thing.vendor_id)
+        cudo = self._access.client(tenant, account)
+        for _, there in _marked(cudo):
+            if (there.kind, there.vendor_id) == (thing.kind, thing.vendor_id):
+                break
+        else:
+            return True
+        if (there.tenant, there.resource_id) != (tenant, thing.resource_id):
+            return False
+        return _DISCARDED[thing.kind](cudo, thing.vendor_id)
 
 
 def _without_disk(cudo: Cudo, disk_id: str) -> bool:
@@ -130,9 +141,9 @@ _DISCARDED: Mapping[str, Callable[[Cudo, str], bool]] = {
 }
 
 
-def _tagged(cudo: Cudo, installation: str, tenant: str) -> Iterator[Tagged]:
-    """Machines, groups, networks, and the disks that are on no machine. Disks and networks carry no marks: they are
-    their cluster's, whose groups go after them and are called by the same digits."""
+def _marked(cudo: Cudo) -> Iterator[tuple[str, Tagged]]:
+    """What carries marks, with the installation: machines, groups, networks, and disks that are on no machine. Disks
+    and networks carry none: they are their cluster's, whose groups go after them and are called by the same digits."""
     vms, groups = cudo.vms(), cudo.security_groups()
     marks_by_digits = {_digits(group.id): marks_of(group.description) for group in groups}
     marks_by_digits.pop("", None)
@@ -151,8 +162,8 @@ def _tagged(cudo: Cudo, installation: str, tenant: str) -> Iterator[Tagged]:
     ]
     for kind, vendor_id, place, metadata, created_at in carrying:
         thing = tagged(kind, vendor_id, place, metadata, created_at)
-        if thing is not None and (metadata[INSTALLATION], metadata[TENANT]) == (installation, tenant):
-            yield thing
+        if thing is not None:
+            yield metadata[INSTALLATION], thing
 
 
 def _digits(thing_id: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from typing import Any
 
@@ -16,23 +16,32 @@ from stockyard.errors import VendorRefused
 from stockyard.providers.clouds.cudo.values import MachineType
 
 _FORM = 1
-_PRICES = frozenset(field.name for field in fields(MachineType) if field.name.endswith("_price"))
+_PRICES = frozenset(each.name for each in fields(MachineType) if each.name.endswith("_price"))
 _BOUNDS = frozenset({"memory_gib_per_vcpu", "vcpu_per_gpu"})
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """``moment`` is when Cudo was asked, as records write it."""
+    """``moment`` is when Cudo was asked, as records write it. ``data_center`` is the account's own; ``networks`` is
+    what a network costs, in USD an hour, by data center."""
 
     moment: str
     types: tuple[MachineType, ...]
+    data_center: str = ""
+    networks: Mapping[str, Decimal] = field(default_factory=dict)
 
 
 def written(sheet: Sheet) -> bytes:
     """The sheet as a record keeps it: compressed, the same for the same sheet, with prices to the last digit."""
     types = [{name: str(value) if name in _PRICES else value for name, value in asdict(k).items()} for k in sheet.types]
-    document = json.dumps({"form": _FORM, "moment": sheet.moment, "types": types}, separators=(",", ":"))
-    return gzip.compress(document.encode(), mtime=0)
+    document = {
+        "form": _FORM,
+        "moment": sheet.moment,
+        "types": types,
+        "data_center": sheet.data_center,
+        "networks": {name: str(price) for name, price in sorted(sheet.networks.items())},
+    }
+    return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
 
 
 def read(data: bytes) -> Sheet:
@@ -40,7 +49,9 @@ def read(data: bytes) -> Sheet:
     document = json.loads(gzip.decompress(data))
     if document.get("form") != _FORM:
         raise VendorRefused("what is known of Cudo's machine types was written by another release")
-    return Sheet(str(document["moment"]), tuple(_type(entry) for entry in document["types"]))
+    networks = {name: Decimal(price) for name, price in document["networks"].items()}
+    types = tuple(_type(entry) for entry in document["types"])
+    return Sheet(str(document["moment"]), types, str(document["data_center"]), networks)
 
 
 def _type(entry: Mapping[str, Any]) -> MachineType:

@@ -75,10 +75,12 @@ class Vm:
 
 @dataclass(frozen=True, slots=True)
 class DataCenter:
-    """A data center with the addresses that are free in it."""
+    """A data center with the addresses that are free in it, and what a network costs there, in USD an hour; None where
+    Cudo does not say."""
 
     id: str
     ipv4_free: int
+    network_price: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,8 @@ def machine_type(document: Mapping[str, Any]) -> MachineType:
 
 def data_center(document: Mapping[str, Any]) -> DataCenter:
     """A data center as Cudo lists it."""
-    return DataCenter(text(document, "id"), whole(document, "ipv4Free"))
+    network = price(document, "networkPriceHr") if document.get("networkPriceHr") else None
+    return DataCenter(text(document, "id"), whole(document, "ipv4Free"), network)
 
 
 def disk(document: Mapping[str, Any]) -> Disk:

@@ -6,6 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.machines.sources import PUBLIC, Sources
+
+API_PORT = 6443
+NETWORK_CIDR = "10.160.0.0/22"
+"""Of the cluster's network: 1,022 addresses, for at most 512 nodes; apart from the ranges of pods and services."""
+DATA_DISK_GIB = 20
+"""Of the disk with etcd's data, which outlives the machine."""
+INTERNAL = "stockyard.internal"
+"""The domain of the names that only a cluster's own machines know. ``.internal`` is kept free of public names."""
+
+
+@dataclass(frozen=True, slots=True)
+class CudoConfig:
+    """Names and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
+
+    name_prefix: str
+    api_url: str
+    issuer: str
+    dns_suffix: str = ""
+    in_flight_seconds: int = 180
+    sources: Sources = PUBLIC
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -49,3 +72,18 @@ def control_plane(settings: Mapping[str, Any]) -> ControlPlane:
                 f"/settings/autoscaler_node_groups/{index}",
             )
     return ControlPlane(SIZES[settings["control_plane_size"]])
+
+
+def data_center(cluster: Cluster, account: CloudAccount) -> str:
+    """Where the cluster's machines stand: the control group's data center, else the account's."""
+    return control_plane(cluster.settings).data_center or str(account.attributes["data_center_id"])
+
+
+def machine_name(cluster: Cluster, dns_suffix: str) -> str:
+    """The name by which the cluster's own machines know its API, whatever the address is that leads there."""
+    return f"{cluster.client_id}.{dns_suffix or INTERNAL}"
+
+
+def is_encrypted(cluster: Cluster) -> bool:
+    """Whether the data disk is encrypted, with a key from the account's Vault."""
+    return not cluster.settings["no_vault"]

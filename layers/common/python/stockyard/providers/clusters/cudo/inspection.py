@@ -11,16 +11,38 @@ from stockyard.providers.clouds.cudo.sizing import Size
 from stockyard.providers.clouds.cudo.values import MachineType
 from stockyard.providers.clusters.cudo.configuration import ControlPlane, control_plane
 
+APART = "All machines of a cluster stand in one data center, where their network is, until there is an overlay."
+
 
 def findings(types: Sequence[MachineType], settings: Mapping[str, Any], data_center: str) -> Iterator[Finding]:
     """Everything that is wrong. ``types`` are all that Cudo lists, ``data_center`` is the account's."""
-    for index, group in enumerate(settings["autoscaler_node_groups"]):
-        yield from _group(types, group, f"/settings/autoscaler_node_groups/{index}")
     machine = control_plane(settings)
+    place = machine.data_center or data_center
+    for index, group in enumerate(settings["autoscaler_node_groups"]):
+        at = f"/settings/autoscaler_node_groups/{index}"
+        group_findings = list(_group(types, group, at))
+        if group["data_center_id"] != place and not any(finding.pointer.endswith("_id") for finding in group_findings):
+            yield Finding(f"{at}/data_center_id", f"{APART} The control plane's is {place}.")
+        yield from group_findings
     if machine.machine_type is None and choose(types, machine, data_center) is None:
-        profile = machine.profile
-        figures = f"{profile.vcpus} vCPUs, {profile.memory_gib} GiB of memory and {profile.disk_gib} GiB of disk"
-        yield Finding(machine.place, f"No machine type in {data_center} has {figures} free for one machine just now.")
+        yield Finding(machine.place, nothing_free(machine, data_center))
+
+
+def nothing_free(machine: ControlPlane, data_center: str) -> str:
+    """That no type of the data center can be had for the machine now."""
+    profile = machine.profile
+    figures = f"{profile.vcpus} vCPUs, {profile.memory_gib} GiB of memory and {profile.disk_gib} GiB of disk"
+    return f"No machine type in {data_center} has {figures} free for one machine just now."
+
+
+def faults_of(types: Sequence[MachineType], machine: ControlPlane, data_center: str) -> Iterator[Finding]:
+    """Why a machine whose type is named can never be had there."""
+    kind = choose(types, machine, data_center)
+    if kind is None:
+        yield Finding(machine.place, f"{data_center} has no {machine.machine_type}.")
+        return
+    for field, text in sizing.bounds_faults(kind, size_of(machine)):
+        yield Finding(f"{machine.place}/{field}", text)
 
 
 def choose(types: Sequence[MachineType], machine: ControlPlane, data_center: str) -> MachineType | None:

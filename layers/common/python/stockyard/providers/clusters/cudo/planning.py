@@ -9,29 +9,33 @@ from stockyard.domain.node_groups import WORKER
 from stockyard.domain.prices import PriceItem
 from stockyard.ports import ClusterPlan
 from stockyard.providers.clouds.cudo import sizing
-from stockyard.providers.clouds.cudo.names import name
+from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name
+from stockyard.providers.clouds.cudo.sheets import Sheet
 from stockyard.providers.clouds.cudo.values import MachineType
 from stockyard.providers.clusters.cudo import inspection
-from stockyard.providers.clusters.cudo.configuration import control_plane
-
-DATA_DISK_GIB = 20
-"""Of the disk with etcd's data, which outlives the machine."""
+from stockyard.providers.clusters.cudo.configuration import DATA_DISK_GIB, NETWORK_CIDR, control_plane
 
 
-def plan(
-    types: Sequence[MachineType], settings: Mapping[str, Any], data_center: str, prefix: str, client_id: str
-) -> ClusterPlan:
+def plan(sheet: Sheet, settings: Mapping[str, Any], prefix: str, client_id: str) -> ClusterPlan:
     """What a creation makes, and its price by part; prices are None where no type is known that fits."""
     machine = control_plane(settings)
-    kind = inspection.choose(types, machine, data_center)
-    place = machine.data_center or data_center
+    kind = inspection.choose(sheet.types, machine, sheet.data_center)
+    place = machine.data_center or sheet.data_center or "the account's data center"
     words = f"{kind.name if kind else machine.machine_type or 'the cheapest type that fits'} in {place}"
+    encrypted = "" if settings["no_vault"] else ", encrypted"
     creates = (
-        ("security group", name(prefix, client_id, "control-plane")),
-        ("disk", f"{name(prefix, client_id, 'data')} ({DATA_DISK_GIB} GiB)"),
-        ("machine", f"{name(prefix, client_id, 'control-plane')} ({words})"),
+        ("security group", name(prefix, client_id, CONTROL_PLANE)),
+        ("security group", name(prefix, client_id, NODE)),
+        ("network", f"{name(prefix, client_id, NETWORK)} ({NETWORK_CIDR})"),
+        (
+            "disk",
+            f"{name(prefix, client_id, DATA)} ({DATA_DISK_GIB} GiB{encrypted})",
+        ),
+        ("machine", f"{name(prefix, client_id, CONTROL_PLANE)} ({words})"),
     )
-    return ClusterPlan(creates, tuple(_items(kind, inspection.size_of(machine))))
+    network = sheet.networks.get(place)
+    items = _items(kind, inspection.size_of(machine))
+    return ClusterPlan(creates, (*items, PriceItem("network", 1, None if network is None else float(network))))
 
 
 def _items(kind: MachineType | None, size: sizing.Size) -> list[PriceItem]:

@@ -1,0 +1,160 @@
+"""The phases of the control plane's machine: which type it is, its data disk, and the machine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
+from stockyard.machines import control_plane as boot
+from stockyard.ports import CloudWork, Outcome
+from stockyard.providers.clouds.cudo import images, sizing
+from stockyard.providers.clouds.cudo.making import CHOICE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Maker
+from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, name
+from stockyard.providers.clouds.cudo.values import MachineType, NewVm, Vm
+from stockyard.providers.clusters.cudo import inspection
+from stockyard.providers.clusters.cudo.configuration import (
+    API_PORT,
+    DATA_DISK_GIB,
+    CudoConfig,
+    control_plane,
+    data_center,
+    machine_name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One phase of one cluster's machine."""
+
+    maker: Maker
+    work: CloudWork
+    config: CudoConfig
+
+    # --- which type -------------------------------------------------------------------------------------------------
+
+    def choose(self) -> Outcome:
+        """The types that will do, the cheapest first, and the image: decided once, so that a repeated try makes the
+        same. ``InsufficientCapacity`` where no type can be had."""
+        line = self.work.ledger.find(CHOICE, CONTROL_PLANE)
+        if line is None or line.state != "made":
+            wanted = control_plane(self.work.cluster.settings)
+            place = data_center(self.work.cluster, self.work.account)
+            types = self._possible(self.maker.cudo.machine_types(), place)
+            gpu = bool(wanted.gpus)
+            image = images.choose(self.maker.cudo.images(), gpu=gpu, development=self.work.cluster.settings["dev_mode"])
+            line = self.maker.choice(CONTROL_PLANE, {"types": types, "data_center": place, "image": image})
+        return Outcome(True, f"{' or '.join(line.detail['types'])} in {line.detail['data_center']}")
+
+    def _possible(self, offered: Sequence[MachineType], place: str) -> list[str]:
+        wanted = control_plane(self.work.cluster.settings)
+        if wanted.machine_type is not None:
+            faults = [finding.detail for finding in inspection.faults_of(offered, wanted, place)]
+            if faults:
+                raise VendorRefused(" ".join(faults), hint="Correct the control group, then delete the cluster.")
+            return [wanted.machine_type]
+        size = inspection.size_of(wanted)
+        possible = [kind for kind in offered if kind.data_center == place and sizing.can_be_had(kind, size)]
+        if not possible:
+            raise InsufficientCapacity(inspection.nothing_free(wanted, place), code="NoMachineType")
+        return [kind.name for kind in sorted(possible, key=lambda kind: (sizing.price(kind, size), kind.name))]
+
+    def _choice(self) -> Resource:
+        line = self.work.ledger.find(CHOICE, CONTROL_PLANE)
+        if line is None:
+            raise VendorRefused("the machine type is not on the ledger", hint="Resume from the machine_type phase.")
+        return line
+
+    # --- its disk ---------------------------------------------------------------------------------------------------
+
+    def disk(self) -> Outcome:
+        """The disk with etcd's data, which is the machine's and stays when that is replaced."""
+        disk_id = self._name(DATA)
+        if self.maker.disk(disk_id, str(self._choice().detail["data_center"]), DATA_DISK_GIB) is None:
+            return Outcome(False, f"disk {disk_id} is being made", POLL_SECONDS)
+        return Outcome(True, f"disk {disk_id} of {DATA_DISK_GIB} GiB")
+
+    # --- the machine ------------------------------------------------------------------------------------------------
+
+    def ensure(self, completed: Callable[[NewVm], NewVm]) -> Outcome:
+        """The machine, once it is on and has its addresses. Facts: ``instance_id``, the addresses and the endpoint.
+
+        Where Cudo has no room for a type the next one is tried; when all were refused, the last refusal is raised, and
+        a later try begins anew. ``completed`` gives the new machine what is asked for only when it is really made.
+        """
+        choice = self._choice()
+        refused = list(choice.detail.get("refused") or ())
+        for kind in [kind for kind in choice.detail["types"] if kind not in refused]:
+            try:
+                vm = self.maker.machine(self._new_vm(choice, kind), completed)
+            except InsufficientCapacity as error:
+                refused.append(kind)
+                self._remember(choice, refused, error)
+                continue
+            return self._outcome(vm)
+        raise InsufficientCapacity(f"no room for {' or '.join(choice.detail['types'])}", code="NoMachineType")
+
+    def _remember(self, choice: Resource, refused: list[str], error: VendorError) -> None:
+        """Which types were refused; when that is all of them, none is, and the last refusal goes on."""
+        is_last = len(refused) == len(choice.detail["types"])
+        self.work.ledger.made(choice, choice.key, {**choice.detail, "refused": [] if is_last else list(refused)})
+        if is_last:
+            raise error
+
+    def _new_vm(self, choice: Resource, kind: str) -> NewVm:
+        wanted, settings = control_plane(self.work.cluster.settings), self.work.cluster.settings
+        key = settings["ssh_public_key"]
+        return NewVm(
+            id=self._name(CONTROL_PLANE),
+            data_center=str(choice.detail["data_center"]),
+            machine_type=kind,
+            vcpus=wanted.profile.vcpus,
+            memory_gib=wanted.profile.memory_gib,
+            boot_disk_gib=wanted.profile.disk_gib,
+            gpus=wanted.gpus,
+            image=str(choice.detail["image"]),
+            start_script="",
+            metadata=self.maker.marks,
+            security_groups=(self._name(CONTROL_PLANE),),
+            network=self._name(NETWORK),
+            storage_disks=(self._name(DATA),),
+            ssh_keys=(key,) if key else (),
+            ttl_seconds=TTL_SECONDS,
+        )
+
+    def _outcome(self, vm: Vm | None) -> Outcome:
+        machine_id = self._name(CONTROL_PLANE)
+        facts = {"instance_id": machine_id}
+        if vm is None:
+            return Outcome(False, f"{machine_id} is starting", MACHINE_SECONDS, facts=facts)
+        if not vm.public_address or not vm.private_address:
+            return Outcome(False, f"{machine_id} has no addresses yet", POLL_SECONDS, facts=facts)
+        facts |= {
+            "private_address": vm.private_address,
+            "endpoint": f"https://{vm.public_address}:{API_PORT}",
+            "machine_endpoint": f"https://{machine_name(self.work.cluster, self.config.dns_suffix)}:{API_PORT}",
+        }
+        return Outcome(True, f"{machine_id} runs at {vm.public_address}", facts=facts)
+
+    def _name(self, thing: str) -> str:
+        return name(self.config.name_prefix, self.work.cluster.client_id, thing)
+
+
+def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, **values: Any) -> NewVm:
+    """The new machine with what it does at its first boot."""
+    cluster = work.cluster
+    first_boot = boot.first_boot(
+        api_url=config.api_url,
+        cluster_id=cluster.id,
+        client_id=cluster.client_id,
+        kubernetes_version=cluster.kubernetes_version,
+        issuer=config.issuer,
+        tenant=work.tenant,
+        creator=boot.person(cluster.created_by),
+        token=work.machine_token,
+        sources=config.sources,
+        **values,
+    )
+    return replace(new_vm, start_script=first_boot.script())

@@ -1,0 +1,117 @@
+"""Self-managed Kubernetes clusters on Cudo Compute: ``ports.ClusterDriver`` by phases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from stockyard.domain.prices import PriceItem
+from stockyard.domain.records import Cluster
+from stockyard.errors import PermissionDenied, VendorError, VendorRefused
+from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports.clusters import TOKEN
+from stockyard.providers.clouds.cudo import marks, sheets
+from stockyard.providers.clouds.cudo.access import Access
+from stockyard.providers.clouds.cudo.making import Maker
+from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name
+from stockyard.providers.clusters.cudo import inspection, network, planning
+from stockyard.providers.clusters.cudo.configuration import CudoConfig, data_center, is_encrypted
+from stockyard.providers.clusters.cudo.machine import Machine, with_first_boot
+
+__all__ = ["CudoClusterDriver", "CudoConfig"]
+
+NO_VAULT = (
+    "The data disk of a control plane is encrypted with a key from the account's Vault, and the cloud account has none."
+    " Give it one, or set no_vault."
+)
+
+
+class CudoClusterDriver:
+    """Makes and removes a cluster's machines in the tenant's project."""
+
+    def __init__(self, config: CudoConfig, access: Access) -> None:
+        self._config, self._access = config, access
+
+    def attestation(self, cluster: Cluster) -> str:  # noqa: ARG002 - the port names it
+        """See ``ports.clusters.AttestsControlPlane``: Cudo gives its machines no keys."""
+        return TOKEN
+
+    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:  # noqa: ARG002 - what is sold is live
+        """See ``ports.ClusterDriver.validate``: names that do not fit. What Cudo sells, ``inspect`` asks it."""
+        return list(self._name_faults(cluster))
+
+    def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
+        """See ``ports.ClusterDriver.plan``, by what the account was offered last."""
+        sheet = _sheet(cluster, prices)
+        return planning.plan(sheet, cluster.settings, self._config.name_prefix, cluster.client_id)
+
+    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        """See ``ports.clusters.ServesNodeGroups``."""
+        return planning.floor_items(_sheet(cluster, prices).types, cluster.settings)
+
+    def inspect(self, work: CloudWork) -> Sequence[Finding]:
+        """See ``ports.ClusterDriver.inspect``."""
+        own = []
+        if is_encrypted(work.cluster) and not work.account.attributes.get("vault_address"):
+            own = [Finding("/settings/no_vault", NO_VAULT)]
+        place = str(work.account.attributes["data_center_id"])
+        try:
+            types = self._access.client(work.tenant, work.account).machine_types()
+        except VendorError:
+            if own:
+                return own
+            raise
+        return [*own, *inspection.findings(types, work.cluster.settings, place)]
+
+    def ensure(self, phase: str, work: CloudWork) -> Outcome:
+        """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
+        machine = Machine(self._maker(work), work, self._config)
+        steps: dict[str, Callable[[], Outcome]] = {
+            "account": partial(self._account, work),
+            "machine_type": machine.choose,
+            "network": partial(self._network, work),
+            "disk": machine.disk,
+            "control_plane": lambda: machine.ensure(lambda new_vm: with_first_boot(new_vm, work, self._config)),
+        }
+        return steps[phase]()
+
+    def remove(self, phase: str, work: CloudWork) -> Outcome:
+        """See ``ports.ClusterDriver.remove``."""
+        return self._maker(work).unmake(phase)
+
+    def _account(self, work: CloudWork) -> Outcome:
+        cudo = self._access.client(work.tenant, work.account)
+        cudo.check_project()
+        if cudo.own_role() == "VIEWER":
+            raise PermissionDenied(
+                "the API key may only read in the project", hint="Give the cloud account the key of an editor."
+            )
+        if is_encrypted(work.cluster) and self._access.vault(work.tenant, work.account) is None:
+            raise VendorRefused(NO_VAULT, hint="Give the cloud account a Vault, and resume.")
+        return Outcome(True, f"project {work.account.attributes['project_id']}")
+
+    def _network(self, work: CloudWork) -> Outcome:
+        place = data_center(work.cluster, work.account)
+        return network.ensure(self._maker(work), work.cluster, place, self._config.name_prefix)
+
+    def _maker(self, work: CloudWork) -> Maker:
+        cudo = self._access.client(work.tenant, work.account)
+        own_marks = marks.marks(work.installation, work.tenant, work.cluster.id, work.cluster.generation)
+        return Maker(cudo, work.ledger, own_marks, work.now, self._config.in_flight_seconds)
+
+    def _name_faults(self, cluster: Cluster) -> Iterator[Finding]:
+        for thing in (CONTROL_PLANE, NODE, DATA, NETWORK):
+            try:
+                name(self._config.name_prefix, cluster.client_id, thing)
+            except ValueError as error:
+                yield Finding("/name", f"{error}.")
+                return
+
+
+def _sheet(cluster: Cluster, prices: PriceList) -> sheets.Sheet:
+    """What the cluster's account was offered last; nothing where that is not known."""
+    data = prices.sheet(cluster.cloud_account_id)
+    try:
+        return sheets.read(data) if data is not None else sheets.Sheet("", ())
+    except VendorRefused:
+        return sheets.Sheet("", ())
