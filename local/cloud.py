@@ -37,6 +37,7 @@ from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import own_address
 from local.machines.instances import Machines
 from local.machines.vdeployer import VDeployer
+from local.machines.virtual_machines import VirtualMachines
 from local.seeds import seed_tenant
 from local.template import synthesized
 from local.warden import clear
@@ -101,6 +102,7 @@ class LocalCloud:
         self.vdeployer: VDeployer
         self.clusters: Clusters
         self.machines: Machines
+        self.virtual_machines: VirtualMachines
         self.environment: dict[str, str] = {}
 
     def __enter__(self) -> LocalCloud:
@@ -229,6 +231,11 @@ class LocalCloud:
         )
         self._stack.callback(self.machines.close)
         self.machines.start()
+        self.virtual_machines = VirtualMachines(
+            lambda: self.cudo.started, logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines
+        )
+        self._stack.callback(self.virtual_machines.close)
+        self.virtual_machines.start()
 
     def _service_token(self, header: str) -> bool:
         try:

@@ -41,7 +41,6 @@ class SimulatedCudo:
         judge: Judge | None = None,
         machine_seconds: float = 30.0,
         disk_seconds: float = 5.0,
-        on_machine: Callable[[str, Json], None] = lambda _project, _machine: None,
     ) -> None:
         self.plan = Plan()
         self.stock: tuple[Offered, ...] = stock()
@@ -53,7 +52,6 @@ class SimulatedCudo:
         self.projects: dict[str, Project] = {project: Project() for project in keys.values()}
         self._keys, self._now, self._judge = keys, now, judge or trimmed()
         self._machine_seconds, self._disk_seconds = machine_seconds, disk_seconds
-        self._on_machine = on_machine
         self._lock = threading.RLock()
         self._numbers = 0
 
@@ -68,6 +66,20 @@ class SimulatedCudo:
                 return httpx.Response(200, json=self._answer(request))
             except Failure as failure:
                 return httpx.Response(failure.status, json=failure.body)
+
+    def machines(self) -> dict[str, Json]:
+        """All machines of all projects, each with the script that it starts, by a name that no later machine has."""
+        with self._lock:
+            for project in self.projects.values():
+                self._pass(project)
+            return {
+                f"{name}/{vm_id}/{machine.number}": {
+                    **self._machine(project, machine),
+                    "startScript": machine.body.get("startScript", ""),
+                }
+                for name, project in self.projects.items()
+                for vm_id, machine in project.machines.items()
+            }
 
     def _answer(self, request: httpx.Request) -> Json:
         key = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -240,9 +252,7 @@ class SimulatedCudo:
             project.disks[name].vm_id = body["vmId"]
         self._take(offered, body, 1)
         project.machines[body["vmId"]] = machine
-        view = self._machine(project, machine)
-        self._on_machine(called.path["projectId"], {**body, **view})
-        return {"id": body["vmId"], "vm": view}
+        return {"id": body["vmId"], "vm": self._machine(project, machine)}
 
     def _terminate_vm(self, project: Project, called: Called) -> Json:
         machine = self._stored(project.machines, called, "VM")

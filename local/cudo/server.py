@@ -44,6 +44,11 @@ class CudoServer:
                 )
             return self._cudo
 
+    @property
+    def started(self) -> SimulatedCudo | None:
+        """The vendor, once somebody has called it."""
+        return self._cudo
+
     def close(self) -> None:
         """Stop listening."""
         self._server.shutdown()

@@ -27,13 +27,15 @@ class JoinFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kubelet:
-    """The properties that a machine registers with. ``memory`` is in MiB, ``address`` its private one."""
+    """The properties that a machine registers with. ``memory`` is in MiB, ``address`` its private one; ``gpus`` are
+    there for pods as with NVIDIA's device plugin."""
 
     provider_id: str
     cpu: int
     memory: int
     architecture: str = "amd64"
     address: str = ""
+    gpus: int = 0
 
     def node(
         self,
@@ -45,9 +47,13 @@ class Kubelet:
     ) -> Object:
         """The ready Node. ``reserved`` is what it keeps from pods, in thousandths by resource."""
         document = node(name)
-        document["spec"] = {"providerID": self.provider_id, **({"taints": list(taints)} if taints else {})}
+        document["spec"] = {**({"providerID": self.provider_id} if self.provider_id else {})}
+        if taints:
+            document["spec"]["taints"] = list(taints)
         document["metadata"]["labels"].update({"kubernetes.io/arch": self.architecture, **labels})
         room = {"cpu": str(self.cpu), "memory": f"{self.memory}Mi", "pods": pods}
+        if self.gpus:
+            room["nvidia.com/gpu"] = str(self.gpus)
         free = {
             resource: resource_text(resource, milli(quantity) - (reserved or {}).get(resource, 0))
             for resource, quantity in room.items()

@@ -6,10 +6,8 @@ So bootstrap, token, report and join are what a real machine would send; see :mo
 from __future__ import annotations
 
 import json
-import random
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,20 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.iam.models import iam_backends
 
 from local.aws.corrections.roles import AccessDenied, service_session
 from local.fault_plan import MachinePlan
+from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
+from local.machines.booted import TERMINATED, Machine
 from local.machines.metadata import InstanceData, Metadata
-from local.machines.programs import Place, Program, cloud_init_files, program_of
+from local.machines.programs import Place, cloud_init_files, program_of
 from stockyard.domain.ids import CLUSTER
 
 TAG = "stockyard:resource"
-RETRY_SECONDS = 2.0
-"""Seconds after which a machine repeats its failed start script. A real machine waits half a minute."""
 WATCH_SECONDS = 0.1
-_TERMINATED_STATES = frozenset({"shutting-down", "terminated"})
 
 
 class Machines:
@@ -121,7 +119,7 @@ class Machines:
         machine = self._machines.get(instance.id)
         if machine is not None:
             machine.tell(state)
-            if state in _TERMINATED_STATES:
+            if state in TERMINATED:
                 del self._machines[instance.id]
         elif instance.id not in self._seen and state == "running" and TAG in _tags(instance):
             # An instance without the tag is checked again, because moto shows an instance before its tags.
@@ -157,70 +155,24 @@ class Machines:
             shutil.rmtree(folder, ignore_errors=True)
 
         machine = Machine(instance.id, self._plan.boot_seconds, clear)
-        machine.program = program_of(Place(machine, instance, folder, url, self._log, files), self._clusters)
+        place = Place(instance.id, machine, partial(_kubelet, instance), folder, url, self._log, files)
+        machine.program = program_of(place, self._clusters)
         if machine.program is not None:
             self._machines[instance.id] = machine
             machine.start()
 
 
-class Machine(threading.Thread):
-    """One of our instances: it boots, repeats its program until that succeeds, and follows the power state."""
-
-    def __init__(self, name: str, boot_seconds: tuple[float, float], on_end: Callable[[], None]) -> None:
-        super().__init__(daemon=True, name=name)
-        self.program: Program | None = None
-        self._boot_seconds, self._on_end = boot_seconds, on_end
-        self._state = "running"
-        self._turn = threading.Event()
-        self._done = False
-
-    @property
-    def on(self) -> bool:
-        """Whether the machine is on."""
-        return self._state == "running"
-
-    def tell(self, state: str) -> None:
-        """Sets the state that EC2 shows for the instance."""
-        if state != self._state:
-            self._state = state
-            self._turn.set()
-
-    def run(self) -> None:
-        """Runs until the instance is terminated."""
-        program = self.program
-        if program is None:
-            return
-        try:
-            while self._state not in _TERMINATED_STATES:
-                if self.on:
-                    self._up(program)
-                    program.switched(on=False)
-                else:
-                    self._turn.wait()
-                    self._turn.clear()
-        finally:
-            program.end()
-            self._on_end()
-
-    def _up(self, program: Program) -> None:
-        """Runs from one start of the machine to its next stop."""
-        if self._off_within(random.uniform(*self._boot_seconds)):
-            return
-        program.switched(on=True)
-        while not self._done:
-            self._done = program.begin()
-            if not self._done and self._off_within(RETRY_SECONDS):
-                return
-        while self.on:
-            self._turn.wait()
-            self._turn.clear()
-
-    def _off_within(self, seconds: float) -> bool:
-        end = time.monotonic() + seconds
-        while self.on and (remaining := end - time.monotonic()) > 0:
-            self._turn.wait(remaining)
-            self._turn.clear()
-        return not self.on
+def _kubelet(instance: Any) -> Kubelet:
+    """What the instance tells of itself."""
+    kind = INSTANCE_TYPES.get(instance.instance_type, {})
+    architecture = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])[0]
+    return Kubelet(
+        f"aws:///{instance.placement.zone}/{instance.id}",
+        kind.get("VCpuInfo", {}).get("DefaultVCpus", 2),
+        kind.get("MemoryInfo", {}).get("SizeInMiB", 4096),
+        "arm64" if architecture == "arm64" else "amd64",
+        str(instance.private_ip or ""),
+    )
 
 
 def _tags(instance: Any) -> dict[str, str]:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import yaml
-from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from local.authority import TRUST
 from local.children import start
@@ -54,10 +55,12 @@ class Program(Protocol):
 
 @dataclass
 class Place:
-    """A machine's files and processes. ``metadata`` is the URL of its own; ``log`` takes what it prints."""
+    """A machine's files and processes. ``metadata`` is the URL of its own, empty for none; ``log`` takes what it
+    prints. ``kubelet`` is what it tells of itself, asked for when it is on."""
 
+    id: str
     power: Powered
-    instance: Any
+    kubelet: Callable[[], Kubelet]
     folder: Path
     metadata: str
     log: Path
@@ -96,19 +99,7 @@ class Place:
     def say(self, text: str) -> None:
         """One line to the log."""
         with self.log.open("a", encoding="utf-8") as log:
-            log.write(f"{self.instance.id}: {text}\n")
-
-    def kubelet(self) -> Kubelet:
-        """What the machine tells of itself."""
-        kind = INSTANCE_TYPES.get(self.instance.instance_type, {})
-        architecture = kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ["x86_64"])[0]
-        return Kubelet(
-            f"aws:///{self.instance.placement.zone}/{self.instance.id}",
-            kind.get("VCpuInfo", {}).get("DefaultVCpus", 2),
-            kind.get("MemoryInfo", {}).get("SizeInMiB", 4096),
-            "arm64" if architecture == "arm64" else "amd64",
-            str(self.instance.private_ip or ""),
-        )
+            log.write(f"{self.id}: {text}\n")
 
 
 class ControlPlane:
@@ -117,7 +108,6 @@ class ControlPlane:
     def __init__(self, place: Place, clusters: Clusters) -> None:
         self._place, self._clusters = place, clusters
         self._cluster: Cluster | None = None
-        self._name = "ip-" + str(place.instance.private_ip).replace(".", "-")
 
     def begin(self) -> bool:
         """See ``Program``."""
@@ -137,6 +127,10 @@ class ControlPlane:
             self._tell("init")
             return False
         return self._run("ready")
+
+    @property
+    def _name(self) -> str:
+        return "ip-" + self._place.kubelet().address.replace(".", "-")
 
     def switched(self, *, on: bool) -> None:
         """See ``Program``."""
@@ -243,6 +237,14 @@ def cloud_config(user_data: str | bytes) -> str:
     if not raw.startswith((GZIP, b"#")):
         raw = base64.b64decode(raw)
     return (gzip.decompress(raw) if raw.startswith(GZIP) else raw).decode(errors="replace")
+
+
+def script_files(script: str) -> dict[str, str]:
+    """Path -> text of the files that a script of a first boot unpacks."""
+    packed = script.split("--directory /\n", 1)[1].split("\nEND_OF_FILES\n", 1)[0]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed)), mode="r:gz") as archive:
+        members = {member.name: archive.extractfile(member) for member in archive}
+        return {f"/{name}": file.read().decode() for name, file in members.items() if file is not None}
 
 
 def cloud_init_files(user_data: str | bytes) -> dict[str, str]:

@@ -13,7 +13,7 @@ PATH = re.compile(r"/clusters/([a-z0-9-]+)/vdeployer/deploy")
 
 
 TEXTS = {
-    "provider": r"aws",
+    "provider": r"aws|cudo",
     "cluster_name": r"[A-Za-z0-9-]{1,128}",
     "keycloak_client_secret": r"\S{24,}",
     "keycloak_organization_id": r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",

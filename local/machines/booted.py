@@ -1,0 +1,75 @@
+"""A machine that was switched on: it boots, runs its program, and follows its power state."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+from local.machines.programs import Program
+
+TERMINATED = frozenset({"shutting-down", "terminated"})
+"""States in which a machine is gone for good."""
+RETRY_SECONDS = 2.0
+"""Seconds after which a machine repeats its failed start script. A real machine waits half a minute."""
+
+
+class Machine(threading.Thread):
+    """One of our instances: it boots, repeats its program until that succeeds, and follows the power state."""
+
+    def __init__(self, name: str, boot_seconds: tuple[float, float], on_end: Callable[[], None]) -> None:
+        super().__init__(daemon=True, name=name)
+        self.program: Program | None = None
+        self._boot_seconds, self._on_end = boot_seconds, on_end
+        self._state = "running"
+        self._turn = threading.Event()
+        self._done = False
+
+    @property
+    def on(self) -> bool:
+        """Whether the machine is on."""
+        return self._state == "running"
+
+    def tell(self, state: str) -> None:
+        """Sets the state that EC2 shows for the instance."""
+        if state != self._state:
+            self._state = state
+            self._turn.set()
+
+    def run(self) -> None:
+        """Runs until the instance is terminated."""
+        program = self.program
+        if program is None:
+            return
+        try:
+            while self._state not in TERMINATED:
+                if self.on:
+                    self._up(program)
+                    program.switched(on=False)
+                else:
+                    self._turn.wait()
+                    self._turn.clear()
+        finally:
+            program.end()
+            self._on_end()
+
+    def _up(self, program: Program) -> None:
+        """Runs from one start of the machine to its next stop."""
+        if self._off_within(random.uniform(*self._boot_seconds)):
+            return
+        program.switched(on=True)
+        while not self._done:
+            self._done = program.begin()
+            if not self._done and self._off_within(RETRY_SECONDS):
+                return
+        while self.on:
+            self._turn.wait()
+            self._turn.clear()
+
+    def _off_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self.on and (remaining := end - time.monotonic()) > 0:
+            self._turn.wait(remaining)
+            self._turn.clear()
+        return not self.on

@@ -1,0 +1,98 @@
+"""Machines of the simulated Cudo: one that is on runs the programs that its start script unpacks."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from local.fault_plan import MachinePlan
+from local.kubernetes.cluster import Kubelet
+from local.kubernetes.clusters import Clusters
+from local.machines.booted import Machine
+from local.machines.programs import Place, program_of, script_files
+
+if TYPE_CHECKING:
+    from local.cudo.api import SimulatedCudo
+
+WATCH_SECONDS = 0.1
+_STATES = {"ACTIVE": "running", "STOPPED": "stopped", "DELETING": "terminated"}
+_MIB = 1024
+
+
+class VirtualMachines:
+    """Watches all projects of a Cudo. ``cudo`` gives it, or None while nobody has called it.
+
+    ``plan`` says how long a machine takes to boot and how many never report.
+    """
+
+    def __init__(
+        self,
+        cudo: Callable[[], SimulatedCudo | None],
+        log: Path,
+        folder: Path,
+        clusters: Clusters,
+        plan: MachinePlan | None = None,
+    ) -> None:
+        self._cudo, self._log, self._folder, self._clusters = cudo, log, folder, clusters
+        self._plan = plan or MachinePlan()
+        self._silent = self._plan.silent
+        self._stop = threading.Event()
+        self._seen: set[str] = set()
+        self._machines: dict[str, Machine] = {}
+        self._watcher = threading.Thread(target=self._watch, daemon=True, name="virtual machines")
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._watcher.start()
+
+    def close(self) -> None:
+        """Switch every machine off."""
+        self._stop.set()
+        if self._watcher.is_alive():
+            self._watcher.join(5)
+        machines = list(self._machines.values())
+        for machine in machines:
+            machine.tell("terminated")
+        for machine in machines:
+            machine.join(5)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(WATCH_SECONDS):
+            cudo = self._cudo()
+            if cudo is not None:
+                self._look(cudo.machines())
+
+    def _look(self, shown: dict[str, dict[str, Any]]) -> None:
+        for key, document in shown.items():
+            state = _STATES.get(document["state"], "pending")
+            if key in self._machines:
+                self._machines[key].tell(state)
+            elif key not in self._seen and state == "running":
+                self._seen.add(key)
+                self._boot(key, document)
+        for key in [key for key in self._machines if key not in shown]:
+            self._machines.pop(key).tell("terminated")
+
+    def _boot(self, key: str, document: dict[str, Any]) -> None:
+        if self._silent:
+            self._silent -= 1
+            return
+        folder = self._folder / key.replace("/", "-")
+        machine = Machine(key, self._plan.boot_seconds, partial(shutil.rmtree, folder, ignore_errors=True))
+        kubelet = Kubelet(
+            "",
+            int(document["vcpus"]),
+            int(document["memory"]) * _MIB,
+            address=document["internalIpAddress"],
+            gpus=int(document["gpuQuantity"]),
+        )
+        files = script_files(document["startScript"])
+        place = Place(document["id"], machine, lambda: kubelet, folder, "", self._log, files)
+        machine.program = program_of(place, self._clusters)
+        if machine.program is not None:
+            self._machines[key] = machine
+            machine.start()
