@@ -38,7 +38,7 @@ from local.kubernetes.real.control_plane import own_address
 from local.machines.instances import Machines
 from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
-from local.seeds import seed_tenant
+from local.seeds import seed_event_accounts, seed_tenant
 from local.template import synthesized
 from local.warden import clear
 
@@ -133,7 +133,7 @@ class LocalCloud:
         assembly = synthesized(ROOT, self._cache)
         self.aws = self._stack.enter_context(self._running_aws())
         self._start_identity()
-        self.cudo = cudo.CudoServer(cudo.KEYS)
+        self.cudo = cudo.CudoServer(cudo.KEYS, self._plan.cudo, self.home / "logs" / "cudo-outside.log")
         self._stack.callback(self.cudo.close)
         self.vdeployer = VDeployer(self._service_token)
         self._stack.callback(self.vdeployer.close)
@@ -158,7 +158,7 @@ class LocalCloud:
         self._say("registering the tenant's account")
         self._write_environment()
         self._seed_tenant()
-        self._seed_event_accounts()
+        seed_event_accounts(self.call, self.environment["STOCKYARD_TOKEN_PLATFORM"])
         self._publish()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
 
@@ -352,6 +352,7 @@ class LocalCloud:
             "STOCKYARD_TOKEN_VIEWER": token("acme", ROLES[:1], subject="local-viewer"),
             "STOCKYARD_TOKEN_OTHER": token("globex", ROLES, subject="local-other"),
             "STOCKYARD_TOKEN_PLATFORM": token("platform", ("stockyard-platform",), subject="local-platform"),
+            "CUDO_URL": self.cudo.url,
             "CUDO_PROJECT_ID": cudo.KEYS[cudo.ACME_KEY],
             "CUDO_API_KEY": cudo.ACME_KEY,
             "AWS_ENDPOINT_URL": self.aws.url,
@@ -368,13 +369,6 @@ class LocalCloud:
         verified = seed_tenant(self.call, lambda service: self.aws.client(service, self.environment))
         if verified.get("verification", verified.get("status")) not in {"verified", None}:
             raise StartError(f"the tenant's account is not verified: {json.dumps(verified)}")
-
-    def _seed_event_accounts(self) -> None:
-        """Each tenant's account may send request events, as an operator would say it."""
-        token = self.environment["STOCKYARD_TOKEN_PLATFORM"]
-        for tenant, account in (("acme", ACME_ACCOUNT), ("globex", GLOBEX_ACCOUNT)):
-            headers = {"X-Stockyard-Tenant": tenant, "If-Match": '"0"'}
-            self.call("PUT", "/v1/event-accounts", {"accounts": [account]}, token, headers)
 
     def call(
         self, method: str, path: str, body: Any = None, token: str = "", headers: Mapping[str, str] | None = None

@@ -3,7 +3,8 @@
 A plan is a JSON object; every part may be left out::
 
     {"throttled": {"ec2:CreateVpc": 2}, "refused": {"ec2:CreateNatGateway": 1},
-     "capacity": {"t3.xlarge": 1}, "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]}}
+     "capacity": {"t3.xlarge": 1}, "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]},
+     "cudo": {"failing": {"CreateVM": 1}, "free_vcpus": {"intel-broadwell/us-dallas-1": 4}}}
 """
 
 from __future__ import annotations
@@ -48,6 +49,23 @@ class MachinePlan(BaseModel):
         return self
 
 
+Operation = Annotated[str, StringConstraints(pattern=re.compile(r"^[A-Z][A-Za-z0-9]+$"))]
+"""A call as Cudo's document names it: ``CreateVM``."""
+
+
+class CudoPlan(BaseModel):
+    """Of the simulated Cudo. ``failing``: how many of the next machines (``CreateVM``), disks (``CreateStorageDisk``)
+    or networks (``CreateNetwork``) become ``FAILED``. ``unavailable``, ``throttled``: how many of the next calls are
+    refused so. ``free_vcpus``: by machine type and data center, how many vCPUs are left of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    failing: Mapping[Operation, Count] = Field(default_factory=dict)
+    unavailable: Mapping[Operation, Count] = Field(default_factory=dict)
+    throttled: Mapping[Operation, Count] = Field(default_factory=dict)
+    free_vcpus: Mapping[str, Count] = Field(default_factory=dict)
+
+
 class FaultPlan(BaseModel):
     """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
     ``quotas``: code of Service Quotas -> what the account may have."""
@@ -59,6 +77,7 @@ class FaultPlan(BaseModel):
     capacity: Mapping[str, Count] = Field(default_factory=dict)
     quotas: Mapping[str, Count] = Field(default_factory=dict)
     machines: MachinePlan = Field(default_factory=MachinePlan)
+    cudo: CudoPlan = Field(default_factory=CudoPlan)
 
 
 def read(path: Path) -> FaultPlan:

@@ -1,4 +1,4 @@
-"""What the tenant of a new local cloud has: a key pair, a role, and an account that is registered and verified."""
+"""What a new local cloud has: a key pair, a role and a verified account of the tenant, and accounts that send events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT
+from local.aws.server import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT
 
 TENANT_ROLE = "stockyard-tenant"
 KEY_PAIR = "my-key"
@@ -43,3 +43,10 @@ def seed_tenant(call: Callable[..., Any], client: Callable[[str], Any]) -> dict[
     client("iam").create_role(RoleName=TENANT_ROLE, AssumeRolePolicyDocument=json.dumps(trust), Tags=tags)
     verified: dict[str, Any] = call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
     return verified
+
+
+def seed_event_accounts(call: Callable[..., Any], token: str) -> None:
+    """Each tenant's account may send request events, as an operator would say it with the platform's ``token``."""
+    for tenant, account in (("acme", ACME_ACCOUNT), ("globex", GLOBEX_ACCOUNT)):
+        headers = {"X-Stockyard-Tenant": tenant, "If-Match": '"0"'}
+        call("PUT", "/v1/event-accounts", {"accounts": [account]}, token, headers)

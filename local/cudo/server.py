@@ -9,7 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
+
     from local.cudo.api import SimulatedCudo
+    from local.fault_plan import CudoPlan
 
 MACHINE_SECONDS, DISK_SECONDS = 2.0, 0.5
 """How long a machine and a disk take to come to be here."""
@@ -20,14 +25,18 @@ KEYS = {ACME_KEY: "acme-project", GLOBEX_KEY: "globex-project"}
 
 
 class CudoServer:
-    """``keys`` are API keys with the projects that each may use. What it needs is loaded with the first request."""
+    """``keys`` are API keys with the projects that each may use. What it needs is loaded with the first request.
 
-    def __init__(self, keys: Mapping[str, str]) -> None:
-        self._keys = keys
+    ``plan`` says what is to go wrong. Requests that the vendor's document does not know are written to ``log``.
+    """
+
+    def __init__(self, keys: Mapping[str, str], plan: CudoPlan | None = None, log: Path | None = None) -> None:
+        self._keys, self._plan, self._log = keys, plan, log
+        self._told = 0
         self._cudo: SimulatedCudo | None = None
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.cudo_of = lambda: self.cudo
+        self._server.answer = self._answer
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True, name="cudo")
         self._thread.start()
@@ -42,7 +51,19 @@ class CudoServer:
                 self._cudo = SimulatedCudo(
                     self._keys, lambda: datetime.now(UTC), machine_seconds=MACHINE_SECONDS, disk_seconds=DISK_SECONDS
                 )
+                if self._plan is not None:
+                    _spoil(self._cudo, self._plan)
             return self._cudo
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        answer = self.cudo.answer(request)
+        with self._lock:
+            outside = self._cudo.outside[self._told :] if self._cudo is not None else []
+            self._told += len(outside)
+            if outside and self._log is not None:
+                with self._log.open("a", encoding="utf-8") as log:
+                    log.writelines(f"{line}\n" for line in outside)
+        return answer
 
     @property
     def started(self) -> SimulatedCudo | None:
@@ -56,9 +77,17 @@ class CudoServer:
         self._thread.join(5)
 
 
+def _spoil(cudo: SimulatedCudo, plan: CudoPlan) -> None:
+    cudo.plan.failing.update(plan.failing)
+    cudo.plan.unavailable.update(plan.unavailable)
+    cudo.plan.throttled.update(plan.throttled)
+    for offered in cudo.stock:
+        offered.free.vcpus = plan.free_vcpus.get(f"{offered.name}/{offered.data_center}", offered.free.vcpus)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    cudo_of: Callable[[], SimulatedCudo]
+    answer: Callable[[httpx.Request], httpx.Response]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -73,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = httpx.Request(
             self.command, f"http://cudo{self.path}", headers=dict(self.headers), content=self.rfile.read(length)
         )
-        answer = self.server.cudo_of().answer(request)
+        answer = self.server.answer(request)
         self.send_response(answer.status_code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer.content)))

@@ -32,6 +32,8 @@ def test_the_example_plan_is_read() -> None:
         ('{"capacity": {"t3.large": -1}}', "capacity.t3.large"),
         ('{"machines": {"silent": "many"}}', "machines.silent"),
         ('{"machines": {"boot_seconds": [2, 1]}}', "the shortest comes first"),
+        ('{"cudo": {"failing": {"create_vm": 1}}}', "cudo.failing.create_vm"),
+        ('{"cudo": {"free_vcpus": {"intel-broadwell/us-dallas-1": -1}}}', "cudo.free_vcpus"),
     ],
 )
 def test_the_error_of_a_bad_plan_names_the_part(tmp_path: Path, text: str, named: str) -> None:
