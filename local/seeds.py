@@ -1,4 +1,4 @@
-"""What a new local cloud has: a key pair, a role and a verified account of the tenant, and accounts that send events."""
+"""What a new local cloud has: the tenant's key pair, role and verified account, and accounts that send events."""
 
 from __future__ import annotations
 
