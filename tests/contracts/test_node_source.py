@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import boto3
+import httpx
 import pytest
 from moto import mock_aws
 
@@ -36,9 +37,13 @@ from stockyard.ports.clusters import TOKEN
 from stockyard.ports.nodes import Attests, EnvironmentWork, LaunchesTogether, Machine, NodeSource, NodeWork
 from stockyard.providers import registry
 from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 from stockyard.providers.descriptors import SourceTools
+from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
+from stockyard.providers.nodes.cudo.provider import CudoNodes
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+from tests.harness.cudo_yard import DALLAS, CudoYard
 from tests.harness.direct_aws import direct_aws
 from tests.harness.memory import FixedClock, MemorySecrets
 from tests.harness.memory_store import MemoryStore, MemoryTable
@@ -49,6 +54,7 @@ MOMENT = "2026-01-31T12:00:00.000Z"
 FIRST, SECOND = "m6i.large", "m5.large"
 """Two types that each source offers, the cheaper one first."""
 ROLE = "arn:aws:iam::222222222222:role/stockyard"
+AWS_ACCOUNT = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
 
 
 @dataclass
@@ -62,7 +68,11 @@ class Case:
     full: set[str] = field(default_factory=set)
     """Types of which there is none."""
     cluster_driver: Ec2ClusterDriver | None = None
-    cloud: AwsCloud | None = None
+    cloud: AwsCloud | CudoCloud | None = None
+    clock: FixedClock = field(default_factory=FixedClock)
+    types: tuple[str, str] = (FIRST, SECOND)
+    """Two types that the source offers, the cheaper one first."""
+    account: CloudAccount = AWS_ACCOUNT
 
 
 def described(kind: str, store: MemoryStore, stack: ExitStack) -> Case:
@@ -128,7 +138,38 @@ def ec2(store: MemoryStore, stack: ExitStack) -> Case:
     return Case(nodes, {"ec2": block}, ANY, machines, full, clusters, AwsCloud(Stage(), boto3.Session))
 
 
-WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {"ec2": ec2, "simulated": simulated}
+def cudo(store: MemoryStore, stack: ExitStack) -> Case:
+    """A project with the network and the group of the cluster, where two machine types are sold."""
+    full: set[str] = set()
+    yard = CudoYard("epyc", "intel")
+    types = (yard.type_name("epyc"), yard.type_name("intel"))
+
+    def machines() -> list[str]:
+        yard.run_out(name.rpartition("-")[0] for name in full)
+        return yard.machines()
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        yard.run_out(name.rpartition("-")[0] for name in full)
+        return yard.cudo.answer(request)
+
+    access = yard.access(httpx.MockTransport(answered))
+    nodes = CudoNodes(CudoNodesConfig("vantage", "https://api.example.test"), access)
+    source = nodes.with_sheet(CudoCloud(access).offers(yard.account, "acme", MOMENT))
+    yard.cluster_network(client_id("acme", CLUSTER, "c"))
+    return Case(
+        source,
+        yard.spec(),
+        DALLAS,
+        machines,
+        full,
+        cloud=CudoCloud(access),
+        clock=yard.clock,
+        types=types,
+        account=yard.account,
+    )
+
+
+WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {"cudo": cudo, "ec2": ec2, "simulated": simulated}
 SOURCES = {kind: WITH_NEEDS.get(kind, partial(described, kind)) for kind in registry.node_sources()}
 """Every source in the registry; those that need a cloud to be tried are made by a function of their own."""
 
@@ -137,19 +178,20 @@ class World:
     """One cluster with one claim on the source, with a table in memory."""
 
     def __init__(self, name: str, stack: ExitStack) -> None:
-        self.clock, self.store = FixedClock(), MemoryStore(MemoryTable(), "acme")
+        self.store = MemoryStore(MemoryTable(), "acme")
         self.case = SOURCES[name](self.store, stack)
+        self.clock = self.case.clock
         services = SimpleNamespace(store=self.store, clock=self.clock, now=lambda: to_text(self.clock.now()))
         self.services = cast(Services, services)
-        self.account = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
+        self.account = self.case.account
         self.provider = NodeProvider(PROVIDER, "yard", name, self.case.spec, MOMENT, MOMENT)
         self.cluster = Cluster(
-            CLUSTER, "c", "d", "k8s", "aws", 1, client_id("acme", CLUSTER, "c"), "ready", {"key_pair": "my-key"},
-            MOMENT, MOMENT, operation_id="op_0",
+            CLUSTER, "c", "d", "k8s", self.account.provider, int(self.account.id), client_id("acme", CLUSTER, "c"),
+            "ready", {"key_pair": "my-key"}, MOMENT, MOMENT, operation_id="op_0",
         )  # fmt: skip
         self.environment = NodeEnvironment(ENVIRONMENT, CLUSTER, PROVIDER, "yard", MOMENT, MOMENT)
         self.claim = NodeClaim(CLAIM, "workers-1", MOMENT, MOMENT, cluster_id=CLUSTER, operation_id="op_1")
-        self.claim = replace(self.claim, placement=self.placement(FIRST, SECOND))
+        self.claim = replace(self.claim, placement=self.placement(*self.case.types))
         self.store.commit(Create(self.cluster), Create(self.environment), Create(self.claim))
         if self.case.cluster_driver is not None:
             for phase in ("network", "security", "identity"):
@@ -241,7 +283,7 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 def test_node_types_belong_to_provider_and_are_available(world: World) -> None:
     node_types = world.case.source.node_types(world.provider, world.account)
-    assert [node_type.bare for node_type in node_types] == [FIRST, SECOND]
+    assert [node_type.bare for node_type in node_types] == list(world.case.types)
     for node_type in node_types:
         assert node_type.provider == "yard"
         assert node_type.available
@@ -256,7 +298,7 @@ def test_launch_is_idempotent_and_returns_machine(world: World) -> None:
     world.prepare()
     first = world.launch()
     assert set(first.facts) >= {"machine_id", "type", "capacity_type", "zone"}
-    assert (first.facts["type"], first.facts["capacity_type"]) == (f"yard.{FIRST}", "on-demand")
+    assert (first.facts["type"], first.facts["capacity_type"]) == (f"yard.{world.case.types[0]}", "on-demand")
     assert first.facts["machine_id"] in world.case.machines()
     assert {line.state for line in world.lines()} == {"made"}
     world.clock.advance(3600)
@@ -285,24 +327,24 @@ def test_launched_machine_runs_after_a_while(world: World) -> None:
 
 
 def test_launch_uses_next_option_when_first_is_full(world: World) -> None:
-    world.case.full.add(FIRST)
+    world.case.full.add(world.case.types[0])
     world.prepare()
-    assert world.launch().facts["type"] == f"yard.{SECOND}"
+    assert world.launch().facts["type"] == f"yard.{world.case.types[1]}"
 
 
 def test_refused_launch_names_offerings_and_leaves_nothing(world: World) -> None:
-    world.case.full.update({FIRST, SECOND})
+    world.case.full.update(world.case.types)
     world.prepare()
     with pytest.raises(InsufficientCapacity) as caught:
         world.launch()
-    assert {name for name, _, _ in caught.value.refused} == {FIRST, SECOND}
+    assert {name for name, _, _ in caught.value.refused} == set(world.case.types)
     assert {capacity_type for _, capacity_type, _ in caught.value.refused} == {"on-demand"}
     assert {world.case.zone} <= {zone for _, _, zone in caught.value.refused}, "else the same way is chosen again"
     assert caught.value.code
     assert world.case.machines() == []
     world.case.full.clear()
     world.next_attempt()
-    assert world.launch().facts["type"] == f"yard.{FIRST}"
+    assert world.launch().facts["type"] == f"yard.{world.case.types[0]}"
     assert len(world.case.machines()) == 1
 
 
@@ -373,8 +415,12 @@ def test_orphans_are_listed_and_discarded(world: World) -> None:
         assert list(source.tagged(world.provider, "inst", "acme")) == []
     (thing,) = [resource for resource in resources if resource.vendor_id == machine]
     assert (thing.resource_id, thing.tenant, thing.generation) == (CLAIM, "acme", "1")
-    is_gone = (
-        source.discard(world.provider, thing, "acme") if cloud is None else cloud.discard(world.account, thing, "acme")
-    )
-    assert is_gone
+    ends = []
+    for _ in range(2):
+        if cloud is None:
+            ends.append(source.discard(world.provider, thing, "acme"))
+        else:
+            ends.append(cloud.discard(world.account, thing, "acme"))
+        world.clock.advance(10)
+    assert ends[-1], "a cloud may take a moment to end it"
     assert world.case.machines() == []

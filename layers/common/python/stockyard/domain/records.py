@@ -104,6 +104,9 @@ class Cluster(VersionedRecord):
     certificates_expire_at: str | None = None
     """When the certificates of the control plane end, as its last report says."""
     instance_id: str | None = None
+    place: str = ""
+    """Where its machines stand, as its driver tells while it makes the cluster: a data center. Empty for one that its
+    settings name."""
     remaining: tuple[str, ...] = ()
     """What a deletion could not remove yet, one line each."""
     created_by: str = ""

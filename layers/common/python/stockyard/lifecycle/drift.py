@@ -50,6 +50,8 @@ _NOT_OF_THE_TEMPLATE = frozenset(
         "allocationStrategy",
         "capacityTypes",
         "instanceTypes",
+        "machineTypes",
+        "sizes",
     }
 )
 """Fields of a provider's block that do not change what a machine of it is, or that are compared as the type."""

@@ -120,6 +120,16 @@ class Discovers(Protocol):
 
 
 @runtime_checkable
+class SellsFromSheet(Protocol):
+    """A source whose node types are what the provider's cloud account was last offered."""
+
+    def with_sheet(self, sheet: bytes | None) -> NodeSource:
+        """The source with that sheet, see ``ports.clouds.SellsByAccount``: its node types and findings come from it.
+        With None, as a source is by itself, there are no node types. Makes no call."""
+        ...
+
+
+@runtime_checkable
 class LaunchesSlowly(Protocol):
     """A source whose machines may need longer than the stage allows."""
 

@@ -26,6 +26,7 @@ PROVIDERS = (
     "nodes.metal3",
     "nodes.cluster_api",
     "nodes.ec2",
+    "nodes.cudo",
     "nodes.simulated",
 )
 

@@ -145,7 +145,9 @@ RUNNER: Runner[Cluster] = Runner(
         "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),
         "forget": end_deletion(MOVES, _removal),
     },
-    fact_fields=frozenset({"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority"}),
+    fact_fields=frozenset(
+        {"endpoint", "machine_endpoint", "instance_id", "private_address", "certificate_authority", "place"}
+    ),
     timed_out=PhaseTimedOut,
     awaits={"report": await_report},
     last_words=lambda services, cluster, phase: last_words(services, cluster) if phase == REPORT else "",

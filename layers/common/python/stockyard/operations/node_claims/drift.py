@@ -18,17 +18,18 @@ from stockyard.lifecycle.node_phases import NOT_DRIFTED
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.listing import every
+from stockyard.operations.node_providers.catalog import provider_node_types
 from stockyard.operations.node_providers.visible import users
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.nodes import Drifts, NodeSource, NodeWork
+from stockyard.ports.nodes import Drifts, NodeWork
 
 MOST = 200
 """Claims that one look after a change writes at most; the sweep goes on with the others."""
 DRIFTED, UNDRIFTED = "drifted", "undrifted"
 
 
-def as_launched(source: NodeSource, work: NodeWork, facts: Mapping[str, str]) -> dict[str, object]:
+def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) -> dict[str, object]:
     """The fields of a claim that its launch decides: which of the options it became, its labels, its fingerprint.
 
     The provider is the one that the launch was done by, so that a later change of it counts.
@@ -38,7 +39,7 @@ def as_launched(source: NodeSource, work: NodeWork, facts: Mapping[str, str]) ->
         return {}
     placement = launched(claim.placement, facts)
     node_type = next(
-        (candidate for candidate in source.node_types(work.provider, work.account) if candidate.name == placement.type),
+        (candidate for candidate in provider_node_types(services, work.provider) if candidate.name == placement.type),
         None,
     )
     labels = node_labels(node_type, claim, placement)

@@ -51,7 +51,7 @@ def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Ou
     outcome = source.launch(work)
     if not outcome.done:
         return outcome
-    return Learned(True, outcome.message, facts=outcome.facts, fields=as_launched(source, work, outcome.facts))
+    return Learned(True, outcome.message, facts=outcome.facts, fields=as_launched(services, work, outcome.facts))
 
 
 def _register(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:

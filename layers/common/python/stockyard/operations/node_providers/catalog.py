@@ -13,7 +13,7 @@ from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvi
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import LaunchesSlowly, Reserves
+from stockyard.ports.nodes import LaunchesSlowly, NodeSource, Reserves, SellsFromSheet
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability
 
@@ -83,10 +83,21 @@ def build(services: Services, providers: list[NodeProvider]) -> Catalog:
 
 def provider_node_types(services: Services, provider: NodeProvider) -> list[NodeType]:
     """The node types of one provider: discovered where its source can, as declared otherwise."""
-    source = services.node_sources.get(provider.kind)
+    source = source_of(services, provider)
     if source is None:
         return node_types_of(provider, built=False)
     return list(source.node_types(provider, account_of(services, provider)))
+
+
+def source_of(services: Services, provider: NodeProvider) -> NodeSource | None:
+    """The provider's source, with what its cloud account was last offered where its node types are that; None of a kind
+    that is not built."""
+    source = services.node_sources.get(provider.kind)
+    number = block_of(provider).get("cloudAccount")
+    seller: object = source
+    if isinstance(seller, SellsFromSheet) and number is not None:
+        return seller.with_sheet(services.prices.sheet(int(number)))
+    return source
 
 
 def account_of(services: Services, provider: NodeProvider) -> CloudAccount | None:

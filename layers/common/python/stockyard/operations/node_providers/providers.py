@@ -35,6 +35,7 @@ from stockyard.errors import (
 )
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
+from stockyard.operations.node_providers.catalog import source_of
 from stockyard.operations.node_providers.visible import claims_of, find_own, marks, users
 from stockyard.operations.quotas.limits import limit_of, refusal
 from stockyard.operations.services import Services
@@ -80,7 +81,7 @@ def check_provider(
         if account is None or account.provider != kind.cloud:
             text = f"there is no cloud account {number} of {kind.cloud_title}"
             return [FieldProblem(pointer(*at, "cloudAccount"), text)]
-    source = services.node_sources.get(provider.kind)
+    source = source_of(services, provider)
     findings = source.inspect(provider, account) if source else ()
     return [
         FieldProblem(pointer(*at) + finding.pointer.removeprefix("/spec"), finding.detail)

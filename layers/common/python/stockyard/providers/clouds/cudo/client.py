@@ -197,6 +197,10 @@ class Cudo:
         """Switch a machine off. It is paid for all the same."""
         self._write("POST", self._of_project(f"vms/{vm_id}/stop"))
 
+    def reboot_vm(self, vm_id: str) -> None:
+        """Restart a machine."""
+        self._write("POST", self._of_project(f"vms/{vm_id}/reboot"))
+
     def keep_vm(self, vm_id: str) -> None:
         """Put off the moment at which Cudo would end the machine by itself for as long as anybody cares."""
         self._write("POST", self._of_project(f"vm/{vm_id}/expire-time"), {"expireTime": NEVER})

@@ -44,6 +44,8 @@ class Maker:
     now: datetime
     in_flight_seconds: int = 60
     lost: str = field(default="Delete the cluster and create it again; the cloud has lost a part of it.")
+    failed: str = _FAILED
+    """What a person can do about a thing that has failed."""
 
     # --- making -----------------------------------------------------------------------------------------------------
 
@@ -64,7 +66,7 @@ class Maker:
             raise VendorConflict(f"There is another disk {disk_id} in the project.", code="ALREADY_EXISTS")
         self._noted(line)
         if disk.state == values.FAILED:
-            raise VendorRefused(f"Disk {disk_id} has failed.", code="FAILED", hint=_FAILED)
+            raise VendorRefused(f"Disk {disk_id} has failed.", code="FAILED", hint=self.failed)
         return disk if disk.state == values.READY else None
 
     def network(self, network_id: str, data_center: str, cidr: str) -> Network | None:
@@ -77,7 +79,7 @@ class Maker:
             raise VendorConflict(f"There is another network {network_id} in the project.", code="ALREADY_EXISTS")
         self._noted(line)
         if network.state == values.FAILED:
-            raise VendorRefused(f"Network {network_id} has failed.", code="FAILED", hint=_FAILED)
+            raise VendorRefused(f"Network {network_id} has failed.", code="FAILED", hint=self.failed)
         return network if network.state == values.READY else None
 
     def machine(self, new_vm: NewVm, completed: Callable[[NewVm], NewVm] = lambda new_vm: new_vm) -> Vm | None:
@@ -95,7 +97,7 @@ class Maker:
             raise VendorConflict(f"There is another machine {new_vm.id} in the project.", code="ALREADY_EXISTS")
         self._noted(line)
         if vm.state == values.FAILED:
-            raise VendorRefused(f"Machine {new_vm.id} has failed.", code="FAILED", hint=_FAILED)
+            raise VendorRefused(f"Machine {new_vm.id} has failed.", code="FAILED", hint=self.failed)
         if vm.state != values.READY:
             return None
         if not line.detail.get("is_kept"):

@@ -134,7 +134,7 @@ class NewVm:
     memory_gib: int
     boot_disk_gib: int
     image: str
-    start_script: str
+    start_script: str = field(repr=False)
     metadata: Mapping[str, str]
     security_groups: Sequence[str]
     gpus: int = 0

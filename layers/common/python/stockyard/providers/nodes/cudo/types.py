@@ -1,51 +1,65 @@
 """The node types of a project on Cudo: sizes of its machine types, priced by part.
 
 Within a machine type vCPUs and memory are chosen freely. Sizes are steps of both, close enough that a claim pays for
-little that it has not asked for, and few enough that a catalogue stays small.
+little that it has not asked for, and few enough that a catalogue stays small; or those that a document asks for.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from stockyard.domain.declared_types import DeclaredType, choosable, declared
 from stockyard.domain.node_types import ON_DEMAND, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.records import NodeProvider
+from stockyard.domain.requirements import REGION
 from stockyard.machines import reserved
 from stockyard.providers.clouds.cudo import sizing
+from stockyard.providers.clouds.cudo.labels import GPU, GPU_MODEL, GPUS_LABEL, MACHINE_TYPE, MEMORY_GIB, VCPUS_LABEL
 from stockyard.providers.clouds.cudo.sizing import Size
 from stockyard.providers.clouds.cudo.values import MachineType
+from stockyard.providers.nodes.cudo.configuration import data_center, disk_gib, is_named, own_sizes
 
 VCPUS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 GIB_PER_VCPU = (1, 2, 4, 8)
 GPUS = (1, 2, 4, 8)
-GPU = "nvidia.com/gpu"
-LABELS = "cudocompute.com"
-"""Before the labels that are Cudo's own: machine type, GPU's model."""
+_NAME = re.compile(r"(?P<machine_type>.+)-(?P<vcpus>[0-9]+)x(?P<memory>[0-9]+)(?:-(?P<gpus>[0-9]+)g)?", re.ASCII)
 
 
-def node_types(provider: str, types: Sequence[MachineType], disk_gib: int) -> tuple[NodeType, ...]:
-    """The node types of the provider: each size of each machine type, with the data centers that sell it.
+def node_types(provider: NodeProvider, types: Sequence[MachineType]) -> tuple[NodeType, ...]:
+    """The node types of the provider: each size of each machine type that its data center sells and its document lets
+    through.
 
-    What is not free now in a data center is no offering there; a size that is free nowhere is not available.
+    A size that is not free now is not available; it still has its price.
     """
-    by_name: dict[str, list[MachineType]] = {}
-    for kind in types:
-        by_name.setdefault(kind.name, []).append(kind)
+    written = {declaration.name: declaration for declaration in declared(provider)}
+    nothing = DeclaredType("")
     return tuple(
-        _node_type(provider, kinds, size)
-        for _, kinds in sorted(by_name.items())
-        for size in sorted({size for kind in kinds for size in sizes(kind, disk_gib)}, key=_order)
+        _node_type(provider, kind, size, written.get(type_name(kind.name, size), nothing))
+        for kind in matching(provider, types)
+        for size in sorted(set(sizes(kind, disk_gib(provider), own_sizes(provider))), key=_order)
     )
 
 
-def sizes(kind: MachineType, disk_gib: int) -> Iterator[Size]:
-    """The sizes in which a machine type is sold at all."""
+def matching(provider: NodeProvider, types: Sequence[MachineType]) -> list[MachineType]:
+    """The machine types of the provider's data center that its document lets through, in order of name."""
+    here = (kind for kind in types if kind.data_center == data_center(provider))
+    return sorted((kind for kind in here if is_named(provider, kind.name)), key=lambda kind: kind.name)
+
+
+def sizes(kind: MachineType, disk: int, asked_for: Sequence[Size] | None = None) -> Iterator[Size]:
+    """The sizes in which a machine type is sold at all: the steps, or those of them that are asked for."""
+    for size in _steps(kind, disk) if asked_for is None else asked_for:
+        if not any(sizing.bounds_faults(kind, size)):
+            yield size
+
+
+def _steps(kind: MachineType, disk: int) -> Iterator[Size]:
     for gpus in GPUS if kind.gpu_model else (0,):
         for vcpus in VCPUS:
             for ratio in GIB_PER_VCPU:
-                size = Size(vcpus, max(vcpus * ratio, math.ceil(kind.min_memory_gib)), disk_gib, gpus)
-                if not any(sizing.bounds_faults(kind, size)):
-                    yield size
+                yield Size(vcpus, max(vcpus * ratio, math.ceil(kind.min_memory_gib)), disk, gpus)
 
 
 def type_name(machine_type: str, size: Size) -> str:
@@ -53,24 +67,40 @@ def type_name(machine_type: str, size: Size) -> str:
     return f"{machine_type}-{size.vcpus}x{size.memory_gib}" + (f"-{size.gpus}g" if size.gpus else "")
 
 
-def _node_type(provider: str, kinds: Sequence[MachineType], size: Size) -> NodeType:
-    sellers = [kind for kind in kinds if not any(sizing.bounds_faults(kind, size))]
-    free = [kind for kind in sellers if not any(sizing.shortages(kind, size))]
-    offerings = tuple(
-        Offering(ON_DEMAND, (kind.data_center,), float(sizing.price(kind, size)))
-        for kind in sorted(free or sellers, key=lambda kind: kind.data_center)
-    )
+def of_type_name(name: str, disk: int = 0) -> tuple[str, Size] | None:
+    """Machine type and size of a name that ``type_name`` made; None for any other."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    return match["machine_type"], Size(int(match["vcpus"]), int(match["memory"]), disk, int(match["gpus"] or 0))
+
+
+def is_step(size: Size) -> bool:
+    """Whether a size is one of the steps. Memory that a machine type has at least is none of its own."""
+    return size.vcpus in VCPUS and (size.gpus == 0 or size.gpus in GPUS)
+
+
+def kubelet_args(size: Size) -> dict[str, str]:
+    """The flags that keep from pods what the node type does not offer them."""
+    return reserved.kubelet_args(size.vcpus, reserved.MOST_PODS)
+
+
+def _node_type(provider: NodeProvider, kind: MachineType, size: Size, written: DeclaredType) -> NodeType:
     return node_type_of(
         Declaration(
-            provider=provider,
-            name=type_name(kinds[0].name, size),
+            provider=provider.name,
+            name=type_name(kind.name, size),
             resources=_resources(size),
             overhead=_overhead(size),
-            properties=_labels(kinds[0]),
-            instance_type=kinds[0].name,
+            provider_properties=choosable(provider.properties),
+            properties={**_labels(kind, size), **choosable(written.properties)},
+            cost=written.cost,
+            unit_price=provider.price_per_cost_unit,
+            limited=written.max_capacity is not None,
+            instance_type=kind.name,
             arch="amd64",
-            available=bool(free),
-            offerings=offerings,
+            available=not any(sizing.shortages(kind, size)),
+            offerings=(Offering(ON_DEMAND, (kind.data_center,), float(sizing.price(kind, size))),),
         )
     )
 
@@ -98,6 +128,13 @@ def _overhead(size: Size) -> Mapping[str, str | float]:
     }
 
 
-def _labels(kind: MachineType) -> dict[str, str]:
-    gpu = {f"{LABELS}/gpu-model": kind.gpu_model_id} if kind.gpu_model_id else {}
-    return {f"{LABELS}/machine-type": kind.name, **gpu}
+def _labels(kind: MachineType, size: Size) -> dict[str, str]:
+    gpu = {GPU_MODEL: kind.gpu_model_id} if kind.gpu_model_id else {}
+    return {
+        REGION: kind.data_center,
+        MACHINE_TYPE: kind.name,
+        VCPUS_LABEL: str(size.vcpus),
+        MEMORY_GIB: str(size.memory_gib),
+        GPUS_LABEL: str(size.gpus),
+        **gpu,
+    }

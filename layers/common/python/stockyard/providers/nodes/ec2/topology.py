@@ -23,7 +23,9 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
     if cluster is None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
     there = location(provider)
-    home = (str(cluster.settings.get("region_name") or DEFAULT_REGION), str(cluster.cloud_account_id))
+    # A cluster of another cloud stands in no region, and in an account of that cloud.
+    place = cluster.place or str(cluster.settings.get("region_name") or DEFAULT_REGION)
+    home = (place, str(cluster.cloud_account_id))
     if there == home:
         return ""
     return (

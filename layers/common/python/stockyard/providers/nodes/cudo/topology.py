@@ -1,0 +1,49 @@
+"""Where the machines of a provider stand and what they reach: without an overlay, clusters of their own network."""
+
+from __future__ import annotations
+
+from stockyard.domain.records import Cluster, NodeEnvironment, NodeProvider
+from stockyard.domain.requirements import Requirement
+from stockyard.errors import NodeCouldNotBeProvisioned
+from stockyard.providers.nodes.cudo.configuration import data_center, setting
+
+
+def location(provider: NodeProvider) -> tuple[str, str]:
+    """Data center and cloud account in which the provider has its machines."""
+    return data_center(provider), str(setting(provider, "cloudAccount"))
+
+
+def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str:
+    """See ``ports.nodes.HasTopology.out_of_reach``. Where a cluster has not said yet where it stands, only its account
+    is compared; its network tells the rest when the provider is set up for it."""
+    if cluster is None:
+        return f"Machines of node provider {provider.name} join a cluster; the claim names none."
+    place, account = location(provider)
+    if account == str(cluster.cloud_account_id) and cluster.place in ("", place):
+        return ""
+    home = f"in {cluster.place} of cloud account" if cluster.place else "in cloud account"
+    return (
+        f"Node provider {provider.name} is in {place} of cloud account {account}, the cluster {home}"
+        f" {cluster.cloud_account_id}. Machines of another network need an overlay, which is not built yet."
+    )
+
+
+def check(provider: NodeProvider, cluster: Cluster | None) -> Cluster:
+    """The cluster. Raises ``NodeCouldNotBeProvisioned`` where the machines would not be in its network."""
+    why = out_of_reach(provider, cluster)
+    if cluster is None or why:
+        raise NodeCouldNotBeProvisioned(why)
+    return cluster
+
+
+def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str:  # noqa: ARG001
+    """See ``ports.nodes.HasTopology.out_of_zone``. A data center is region and zone."""
+    place = data_center(provider)
+    if requirement.has(place):
+        return ""
+    return f"Machines of node provider {provider.name} stand in {place}; the claim asks for another zone."
+
+
+def zones(provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:  # noqa: ARG001
+    """See ``ports.nodes.HasTopology.zones``."""
+    return frozenset((data_center(provider),))
