@@ -37,7 +37,7 @@ class Machine:
 
     def choose(self) -> Outcome:
         """The types that will do, the cheapest first, and the image: decided once, so that a repeated try makes the
-        same. ``InsufficientCapacity`` where no type can be had."""
+        same. Fact: ``place``. ``InsufficientCapacity`` where no type can be had."""
         line = self.work.ledger.find(CHOICE, CONTROL_PLANE)
         if line is None or line.state != "made":
             wanted = control_plane(self.work.cluster.settings)
@@ -46,7 +46,8 @@ class Machine:
             gpu = bool(wanted.gpus)
             image = images.choose(self.maker.cudo.images(), gpu=gpu, development=self.work.cluster.settings["dev_mode"])
             line = self.maker.choice(CONTROL_PLANE, {"types": types, "data_center": place, "image": image})
-        return Outcome(True, f"{' or '.join(line.detail['types'])} in {line.detail['data_center']}")
+        place = str(line.detail["data_center"])
+        return Outcome(True, f"{' or '.join(line.detail['types'])} in {place}", facts={"place": place})
 
     def _possible(self, offered: Sequence[MachineType], place: str) -> list[str]:
         wanted = control_plane(self.work.cluster.settings)
