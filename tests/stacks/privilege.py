@@ -17,6 +17,8 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "ProvisionStandaloneCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "DeleteStandaloneCluster states:DescribeExecution"): SWEEP,
     ("reaper", "RetagCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteNode states:DescribeExecution"): SWEEP,
     ("reaper", "PowerNode states:DescribeExecution"): SWEEP,

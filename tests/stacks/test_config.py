@@ -87,6 +87,7 @@ def test_stage_config_reads_network() -> None:
         ("archive_url", "https://mirror.example.com/a b"),
         ("image_mirror", "https://mirror.example.com"),
         ("cudo_url", "http://rest.compute.cudo.org"),
+        ("cudo_dns_suffix", "https://clusters.example.com"),
         ("agent_image", "python; true"),
     ],
 )
@@ -100,6 +101,7 @@ def test_sources_of_machines_may_be_mirrors() -> None:
         "packages_url": "https://mirror.example.com/kubernetes",
         "archive_url": "https://mirror.example.com/ubuntu",
         "image_mirror": "mirror.example.com:5000/all",
+        "cudo_dns_suffix": "clusters.example.com",
         "manifests_url": "https://mirror.example.com/raw",
         "agent_image": f"mirror.example.com/python@sha256:{'0' * 64}",
     }

@@ -12,7 +12,7 @@ import pytest
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.template import CreatedResource, Stack
 from stacks.functions import FUNCTIONS
-from stacks.names import PROVISION, RUNNERS, Names
+from stacks.names import CREATIONS, RUNNERS, Names
 from stacks.permissions import WIDE
 from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws import iam_kinds
@@ -41,7 +41,7 @@ NAMES = [spec.name for spec in FUNCTIONS]
 WORKFLOWS = "workflows"
 TENANT = "tenant"
 ROLE = f"arn:aws:iam::{ACME_ACCOUNT}:role/stockyard"
-WORKFLOW = f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{Names('dev').workflow(PROVISION)}"
+WORKFLOW = f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{Names('dev').workflow(CREATIONS[0])}"
 
 
 @pytest.fixture(scope="module")

@@ -338,6 +338,8 @@ def test_logical_ids_of_stateful_resources_are_stable(assembly: Any) -> None:
         "PageKey61DE4612",
         "WorkflowsProvisionClusterD3D3CCDB",
         "WorkflowsDeleteCluster0B72E991",
+        "WorkflowsProvisionStandaloneCluster00092C45",
+        "WorkflowsDeleteStandaloneClusterF33190BA",
         "WorkflowsRetagClusterC85DFCA6",
         "WorkflowsProvisionNode9F2BC81C",
         "WorkflowsDeleteNodeC12963D8",
