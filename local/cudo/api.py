@@ -17,10 +17,9 @@ import httpx
 
 from local.cudo.document import Called, Judge, Outside, trimmed
 from local.cudo.failure import Failure, scarce
-from local.cudo.project import Json, Machine, Plan, Project, StoredDisk, StoredNetwork
+from local.cudo.project import Json, Machine, Plan, Project, StoredDisk, StoredNetwork, check_id, page, stored
 from local.cudo.stock import IMAGES, NETWORK, Offered, stock
 
-ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 TTL = re.compile(r"([0-9]+)s", re.ASCII)
 OWNER = "owner@cudo.test"
 """Whose all keys are."""
@@ -147,11 +146,11 @@ class SimulatedCudo:
     # --- disks ------------------------------------------------------------------------------------------------------
 
     def _list_disks(self, project: Project, called: Called) -> Json:
-        return self._page("disks", [self._disk(disk) for disk in project.disks.values()], called)
+        return page("disks", [self._disk(disk) for disk in project.disks.values()], called)
 
     def _create_storage_disk(self, project: Project, called: Called) -> Json:
         body = dict(called.body)
-        self._check_id(body["id"])
+        check_id(body["id"])
         if body["id"] in project.disks:
             raise Failure(409, "ALREADY_EXISTS", f"Disk '{body['id']}' exists.")
         if body["dataCenterId"] not in {offered.data_center for offered in self.stock}:
@@ -161,17 +160,17 @@ class SimulatedCudo:
         return {}
 
     def _get_disk(self, project: Project, called: Called) -> Json:
-        return {"disk": self._disk(self._stored(project.disks, called, "Disk"))}
+        return {"disk": self._disk(stored(project.disks, called, "Disk"))}
 
     def _delete_storage_disk(self, project: Project, called: Called) -> Json:
-        disk = self._stored(project.disks, called, "Disk")
+        disk = stored(project.disks, called, "Disk")
         if disk.vm_id:
             raise Failure(400, "FAILED_PRECONDITION", f"Disk '{called.path['id']}' is attached.")
         del project.disks[called.path["id"]]
         return {}
 
     def _detach_storage_disk(self, project: Project, called: Called) -> Json:
-        self._stored(project.disks, called, "Disk").vm_id = ""
+        stored(project.disks, called, "Disk").vm_id = ""
         return {}
 
     def _disk(self, disk: StoredDisk) -> Json:
@@ -187,11 +186,11 @@ class SimulatedCudo:
     # --- networks ---------------------------------------------------------------------------------------------------
 
     def _list_networks(self, project: Project, called: Called) -> Json:
-        return self._page("networks", [self._network(network) for network in project.networks.values()], called)
+        return page("networks", [self._network(network) for network in project.networks.values()], called)
 
     def _create_network(self, project: Project, called: Called) -> Json:
         body = dict(called.body)
-        self._check_id(body["id"])
+        check_id(body["id"])
         if body["id"] in project.networks:
             raise Failure(409, "ALREADY_EXISTS", f"Network '{body['id']}' exists.")
         ready_at = self._now() + timedelta(seconds=self._disk_seconds)
@@ -199,10 +198,10 @@ class SimulatedCudo:
         return self._network(project.networks[body["id"]])
 
     def _get_network(self, project: Project, called: Called) -> Json:
-        return self._network(self._stored(project.networks, called, "Network"))
+        return self._network(stored(project.networks, called, "Network"))
 
     def _delete_network(self, project: Project, called: Called) -> Json:
-        self._stored(project.networks, called, "Network")
+        stored(project.networks, called, "Network")
         name = called.path["id"]
         if any(nic.get("networkId") == name for m in project.machines.values() for nic in m.body.get("nics", ())):
             raise Failure(400, "FAILED_PRECONDITION", f"Network '{name}' is in use.")
@@ -220,11 +219,11 @@ class SimulatedCudo:
         return {"VMs": [self._machine(project, machine) for machine in project.machines.values()]}
 
     def _get_vm(self, project: Project, called: Called) -> Json:
-        return {"VM": self._machine(project, self._stored(project.machines, called, "VM"))}
+        return {"VM": self._machine(project, stored(project.machines, called, "VM"))}
 
     def _create_vm(self, project: Project, called: Called) -> Json:
         body = dict(called.body)
-        self._check_id(body["vmId"])
+        check_id(body["vmId"])
         if body["vmId"] in project.machines:
             raise Failure(409, "ALREADY_EXISTS", f"VM '{body['vmId']}' exists.")
         offered = self._offered(body["machineType"], body["dataCenterId"])
@@ -255,27 +254,33 @@ class SimulatedCudo:
         return {"id": body["vmId"], "vm": self._machine(project, machine)}
 
     def _terminate_vm(self, project: Project, called: Called) -> Json:
-        machine = self._stored(project.machines, called, "VM")
+        machine = stored(project.machines, called, "VM")
         if machine.gone_at is None:
             self._end(project, called.path["id"], machine)
         return {}
 
     def _start_vm(self, project: Project, called: Called) -> Json:
-        self._stored(project.machines, called, "VM").power = "ACTIVE"
+        stored(project.machines, called, "VM").power = "ACTIVE"
         return {}
 
     def _reboot_vm(self, project: Project, called: Called) -> Json:
-        self._stored(project.machines, called, "VM")
+        stored(project.machines, called, "VM")
         return {}
 
     def _stop_vm(self, project: Project, called: Called) -> Json:
-        self._stored(project.machines, called, "VM").power = "STOPPED"
+        stored(project.machines, called, "VM").power = "STOPPED"
         return {}
 
     def _update_vmexpire_time(self, project: Project, called: Called) -> Json:
-        machine = self._stored(project.machines, called, "VM")
+        machine = stored(project.machines, called, "VM")
         machine.expires_at = self._expiry(called.body)
         return {"expireTime": machine.expires_at.isoformat() if machine.expires_at else ""}
+
+    def _update_vmmetadata(self, project: Project, called: Called) -> Json:
+        machine = stored(project.machines, called, "VM")
+        kept = machine.body.get("metadata", {}) if called.body.get("merge") else {}
+        machine.body["metadata"] = {**kept, **called.body.get("metadata", {})}
+        return {"metadata": machine.body["metadata"]}
 
     def _end(self, project: Project, vm_id: str, machine: Machine) -> None:
         machine.gone_at = self._now() + timedelta(seconds=self._machine_seconds / 10)
@@ -346,26 +351,26 @@ class SimulatedCudo:
     # --- security groups --------------------------------------------------------------------------------------------
 
     def _list_security_groups(self, project: Project, called: Called) -> Json:
-        return self._page("securityGroups", list(project.groups.values()), called)
+        return page("securityGroups", list(project.groups.values()), called)
 
     def _get_security_group(self, project: Project, called: Called) -> Json:
-        return dict(self._stored(project.groups, called, "Security group"))
+        return dict(stored(project.groups, called, "Security group"))
 
     def _create_security_group(self, project: Project, called: Called) -> Json:
         body = dict(called.body)
-        self._check_id(body["id"])
+        check_id(body["id"])
         if body["id"] in project.groups:
             raise Failure(409, "ALREADY_EXISTS", f"Security group '{body['id']}' exists.")
         project.groups[body["id"]] = body
         return body
 
     def _update_security_group(self, project: Project, called: Called) -> Json:
-        group = self._stored(project.groups, called, "Security group")
+        group = stored(project.groups, called, "Security group")
         group.update(called.body)
         return dict(group)
 
     def _delete_security_group(self, project: Project, called: Called) -> Json:
-        self._stored(project.groups, called, "Security group")
+        stored(project.groups, called, "Security group")
         name = called.path["id"]
         for machine in project.machines.values():
             if any(name in nic.get("securityGroupIds", ()) for nic in machine.body.get("nics", ())):
@@ -379,22 +384,6 @@ class SimulatedCudo:
         fails = self.plan.failing[operation] > 0
         self.plan.failing[operation] -= fails
         return fails
-
-    def _page(self, name: str, entries: list[Json], called: Called) -> Json:
-        size = int(called.query.get("pageSize", 20))
-        number = int(called.query.get("pageNumber", 1))
-        page = entries[(number - 1) * size : number * size]
-        return {name: page, "pageNumber": number, "pageSize": size, "totalCount": len(entries)}
-
-    def _stored(self, records: Mapping[str, Any], called: Called, kind: str) -> Any:
-        name = called.path["id"]
-        if name not in records:
-            raise Failure(404, "NOT_FOUND", f"{kind} '{name}' not found.")
-        return records[name]
-
-    def _check_id(self, name: str) -> None:
-        if not ID.fullmatch(name):
-            raise Failure(400, "INVALID_ARGUMENT", f"'{name}' is no id.")
 
 
 def _snake(operation: str) -> str:

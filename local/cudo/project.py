@@ -1,12 +1,18 @@
-"""What stands in the projects of the simulated Cudo, and the faults that are planned for it."""
+"""What stands in the projects of the simulated Cudo, how it is found, and the faults that are planned."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from local.cudo.document import Called
+from local.cudo.failure import Failure
+
+ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 Json = dict[str, Any]
 
 
@@ -61,3 +67,25 @@ class Plan:
     throttled: Counter[str] = field(default_factory=Counter)
     failing: Counter[str] = field(default_factory=Counter)
     """``CreateVM``, ``CreateStorageDisk`` and ``CreateNetwork``: it becomes ``FAILED``."""
+
+
+def page(name: str, entries: list[Json], called: Called) -> Json:
+    """A page of a list, as the request asks for it."""
+    size = int(called.query.get("pageSize", 20))
+    number = int(called.query.get("pageNumber", 1))
+    part = entries[(number - 1) * size : number * size]
+    return {name: part, "pageNumber": number, "pageSize": size, "totalCount": len(entries)}
+
+
+def stored(records: Mapping[str, Any], called: Called, kind: str) -> Any:
+    """What the request names. Raises ``Failure`` 404."""
+    name = called.path["id"]
+    if name not in records:
+        raise Failure(404, "NOT_FOUND", f"{kind} '{name}' not found.")
+    return records[name]
+
+
+def check_id(name: str) -> None:
+    """Raises ``Failure`` for what is no id."""
+    if not ID.fullmatch(name):
+        raise Failure(400, "INVALID_ARGUMENT", f"'{name}' is no id.")

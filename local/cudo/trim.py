@@ -37,6 +37,7 @@ OPERATIONS = frozenset(
         "StartVM",
         "StopVM",
         "UpdateVMExpireTime",
+        "UpdateVMMetadata",
         "ListSecurityGroups",
         "GetSecurityGroup",
         "CreateSecurityGroup",

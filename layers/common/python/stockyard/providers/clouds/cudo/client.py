@@ -205,6 +205,11 @@ class Cudo:
         """Put off the moment at which Cudo would end the machine by itself for as long as anybody cares."""
         self._write("POST", self._of_project(f"vm/{vm_id}/expire-time"), {"expireTime": NEVER})
 
+    def set_metadata(self, vm_id: str, metadata: Mapping[str, str]) -> None:
+        """Give the machine exactly this metadata."""
+        body = {"metadata": dict(metadata), "merge": False}
+        self._write("POST", self._of_project(f"vm/{vm_id}/metadata"), body)
+
     # --- security groups --------------------------------------------------------------------------------------------
 
     def security_group(self, group_id: str) -> SecurityGroup | None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 from stockyard.ports import Tagged
 
+OURS = "stockyard:"
+"""How every key begins that we set ourselves."""
 INSTALLATION, TENANT, RESOURCE, GENERATION = (
     "stockyard:installation",
     "stockyard:tenant",
@@ -33,7 +35,7 @@ def text(marks: Mapping[str, str]) -> str:
 def marks_of(text: str) -> dict[str, str]:
     """What a description says; empty for one that is not ours."""
     pairs = (part.partition("=") for part in text.split())
-    found_marks = {key: value for key, _, value in pairs if key.startswith("stockyard:")}
+    found_marks = {key: value for key, _, value in pairs if key.startswith(OURS)}
     return found_marks if RESOURCE in found_marks else {}
 
 

@@ -117,7 +117,7 @@ class Machine:
             gpus=wanted.gpus,
             image=str(choice.detail["image"]),
             start_script="",
-            metadata=self.maker.marks,
+            metadata={**self.work.cluster.tags, **self.maker.marks},
             security_groups=(self._name(CONTROL_PLANE),),
             network=self._name(NETWORK),
             storage_disks=(self._name(DATA),),

@@ -14,7 +14,7 @@ from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.making import Maker
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name
-from stockyard.providers.clusters.cudo import inspection, network, planning
+from stockyard.providers.clusters.cudo import inspection, network, planning, retag
 from stockyard.providers.clusters.cudo.configuration import CudoConfig, data_center, is_encrypted
 from stockyard.providers.clusters.cudo.machine import Machine, with_first_boot
 
@@ -78,6 +78,10 @@ class CudoClusterDriver:
     def remove(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.remove``."""
         return self._maker(work).unmake(phase)
+
+    def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
+        """See ``ports.Retags.retag``."""
+        return retag.retag(self._access.client(work.tenant, work.account), work, stale_keys)
 
     def _account(self, work: CloudWork) -> Outcome:
         cudo = self._access.client(work.tenant, work.account)

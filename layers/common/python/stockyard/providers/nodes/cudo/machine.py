@@ -100,7 +100,7 @@ class Launch:
             boot_disk_gib=size.disk_gib,
             image=self._image(size),
             start_script="",
-            metadata=self.maker.marks,
+            metadata={**(self.work.cluster.tags if self.work.cluster else {}), **self.maker.marks},
             security_groups=(self.place.security_group,),
             network=self.place.network,
             ttl_seconds=TTL_SECONDS,
