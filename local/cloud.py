@@ -133,7 +133,8 @@ class LocalCloud:
         assembly = synthesized(ROOT, self._cache)
         self.aws = self._stack.enter_context(self._running_aws())
         self._start_identity()
-        self.cudo = cudo.CudoServer(cudo.KEYS, self._plan.cudo, self.home / "logs" / "cudo-outside.log")
+        address = own_address if self._kubernetes else None
+        self.cudo = cudo.CudoServer(cudo.KEYS, self._plan.cudo, self.home / "logs" / "cudo-outside.log", address)
         self._stack.callback(self.cudo.close)
         self.vdeployer = VDeployer(self._service_token)
         self._stack.callback(self.vdeployer.close)
@@ -225,15 +226,11 @@ class LocalCloud:
             self.clusters = Clusters(logs / "agents.log", initialize)
         self._stack.callback(self.clusters.close)
         self.clusters.start()
-        accounts = (ACME_ACCOUNT, GLOBEX_ACCOUNT)
-        self.machines = Machines(
-            accounts, REGION, logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines
-        )
+        where = (logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines)
+        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, *where)
         self._stack.callback(self.machines.close)
         self.machines.start()
-        self.virtual_machines = VirtualMachines(
-            lambda: self.cudo.started, logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines
-        )
+        self.virtual_machines = VirtualMachines(lambda: self.cudo.started, *where)
         self._stack.callback(self.virtual_machines.close)
         self.virtual_machines.start()
 

@@ -40,6 +40,7 @@ class SimulatedCudo:
         judge: Judge | None = None,
         machine_seconds: float = 30.0,
         disk_seconds: float = 5.0,
+        address_of: Callable[[int], str] | None = None,
     ) -> None:
         self.plan = Plan()
         self.stock: tuple[Offered, ...] = stock()
@@ -51,6 +52,8 @@ class SimulatedCudo:
         self.projects: dict[str, Project] = {project: Project() for project in keys.values()}
         self._keys, self._now, self._judge = keys, now, judge or trimmed()
         self._machine_seconds, self._disk_seconds = machine_seconds, disk_seconds
+        self._address_of = address_of or (lambda number: f"198.51.{number // 250}.{number % 250 + 1}")
+        """The public address of a machine, by its number."""
         self._lock = threading.RLock()
         self._numbers = 0
 
@@ -299,7 +302,7 @@ class SimulatedCudo:
             state = "PENDING" if number % 3 else "CLONING"
         else:
             state = "FAILED" if machine.fails else machine.power
-        address = f"198.51.{number // 250}.{number % 250 + 1}" if is_ready and not machine.fails else ""
+        address = self._address_of(number) if is_ready and not machine.fails else ""
         return {
             "id": body["vmId"],
             "datacenterId": body["dataCenterId"],

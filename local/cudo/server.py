@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,18 @@ class CudoServer:
     """``keys`` are API keys with the projects that each may use. What it needs is loaded with the first request.
 
     ``plan`` says what is to go wrong. Requests that the vendor's document does not know are written to ``log``.
+    ``address`` gives each machine a public address of its own choice.
     """
 
-    def __init__(self, keys: Mapping[str, str], plan: CudoPlan | None = None, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        keys: Mapping[str, str],
+        plan: CudoPlan | None = None,
+        log: Path | None = None,
+        address: Callable[[], str] | None = None,
+    ) -> None:
         self._keys, self._plan, self._log = keys, plan, log
+        self._address_of: Callable[[int], str] | None = None if address is None else cache(lambda _number: address())
         self._told = 0
         self._cudo: SimulatedCudo | None = None
         self._lock = threading.Lock()
@@ -49,7 +58,11 @@ class CudoServer:
         with self._lock:
             if self._cudo is None:
                 self._cudo = SimulatedCudo(
-                    self._keys, lambda: datetime.now(UTC), machine_seconds=MACHINE_SECONDS, disk_seconds=DISK_SECONDS
+                    self._keys,
+                    lambda: datetime.now(UTC),
+                    machine_seconds=MACHINE_SECONDS,
+                    disk_seconds=DISK_SECONDS,
+                    address_of=self._address_of,
                 )
                 if self._plan is not None:
                     _spoil(self._cudo, self._plan)

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -49,7 +50,9 @@ class RealCluster:
         # An earlier try that failed leaves nothing.
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
-        address = endpoint.rpartition(":")[0]
+        address = _address(configuration)
+        # A name that only machines of the cluster know leads nowhere on this one.
+        configuration["controlPlaneEndpoint"] = f"{address}:{endpoint.rpartition(':')[2]}"
         plane = ControlPlane(folder, documents, state / "api", environment, address=address, node=node)
         try:
             plane.initialize()
@@ -145,3 +148,18 @@ class RealCluster:
     def _say(self, text: str) -> None:
         with self._log.open("a", encoding="utf-8") as log:
             log.write(f"{self.endpoint}: {text}\n")
+
+
+def _address(configuration: Mapping[str, Any]) -> str:
+    """Where the API listens: the endpoint's host if that is an address, else the first address in the certificate."""
+    host = str(configuration["controlPlaneEndpoint"]).rpartition(":")[0]
+    names = [host, *configuration["apiServer"].get("certSANs", ())]
+    return next((name for name in names if _is_address(name)), host)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
