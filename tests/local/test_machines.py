@@ -126,7 +126,7 @@ def test_a_machine_begins_its_program_once_and_follows_power() -> None:
 
 
 def test_a_machine_repeats_its_program_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.machines.instances.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("local.machines.booted.RETRY_SECONDS", 0.0)
     script = Script(failures=2)
     machine = booted(script)
     script.next("on", "failed", "failed", "begun")
