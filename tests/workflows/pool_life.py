@@ -19,6 +19,7 @@ from functions.autoscaler.handler import lambda_handler as autoscaler_handler
 from functions.pools import handler as pools_handler
 from stockyard import wiring
 from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.node_groups import Group
 from stockyard.domain.pool_records import ClusterClaim, Pool
 from stockyard.domain.records import Cluster, Counter, Name, NodeClaim, NodeProvider, Outbox
 from stockyard.edge.idempotency import LEASE
@@ -81,7 +82,7 @@ class Hanging(Exception):
 class Grouping(MemoryProvider):
     """A driver that knows the provider of its clusters' groups."""
 
-    def group_provider(self, cluster: Cluster) -> ProviderDocument:
+    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
         return ProviderDocument("groups-1", "simulated", {"nodeTypes": [KIND]})
 
     def floor_items(self, *_: Any) -> Any:

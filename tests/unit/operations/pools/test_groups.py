@@ -9,6 +9,7 @@ import pytest
 
 from stockyard.domain.declared_types import block_of
 from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.node_groups import Group
 from stockyard.domain.pool_records import Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, Name, NodeProvider
@@ -42,7 +43,7 @@ CONTROL = {**GROUP, "name": "cp", "role": "control", "min_size": 1, "max_size": 
 class Grouping(MemoryProvider):
     """A driver that knows the provider of its clusters' groups."""
 
-    def group_provider(self, cluster: Cluster) -> ProviderDocument:
+    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
         kind = {**SMALL, "name": "t3.large"}
         return ProviderDocument(f"sim-{cluster.cloud_account_id}", "simulated", {"nodeTypes": [kind]})
 

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 from stockyard.domain.provider_kinds import loaded
+
+if TYPE_CHECKING:
+    from stockyard.domain.node_groups import GroupMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class ClusterKind:
 
     ``settings`` names the model of their settings, as ``module:Class``: a ``models.clusters.ClusterSettings``.
     ``rows`` names the rows of the table of phases that their operations have; see ``lifecycle.phases``. Empty: those
-    that hold for every driver.
+    that hold for every driver. ``groups`` names the module that says how their node groups are pools, a
+    ``node_groups.GroupMapping``; empty for clusters without.
     """
 
     driver: str
@@ -43,6 +48,7 @@ class ClusterKind:
     cluster_type: str
     settings: str
     rows: str = ""
+    groups: str = ""
 
 
 class _Table:
@@ -71,6 +77,15 @@ def rows_of(driver: str) -> str:
     """The rows of the table of phases that the driver's clusters have; empty for those of every driver."""
     kind = _Table.clusters.get(driver)
     return kind.rows if kind is not None else ""
+
+
+def group_mappings(cloud: str | None = None, cluster_type: str | None = None) -> Sequence[GroupMapping]:
+    """How the node groups of clusters of that type in that cloud are pools; None: of any."""
+    return [
+        cast("GroupMapping", import_module(kind.groups))
+        for kind in _Table.clusters.values()
+        if kind.groups and cloud in (None, kind.cloud) and cluster_type in (None, kind.cluster_type)
+    ]
 
 
 def attributes_models(cloud: str | None = None) -> Sequence[type[Any]]:

@@ -1,38 +1,60 @@
-"""Node groups of a cluster's settings, as pools: each worker group becomes a dynamic pool with a floor."""
+"""Node groups of a cluster's settings, as pools: what the groups of all kinds of clusters have in common.
+
+Each worker group becomes a dynamic pool with a floor. What else a group says, its kind of cluster knows: see
+``GroupMapping``, and ``cloud_kinds`` for who has one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from stockyard.domain.budgets import DEFAULT_NODES
-from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, NODES, NewPool, Pool
+from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, GROUP, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
-from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
 
 WORKER = "worker"
 ALLOCATION_STRATEGY = "allocation_strategy"
 CONSOLIDATE_AFTER = "30s"
+RESOURCES = "resources"
+"""In the document of a group's pool: what each of its nodes has that only those get who ask for it, such as GPUs."""
+
+Group = Mapping[str, Any]
+"""An entry of a cluster's checked settings."""
 
 
-def pool_of_group(group: Mapping[str, Any], provider: str = "") -> NewPool:
-    """The pool of a worker group: ``group`` is an entry of a cluster's checked settings, ``provider`` who serves it.
+class GroupMapping(Protocol):
+    """How the node groups of a kind of cluster are pools."""
 
-    ``min_size`` is the floor, ``max_size`` the limit of nodes, ``instance_types`` and ``capacity_type`` are
-    requirements, ``allocation_strategy`` is a variable of the provider.
+    def pool_of_group(self, group: Group, provider: str = "") -> NewPool:
+        """The pool of a worker group; ``provider`` is who serves it."""
+        ...
+
+    def group_of_pool(self, pool: NewPool | Pool) -> dict[str, Any]:
+        """The pool as an entry of ``autoscaler_node_groups``: what such an entry can say of it."""
+        ...
+
+
+def name_of(group: Group) -> str:
+    """What a group is called, which is the name of its pool."""
+    return str(group.get("name") or group.get("id") or "")
+
+
+def worker_groups(settings: Mapping[str, Any]) -> list[Group]:
+    """The groups of a cluster's settings that become pools: all but the control plane's."""
+    groups: Iterable[Group] = settings.get("autoscaler_node_groups") or ()
+    return [group for group in groups if group.get("role") == WORKER]
+
+
+def new_pool(group: Group, provider: str, **fields: Any) -> NewPool:
+    """The pool of a group by what all groups have; ``fields`` are what only this kind of group says.
+
+    ``min_size`` is the floor, ``max_size`` the limit of nodes.
     """
     return NewPool(
-        name=group["name"],
+        name=name_of(group),
         kind=DYNAMIC,
         provider_ref=provider,
-        requirements=(
-            {"key": INSTANCE_TYPE, "operator": IN, "values": list(group["instance_types"])},
-            {"key": CAPACITY_TYPE, "operator": IN, "values": [group["capacity_type"]]},
-        ),
-        properties={ALLOCATION_STRATEGY: group["allocation_strategy"]},
-        taints=tuple(
-            {name: taint[name] for name in ("key", "value", "effect") if taint.get(name)} for taint in group["taints"]
-        ),
         labels=dict(group["labels"]),
         floor=group["min_size"],
         limits={NODES: str(group["max_size"])},
@@ -42,30 +64,27 @@ def pool_of_group(group: Mapping[str, Any], provider: str = "") -> NewPool:
             "consolidationPolicy": "WhenEmptyOrUnderutilized",
             "budgets": [{"nodes": DEFAULT_NODES}],
         },
-        form="group",
+        form=GROUP,
+        **fields,
     )
 
 
-def pools_of_groups(groups: Iterable[Mapping[str, Any]], provider: str = "") -> list[NewPool]:
-    """The pools of all groups but the control plane's."""
-    return [pool_of_group(group, provider) for group in groups if group["role"] == WORKER]
-
-
-def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
-    """The pool as an entry of ``autoscaler_node_groups``: what such an entry can say of it."""
-    values = {
-        requirement["key"]: list(requirement.get("values", ()))
-        for requirement in pool.requirements
-        if requirement["operator"] == IN
-    }
+def common_fields(pool: NewPool | Pool) -> dict[str, Any]:
+    """What an entry of any kind of cluster says of the pool, but for its name."""
     return {
-        "name": pool.name,
         "role": WORKER,
         "min_size": pool.floor,
         "max_size": milli(pool.limits.get(NODES, pool.floor)) // 1000,
-        "instance_types": values.get(INSTANCE_TYPE, []),
         "labels": dict(pool.labels),
-        "taints": [{"value": "", **taint} for taint in pool.taints],
-        ALLOCATION_STRATEGY: pool.properties.get(ALLOCATION_STRATEGY, "lowest-price"),
-        "capacity_type": next(iter(values.get(CAPACITY_TYPE, ())), "on-demand"),
     }
+
+
+def says(mapping: GroupMapping, pool: NewPool | Pool) -> bool:
+    """Whether such a node group can say all of the pool."""
+    return mapping.pool_of_group(mapping.group_of_pool(pool), pool.provider_ref).spec() == pool.spec()
+
+
+def floor_resources(pool: Pool) -> dict[str, str]:
+    """What claims of the pool ask for that no pod has asked for yet, as quantities: a node with GPUs is given only to
+    who asks for them, and so is one of a floor."""
+    return {str(name): str(amount) for name, amount in (pool.document.get(RESOURCES) or {}).items()}

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stockyard.domain import cloud_kinds
 from stockyard.domain.budgets import EXPIRED
 from stockyard.domain.durations import NEVER
 from stockyard.domain.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
-from stockyard.domain.node_groups import group_of_pool, pool_of_group
-from stockyard.domain.pool_records import STATIC, NewPool, Pool, PoolSpec
+from stockyard.domain.node_groups import GroupMapping, says
+from stockyard.domain.pool_records import GROUP, STATIC, NewPool, Pool
 from stockyard.domain.schedules import with_zone
 
 AnyPool = NewPool | Pool
@@ -46,8 +47,8 @@ def pool_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
         return vcluster_document([pool])
     if pool.form == "karpenter" and says_node_pool(pool):
         return node_pool(pool)
-    if pool.form == "group" and says_group(pool):
-        return group_of_pool(pool)
+    if pool.form == GROUP and (mapping := _group_mapping(pool)) is not None:
+        return mapping.group_of_pool(pool)
     return own_manifest(pool, cluster)
 
 
@@ -73,13 +74,9 @@ def says_node_pool(pool: AnyPool) -> bool:
     )
 
 
-def says_group(pool: AnyPool) -> bool:
-    """Whether a node group can say all of the pool."""
-    return _spec(pool_of_group(group_of_pool(pool), pool.provider_ref)) == _spec(pool)
-
-
-def _spec(pool: AnyPool) -> dict[str, Any]:
-    return PoolSpec.spec(pool)
+def _group_mapping(pool: AnyPool) -> GroupMapping | None:
+    """The kind of node groups that can say all of the pool; None when none can."""
+    return next((mapping for mapping in cloud_kinds.group_mappings() if says(mapping, pool)), None)
 
 
 # --- vcluster.yaml ----------------------------------------------------------------------------------------------------

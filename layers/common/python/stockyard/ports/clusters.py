@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.node_groups import Group
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.ports.clouds import PriceList
@@ -109,10 +110,11 @@ class AttestsControlPlane(Protocol):
 
 @runtime_checkable
 class ServesNodeGroups(Protocol):
-    """A driver whose clusters name node groups, and that knows the provider which serves them."""
+    """A driver whose clusters name node groups, and that knows the providers which serve them."""
 
-    def group_provider(self, cluster: Cluster) -> ProviderDocument:
-        """The provider of the cluster's account and region; the same for every cluster there. Makes no call."""
+    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
+        """The provider of one worker group. Two documents of one name are equal, whatever clusters they are of: so a
+        provider serves all groups whose documents have its name. Makes no call."""
         ...
 
     def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:

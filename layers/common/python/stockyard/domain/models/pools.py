@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_validator
@@ -227,7 +228,8 @@ class PoolPatch(Input):
         return check_fixed(document, _FIXED)
 
     def apply_to(self, pool: Pool) -> NewPool:
-        """The pool after the patch. Raises ``InvalidInput`` for what it then would be."""
+        """The pool after the patch, still of the form that it came in. Raises ``InvalidInput`` for what it then would
+        be."""
         document = own_document(pool)
         for name in self.model_fields_set:
             value = getattr(self, name)
@@ -243,7 +245,7 @@ class PoolPatch(Input):
                 document[name] = [_plain(entry.entry()) for entry in value]
             else:
                 document[name] = value
-        return read(PoolCreate, document).new_pool()
+        return replace(read(PoolCreate, document).new_pool(), form=pool.form, document=pool.document)
 
 
 def own_document(pool: NewPool | Pool) -> dict[str, Any]:

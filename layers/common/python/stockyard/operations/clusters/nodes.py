@@ -8,7 +8,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.pools import pools
-from stockyard.operations.pools.groups import remove_provider
+from stockyard.operations.pools.groups import remove_providers
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove
 
@@ -40,5 +40,5 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
         services.store.commit(Remove(Pool, pool.id))
     outcome = node_environments.clear_all(services, cluster, session)
     if outcome.done:
-        remove_provider(services, cluster)
+        remove_providers(services, cluster)
     return outcome

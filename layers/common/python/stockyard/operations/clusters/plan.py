@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from stockyard.domain.node_groups import name_of, worker_groups
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
 from stockyard.ports.clusters import ServesNodeGroups
-
-
-def worker_groups(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The node groups that become pools."""
-    return [group for group in settings.get("autoscaler_node_groups") or () if group.get("role") != "control"]
 
 
 def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
@@ -26,7 +22,7 @@ def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
 def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:
     """The body of a dry run's answer."""
     driver_plan = services.cluster_drivers[cluster.driver].plan(cluster, services.prices)
-    pools = [("pool", str(group.get("name"))) for group in worker_groups(cluster.settings)]
+    pools = [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
     driver: object = services.cluster_drivers[cluster.driver]
     floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
     creates = [("keycloak client", cluster.client_id), *driver_plan.creates, *pools]

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from stockyard.domain import ids
 from stockyard.domain.durations import NEVER
+from stockyard.domain.node_groups import floor_resources
 from stockyard.domain.pool_records import GROUP, POOL_LABEL, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.requirements import NODE_POOL
@@ -39,6 +40,7 @@ def draft_claim(services: Services, cluster_id: str, pool: Pool) -> NodeClaim:
         cluster_id=cluster_id,
         provider_ref=pool.provider_ref,
         requirements=pool.requirements,
+        resources=floor_resources(pool),
         properties={**pool.properties, **pool.labels, POOL_LABEL: pool.name, NODE_POOL: pool.name},
         taints=pool.taints,
         startup_taints=pool.startup_taints,

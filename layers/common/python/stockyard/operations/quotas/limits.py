@@ -11,6 +11,7 @@ from collections import Counter as Counts
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stockyard.domain.node_groups import name_of
 from stockyard.domain.pool_records import NODES, Pool, PoolSpec
 from stockyard.domain.quantities import milli
 from stockyard.domain.records import Counter, Quota
@@ -45,7 +46,7 @@ def check_groups(services: Services, groups: Sequence[Mapping[str, Any]]) -> Non
     for group in groups:
         if most_nodes is not None and int(group.get("max_size", 0)) > most_nodes:
             raise QuotaExceeded(
-                f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a group; {group.get('name')} asks for more."
+                f"The quota '{GROUP_NODES}' allows {most_nodes} nodes in a group; {name_of(group)} asks for more."
             )
 
 

@@ -26,6 +26,11 @@ def _make(tools: ProviderTools) -> ClusterDriver:
 
 
 KIND = ClusterKind(
-    "cudo", cloud="cudo", cluster_type="k8s", settings=f"{__name__}.settings:CudoSettings", rows="standalone"
+    "cudo",
+    cloud="cudo",
+    cluster_type="k8s",
+    settings=f"{__name__}.settings:CudoSettings",
+    rows="standalone",
+    groups=f"{__name__}.groups",
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.node_groups import Group
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import PermissionDenied, VendorError, VendorRefused
@@ -14,7 +16,7 @@ from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.making import Maker
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name
-from stockyard.providers.clusters.cudo import inspection, network, planning, retag
+from stockyard.providers.clusters.cudo import groups, inspection, network, planning, retag
 from stockyard.providers.clusters.cudo.configuration import CudoConfig, data_center, is_encrypted
 from stockyard.providers.clusters.cudo.machine import Machine, with_first_boot
 
@@ -44,6 +46,10 @@ class CudoClusterDriver:
         """See ``ports.ClusterDriver.plan``, by what the account was offered last."""
         sheet = _sheet(cluster, prices)
         return planning.plan(sheet, cluster.settings, self._config.name_prefix, cluster.client_id)
+
+    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
+        """See ``ports.clusters.ServesNodeGroups``."""
+        return groups.provider(cluster, group)
 
     def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         """See ``ports.clusters.ServesNodeGroups``."""

@@ -24,5 +24,7 @@ def _make(tools: ProviderTools) -> ClusterDriver:
     return Ec2ClusterDriver(config, boto3.Session)
 
 
-KIND = ClusterKind("ec2", cloud="aws", cluster_type="k8s", settings=f"{__name__}.settings:AwsSettings")
+KIND = ClusterKind(
+    "ec2", cloud="aws", cluster_type="k8s", settings=f"{__name__}.settings:AwsSettings", groups=f"{__name__}.groups"
+)
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

@@ -1,16 +1,55 @@
-"""The node groups of a cluster on EC2: which provider serves them, and what their floors cost."""
+"""The node groups of a cluster on EC2: how they are pools, which provider serves them, and what their floors cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import WORKER
-from stockyard.domain.node_types import SPOT
+from stockyard.domain.node_groups import ALLOCATION_STRATEGY, WORKER, Group, common_fields, new_pool
+from stockyard.domain.node_types import ON_DEMAND, SPOT
+from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
-from stockyard.ports import PriceList
+from stockyard.domain.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
 from stockyard.providers.clusters.ec2.configuration import region
+
+if TYPE_CHECKING:
+    from stockyard.ports import PriceList
+
+
+def pool_of_group(group: Group, provider: str = "") -> NewPool:
+    """See ``node_groups.GroupMapping``. ``instance_types`` and ``capacity_type`` are requirements,
+    ``allocation_strategy`` is a variable of the provider."""
+    return new_pool(
+        group,
+        provider,
+        requirements=(
+            {"key": INSTANCE_TYPE, "operator": IN, "values": list(group["instance_types"])},
+            {"key": CAPACITY_TYPE, "operator": IN, "values": [group["capacity_type"]]},
+        ),
+        properties={ALLOCATION_STRATEGY: group[ALLOCATION_STRATEGY]},
+        taints=tuple(
+            {name: taint[name] for name in ("key", "value", "effect") if taint.get(name)} for taint in group["taints"]
+        ),
+    )
+
+
+def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
+    """See ``node_groups.GroupMapping``."""
+    values = {
+        requirement["key"]: list(requirement.get("values", ()))
+        for requirement in pool.requirements
+        if requirement["operator"] == IN
+    }
+    return {
+        **common_fields(pool),
+        "name": pool.name,
+        "instance_types": values.get(INSTANCE_TYPE, []),
+        "taints": [{"value": "", **taint} for taint in pool.taints],
+        ALLOCATION_STRATEGY: pool.properties.get(ALLOCATION_STRATEGY, "lowest-price"),
+        "capacity_type": next(iter(values.get(CAPACITY_TYPE, ())), ON_DEMAND),
+    }
 
 
 def provider(cluster: Cluster) -> ProviderDocument:

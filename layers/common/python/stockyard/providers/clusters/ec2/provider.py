@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stockyard.domain.manifests import ProviderDocument
+from stockyard.domain.node_groups import Group
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorNotFound
@@ -55,7 +56,7 @@ class Ec2ClusterDriver:
         """See ``ports.ClusterDriver.plan``."""
         return planning.plan(cluster, prices, self._config.name_prefix)
 
-    def group_provider(self, cluster: Cluster) -> ProviderDocument:
+    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:  # noqa: ARG002 - one serves all
         """See ``ports.clusters.ServesNodeGroups``."""
         return groups.provider(cluster)
 

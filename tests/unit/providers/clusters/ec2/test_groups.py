@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.models.base import read
-from stockyard.domain.node_groups import group_of_pool, pool_of_group, pools_of_groups
+from stockyard.domain.node_groups import worker_groups
 from stockyard.domain.pool_manifests import pool_manifest
+from stockyard.providers.clusters.ec2.groups import group_of_pool, pool_of_group
 from stockyard.providers.clusters.ec2.settings import AwsSettings
 
 WORKERS = {
@@ -49,7 +50,9 @@ def test_a_worker_group_is_a_dynamic_pool_with_a_floor() -> None:
 
 
 def test_the_control_group_is_no_pool() -> None:
-    assert [pool.name for pool in pools_of_groups(groups_of(CONTROL, WORKERS))] == ["Batch_1"]
+    settings = {"autoscaler_node_groups": groups_of(CONTROL, WORKERS)}
+    assert [pool_of_group(group).name for group in worker_groups(settings)] == ["Batch_1"]
+    assert worker_groups({}) == []
 
 
 def test_a_pool_is_shown_as_the_group_that_it_came_as() -> None:
