@@ -13,7 +13,8 @@ HTTP_SECONDS = 29
 class FunctionSpec:
     """One Lambda. ``asynchronous``: nobody waits for its answer, so what fails goes to a queue.
     ``polled``: agents of clusters call it each minute.
-    ``private``: calls Keycloak's admin API or vdeployer, so it joins the stage's network where there is one."""
+    ``private``: calls Keycloak's admin API, vdeployer or tenants' Vaults, so it joins the stage's network where there
+    is one."""
 
     name: str
     description: str
@@ -34,7 +35,7 @@ class FunctionSpec:
 # for which nobody waits and which waits itself most of its time, has not.
 FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("clusters", "HTTP: clusters", HTTP_SECONDS, 1024, private=True),
-    FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS, 1024),
+    FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS, 1024, private=True),
     FunctionSpec("node_providers", "HTTP: node providers, node types, node environments", HTTP_SECONDS),
     FunctionSpec("node_claims", "HTTP: node claims", HTTP_SECONDS, 1024),
     # Packing takes a whole core.

@@ -84,6 +84,8 @@ class Settings(Choices):
     power_node_workflow: str = ""
     principal_pattern: str = ""
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
+    vault_url: str = ""
+    """Where every tenant's Vault is asked instead of at its own address: the local cloud's. No stage sets it."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 

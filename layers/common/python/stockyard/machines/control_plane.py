@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from stockyard import kubernetes_versions
 from stockyard.domain.control_plane import POD_CIDR
-from stockyard.machines import manifests
+from stockyard.machines import data_disk, manifests
 from stockyard.machines.cloud_config import (
     FOLDER,
     LIMIT,
@@ -24,6 +24,7 @@ from stockyard.machines.cloud_config import (
     program,
     start_script,
 )
+from stockyard.machines.data_disk import DiskKey
 from stockyard.machines.sources import PUBLIC, Sources
 
 __all__ = ["LIMIT", "START_PATH", "first_boot", "person"]
@@ -90,6 +91,7 @@ def first_boot(
     creator: str = "",
     volume_tags: Mapping[str, str] | None = None,
     token: str = "",
+    disk_key: DiskKey | None = None,
     sources: Sources = PUBLIC,
 ) -> FirstBoot:
     """What the machine is told.
@@ -97,7 +99,7 @@ def first_boot(
     ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
     cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
     and their volumes get these tags. ``token`` for a machine that proves itself by one: see
-    ``ports.clusters.AttestsControlPlane``.
+    ``ports.clusters.AttestsControlPlane``. ``disk_key``: with it the data disk is encrypted, and a Vault keeps its key.
     """
     controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
     machine = {
@@ -121,6 +123,7 @@ def first_boot(
         SNAPSHOT_PATH: program("snapshot.sh"),
         **{path: File(text) for path, text in _UNITS.items()},
         **{path: File(text) for path, text in manifests.files(controllers).items()},
+        **(data_disk.files(disk_key) if disk_key is not None else {}),
     }
     arguments = f"{sources.arguments(kubernetes_version)} {sources.manifests}"
     return FirstBoot(files, "Make this machine a Kubernetes control plane", arguments)

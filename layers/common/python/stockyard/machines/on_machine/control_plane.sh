@@ -3,6 +3,15 @@ program=/usr/local/lib/stockyard/stockyard_machine.py
 base="$7" manifests=/etc/stockyard/manifests
 export KUBECONFIG=/etc/kubernetes/admin.conf
 volume=/var/lib/control-plane
+# On a machine whose disk is encrypted: what it is told of the Vault that keeps the key.
+vault=/etc/stockyard/vault.json
+disk_program=/usr/local/lib/stockyard/stockyard_disk.py
+
+install_cryptsetup() {
+    if command -v cryptsetup >/dev/null; then return 0; fi
+    again apt-get update -q
+    again apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 cryptsetup-bin
+}
 
 # The disk that Stockyard attaches while this machine boots: not the one that the machine has started from, nor the one
 # by which a cloud tells it its first commands.
@@ -24,15 +33,21 @@ find_disk() {
 
 # A volume with anything on it is never formatted: it may be that of a machine before this one.
 mount_volume() {
-    local disk content uuid
+    local disk content uuid options=nofail,x-systemd.device-timeout=300
     if mountpoint --quiet "$volume"; then return 0; fi
     disk="$(find_disk)" || return 1
+    if test -e "$vault"; then
+        python3 "$disk_program" open "$disk" || return 1
+        disk=/dev/mapper/stockyard-data
+        # The disk is opened after the network is up, however long the Vault is away.
+        options=nofail,_netdev,x-systemd.requires=stockyard-disk.service,x-systemd.device-timeout=infinity
+    fi
     content="$(wipefs --noheadings "$disk")" || return 1
     if test -z "$content"; then mkfs.ext4 -q "$disk" || return 1; fi
     uuid="$(blkid --probe --match-tag UUID --output value "$disk")" || return 1
     install -d -m 0700 "$volume"
     # Without it the machine boots and can be looked at; the kubelet, which would begin an empty etcd, does not start.
-    grep -qF "$uuid" /etc/fstab || echo "UUID=${uuid} ${volume} ext4 nofail,x-systemd.device-timeout=300 0 2" >>/etc/fstab
+    grep -qF "$uuid" /etc/fstab || echo "UUID=${uuid} ${volume} ext4 ${options} 0 2" >>/etc/fstab
     systemctl daemon-reload || return 1
     mount "$volume"
 }
@@ -83,8 +98,14 @@ initialized() {
     fi
 }
 
+if test -e "$vault"; then
+    # First of all, because the token for it does not live long.
+    begin unwrap
+    python3 "$disk_program" unwrap
+fi
 begin packages
 prepare_machine kubeadm kubelet kubectl
+if test -e "$vault"; then install_cryptsetup; fi
 begin volume
 again mount_volume
 take_keys

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Takes a snapshot of etcd beside its data; the last four stay. The first also copies the keys that another machine needs
-# to go on with the data (authorities, the key of Secrets, the cluster's own client), and what it has to be told.
+# to go on with the data (authorities, the key of Secrets, the cluster's own client), and what it has to be told; but not
+# where the disk is encrypted: another machine is told another way into the Vault.
 set -euo pipefail
 volume=/var/lib/control-plane
 pki=/etc/kubernetes/pki
@@ -21,5 +22,7 @@ cp -p "$pki"/{ca,front-proxy-ca}.{crt,key} "$pki"/sa.{key,pub} "${volume}/keys.p
 cp -p "$pki"/etcd/ca.{crt,key} "${volume}/keys.part/pki/etcd"
 cp -p /etc/stockyard/{client.json,endpoint} "${volume}/keys.part/stockyard"
 cp -p /etc/stockyard/api/encryption.yaml "${volume}/keys.part/stockyard/api"
-cp -p /var/lib/cloud/instance/user-data.txt "${volume}/keys.part"
+if ! test -e /etc/stockyard/vault.json; then
+    cp -p /var/lib/cloud/instance/user-data.txt "${volume}/keys.part"
+fi
 mv "${volume}/keys.part" "${volume}/keys"

@@ -11,7 +11,7 @@ def _make(tools: ProviderTools) -> Cloud:
     from stockyard.providers.clouds.cudo.access import Access
     from stockyard.providers.clouds.cudo.cloud import CudoCloud
 
-    return CudoCloud(Access(tools.secrets, tools.settings.cudo_url))
+    return CudoCloud(Access(tools.secrets, tools.settings.cudo_url, vault_url=tools.settings.vault_url))
 
 
 _MODELS = f"{__name__}.attributes"

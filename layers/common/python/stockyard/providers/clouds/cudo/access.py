@@ -12,6 +12,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked
 from stockyard.ports import Secrets
 from stockyard.providers.clouds.cudo.client import BASE_URL, Cudo
+from stockyard.providers.clouds.cudo.vault import VaultClient
 
 if TYPE_CHECKING:
     import httpx
@@ -31,12 +32,20 @@ class Vault:
 
 
 class Access:
-    """``secrets`` is asked when a key is needed. ``transport`` replaces the network."""
+    """``secrets`` is asked when a key is needed. ``vault_url``: where every account's Vault is asked instead of at its
+    own address. ``transport`` and ``vault_transport`` replace the network."""
 
     def __init__(
-        self, secrets: Callable[[], Secrets], base_url: str = BASE_URL, transport: httpx.BaseTransport | None = None
+        self,
+        secrets: Callable[[], Secrets],
+        base_url: str = BASE_URL,
+        transport: httpx.BaseTransport | None = None,
+        *,
+        vault_url: str = "",
+        vault_transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._secrets, self._base_url, self._transport = secrets, base_url, transport
+        self._vault_url, self._vault_transport = vault_url, vault_transport
         self._clients: OrderedDict[tuple[str, str], Cudo] = OrderedDict()
 
     def client(self, tenant: str, account: CloudAccount) -> Cudo:
@@ -61,6 +70,12 @@ class Access:
             return None
         role_id = str(account.attributes["vault_role_id"])
         return Vault(str(address), role_id, self._secret(tenant, account, VAULT_SECRET_ID))
+
+    def vault_client(self, tenant: str, account: CloudAccount) -> VaultClient | None:
+        """The account's Vault by its AppRole; None when it has none. Raises ``CredentialsRevoked`` for an account whose
+        secret id is gone."""
+        vault = self.vault(tenant, account)
+        return None if vault is None else VaultClient(vault, self._vault_transport, url=self._vault_url)
 
     def _secret(self, tenant: str, account: CloudAccount, name: str) -> str:
         value = self._secrets().get(ids.account_secret(tenant, account.id, name))

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import CredentialsRevoked, NotFound, PermissionDenied, VendorNotFound, VendorRefused
+from stockyard.errors import (
+    CredentialsRevoked,
+    NotFound,
+    PermissionDenied,
+    VendorError,
+    VendorNotFound,
+    VendorRefused,
+)
 from stockyard.ports import Skipped, Tagged, Verification
 from stockyard.providers.clouds.cudo import sheets
 from stockyard.providers.clouds.cudo.access import Access
@@ -28,9 +35,10 @@ class CudoCloud:
         self._access = access
 
     def verify(self, account: CloudAccount, tenant: str) -> Verification:
-        """Whether the key opens the project and may change it, and whether the data center is there.
+        """Whether the key opens the project and may change it, whether the data center is there, and whether the
+        account's Vault gives machines secret ids.
 
-        Raises retryable ``VendorError`` leaves when Cudo cannot be asked.
+        Raises retryable ``VendorError`` leaves when Cudo or the Vault cannot be asked.
         """
         project = str(account.attributes["project_id"])
         try:
@@ -49,6 +57,9 @@ class CudoCloud:
             return Verification(
                 False, f"Cudo has no data center {data_center}. There are {', '.join(data_centers) or 'none'}."
             )
+        refusal = self._refusal_of_vault(account, tenant)
+        if refusal:
+            return Verification(False, refusal)
         warning = f"Cudo does not say what the key may do in project {project}: it may turn out to be too little."
         return Verification(True, f"The API key opens project {project}.", () if role in _MAY_WRITE else (warning,))
 
@@ -61,6 +72,18 @@ class CudoCloud:
             raise VendorRefused("Cudo lists no machine types.")
         prices = {center.id: center.network_price for center in cudo.data_centers() if center.network_price is not None}
         return sheets.written(Sheet(moment, types, str(account.attributes["data_center_id"]), prices))
+
+    def _refusal_of_vault(self, account: CloudAccount, tenant: str) -> str:
+        """Why the account's Vault cannot keep keys of disks; empty when it can, or when there is none."""
+        try:
+            vault = self._access.vault_client(tenant, account)
+            if vault is not None:
+                vault.check()
+        except VendorError as error:
+            if error.retryable:
+                raise
+            return f"{error.detail} {error.hint}".strip()
+        return ""
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the project. A key may be exchanged at any time."""
