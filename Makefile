@@ -11,7 +11,7 @@ PORT ?= 0
 SEED ?= 1
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-kubernetes check synth bench soak kubernetes cost new-provider format openapi clean
+.PHONY: help setup run serve test test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ bench: $(STAMP)  ## Benchmarks: one JSON line each
 
 kubernetes: $(STAMP)  ## Build a real control plane with Go, for KUBERNETES=1 and the tests that want one
 	@$(BIN)/python -m local.kubernetes.real.build
+
+vault: $(STAMP)  ## Build a real Vault with Go, for the tests that want one
+	@$(BIN)/python -m local.vault.real.build
 
 cost: $(STAMP)  ## What a stage costs idle and per cluster
 	@$(BIN)/python -m benchmarks.cost

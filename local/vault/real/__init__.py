@@ -1,0 +1,1 @@
+"""A real Vault in memory."""
