@@ -8,28 +8,19 @@ from typing import Any
 
 import pytest
 
-from local.vault.real.build import missing
-from local.vault.real.process import RealVault
 from local.vault.server import Vault, VaultServer, app_role, ask
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorRefused
 from stockyard.providers.clouds.cudo import access
 from stockyard.providers.clouds.cudo.vault import VaultClient
+from tests.harness import vaults
 
 KEY = "secret/data/stockyard/acme-0123456789ab"
 
 
-@pytest.fixture(scope="module", params=["simulated", "real"])
+@pytest.fixture(scope="module", params=vaults.KINDS)
 def vault(request: pytest.FixtureRequest) -> Iterator[Vault]:
-    if request.param == "simulated":
-        server = VaultServer()
-        yield server
-        server.close()
-        return
-    if missing():
-        pytest.skip(missing())
-    real = RealVault()
-    yield real
-    real.close()
+    with vaults.running(request.param) as vault:
+        yield vault
 
 
 @pytest.fixture
