@@ -302,6 +302,69 @@ def test_mirrors_stand_before_the_public_sources(machine: Machine) -> None:
         )
 
 
+ENCRYPTED = {"python3 unwrap": "unwrap", "cryptsetup-bin": "packages", "python3 open": "volume"}
+"""Steps of a control plane with an encrypted disk besides those of every one."""
+
+
+@pytest.fixture
+def encrypted(machine: Machine) -> Machine:
+    """The machine is told of a Vault, and its user data holds the same."""
+    for name in ("etc/stockyard/vault.json", "var/lib/cloud/instance/user-data.txt"):
+        (machine.root / name).write_text('{"wrapped_secret_id": "hvs.wrapped"}')
+    return machine
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_an_encrypted_disk_is_opened_before_anything_is_on_it(encrypted: Machine) -> None:
+    assert encrypted.boot() == 0
+    assert encrypted.lines("said")[:3] == ["unwrap begins", "packages begins", "volume begins"]
+    ran = encrypted.lines("ran")
+    assert ran[0] == "python3 unwrap", "its token lives half an hour"
+    mapped = "/dev/mapper/stockyard-data"
+    order = [
+        "cryptsetup-bin",
+        "python3 open /dev/",
+        f"wipefs --noheadings {mapped}",
+        f"mkfs.ext4 -q {mapped}",
+        "mount ",
+    ]
+    places = [next(i for i, line in enumerate(ran) if command in line) for command in order]
+    assert places == sorted(places)
+    assert [line for line in ran if line.startswith("mkfs")] == [f"mkfs.ext4 -q {mapped}"]
+    (entry,) = encrypted.lines("etc/fstab")
+    options = entry.split()[3].split(",")
+    assert {"nofail", "_netdev", "x-systemd.requires=stockyard-disk.service"} < set(options)
+    assert "x-systemd.device-timeout=infinity" in options
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_nothing_of_the_way_into_the_vault_is_kept_on_the_disk(encrypted: Machine) -> None:
+    assert encrypted.boot() == 0
+    keys = encrypted.root / "var/lib/control-plane/keys"
+    assert (keys / "stockyard/client.json").exists()
+    kept = [path for path in keys.rglob("*") if path.is_file()]
+    assert [path for path in kept if "vault" in path.name or "hvs." in path.read_text()] == []
+    assert not (keys / "user-data.txt").exists()
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+@pytest.mark.parametrize(("command", "step"), list(ENCRYPTED.items()))
+def test_an_encrypted_disk_that_cannot_be_opened_is_told(encrypted: Machine, command: str, step: str) -> None:
+    assert encrypted.boot(fails=command) not in (0, None)
+    lines = encrypted.lines("said")
+    assert lines[-2] == f"{step} begins"
+    assert re.fullmatch(rf"{step} [1-9]\d*", lines[-1])
+    assert [line for line in encrypted.lines("ran") if line.startswith(("mkfs", "mount ", "kubeadm init"))] == []
+    assert encrypted.boot() == 0
+
+
+@pytest.mark.parametrize("machine", ["control_plane.sh"], indirect=True)
+def test_cryptsetup_that_is_there_is_not_installed(encrypted: Machine) -> None:
+    shutil.copy(encrypted.root / "bin/lsblk", encrypted.root / "bin/cryptsetup")
+    assert encrypted.boot() == 0
+    assert [line for line in encrypted.lines("ran") if "cryptsetup-bin" in line] == []
+
+
 RENEWED = ["kubeadm certs", *("crictl ps", "crictl stop") * 4, "python3 ready"]
 RENEWING = ["kubeadm certs renew", "ps --quiet", "stop --timeout", "python3 ready"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from local.cudo.api import SimulatedCudo
+from local.vault.server import VaultServer, app_role, ask
 from stockyard.domain.ids import account_secret
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import CredentialsRevoked, NotFound, VendorRefused, VendorUnavailable
@@ -69,6 +71,54 @@ def test_what_does_not_work_is_told(yard: Yard, attributes: dict[str, str], key:
     assert not verification.works
     assert message in verification.message
     assert key not in verification.message or key == "other"
+
+
+@pytest.fixture
+def vault() -> Iterator[VaultServer]:
+    server = VaultServer()
+    yield server
+    server.close()
+
+
+def with_vault(yard: Yard, vault: VaultServer) -> tuple[CudoCloud, CloudAccount]:
+    """The cloud and an account that has an AppRole of the Vault."""
+    role_id, secret_id = app_role(vault)
+    yard.secrets.put(account_secret("acme", "7", "vault_secret_id"), secret_id)
+    attributes = {**ATTRIBUTES, "vault_address": "https://vault.example.test", "vault_role_id": role_id}
+    access = Access(lambda: yard.secrets, transport=yard.cudo.transport(), vault_url=vault.url)
+    return CudoCloud(access), replace(ACCOUNT, attributes=attributes, secrets=("api_key", "vault_secret_id"))
+
+
+def test_the_vault_of_an_account_is_verified(yard: Yard, vault: VaultServer) -> None:
+    cloud, account = with_vault(yard, vault)
+    assert cloud.verify(account, "acme").works
+    assert [path for _, path in vault.vault.requests[-2:]] == [
+        "/v1/auth/approle/login",
+        "/v1/auth/approle/role/stockyard/secret-id",
+    ]
+    before = len(vault.vault.requests)
+    assert cloud.verify(ACCOUNT, "acme").works
+    assert len(vault.vault.requests) == before, "an account without a Vault asks none"
+    assert yard.access.vault_client("acme", ACCOUNT) is None
+
+
+def test_an_approle_that_is_refused_is_a_failed_verification(yard: Yard, vault: VaultServer) -> None:
+    cloud, account = with_vault(yard, vault)
+    ask(vault, "POST", "auth/approle/role/stockyard", {"token_policies": "default"})
+    assert "may not make secret ids" in cloud.verify(account, "acme").message
+    vault.vault.secret_ids.clear()
+    verification = cloud.verify(account, "acme")
+    assert not verification.works
+    assert "give vault_role_id and vault_secret_id again" in verification.message
+    yard.secrets.delete(account_secret("acme", "7", "vault_secret_id"))
+    assert "has no vault_secret_id" in cloud.verify(account, "acme").message
+
+
+def test_a_vault_that_cannot_be_asked_fails_nothing(yard: Yard, vault: VaultServer) -> None:
+    cloud, account = with_vault(yard, vault)
+    vault.vault.failing = [503]
+    with pytest.raises(VendorUnavailable):
+        cloud.verify(account, "acme")
 
 
 def test_an_account_without_its_key_says_what_to_do(yard: Yard) -> None:

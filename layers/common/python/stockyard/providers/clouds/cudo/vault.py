@@ -224,8 +224,11 @@ def _bracketed(address: str) -> str:
 
 
 def _limited(answer: httpx.Response) -> bytes:
+    if "Content-Encoding" in answer.headers:
+        # A short answer may become a long one. Nobody asked for that.
+        raise VendorUnavailable("The Vault's answer is compressed.", code=str(answer.status_code))
     content = b""
-    for part in answer.iter_raw(MOST_BYTES):
+    for part in answer.iter_bytes(MOST_BYTES):
         content += part
         if len(content) > MOST_BYTES:
             raise VendorUnavailable("The Vault's answer is too long.", code=str(answer.status_code))
