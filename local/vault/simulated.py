@@ -155,16 +155,16 @@ class SimulatedVault:
         if entry.uses == 1:
             del self.secret_ids[secret_id]
         entry.uses = max(0, entry.uses - 1)
-        made = _token()
-        self._tokens[made] = names[0]
-        return {"auth": {"client_token": made, "metadata": {"role_name": names[0]}, "lease_duration": 3600}}
+        new_token = _token()
+        self._tokens[new_token] = names[0]
+        return {"auth": {"client_token": new_token, "metadata": {"role_name": names[0]}, "lease_duration": 3600}}
 
     # --- wrapping ---------------------------------------------------------------------------------------------------
 
     def _wrap(self, answer: Mapping[str, Any], seconds: int) -> dict[str, Any]:
-        made = _token()
-        self._wrapped[made] = (answer, self._now() + seconds)
-        return {"data": None, "auth": None, "wrap_info": {"token": made, "ttl": seconds}}
+        token = _token()
+        self._wrapped[token] = (answer, self._now() + seconds)
+        return {"data": None, "auth": None, "wrap_info": {"token": token, "ttl": seconds}}
 
     def unwrap(self, token: str, body: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """What was wrapped, once."""

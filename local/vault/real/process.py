@@ -25,8 +25,8 @@ class RealVault:
         )
         if self._process.stdout is None:
             raise AssertionError
-        begun = json.loads(self._process.stdout.readline())
-        self.url, self.root = begun["address"], begun["token"]
+        beginning = json.loads(self._process.stdout.readline())
+        self.url, self.root = beginning["address"], beginning["token"]
         ask(self, "POST", "sys/mounts/secret", {"type": "kv", "options": {"version": "2"}})
         ask(self, "POST", "sys/auth/approle", {"type": "approle"})
         ask(self, "PUT", f"sys/policies/acl/{POLICY_NAME}", {"policy": POLICY})

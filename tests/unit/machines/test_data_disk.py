@@ -147,7 +147,7 @@ def disk_program(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-def told(machine: Machine) -> dict[str, str]:
+def configuration(machine: Machine) -> dict[str, str]:
     return json.loads((machine.state / "vault.json").read_text())
 
 
@@ -171,16 +171,16 @@ def test_the_disk_is_encrypted_with_a_key_that_is_in_the_vault_alone(either_vaul
     assert len(key) == 88, "64 bytes, as base64"
     assert machine.opens_with(key)
     assert machine.mapped.exists()
-    said = "".join(done.stdout + done.stderr for done in results)
+    output = "".join(done.stdout + done.stderr for done in results)
     written = {path: path.read_bytes().decode(errors="replace") for path in machine.root.rglob("*") if path.is_file()}
     assert [path for path, text in written.items() if key in text] == []
-    assert key not in said
+    assert key not in output
     (format_call,) = machine.calls("luksFormat")
     assert "--type luks2" in format_call
     assert "--key-file -" in format_call
     secret_id = machine.state / "vault-secret-id"
     assert stat.S_IMODE(secret_id.stat().st_mode) == 0o600
-    assert secret_id.read_text().strip() not in said
+    assert secret_id.read_text().strip() not in output
     assert [path for path, text in written.items() if secret_id.read_text().strip() in text] == [secret_id]
 
 
@@ -222,7 +222,7 @@ def test_a_reboot_waits_for_a_vault_that_is_away(machine: Machine, vault: VaultS
             vault.open()
             vault.vault.failing = [503, 429, 400]
 
-    disk_program.open_again(told(machine), pause)
+    disk_program.open_again(configuration(machine), pause)
     assert machine.mapped.exists()
     assert len(pauses) == 9
     assert pauses[:2] == [5, 10]
@@ -234,7 +234,7 @@ def test_a_reboot_never_formats(machine: Machine, disk_program: Any, capfd: pyte
     machine.mapped.unlink()
     machine.disk.write_text("")
     with pytest.raises(Died):
-        disk_program.open_again(told(machine), dies)
+        disk_program.open_again(configuration(machine), dies)
     assert "lost its header" in capfd.readouterr().err
     assert machine.disk.read_text() == ""
 
@@ -248,7 +248,7 @@ def test_a_machine_that_died_after_the_unwrapping_says_that_it_has_to_be_replace
     with monkeypatch.context() as patch:
         patch.setattr(disk_program, "keep", dies)
         with pytest.raises(Died):
-            disk_program.unwrap(told(machine))
+            disk_program.unwrap(configuration(machine))
     done = machine.run("unwrap")
     assert done.returncode == 1
     assert "unwrapped before, by an earlier boot or by somebody else. Replace this machine" in done.stderr
@@ -257,11 +257,11 @@ def test_a_machine_that_died_after_the_unwrapping_says_that_it_has_to_be_replace
 def test_a_machine_that_died_after_it_wrote_the_key_uses_that_key(
     machine: Machine, vault: VaultServer, disk_program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk_program.unwrap(told(machine))
+    disk_program.unwrap(configuration(machine))
     with monkeypatch.context() as patch:
         patch.setattr(disk_program, "with_key", dies)
         with pytest.raises(Died):
-            disk_program.open_disk(told(machine), str(machine.disk), may_format=True)
+            disk_program.open_disk(configuration(machine), str(machine.disk), may_format=True)
     key = key_of(vault)
     machine.boot()
     assert key_of(vault) == key
@@ -271,11 +271,11 @@ def test_a_machine_that_died_after_it_wrote_the_key_uses_that_key(
 def test_a_machine_that_died_after_the_format_opens_what_it_formatted(
     machine: Machine, disk_program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk_program.unwrap(told(machine))
+    disk_program.unwrap(configuration(machine))
     with monkeypatch.context() as patch:
         patch.setattr(disk_program, "keep", dies)
         with pytest.raises(Died):
-            disk_program.open_disk(told(machine), str(machine.disk), may_format=True)
+            disk_program.open_disk(configuration(machine), str(machine.disk), may_format=True)
     before = machine.disk.read_text()
     machine.boot()
     assert machine.disk.read_text() == before
@@ -292,18 +292,18 @@ def test_two_that_make_a_key_at_once_end_with_the_same(
     machine: Machine, vault: VaultServer, disk_program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one reads and writes between this one's reading and writing."""
-    disk_program.unwrap(told(machine))
+    disk_program.unwrap(configuration(machine))
     call: Callable[..., Any] = disk_program.call
-    others: list[str] = []
+    their_keys: list[str] = []
 
     def call_after_another(vault_told: Any, path: str, token: str, body: Any = None) -> Any:
-        if body is not None and path == KEY and not others:
-            others.append("")
-            others[0] = disk_program.disk_key(vault_told, may_make=True)
+        if body is not None and path == KEY and not their_keys:
+            their_keys.append("")
+            their_keys[0] = disk_program.disk_key(vault_told, may_make=True)
         return call(vault_told, path, token, body)
 
     monkeypatch.setattr(disk_program, "call", call_after_another)
-    assert disk_program.disk_key(told(machine), may_make=True) == others[0] == key_of(vault)
+    assert disk_program.disk_key(configuration(machine), may_make=True) == their_keys[0] == key_of(vault)
 
 
 # --- what stops a boot -----------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def test_two_that_make_a_key_at_once_end_with_the_same(
 
 def test_a_secret_id_that_somebody_else_has_unwrapped_stops_the_boot(either_vault: Vault, tmp_path: Path) -> None:
     machine = new_machine(tmp_path / "machine", either_vault)
-    token = told(machine)["wrapped_secret_id"]
+    token = configuration(machine)["wrapped_secret_id"]
     stolen = ask(either_vault, "POST", "sys/wrapping/unwrap", {}, token=token)[1]["data"]["secret_id"]
     done = machine.run("unwrap")
     assert done.returncode == 1
@@ -325,7 +325,7 @@ def test_a_wrapped_secret_id_is_asked_for_again_while_the_vault_cannot_answer(
     machine: Machine, vault: VaultServer, disk_program: Any
 ) -> None:
     vault.vault.failing = [503, 500, 429]
-    disk_program.unwrap(told(machine))
+    disk_program.unwrap(configuration(machine))
     assert (machine.state / "vault-secret-id").exists()
     unwraps = [path for _, path in vault.vault.requests if path == "/v1/sys/wrapping/unwrap"]
     assert len(unwraps) == 4
@@ -387,11 +387,11 @@ def test_a_role_without_the_policy_is_told_so(machine: Machine, vault: VaultServ
 
 
 def test_tokens_do_not_follow_a_redirection(machine: Machine, disk_program: Any) -> None:
-    seen: list[str] = []
+    paths: list[str] = []
 
     class Elsewhere(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(self.path)
+            paths.append(self.path)
             self.send_response(302)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
@@ -409,7 +409,7 @@ def test_tokens_do_not_follow_a_redirection(machine: Machine, disk_program: Any)
         server.shutdown()
         server.server_close()
         thread.join(5)
-    assert seen == ["/v1/secret"]
+    assert paths == ["/v1/secret"]
 
 
 # --- what a machine is told ------------------------------------------------------------------------------------------

@@ -342,8 +342,8 @@ def test_nothing_of_the_way_into_the_vault_is_kept_on_the_disk(encrypted: Machin
     assert encrypted.boot() == 0
     keys = encrypted.root / "var/lib/control-plane/keys"
     assert (keys / "stockyard/client.json").exists()
-    kept = [path for path in keys.rglob("*") if path.is_file()]
-    assert [path for path in kept if "vault" in path.name or "hvs." in path.read_text()] == []
+    files = [path for path in keys.rglob("*") if path.is_file()]
+    assert [path for path in files if "vault" in path.name or "hvs." in path.read_text()] == []
     assert not (keys / "user-data.txt").exists()
 
 

@@ -44,14 +44,14 @@ class DiskKey:
 
 def files(key: DiskKey) -> dict[str, File]:
     """The files that the machine needs, by their path. What the first holds is worth nothing once it was used."""
-    told = {
+    document = {
         "address": key.address,
         "client_id": key.client_id,
         "role_id": key.role_id,
         "wrapped_secret_id": key.wrapped_secret_id,
     }
     return {
-        CONFIG_PATH: File(json.dumps(told, indent=1), "0600"),
+        CONFIG_PATH: File(json.dumps(document, indent=1), "0600"),
         PROGRAM_PATH: program("stockyard_disk.py"),
         UNIT_PATH: File(_UNIT),
     }

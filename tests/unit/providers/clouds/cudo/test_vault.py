@@ -213,28 +213,30 @@ AT_LOGIN: list[tuple[Any, type[VendorError], str]] = [
 ]
 
 
-def answer_of(what: Any) -> httpx.Response | Exception:
-    if what == "gzip":
+def answer_of(reply: Any) -> httpx.Response | Exception:
+    if reply == "gzip":
         return httpx.Response(200, headers={"Content-Encoding": "gzip"}, content=gzip.compress(b" " * 10_000_000))
-    if isinstance(what, Exception):
-        return what
-    if isinstance(what, bytes):
-        return httpx.Response(200, content=what)
-    return httpx.Response(what, json={"errors": [f"{SECRET_ID} {TOKEN}"]})
+    if isinstance(reply, Exception):
+        return reply
+    if isinstance(reply, bytes):
+        return httpx.Response(200, content=reply)
+    return httpx.Response(reply, json={"errors": [f"{SECRET_ID} {TOKEN}"]})
 
 
-@pytest.mark.parametrize(("what", "kind", "text"), AT_LOGIN)
-def test_answers_to_a_login(what: Any, kind: type[VendorError], text: str) -> None:
+@pytest.mark.parametrize(("reply", "kind", "text"), AT_LOGIN)
+def test_answers_to_a_login(reply: Any, kind: type[VendorError], text: str) -> None:
     with pytest.raises(kind, match=text) as error:
-        client_of(Host(answer_of(what))).check()
+        client_of(Host(answer_of(reply))).check()
     assert type(error.value) is kind
-    said = "".join(traceback.format_exception(error.value)) + error.value.detail + error.value.hint + error.value.code
-    assert SECRET_ID not in said
-    assert TOKEN not in said
+    text_of_error = (
+        "".join(traceback.format_exception(error.value)) + error.value.detail + error.value.hint + error.value.code
+    )
+    assert SECRET_ID not in text_of_error
+    assert TOKEN not in text_of_error
 
 
 @pytest.mark.parametrize(
-    ("what", "kind", "text"),
+    ("reply", "kind", "text"),
     [
         (400, VendorRefused, "lasts as long as the machine"),
         (403, PermissionDenied, "its own role"),
@@ -243,9 +245,9 @@ def test_answers_to_a_login(what: Any, kind: type[VendorError], text: str) -> No
         (b'{"data": {"secret_id": "not wrapped"}}', VendorUnavailable, "not wrapped"),
     ],
 )
-def test_answers_to_a_request_for_a_secret_id(what: Any, kind: type[VendorError], text: str) -> None:
+def test_answers_to_a_request_for_a_secret_id(reply: Any, kind: type[VendorError], text: str) -> None:
     with pytest.raises(kind, match=text) as error:
-        client_of(Host(httpx.Response(200, json=LOGIN), answer_of(what))).wrapped_secret_id("x")
+        client_of(Host(httpx.Response(200, json=LOGIN), answer_of(reply))).wrapped_secret_id("x")
     assert type(error.value) is kind
 
 
