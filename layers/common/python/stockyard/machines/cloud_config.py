@@ -56,24 +56,29 @@ class File:
 def machine_program(*, control_plane: bool) -> File:
     """The program that every machine has: it proves which one it is. What only a control plane does is for those."""
     text = _source("stockyard_machine.py")
-    return File(_without_docstrings(text if control_plane else text.partition(_ONLY)[0]), "0755")
+    return File(_without_words(text if control_plane else text.partition(_ONLY)[0]), "0755")
 
 
 def program(name: str) -> File:
     """One of the programs of this package, without what is only for its readers: user data has little room."""
     text = _source(name)
-    return File(_without_docstrings(text) if name.endswith(".py") else _without_comments(text), "0755")
+    return File(_without_words(text) if name.endswith(".py") else _without_comments(text), "0755")
 
 
 def _source(name: str) -> str:
     return (_FILES / name).read_text(encoding="utf-8")
 
 
-def _without_docstrings(source: str) -> str:
+def _without_words(source: str) -> str:
+    """A program without docstrings and without the types of its functions."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node) is not None:
             del node.body[0]
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
     return ast.unparse(tree) + "\n"
 
 
