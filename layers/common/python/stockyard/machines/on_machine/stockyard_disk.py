@@ -113,9 +113,9 @@ def disk_key(vault: dict[str, str], may_make: bool) -> str:
         if status in (200, 400):
             status, answer = call(vault, path, token)
     if status == 404:
-        raise SystemExit(f"The Vault has no key at {path}: what is on the disk cannot be read.")
+        raise SystemExit("The Vault has no key for this disk: what is on it cannot be read.")
     if status != 200:
-        raise SystemExit(f"The Vault refuses this machine {path} ({status}): is the role's policy there?")
+        raise SystemExit(f"The Vault refuses this machine the key of its disk ({status}): is the role's policy there?")
     return str(answer["data"]["data"]["key"])
 
 
