@@ -22,7 +22,7 @@ from local.aws.corrections.balancers import addressed_balancers
 from local.aws.corrections.roles import service_session
 from local.aws.server import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION, Aws, running_aws
 from local.children import WARDEN
-from local.cudo import server as cudo
+from local.cudo.served import ServedCudo
 from local.deployment import Deployment, Maker, deploy
 from local.fault_plan import FaultPlan
 from local.functions.authorizer import JwtAuthorizer, Refused
@@ -98,7 +98,7 @@ class LocalCloud:
         self.identity: IdentityServer | KeycloakServer = KeycloakServer() if keycloak else IdentityServer()
         self.aws: Aws
         self.gateway: Gateway
-        self.cudo: cudo.CudoServer
+        self.cudo: ServedCudo
         self.vdeployer: VDeployer
         self.clusters: Clusters
         self.machines: Machines
@@ -133,8 +133,7 @@ class LocalCloud:
         assembly = synthesized(ROOT, self._cache)
         self.aws = self._stack.enter_context(self._running_aws())
         self._start_identity()
-        address = own_address if self._kubernetes else None
-        self.cudo = cudo.CudoServer(cudo.KEYS, self._plan.cudo, self.home / "logs" / "cudo-outside.log", address)
+        self.cudo = ServedCudo(self.home, self._plan.cudo, own_address if self._kubernetes else None)
         self._stack.callback(self.cudo.close)
         self.vdeployer = VDeployer(self._service_token)
         self._stack.callback(self.vdeployer.close)
@@ -286,7 +285,7 @@ class LocalCloud:
             "POWERTOOLS_TRACE_DISABLED": "true",
             **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
-            "STOCKYARD_CUDO_URL": self.cudo.url,
+            **self.cudo.of_functions,
             "STOCKYARD_VISIBILITY_SECONDS": str(math.ceil(60 * self._scale)),
             "STOCKYARD_WORKER_SECONDS": str(math.ceil(120 * self._scale)),
             # Agents keep real time, so they are told to come soon.
@@ -349,9 +348,7 @@ class LocalCloud:
             "STOCKYARD_TOKEN_VIEWER": token("acme", ROLES[:1], subject="local-viewer"),
             "STOCKYARD_TOKEN_OTHER": token("globex", ROLES, subject="local-other"),
             "STOCKYARD_TOKEN_PLATFORM": token("platform", ("stockyard-platform",), subject="local-platform"),
-            "CUDO_URL": self.cudo.url,
-            "CUDO_PROJECT_ID": cudo.KEYS[cudo.ACME_KEY],
-            "CUDO_API_KEY": cudo.ACME_KEY,
+            **self.cudo.of_people,
             "AWS_ENDPOINT_URL": self.aws.url,
             **self.aws.keys(ACME_ACCOUNT),
             "AWS_DEFAULT_REGION": REGION,

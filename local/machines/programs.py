@@ -30,6 +30,32 @@ from local.kubernetes.clusters import Clusters
 MACHINE_CONFIG, NODE_CONFIG = "/etc/stockyard/machine.json", "/etc/stockyard/node.json"
 WATCH_SECONDS = 0.5
 """How often a machine asks whether it is taken back. A real one does every five seconds."""
+VAULT_CONFIG, DISK = "/etc/stockyard/vault.json", "stockyard_disk.py"
+PLAYED = {
+    "cryptsetup": f"""#!{sys.executable}
+import hashlib, json, os, sys
+disk = os.path.join(os.environ["STOCKYARD_STATE"], "disk")
+command = sys.argv[1]
+if command == "luksFormat":
+    with open(disk, "w") as file:
+        file.write(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())
+elif command == "luksDump":
+    print(json.dumps({{"keyslots": {{"0": {{}}}}}}))
+elif command == "luksUUID":
+    print("3f1c7a52-0000-4000-8000-000000000000")
+elif command == "open":
+    with open(disk) as file:
+        if file.read() != hashlib.sha256(sys.stdin.buffer.read()).hexdigest():
+            sys.exit("No key available with this passphrase.")
+    open(os.environ["STOCKYARD_MAPPED"], "w").close()
+""",
+    "wipefs": f"""#!{sys.executable}
+import os
+if os.path.exists(os.path.join(os.environ["STOCKYARD_STATE"], "disk")):
+    print("crypto_LUKS")
+""",
+}
+"""What stands for programs that a laptop may lack or must not run. A disk is a file with the digest of its key."""
 MACHINE, NODE, NEAR = "stockyard_machine.py", "stockyard_node.py", "stockyard_near.py"
 
 
@@ -77,13 +103,15 @@ class Place:
     def run(self, config: str, program: str, *arguments: str) -> bool:
         """Whether a program succeeded; it is ended early when the machine is, or the local cloud is."""
         environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
+            "PATH": os.pathsep.join((str(self.folder / "bin"), os.environ.get("PATH", os.defpath))),
             **{name: os.environ[name] for name in TRUST if name in os.environ},
             "STOCKYARD_CONFIG": str(self.folder / Path(config).name),
             "STOCKYARD_STATE": str(self.folder),
             "STOCKYARD_METADATA": self.metadata,
             "STOCKYARD_KUBERNETES": str(self.folder / "kubernetes"),
             "STOCKYARD_HOSTS": str(self.folder / "hosts"),
+            "STOCKYARD_VAULT": str(self.folder / Path(VAULT_CONFIG).name),
+            "STOCKYARD_MAPPED": str(self.folder / "mapped"),
             "STOCKYARD_WATCH_SECONDS": str(WATCH_SECONDS),
         }
         with self.log.open("ab", buffering=0) as log:
@@ -113,6 +141,8 @@ class ControlPlane:
         """See ``Program``."""
         place = self._place
         place.unpack(MACHINE_CONFIG, MACHINE)
+        if VAULT_CONFIG in place.files and not self._open_disk():
+            return False
         if not self._run("bootstrap"):
             return False
         try:
@@ -155,6 +185,21 @@ class ControlPlane:
         if not done:
             self._tell(step)
         return done
+
+    def _open_disk(self) -> bool:
+        """The data disk is encrypted: its key comes from the Vault, and cryptsetup is only played."""
+        place = self._place
+        place.unpack(VAULT_CONFIG, DISK)
+        for name, text in PLAYED.items():
+            path = place.folder / "bin" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            path.chmod(0o755)
+        for step, arguments in (("unwrap", ("unwrap",)), ("volume", ("open", str(place.folder / "disk")))):
+            if not place.run(VAULT_CONFIG, DISK, *arguments):
+                self._tell(step)
+                return False
+        return True
 
     def _tell(self, step: str) -> None:
         """Report that a step of the start script has failed."""

@@ -21,8 +21,8 @@ from stockyard.providers.clouds.cudo.marks import are_of_one, marks_of, text
 from stockyard.providers.clouds.cudo.values import Disk, Network, NewVm, Rule, Vm
 
 GROUP, DISK, MACHINE, NETWORK = "security_group", "disk", "vm", "network"
-CHOICE = "choice"
-"""A line of the ledger that nothing in the project stands for."""
+CHOICE, DISK_KEY = "choice", "disk_key"
+"""Lines of the ledger that nothing in the project stands for: a decision, and a key in a Vault."""
 _REMOVAL = (MACHINE, DISK, NETWORK, GROUP, CHOICE)
 """The order in which a removal succeeds. Groups go last: disks and networks have no marks of their own, and are known
 by those of their cluster's groups."""

@@ -22,6 +22,7 @@ from stockyard.errors import (
     VendorTimeout,
     VendorUnavailable,
 )
+from stockyard.machines.data_disk import DiskKey
 from stockyard.providers.clouds.cudo.addresses import Resolve, checked, resolved
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class VaultClient:
     ) -> None:
         self._vault, self._transport, self._resolve = vault, transport, resolve
         self._url = url.rstrip("/")
+
+    def key_of_machine(self, client_id: str) -> DiskKey:
+        """What a new machine of the cluster opens its data disk by. Raises as ``wrapped_secret_id`` does."""
+        return DiskKey(self.address, self._vault.role_id, self.wrapped_secret_id(client_id), client_id)
 
     @property
     def address(self) -> str:

@@ -22,7 +22,7 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         in_flight_seconds=settings.in_flight_seconds,
         sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
-    return CudoClusterDriver(config, Access(tools.secrets, settings.cudo_url))
+    return CudoClusterDriver(config, Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url))
 
 
 KIND = ClusterKind(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stockyard.domain.records import Resource
 from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
 from stockyard.machines import control_plane as boot
+from stockyard.machines.data_disk import DiskKey
 from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clouds.cudo import images, sizing
 from stockyard.providers.clouds.cudo.making import CHOICE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Maker
@@ -143,8 +143,8 @@ class Machine:
         return name(self.config.name_prefix, self.work.cluster.client_id, thing)
 
 
-def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, **values: Any) -> NewVm:
-    """The new machine with what it does at its first boot."""
+def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, disk_key: DiskKey | None = None) -> NewVm:
+    """The new machine with what it does at its first boot; with ``disk_key`` its data disk is encrypted."""
     cluster = work.cluster
     first_boot = boot.first_boot(
         api_url=config.api_url,
@@ -155,7 +155,7 @@ def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, **values
         tenant=work.tenant,
         creator=boot.person(cluster.created_by),
         token=work.machine_token,
+        disk_key=disk_key,
         sources=config.sources,
-        **values,
     )
     return replace(new_vm, start_script=first_boot.script())

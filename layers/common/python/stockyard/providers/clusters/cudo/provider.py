@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from stockyard.domain.manifests import ProviderDocument
@@ -14,18 +15,15 @@ from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import TOKEN
 from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
-from stockyard.providers.clouds.cudo.making import Maker
+from stockyard.providers.clouds.cudo.making import DISK_KEY, Maker
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name
+from stockyard.providers.clouds.cudo.values import NewVm
+from stockyard.providers.clouds.cudo.vault import NO_VAULT, VaultClient
 from stockyard.providers.clusters.cudo import groups, inspection, network, planning, retag
 from stockyard.providers.clusters.cudo.configuration import CudoConfig, data_center, is_encrypted
 from stockyard.providers.clusters.cudo.machine import Machine, with_first_boot
 
 __all__ = ["CudoClusterDriver", "CudoConfig"]
-
-NO_VAULT = (
-    "The data disk of a control plane is encrypted with a key from the account's Vault, and the cloud account has none."
-    " Give it one, or set no_vault."
-)
 
 
 class CudoClusterDriver:
@@ -76,14 +74,25 @@ class CudoClusterDriver:
             "account": partial(self._account, work),
             "machine_type": machine.choose,
             "network": partial(self._network, work),
-            "disk": machine.disk,
-            "control_plane": lambda: machine.ensure(lambda new_vm: with_first_boot(new_vm, work, self._config)),
+            "disk": partial(self._disk, work, machine),
+            "control_plane": partial(self._control_plane, work, machine),
         }
         return steps[phase]()
 
     def remove(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.remove``."""
-        return self._maker(work).unmake(phase)
+        maker = self._maker(work)
+        key = work.ledger.find(DISK_KEY, DATA)
+        if key is None or key.phase != phase:
+            return maker.unmake(phase)
+        vault = self._access.vault_client(work.tenant, work.account)
+        if vault is not None:
+            # Whatever becomes of the disk, nobody can read it any more.
+            vault.forget_key(work.cluster.client_id)
+        work.ledger.gone(key)
+        outcome = maker.unmake(phase)
+        left = "" if vault is not None else "The key of its disk is left in the Vault, which the account has no more."
+        return replace(outcome, message=left or outcome.message)
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """See ``ports.Retags.retag``."""
@@ -96,9 +105,32 @@ class CudoClusterDriver:
             raise PermissionDenied(
                 "the API key may only read in the project", hint="Give the cloud account the key of an editor."
             )
-        if is_encrypted(work.cluster) and self._access.vault(work.tenant, work.account) is None:
-            raise VendorRefused(NO_VAULT, hint="Give the cloud account a Vault, and resume.")
+        if is_encrypted(work.cluster):
+            self._vault(work).check()
         return Outcome(True, f"project {work.account.attributes['project_id']}")
+
+    def _vault(self, work: CloudWork) -> VaultClient:
+        vault = self._access.vault_client(work.tenant, work.account)
+        if vault is None:
+            raise VendorRefused(NO_VAULT, hint="Give the cloud account a Vault, and resume.")
+        return vault
+
+    def _disk(self, work: CloudWork, machine: Machine) -> Outcome:
+        """The disk; and that there will be a key of it in the Vault, which the machine makes itself."""
+        if is_encrypted(work.cluster) and work.ledger.find(DISK_KEY, DATA) is None:
+            key = work.ledger.intend(DISK_KEY, DATA)
+            work.ledger.made(key, work.cluster.client_id)
+        return machine.disk()
+
+    def _control_plane(self, work: CloudWork, machine: Machine) -> Outcome:
+        def completed(new_vm: NewVm) -> NewVm:
+            if not is_encrypted(work.cluster):
+                return with_first_boot(new_vm, work, self._config)
+            client_id = work.cluster.client_id
+            key = self._vault(work).key_of_machine(client_id)
+            return with_first_boot(new_vm, work, self._config, key)
+
+        return machine.ensure(completed)
 
     def _network(self, work: CloudWork) -> Outcome:
         place = data_center(work.cluster, work.account)
