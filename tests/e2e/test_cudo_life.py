@@ -21,10 +21,12 @@ REMOVED = ["settle", "control_plane", "disk", "network", "machine_type", "client
 
 
 @pytest.fixture(scope="module")
-def cudo(served: Served) -> Cudo:
+def cudo(served: Served) -> Iterator[Cudo]:
     """The tenant's project, as the vendor shows it."""
     environment = served.environment
-    return Cudo(environment["CUDO_API_KEY"], environment["CUDO_PROJECT_ID"], base_url=environment["CUDO_URL"])
+    client = Cudo(environment["CUDO_API_KEY"], environment["CUDO_PROJECT_ID"], base_url=environment["CUDO_URL"])
+    yield client
+    client.close()
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,9 @@ def account(served: Served) -> Iterator[int]:
         "project_id": served.environment["CUDO_PROJECT_ID"],
         "api_key": served.environment["CUDO_API_KEY"],
         "data_center_id": "us-dallas-1",
+        **{
+            f"vault_{name}": served.environment[f"VAULT_{name.upper()}"] for name in ("address", "role_id", "secret_id")
+        },
     }
     body = {"provider": "cudo", "name": "cudo-life", "attributes": attributes}
     number = int(served.call("POST", "/v1/cloud-accounts", body).body["id"])

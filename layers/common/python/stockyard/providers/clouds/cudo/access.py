@@ -60,7 +60,7 @@ class Access:
         )
         self._clients[key, project] = client
         while len(self._clients) > _MOST_CLIENTS:
-            self._clients.popitem(last=False)
+            self._clients.popitem(last=False)[1].close()
         return client
 
     def vault(self, tenant: str, account: CloudAccount) -> Vault | None:

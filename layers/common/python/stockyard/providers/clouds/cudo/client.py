@@ -62,6 +62,12 @@ class Cudo:
         self._transport, self._pause, self._chance = transport, pause, chance
         self._client: httpx.Client | None = None
 
+    def close(self) -> None:
+        """Close the connections. A later call opens others."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
     # --- the account ------------------------------------------------------------------------------------------------
 
     def check_project(self) -> None:
