@@ -33,7 +33,10 @@ class Judge:
     """A document, read once."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self._components = document["components"]
+        self._components = _closed(document["components"])
+        self._validators: dict[int, Draft202012Validator] = {}
+        """By the identity of a schema of the document, which lives as long as the judge."""
+        self._document = document
         self._operations = [
             (_pattern(path), method.upper(), operation)
             for path, methods in document["paths"].items()
@@ -68,8 +71,11 @@ class Judge:
         return dict(document)
 
     def _check(self, value: Any, schema: Mapping[str, Any], name: str) -> None:
-        closed = _closed({**schema, "components": self._components})
-        for fault in Draft202012Validator(closed).iter_errors(value):
+        validator = self._validators.get(id(schema))
+        if validator is None:
+            closed = {**_closed(schema), "components": self._components}
+            validator = self._validators[id(schema)] = Draft202012Validator(closed)
+        for fault in validator.iter_errors(value):
             where = "/".join(map(str, fault.absolute_path))
             raise Outside(f"{name}/{where}: {fault.message}")
 

@@ -5,7 +5,7 @@ The agent's own code is tested by ``tests/unit/agent`` and ``tests/unit/operatio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,8 @@ class FakeAgent:
     """Whether the machine with an id runs."""
     kind: str = ""
     trouble: str = ""
+    token_of: Callable[[NodeClaim], str] | None = None
+    """The token in the user data of a claim's machine; None where machines sign a request."""
     fired: bool = False
     kubernetes_nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The cluster's nodes by name."""
@@ -112,12 +114,8 @@ class FakeAgent:
                 or not self.running(claim.machine_id)
             ):
                 continue
-            role = f"vantage-{self.cluster.client_id}-node-role"
-            attestor = services.attestor
-            assert isinstance(attestor, MemoryAttestor)
-            attestor.identities[PROOF["url"]] = MachineIdentity(self.account, role, claim.machine_id)  # type: ignore[index]
             try:
-                configuration = join_machine(services, KEY, claim.id, PROOF)
+                configuration = join_machine(services, KEY, claim.id, self._proof(claim))
             except (RequestInProgress, Unauthorized):
                 continue
             if configuration.token in self.tokens:
@@ -128,3 +126,12 @@ class FakeAgent:
                     "claim": configuration.labels["stockyard.dev/claim"],
                     "labels": {},
                 }
+
+    def _proof(self, claim: NodeClaim) -> Mapping[str, Any]:
+        if self.token_of is not None:
+            return {"token": self.token_of(claim)}
+        role = f"vantage-{self.cluster.client_id}-node-role"
+        attestor = self.nodes.services.attestor
+        assert isinstance(attestor, MemoryAttestor)
+        attestor.identities[PROOF["url"]] = MachineIdentity(self.account, role, claim.machine_id or "")  # type: ignore[index]
+        return PROOF

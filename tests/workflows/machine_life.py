@@ -78,6 +78,9 @@ def _kind(write: Write) -> type[Any] | None:
 class MachineLife:
     """A claim for a machine of EC2, from its request to the end of its deletion. ``full``: EC2 has no capacity."""
 
+    provider = "aws."
+    """How the names of the cloud's node types begin."""
+
     def __init__(
         self,
         cloud: Cloud,
@@ -127,7 +130,7 @@ class MachineLife:
             self.nodes.clock.advance(30)
         self.reached_phase = claim.phase if claim is not None else "gone"
         self.machine_count = len(self.cloud.machines()) + len(self.nodes.machines())
-        if self.reached_phase == "Available" and claim is not None and claim.type_ref.startswith("aws."):
+        if self.reached_phase == "Available" and claim is not None and claim.type_ref.startswith(self.provider):
             for state in ("Off", "On", "Reboot"):
                 self._power(state)
         self._delete()

@@ -15,6 +15,7 @@ import io
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 LIMIT = 12 * 1024
@@ -53,12 +54,14 @@ class File:
     mode: str = "0644"
 
 
+@cache
 def machine_program(*, control_plane: bool) -> File:
     """The program that every machine has: it proves which one it is. What only a control plane does is for those."""
     text = _source("stockyard_machine.py")
     return File(_without_words(text if control_plane else text.partition(_ONLY)[0]), "0755")
 
 
+@cache
 def program(name: str) -> File:
     """One of the programs of this package, without what is only for its readers: user data has little room."""
     text = _source(name)
