@@ -97,12 +97,46 @@ def test_the_project_has_what_the_plan_said(served: Served, cudo: Cudo, cluster:
     assert server["server"] == f"https://{machine.public_address}:6443"
 
 
+def test_the_floor_has_its_node_and_the_group_without_one_has_none(
+    served: Served, cudo: Cudo, cluster: dict[str, Any]
+) -> None:
+    def ready_pools() -> bool:
+        conditions = served.call("GET", f"/v1/clusters/{cluster['id']}").body["conditions"]
+        return any(c["type"] == "PoolsReady" and c["status"] == "True" for c in conditions)
+
+    served.wait("the floors of the pools", ready_pools, 90)
+    nodes = {
+        pool["name"]: pool["nodes"]["available"]
+        for pool in served.call("GET", f"/v1/clusters/{cluster['id']}/pools").body["items"]
+    }
+    assert nodes == {"workers": 1, "gpu": 0}
+    (node,) = [vm for vm in cudo.vms() if "-node-" in vm.id and cluster["client_id"][-12:] in vm.id]
+    assert (node.machine_type, node.vcpus, node.memory_gib, node.gpus) == ("intel-broadwell", 4, 8, 0)
+
+
+def test_a_claim_for_a_gpu_brings_a_machine_with_one(served: Served, cudo: Cudo, cluster: dict[str, Any]) -> None:
+    block = {"cloudAccount": cluster["cloud_account_id"], "dataCenter": "us-dallas-1"}
+    provider = {"name": "dallas", "kind": "cudo", "spec": block}
+    assert served.call("POST", "/v1/node-providers", provider).status == 201
+    wish = {"name": "training", "cluster": cluster["name"], "resources": {"nvidia.com/gpu": "1"}}
+    claim = served.call("POST", "/v1/node-claims", wish).body
+    operation = served.operation(claim["operation_id"])
+    assert operation["status"] == "succeeded", operation["error"]
+    machine = cudo.vm(served.call("GET", "/v1/node-claims/training").body["machine_id"])
+    assert machine is not None
+    assert (machine.machine_type, machine.gpus) == ("intel-broadwell-v100", 1)
+    deletion = served.call("DELETE", "/v1/node-claims/training")
+    assert served.operation(deletion.body["id"])["status"] == "succeeded"
+    assert cudo.vm(machine.id) is None
+
+
 def test_a_deletion_leaves_nothing(
     served: Served, cudo: Cudo, cluster: dict[str, Any], remove: Callable[[str], dict[str, Any]]
 ) -> None:
     operation = remove(cluster["id"])
     assert operation["status"] == "succeeded", operation["error"]
     assert [phase["name"] for phase in operation["phases"]] == REMOVED
+    assert served.call("DELETE", "/v1/node-providers/dallas").status in (200, 202, 204)
     left = [*cudo.vms(), *cudo.disks(), *cudo.networks(), *cudo.security_groups()]
     assert [thing.id for thing in left if cluster["client_id"][-12:] in thing.id] == []
     assert not (served.home / "logs" / "cudo-outside.log").exists(), "requests that the vendor's document does not know"
