@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
@@ -46,9 +47,15 @@ def written(sheet: Sheet) -> bytes:
 
 def read(data: bytes) -> Sheet:
     """The sheet that was written. Raises ``VendorRefused`` for one of another form: the next refresh writes it anew."""
-    document = json.loads(gzip.decompress(data))
-    if document.get("form") != _FORM:
-        raise VendorRefused("what is known of Cudo's machine types was written by another release")
+    try:
+        return _sheet(json.loads(gzip.decompress(data)))
+    except (ValueError, KeyError, TypeError, ArithmeticError, OSError, EOFError, zlib.error) as error:
+        raise VendorRefused("what is known of Cudo's machine types was written by another release") from error
+
+
+def _sheet(document: Mapping[str, Any]) -> Sheet:
+    if document["form"] != _FORM:
+        raise ValueError(f"form {document['form']}")
     networks = {name: Decimal(price) for name, price in document["networks"].items()}
     types = tuple(_type(entry) for entry in document["types"])
     return Sheet(str(document["moment"]), types, str(document["data_center"]), networks)
