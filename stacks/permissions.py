@@ -170,6 +170,8 @@ class Permissions:
         return (
             self._table(actions=TABLE_LEDGER),
             self._own_secrets(self._names.machine_key),
+            # Keys of accounts.
+            self._cluster_secrets("kms:Decrypt"),
             *self._tenant_roles(),
             self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
         )

@@ -55,11 +55,11 @@ def all_cells() -> list[Cell]:
         life = CudoLife(full=full)
         assert life.run() == "Available"
         assert life.wrong() == []
-        known: set[Site] = set()
+        covered: set[Site] = set()
         for number, site in enumerate(life.injection.sites):
-            if not site.name.startswith("GET ") or site not in known:
+            if not site.name.startswith("GET ") or site not in covered:
                 cells += [Cell(story, number, site, fault) for fault in faults_of(site)]
-            known.add(site)
+            covered.add(site)
     return cells
 
 

@@ -286,6 +286,19 @@ def test_a_baked_image_of_the_release_installs_nothing(machine: Machine) -> None
 
 
 @pytest.mark.parametrize("machine", ["node.sh"], indirect=True)
+@pytest.mark.parametrize("has_driver", [True, False])
+def test_containerd_runs_pods_by_the_runtime_of_an_image_with_a_gpus_driver(machine: Machine, has_driver: bool) -> None:
+    if has_driver:
+        tool = machine.root / "bin" / "nvidia-ctk"
+        tool.write_text(STUB)
+        tool.chmod(0o755)
+    assert machine.boot() == 0
+    steps = [line for line in machine.lines("ran") if line.startswith(("nvidia-ctk", "systemctl restart containerd"))]
+    configured = ["nvidia-ctk runtime configure --runtime=containerd --set-as-default"] if has_driver else []
+    assert steps == [*configured, "systemctl restart containerd"], "before containerd reads what it is told"
+
+
+@pytest.mark.parametrize("machine", ["node.sh"], indirect=True)
 def test_mirrors_stand_before_the_public_sources(machine: Machine) -> None:
     assert machine.boot(archive="http://mirror.example.test/ubuntu", registry="mirror.example.test:5000") == 0
     sources = machine.root / "etc/apt/sources.list.d"

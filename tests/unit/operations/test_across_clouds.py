@@ -140,13 +140,15 @@ def test_the_cheapest_of_three_is_chosen_and_the_next_when_it_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("market", "chosen"), [(Market(unit=0.01), GPUS), (Market(unit=0.9, simulated=0.1), LAB)], ids=["cudo", "simulated"]
+    ("market", "node_type"),
+    [(Market(unit=0.01), GPUS), (Market(unit=0.9, simulated=0.1), LAB)],
+    ids=["cudo", "simulated"],
 )
-def test_a_claim_of_a_cluster_on_cudo_goes_to_the_cheapest_in_reach(market: Market, chosen: str) -> None:
+def test_a_claim_of_a_cluster_on_cudo_goes_to_the_cheapest_in_reach(market: Market, node_type: str) -> None:
     claim = market.launched()
-    assert claim.type_ref == chosen
+    assert claim.type_ref == node_type
     assert market.rules(claim) == {GPUS: "", LAB: "", AMAZON: "OutOfReach"}
-    assert bool(market.yard.machines()) is (chosen == GPUS)
+    assert bool(market.yard.machines()) is (node_type == GPUS)
 
 
 def test_a_claim_of_a_cluster_on_aws_is_out_of_the_reach_of_cudo() -> None:

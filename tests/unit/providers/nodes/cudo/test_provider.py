@@ -248,8 +248,8 @@ def test_a_machine_is_asked_for_as_the_claim_was_placed_and_ends_by_itself_until
         "stockyard:resource": CLAIM,
         "stockyard:generation": "1",
     }
-    told = user_data(body["startScript"])
-    assert told == {
+    message = user_data(body["startScript"])
+    assert message == {
         "api_url": "https://api.example.test", "claim_id": CLAIM, "cluster_id": CLUSTER, "token": TOKEN,
     }  # fmt: skip
     assert world.yard.cudo.outside == []

@@ -95,6 +95,10 @@ configure_containerd() {
                 "$name" "$registry" "$name" >"/etc/containerd/certs.d/${name}/hosts.toml"
         done
     fi
+    # An image with NVIDIA's driver has its tools too: then pods that are given a GPU see it.
+    if command -v nvidia-ctk >/dev/null; then
+        nvidia-ctk runtime configure --runtime=containerd --set-as-default
+    fi
     systemctl restart containerd
 }
 
