@@ -1,6 +1,6 @@
 """The crash matrix: a life of one cluster with one fault, and the faults that are possible in a recorded life.
 
-A story is a life with refused calls of its own, so that the compensating states of the workflows are reached too.
+The stories of lives are those of the world's cloud.
 """
 
 from __future__ import annotations
@@ -14,38 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.harness.crash_cloud import Story
 from tests.harness.crash_world import CrashWorld, TwoClusters
 from tests.harness.faults import Call, Fault, Mode
 
-BODY = {
-    "name": "demo",
-    "description": "d",
-    "cloud_account_id": 1,
-    "cluster_type": "k8s",
-    "settings": {"key_pair": "my-key"},
-}
 ROUNDS = 12
 """How many rounds a life may take before it counts as hanging."""
 STUCK_SECONDS, RETRY_SECONDS = 1801, 901
 """Longer than the sweep waits for lost executions and for blocked deletions."""
 
-STORIES: dict[str, tuple[Call, ...]] = {
-    "clean": (),
-    "undone": (Call("provision:network", "ec2.CreateNatGateway", 1),),
-    "blocked": (Call("delete:network", "ec2.DeleteVpc", 1),),
-    "kept": (Call("provision:control_plane", "elbv2.RegisterTargets", 1),),
-    "swept": (Call("provision:control_plane", "elbv2.RegisterTargets", 1),),
-    "scarce": (),
-}
-"""Name -> calls that are refused until a person repairs the cause. In ``kept`` and ``swept`` the machine that did not
-come up is kept: until somebody resumes, or until its time is over. In ``scarce`` EC2 has none of the first type in the
-first zone."""
-OWN_PLACES = {
-    "kept": ("provision:control_plane", "provision:compensate"),
-    "swept": ("sweep_place",),
-    "scarce": ("provision:control_plane",),
-}
-"""Story -> places at which it does what no other story does there."""
 KEPT_MINUTES = 30
 RESUMES = ("resume", "resume_again")
 DOORS = (*RESUMES, "relay", "delete", "machine", "reaper", "sweep_place")
@@ -103,9 +80,9 @@ class Hanging(Exception):
 
 def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, variant: int = RESUMED) -> Life:
     """Creates a cluster, resumes it or not when that failed, deletes it. Raises ``Hanging`` when this does not end."""
-    world.capacity = {"t3.xlarge/us-east-1a": 0} if story == "scarce" else {}
-    world.reset(seed)
-    world.tap.faults = [*([fault] if fault else []), *(Fault(call, Mode.REFUSED) for call in STORIES[story])]
+    tale = world.cloud.stories[story]
+    world.reset(seed, story)
+    world.tap.faults = [*([fault] if fault else []), *(Fault(call, Mode.REFUSED) for call in tale.refused)]
     life = Life()
 
     def on_fault(by: Fault) -> None:
@@ -114,16 +91,16 @@ def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, v
             life.too_late = _too_late(world, life, by.call)
 
     world.tap.on_fault = on_fault
-    body = {**BODY, "keep_failed": KEPT_MINUTES} if story in ("kept", "swept") else BODY
+    body = {**world.cloud.body, "keep_failed": KEPT_MINUTES} if tale.keeps_failed else world.cloud.body
     life.created = _create(world, body, again=bool(variant & ASKED_AGAIN))
     if life.created:
         _provision(world, life)
         cluster = world.cluster()
-        if life.failed and story == "swept":
+        if life.failed and tale.is_swept:
             _sweep_kept(world)
         for place in RESUMES:  # The fault of the cell and the refusal of the story may each end an attempt.
             if life.failed and not life.ready and cluster is not None and variant & RESUMED:
-                world.tap.lift()
+                world.repair()
                 _accepted(world, place, "POST", f"/v1/clusters/{cluster.id}/resume", {})
                 life.resumed = True
                 _provision(world, life)
@@ -252,31 +229,30 @@ def tasks(world: CrashWorld) -> set[str]:
 
 def recordings(world: CrashWorld, seed: int) -> dict[str, tuple[int, Life]]:
     """For each story its seed, and a recorded life without the fault of a cell."""
-    seeds = {story: seed * 1_000_003 + number for number, story in enumerate(STORIES)}
+    seeds = {story: seed * 1_000_003 + number for number, story in enumerate(world.cloud.stories)}
     return {story: (own, live(world, story, own)) for story, own in seeds.items()}
 
 
-def matrix(recorded: Mapping[str, tuple[int, Life]]) -> list[Cell]:
+def matrix(stories: Mapping[str, Story], recorded: Mapping[str, tuple[int, Life]]) -> list[Cell]:
     """All cells: those of the clean life, and of each other story those at places that earlier stories do not reach."""
     covered_places: set[str] = set()
     every: list[Cell] = []
     for story, (seed, life) in recorded.items():
-        own_places = OWN_PLACES.get(story, ())
-        calls = [call for call in life.calls if call.place not in covered_places or call.place in own_places]
-        every += cells(story, calls, seed)
+        tale = stories[story]
+        calls = [call for call in life.calls if call.place not in covered_places or call.place in tale.own_places]
+        every += cells(story, calls, seed, RESUMED if tale.keeps_failed else 0)
         covered_places |= {call.place for call in life.calls}
     return every
 
 
-def cells(story: str, calls: Sequence[Call], seed: int) -> list[Cell]:
-    """The faults at the calls of a recorded life.
+def cells(story: str, calls: Sequence[Call], seed: int, done: int = 0) -> list[Cell]:
+    """The faults at the calls of a recorded life. ``done``: the variant's bits that every cell has.
 
     Every fault is possible at every call that may change something, and at every call of a place that only reads. Other
     reads see states that the writes leave, so only the first read of each name gets cells, for bad answers.
     """
     possible: list[Cell] = []
     names_at_places: set[tuple[str, str]] = set()
-    done = RESUMED if story in ("kept", "swept") else 0
     busy = {call.place for call in calls if call.mutating and not call.record}
     for call in calls:
         first = (call.place, call.name) not in names_at_places
@@ -293,17 +269,17 @@ def cells(story: str, calls: Sequence[Call], seed: int) -> list[Cell]:
     return possible
 
 
-def sample(every: Sequence[Cell], seed: int) -> list[Cell]:
+def sample(stories: Mapping[str, Story], every: Sequence[Cell], seed: int) -> list[Cell]:
     """One cell of each phase and of the create handler, with every mode among them, chosen by ``seed``."""
     chance = random.Random(seed)
     modes = list(Mode)
     chance.shuffle(modes)
     places: dict[tuple[str, str], list[Cell]] = {}
     for cell in every:
-        keeping = cell.call.place in OWN_PLACES.get(cell.story, ())
-        if cell.call.place in DOORS and not keeping:
+        is_own = cell.call.place in stories[cell.story].own_places
+        if cell.call.place in DOORS and not is_own:
             continue
-        places.setdefault((cell.story if keeping else "", cell.call.place), []).append(cell)
+        places.setdefault((cell.story if is_own else "", cell.call.place), []).append(cell)
     selection = []
     for there in places.values():
         mode = next(mode for mode in modes if any(cell.mode is mode for cell in there))

@@ -1,7 +1,8 @@
 """The whole product in one thread over moto, to be crashed: real functions, documents and table, a virtual clock.
 
-Step Functions are ``tests.harness.states``; Keycloak and vdeployer are the ones in memory; everything else is moto with
-its corrections. Nothing waits: clocks, waits, retry intervals, leases and the hiding of new things pass on one clock.
+Step Functions are ``tests.harness.states``; Keycloak and vdeployer are the ones in memory; the tenant's cloud is a
+``CrashCloud``; everything else is moto with its corrections. Nothing waits: clocks, waits, retry intervals, leases and
+the hiding of new things pass on one clock.
 """
 
 from __future__ import annotations
@@ -20,35 +21,29 @@ from unittest.mock import patch
 
 import boto3
 from moto import mock_aws
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.model_instances import reset_model_data
 from moto.dynamodb.models import dynamodb_backends
-from moto.ec2.models import ec2_backends
-from moto.elbv2.models import elbv2_backends
-from moto.iam.models import iam_backends
 from moto.moto_api._internal import mock_random
-from moto.sts.models import sts_backends
 
 from functions.cluster_phases.handler import lambda_handler as phases_handler
 from functions.clusters import handler as clusters
 from functions.machines import handler as machines
 from functions.reaper.handler import lambda_handler as reaper_handler
 from functions.relay import handler as relay
-from local.aws.corrections.compute import hidden_at_first, idempotent_calls
-from local.aws.corrections.lifecycle_policies import dlm_backends
-from local.aws.corrections.refusals import gone_have_no_tags, scarce_capacity
 from local.aws.corrections.tables import atomic_tables
 from local.functions.invocation import Invocation, failure
 from stacks import workflows
 from stockyard import wiring
 from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.domain import records
-from stockyard.domain.records import CloudAccount, Cluster, Counter, Fact, Name, Operation, Outbox, Resource
+from stockyard.domain.records import Cluster, Counter, Fact, Name, Operation, Outbox, Resource
 from stockyard.edge import paths
 from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED, Metric
 from stockyard.ports import Create, Put
-from tests.harness import direct_table, inventory
+from tests.harness import direct_table
+from tests.harness.crash_cloud import CrashCloud
+from tests.harness.crash_ec2 import CrashEc2
 from tests.harness.direct_aws import direct_aws
 from tests.harness.faults import Crash, Intercept, Tap, Tapped, tapped_clients
 from tests.harness.inprocess import OWN_ACCOUNT, REGION, Context, credentials
@@ -57,13 +52,9 @@ from tests.harness.memory import FixedClock, MemoryAttestor, MemoryDeployer, Mem
 from tests.harness.route_keys import route_key
 from tests.harness.states import ExecutionAlreadyExists, States
 
-TENANT_ACCOUNT = "222222222222"
 TENANT = "acme"
 TABLE = "stockyard"
-HIDDEN_SECONDS = 45.0
-"""The longest that a new thing is hidden; below the product's ``visibility_seconds``."""
-ROLE = f"arn:aws:iam::{TENANT_ACCOUNT}:role/stockyard"
-SECRETS_KEY = "alias/stockyard-cluster-secrets"
+SECRETS_KEY, MACHINE_KEY = "alias/stockyard-cluster-secrets", "stockyard-machine-key"
 MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in ("provision", "delete")}
 _ENVIRONMENT = {
     "STOCKYARD_TABLE": TABLE,
@@ -71,8 +62,7 @@ _ENVIRONMENT = {
     "STOCKYARD_API_URL": "https://api.stockyard.example",
     "STOCKYARD_ISSUER": "https://id.stockyard.example/realms/stockyard",
     "STOCKYARD_SECRETS_KEY": SECRETS_KEY,
-    "STOCKYARD_PROVISION_WORKFLOW": MACHINES["provision"],
-    "STOCKYARD_DELETE_WORKFLOW": MACHINES["delete"],
+    "STOCKYARD_MACHINE_KEY_SECRET": MACHINE_KEY,
     "POWERTOOLS_LOG_LEVEL": "CRITICAL",
 }
 _IDENTITY = frozenset({"create_client", "find_client", "client_secret", "delete_client", "owned_clients"})
@@ -96,32 +86,30 @@ class TwoClusters(Exception):
 
 
 class CrashWorld:
-    """One installation with one tenant and one verified cloud account. ``reset`` brings it back to its first state."""
+    """One installation with one tenant and one verified account of a cloud. ``reset`` brings it back to its first
+    state."""
 
-    def __init__(self) -> None:
+    def __init__(self, cloud: CrashCloud) -> None:
         self._life = ExitStack()
-        """What moto must forget between two lives."""
-        ec2_backends[DEFAULT_ACCOUNT_ID][REGION]  # else moto makes it, and draws from our randomness, in the first life
-        self._key_pair = ec2_backends[TENANT_ACCOUNT][REGION].create_key_pair("my-key", "rsa", {})
-        self._role = inventory.tenant_role(TENANT_ACCOUNT, "stockyard")
+        """What must be forgotten between two lives."""
+        self.cloud = cloud
         self.clock = FixedClock()
-        self._random = random.Random(0)
         self._place = ""
         self.tap = Tap(self._current_place)
-        self.capacity: dict[str, int] = {}  # how many instances of a type, or of type/zone, there may be
         self.identity = MemoryIdentity()
         self.deployer = MemoryDeployer()
         self.places: list[dict[str, Any]] = []
         self.alarms: list[str] = []  # that the relay has raised in this life
         self.states = States(self.clock, self._invoke)
-        self.documents = {name: workflows.text(workflows.documents()[f"{name}-cluster"]) for name in MACHINES}
+        rows, documents = f"-{cloud.rows}" if cloud.rows else "", workflows.documents()
+        self.documents = {name: workflows.text(documents[f"{name}{rows}-cluster"]) for name in MACHINES}
         """Name -> text of a workflow document. A test may change it before ``reset``."""
 
     # --- the world --------------------------------------------------------------------------------------------------
 
-    def reset(self, seed: int) -> None:
+    def reset(self, seed: int, story: str = "clean") -> None:
         """A fresh cloud, clock, tap and table. The same ``seed``: the same ids, jitter and times of hiding."""
-        self.empty()
+        self.empty(story)
         mock_random.seed(seed)
         self.clock.moment, self.clock._random = FixedClock().moment, random.Random(seed)
         self.vary(seed)
@@ -132,33 +120,23 @@ class CrashWorld:
         self.states.__init__(self.clock, self._invoke, seed)  # type: ignore[misc]
         for name, text in self.documents.items():
             self.states.create(MACHINES[name], text.replace("${cluster_phases}", "cluster_phases"))
-        moment = "2026-01-31T12:00:00.000Z"
-        account = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", moment, moment)
-        self.store.commit(Create(account))
+        self.store.commit(Create(self.cloud.account("2026-01-31T12:00:00.000Z")))
+        for name, value in self.cloud.secrets().items():
+            wiring.secrets().put(name, value)
 
     def vary(self, seed: int) -> None:
-        """From now on, how long things are hidden is drawn from ``seed``."""
-        self._random = random.Random(seed)
+        """From now on, the cloud's randomness is drawn from ``seed``."""
+        self.cloud.chance = random.Random(seed)
 
-    def empty(self) -> None:
+    def repair(self) -> None:
+        """A person ends everything that has gone wrong so far."""
+        self.tap.lift()
+        self.cloud.repair()
+
+    def empty(self, story: str = "clean") -> None:
         """Forget everything that was made, in every account and in our table."""
         self.close()
-        self._life.enter_context(idempotent_calls())
-        self._life.enter_context(gone_have_no_tags())
-        self._life.enter_context(scarce_capacity(self.capacity))
-        self._life.enter_context(hidden_at_first(self.hidden, self.seconds))
-        ec2 = ec2_backends[TENANT_ACCOUNT][REGION]
-        images = ec2.amis
-        with patch.object(type(ec2), "_load_amis"):  # a fifth of a second, for the same images as before
-            ec2.reset()
-        ec2.amis, ec2.key_pairs["my-key"] = images, self._key_pair
-        elbv2_backends[TENANT_ACCOUNT][REGION].reset()
-        dlm_backends[TENANT_ACCOUNT][REGION].reset()
-        iam = iam_backends[TENANT_ACCOUNT]["aws"]
-        iam.roles.clear()
-        iam.roles[self._role.id] = self._role
-        iam.instance_profiles.clear()
-        sts_backends[TENANT_ACCOUNT]["aws"].assumed_roles.clear()
+        self._life.enter_context(self.cloud.begin(story))
         table = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE]
         table.items.clear()
         table.stream_shard.items.clear()
@@ -168,21 +146,13 @@ class CrashWorld:
             collection.clear()
 
     def close(self) -> None:
-        """Give moto back as it was."""
+        """Give the cloud back as it was."""
         self._life.close()
 
     @property
     def store(self) -> Any:
         """The tenant's store."""
         return wiring.registry().store(TENANT)
-
-    def hidden(self) -> float:
-        """For how long the next new thing is hidden: most for a moment, one in ten for longer than twenty seconds."""
-        return float(HIDDEN_SECONDS * self._random.random() ** 8)
-
-    def seconds(self) -> float:
-        """The moment as a number."""
-        return self.clock.now().timestamp()
 
     def _current_place(self) -> str:
         current = self.states.current
@@ -221,7 +191,7 @@ class CrashWorld:
 
     def ask(self, place: str, method: str, path: str, body: Any = None, **claims: Any) -> tuple[int, Any]:
         """An HTTP request as a patient client sends it: again with the same key after 5xx, 409, 429 or no answer."""
-        handler = machines.lambda_handler if path.endswith("/ready") else clusters.lambda_handler
+        handler = (machines if path.endswith(("/ready", "/bootstrap")) else clusters).lambda_handler
         event = _event(method, path, body, claims, f"the-{place}")
         for _ in range(6):
             answer = self.call(place, handler, event)
@@ -260,12 +230,17 @@ class CrashWorld:
         self.places.append(dict(event))
 
     def machine_reports(self) -> None:
-        """The control plane of the one cluster posts its kubeconfig."""
+        """The control plane of the one cluster proves itself and posts its kubeconfig."""
         cluster = self.cluster()
-        if cluster is not None and cluster.instance_id and self.alive(cluster.instance_id):
+        if cluster is None or not cluster.instance_id or not self.cloud.alive(cluster.instance_id):
+            return
+        token = self.cloud.machine_token(cluster.instance_id)
+        if token is None:
             self.store.commit(Put(Fact(f"{cluster.id}/bootstrapped", cluster.instance_id, cluster.updated_at)))
-            body = machine_report(cluster.endpoint)
-            self.ask("machine", "POST", f"/v1/clusters/{cluster.id}/ready", body, azp=cluster.client_id, roles=())
+        elif self.ask("machine", "POST", f"/v1/clusters/{cluster.id}/bootstrap", {"token": token})[0] != 200:
+            return
+        body = machine_report(cluster.endpoint)
+        self.ask("machine", "POST", f"/v1/clusters/{cluster.id}/ready", body, azp=cluster.client_id, roles=())
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -281,13 +256,9 @@ class CrashWorld:
         cluster = self.cluster()
         return self.store.get(Operation, cluster.operation_id) if cluster and cluster.operation_id else None
 
-    def alive(self, instance: str) -> bool:
-        """Whether the machine runs."""
-        return instance in {name for kind, name in self.things() if kind == "instance"}
-
     def things(self) -> set[tuple[str, str]]:
-        """(kind, id) of all that lives in the tenant's cloud, also of what is hidden."""
-        return inventory.things(TENANT_ACCOUNT, REGION)
+        """(kind, id) of all that lives in the tenant's cloud."""
+        return self.cloud.things()
 
     def leftovers(self) -> list[str]:
         """Everything that must not be there once the cluster is deleted."""
@@ -302,7 +273,8 @@ class CrashWorld:
 
     def secrets(self) -> list[str]:
         """Names of the secrets of clusters."""
-        return [secret.id for secret in self.store.list(records.SealedSecret).items]
+        own = {name.removeprefix(f"{TENANT}/") for name in self.cloud.secrets()}
+        return [secret.id for secret in self.store.list(records.SealedSecret).items if secret.id not in own]
 
     # --- Step Functions ---------------------------------------------------------------------------------------------
 
@@ -350,17 +322,23 @@ def _event(method: str, path: str, body: Any, claims: Mapping[str, Any], key: st
     }
 
 
+def _workflows(rows: str) -> dict[str, str]:
+    """The settings that name the workflows of these rows, and no others."""
+    kind = f"_{rows.upper()}" if rows else ""
+    return {f"STOCKYARD_{name.upper()}{kind}_WORKFLOW": machine for name, machine in MACHINES.items()}
+
+
 @contextmanager
-def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
+def crash_world(cloud: Callable[[], CrashCloud] = CrashEc2, *, wire: bool = False) -> Iterator[CrashWorld]:
     """The world, ready for ``reset``. With ``wire`` calls to AWS are serialized and parsed."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
         stack.enter_context(direct_aws(wire=wire))
-        world = CrashWorld()
+        world = CrashWorld(cloud())
         stack.enter_context(atomic_tables())
         stack.enter_context(direct_table.lean())
         stack.callback(world.close)
-        stack.enter_context(patch.dict(os.environ, _ENVIRONMENT))
+        stack.enter_context(patch.dict(os.environ, _ENVIRONMENT | _workflows(world.cloud.rows)))
         stack.enter_context(credentials(OWN_ACCOUNT))
         for cached in _CACHED:
             cached.cache_clear()
@@ -370,6 +348,8 @@ def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
         client("events", region_name=REGION).create_event_bus(Name="stockyard")
         keys = client("kms", region_name=REGION)
         keys.create_alias(AliasName=SECRETS_KEY, TargetKeyId=keys.create_key()["KeyMetadata"]["KeyId"])
+        client("secretsmanager", region_name=REGION).create_secret(Name=MACHINE_KEY, SecretString="the machines' key")
+        wiring.machine_key()  # it is kept for minutes of real time, so no life reads it
         stack.enter_context(patch.object(wiring, "clock", lambda: world.clock))
         stack.enter_context(patch.object(LoggedTelemetry, "measure", world.measure))
         identity = Tapped(world.identity, world.tap, "identity", _IDENTITY)
@@ -387,6 +367,7 @@ def crash_world(*, wire: bool = False) -> Iterator[CrashWorld]:
         }
         intercepts |= {"stepfunctions": world.step_functions, "dynamodb.DescribeTable": direct_table.described}
         stack.enter_context(tapped_clients(world.tap, intercepts))
+        stack.enter_context(world.cloud.installed(world.tap, world.clock))
         gc.collect()
         gc.freeze()  # a life makes much garbage; all modules would be searched for it each time
         stack.callback(gc.unfreeze)

@@ -17,7 +17,8 @@ from stockyard.operations.sweep import records as sweep_records
 from stockyard.providers.clusters.ec2.building import Builder
 from tests.harness import crash_cells
 from tests.harness.crash_cells import RESUMED, Cell, Life, judge, live, matrix, tasks
-from tests.harness.crash_world import HIDDEN_SECONDS, ROLE, CrashWorld
+from tests.harness.crash_ec2 import HIDDEN_SECONDS, ROLE, CrashEc2
+from tests.harness.crash_world import CrashWorld
 from tests.harness.faults import Call, Mode
 from tests.harness.inprocess import REGION
 from tests.harness.memory import FixedClock
@@ -81,7 +82,7 @@ def test_a_refused_deletion_must_be_reported_unless_the_resource_is_gone(
     world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hidden machine is terminated repeatedly. A refusal of the second call needs no report: the machine is gone."""
-    monkeypatch.setattr(CrashWorld, "hidden", lambda _: HIDDEN_SECONDS)
+    monkeypatch.setattr(CrashEc2, "hidden", lambda _: HIDDEN_SECONDS)
     first, second = (Call("delete:control_plane", "ec2.TerminateInstances", number) for number in (1, 2))
     assert wrong(world, clean, first, Mode.REFUSED) == []
     assert wrong(world, clean, second, Mode.REFUSED) == []
@@ -132,7 +133,7 @@ def test_a_new_phase_adds_cells_and_an_unreached_phase_is_reported(
     states["account_done"]["Choices"][0]["Next"] = "again"
     monkeypatch.setitem(world.documents, "provision", json.dumps(document))
     life = live(world, "clean", clean[0])
-    places = Counter(matrix_cell.call.place for matrix_cell in matrix({"clean": (clean[0], life)}))
+    places = Counter(matrix_cell.call.place for matrix_cell in matrix(world.cloud.stories, {"clean": (clean[0], life)}))
     assert places["provision:again"] > 0
     assert tasks(world) - places.keys() >= {"provision:never"}
 
