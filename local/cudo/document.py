@@ -43,18 +43,26 @@ class Judge:
             for method, operation in methods.items()
         ]
 
+    def operation(self, method: str, path: str) -> tuple[str, Mapping[str, str]]:
+        """The operation's name and the values of its path, whatever the rest of the request is. Raises ``Outside``."""
+        operation, values = self._matching(method, path)
+        return str(operation["operationId"]), values
+
     def judge(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Called:
         """The operation of a request. Raises ``Outside``."""
+        operation, in_path = self._matching(method, path)
+        parameters = {entry["name"]: entry for entry in operation.get("parameters", ())}
+        for name, value in {**in_path, **query}.items():
+            if name not in parameters:
+                raise Outside(f"{operation['operationId']} has no parameter {name}")
+            self._check(_as_type(value, parameters[name]["schema"]), parameters[name]["schema"], name)
+        return Called(operation["operationId"], in_path, query, self._body(operation, body))
+
+    def _matching(self, method: str, path: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         for pattern, its_method, operation in self._operations:
             match = pattern.fullmatch(path)
             if match is not None and its_method == method:
-                parameters = {entry["name"]: entry for entry in operation.get("parameters", ())}
-                values = {**match.groupdict(), **query}
-                for name, value in values.items():
-                    if name not in parameters:
-                        raise Outside(f"{operation['operationId']} has no parameter {name}")
-                    self._check(_as_type(value, parameters[name]["schema"]), parameters[name]["schema"], name)
-                return Called(operation["operationId"], match.groupdict(), query, self._body(operation, body))
+                return operation, match.groupdict()
         raise Outside(f"there is no {method} {path}")
 
     def _body(self, operation: Mapping[str, Any], body: bytes) -> Mapping[str, Any]:

@@ -34,6 +34,8 @@ _CODES: Mapping[str, tuple[str, str]] = {
 }
 _BURST = 2
 """How many calls in a row a throttled vendor refuses."""
+_TRIES = {"cudo": 4}
+"""How many requests a call is, of clients that pass the tap with each of their own tries."""
 
 
 class Crash(BaseException):
@@ -99,7 +101,8 @@ class Fault:
     _trailing: bool = False
 
     def __post_init__(self) -> None:
-        self._remaining = _BURST if self.mode is Mode.THROTTLED else 1
+        tries = _TRIES.get(self.call.name.partition(".")[0], 1)
+        self._remaining = _BURST * tries if self.mode is Mode.THROTTLED else 1
 
     def applies_to(self, call: Call) -> bool:
         """Whether this is the fault's call, or a later call that the same fault hits too."""

@@ -1,0 +1,137 @@
+"""Cudo Compute for the crash world: the simulated one, in whose project every request passes the tap."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+
+from local.machines.programs import script_files
+from stockyard.domain.ids import account_secret
+from stockyard.domain.records import CloudAccount
+from stockyard.machines.control_plane import CONFIG_PATH
+from stockyard.providers.clouds.cudo import access
+from stockyard.providers.clouds.cudo.client import Cudo
+from tests.harness.crash_cloud import Story
+from tests.harness.cudo_yard import KEY, NUMBER, CudoYard
+from tests.harness.faults import Call, Tap
+from tests.harness.memory import FixedClock
+from tests.harness.tapped_cudo import TappedCudo, named
+
+CHEAP, DEAR = "epyc-milan", "intel-broadwell"
+"""The machine types that are sold."""
+_KEEP = (Call("provision:control_plane", "cudo.UpdateVMExpireTime", 1),)
+_MACHINE = ("provision:control_plane", "provision:compensate")
+
+
+class CrashCudo:
+    """A tenant's project. ``outside`` counts the requests of all lives that the vendor's document does not know."""
+
+    rows = "standalone"
+    body: Mapping[str, Any] = {
+        "name": "demo",
+        "description": "d",
+        "cloud_account_id": int(NUMBER),
+        "cluster_type": "k8s",
+        "settings": {"control_plane_size": "sm", "no_vault": True},
+    }
+    stories: Mapping[str, Story] = {
+        "clean": Story(),
+        "undone": Story((Call("provision:network", "cudo.CreateNetwork", 1),)),
+        "blocked": Story((Call("delete:network", "cudo.DeleteNetwork", 1),)),
+        "kept": Story(_KEEP, _MACHINE, keeps_failed=True),
+        "swept": Story(_KEEP, ("sweep_place",), keeps_failed=True, is_swept=True),
+        "scarce": Story((), ("provision:control_plane",)),
+        "full": Story((), _MACHINE),
+        "failed_disk": Story((), ("provision:disk", "provision:compensate")),
+        "failed_machine": Story((), _MACHINE),
+    }
+    """In ``scarce`` there is room for the dearer type alone when the machine is to be made, in ``full`` for none."""
+
+    def __init__(self) -> None:
+        self.chance = random.Random(0)
+        self._clock = FixedClock()
+        self._out: tuple[str, ...] = ()
+        self._outside = 0
+        self.yard = CudoYard(CHEAP, DEAR)
+
+    @property
+    def outside(self) -> int:
+        """How many requests the vendor's document did not know, in all lives."""
+        return self._outside + len(self.yard.cudo.outside)
+
+    @contextmanager
+    def installed(self, tap: Tap, clock: FixedClock) -> Iterator[None]:
+        """See ``CrashCloud.installed``. The pauses of the client pass on the clock."""
+        self._clock = clock
+        transport = TappedCudo(self._answer, tap)
+
+        def client(key: str, project: str, **_: Any) -> Cudo:
+            return Cudo(key, project, transport=transport, pause=_pausing(clock), chance=lambda: self.chance.random())
+
+        with patch.object(access, "Cudo", client):
+            yield
+
+    @contextmanager
+    def begin(self, story: str) -> Iterator[None]:
+        """See ``CrashCloud.begin``."""
+        self._outside = self.outside
+        self.yard = CudoYard(CHEAP, DEAR, clock=self._clock)
+        self._out = {"scarce": (CHEAP,), "full": (CHEAP, DEAR)}.get(story, ())
+        failing = {"failed_disk": "CreateStorageDisk", "failed_machine": "CreateVM"}
+        if story in failing:
+            self.yard.cudo.plan.failing[failing[story]] = 1
+        yield
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST" and request.url.path.endswith("/vm"):
+            # Its list of types says that there is room: somebody else was faster.
+            self.yard.run_out(self._out)
+        return self.yard.cudo.answer(request)
+
+    def account(self, moment: str) -> CloudAccount:  # noqa: ARG002 - the protocol names it
+        """See ``CrashCloud.account``."""
+        return self.yard.account
+
+    def secrets(self) -> Mapping[str, str]:
+        """See ``CrashCloud.secrets``."""
+        return {account_secret("acme", NUMBER, "api_key"): KEY}
+
+    def repair(self) -> None:
+        """See ``CrashCloud.repair``: there is room again."""
+        self._out = ()
+
+    def things(self) -> set[tuple[str, str]]:
+        """See ``CrashCloud.things``."""
+        ids_by_kind = {
+            "vm": self.yard.machines(),
+            "disk": self.yard.project.disks,
+            "network": self.yard.project.networks,
+            "security_group": self.yard.project.groups,
+        }
+        return {(kind, named(kind, name)) for kind, names in ids_by_kind.items() for name in names}
+
+    def alive(self, machine_id: str) -> bool:
+        """See ``CrashCloud.alive``: it is on, and has not failed."""
+        return any(shown["state"] == "ACTIVE" for shown in self._shown(machine_id))
+
+    def machine_token(self, machine_id: str) -> str | None:
+        """See ``CrashCloud.machine_token``."""
+        for shown in self._shown(machine_id):
+            return str(json.loads(script_files(shown["startScript"])[CONFIG_PATH])["token"])
+        raise AssertionError(f"there is no machine {machine_id}")
+
+    def _shown(self, machine_id: str) -> list[Mapping[str, Any]]:
+        return [shown for shown in self.yard.cudo.machines().values() if shown["id"] == machine_id]
+
+
+def _pausing(clock: FixedClock) -> Any:
+    def pause(seconds: float) -> None:
+        clock.advance(seconds)
+
+    return pause
