@@ -33,12 +33,9 @@ class Judge:
     """A document, read once."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self._components = _closed(document["components"])
-        self._validators: dict[int, Draft202012Validator] = {}
-        """By the identity of a schema of the document, which lives as long as the judge."""
-        self._document = document
+        components = _closed(document["components"])
         self._operations = [
-            (_pattern(path), method.upper(), operation)
+            (_pattern(path), method.upper(), _operation(operation, components))
             for path, methods in document["paths"].items()
             for method, operation in methods.items()
         ]
@@ -46,46 +43,67 @@ class Judge:
     def operation(self, method: str, path: str) -> tuple[str, Mapping[str, str]]:
         """The operation's name and the values of its path, whatever the rest of the request is. Raises ``Outside``."""
         operation, values = self._matching(method, path)
-        return str(operation["operationId"]), values
+        return operation.name, values
 
     def judge(self, method: str, path: str, query: Mapping[str, str], body: bytes) -> Called:
         """The operation of a request. Raises ``Outside``."""
         operation, in_path = self._matching(method, path)
-        parameters = {entry["name"]: entry for entry in operation.get("parameters", ())}
         for name, value in {**in_path, **query}.items():
-            if name not in parameters:
-                raise Outside(f"{operation['operationId']} has no parameter {name}")
-            self._check(_as_type(value, parameters[name]["schema"]), parameters[name]["schema"], name)
-        return Called(operation["operationId"], in_path, query, self._body(operation, body))
+            if name not in operation.parameters:
+                raise Outside(f"{operation.name} has no parameter {name}")
+            schema, validator = operation.parameters[name]
+            _check(_as_type(value, schema), validator, name)
+        return Called(operation.name, in_path, query, _body(operation, body))
 
-    def _matching(self, method: str, path: str) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    def _matching(self, method: str, path: str) -> tuple[_Operation, Mapping[str, str]]:
         for pattern, its_method, operation in self._operations:
-            match = pattern.fullmatch(path)
-            if match is not None and its_method == method:
+            match = pattern.fullmatch(path) if its_method == method else None
+            if match is not None:
                 return operation, match.groupdict()
         raise Outside(f"there is no {method} {path}")
 
-    def _body(self, operation: Mapping[str, Any], body: bytes) -> Mapping[str, Any]:
-        described = operation.get("requestBody")
-        if described is None:
-            if body:
-                raise Outside(f"{operation['operationId']} takes no body")
-            return {}
-        try:
-            document = json.loads(body) if body else {}
-        except ValueError:
-            raise Outside("the body is no JSON") from None
-        self._check(document, described["content"]["application/json"]["schema"], "body")
-        return dict(document)
 
-    def _check(self, value: Any, schema: Mapping[str, Any], name: str) -> None:
-        validator = self._validators.get(id(schema))
-        if validator is None:
-            closed = {**_closed(schema), "components": self._components}
-            validator = self._validators[id(schema)] = Draft202012Validator(closed)
-        for fault in validator.iter_errors(value):
-            where = "/".join(map(str, fault.absolute_path))
-            raise Outside(f"{name}/{where}: {fault.message}")
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An operation with its schemas ready to judge by; ``body`` is None where it takes none."""
+
+    name: str
+    parameters: Mapping[str, tuple[Mapping[str, Any], Draft202012Validator]]
+    body: Draft202012Validator | None
+
+
+def _operation(described: Mapping[str, Any], components: Mapping[str, Any]) -> _Operation:
+    def validator(schema: Mapping[str, Any]) -> Draft202012Validator:
+        return Draft202012Validator({**_closed(schema), "components": components})
+
+    parameters = {
+        entry["name"]: (entry["schema"], validator(entry["schema"])) for entry in described.get("parameters", ())
+    }
+    body = described.get("requestBody")
+    return _Operation(
+        described["operationId"],
+        parameters,
+        None if body is None else validator(body["content"]["application/json"]["schema"]),
+    )
+
+
+def _body(operation: _Operation, body: bytes) -> Mapping[str, Any]:
+    if operation.body is None:
+        if body:
+            raise Outside(f"{operation.name} takes no body")
+        return {}
+    try:
+        document = json.loads(body) if body else {}
+    except ValueError:
+        raise Outside("the body is no JSON") from None
+    _check(document, operation.body, "body")
+    return dict(document)
+
+
+def _check(value: Any, validator: Draft202012Validator, name: str) -> None:
+    for fault in validator.iter_errors(value):
+        where = "/".join(map(str, fault.absolute_path))
+        raise Outside(f"{name}/{where}: {fault.message}")
 
 
 def _closed(part: Any) -> Any:

@@ -10,7 +10,7 @@ import os
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -239,14 +239,14 @@ def matrix(stories: Mapping[str, Story], recorded: Mapping[str, tuple[int, Life]
     every: list[Cell] = []
     for story, (seed, life) in recorded.items():
         tale = stories[story]
-        calls = [call for call in life.calls if call.place not in covered_places or call.place in tale.own_places]
-        every += cells(story, calls, seed, RESUMED if tale.keeps_failed else 0)
+        places = {call.place for call in life.calls} - covered_places | set(tale.own_places)
+        every += cells(story, life.calls, seed, places, RESUMED if tale.keeps_failed else 0)
         covered_places |= {call.place for call in life.calls}
     return every
 
 
-def cells(story: str, calls: Sequence[Call], seed: int, done: int = 0) -> list[Cell]:
-    """The faults at the calls of a recorded life. ``done``: the variant's bits that every cell has.
+def cells(story: str, calls: Sequence[Call], seed: int, places: Collection[str], done: int = 0) -> list[Cell]:
+    """The faults at the calls of a recorded life at these places. ``done``: the variant's bits that every cell has.
 
     Every fault is possible at every call that may change something, and at every call of a place that only reads. Other
     reads see states that the writes leave, so only the first read of each name gets cells, for bad answers.
@@ -255,10 +255,12 @@ def cells(story: str, calls: Sequence[Call], seed: int, done: int = 0) -> list[C
     names_at_places: set[tuple[str, str]] = set()
     busy = {call.place for call in calls if call.mutating and not call.record}
     for call in calls:
-        first = (call.place, call.name) not in names_at_places
-        names_at_places.add((call.place, call.name))
         if call.place == "resume":
             done = RESUMED  # A person resumes in the recorded life too. Otherwise its later calls are not reached.
+        if call.place not in places:
+            continue
+        first = (call.place, call.name) not in names_at_places
+        names_at_places.add((call.place, call.name))
         whole = call.mutating or (call.place not in busy and not call.name.startswith("dynamodb."))
         if not first and (not whole or call.place in DOORS):
             continue

@@ -15,6 +15,7 @@ from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import TOKEN
 from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
+from stockyard.providers.clouds.cudo.client import Cudo
 from stockyard.providers.clouds.cudo.making import DISK_KEY, Maker
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name
 from stockyard.providers.clouds.cudo.values import NewVm
@@ -69,11 +70,12 @@ class CudoClusterDriver:
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
-        machine = Machine(self._maker(work), work, self._config)
+        maker = self._maker(work)
+        machine = Machine(maker, work, self._config)
         steps: dict[str, Callable[[], Outcome]] = {
-            "account": partial(self._account, work),
+            "account": partial(self._account, maker.cudo, work),
             "machine_type": machine.choose,
-            "network": partial(self._network, work),
+            "network": partial(self._network, maker, work),
             "disk": partial(self._disk, work, machine),
             "control_plane": partial(self._control_plane, work, machine),
         }
@@ -98,8 +100,7 @@ class CudoClusterDriver:
         """See ``ports.Retags.retag``."""
         return retag.retag(self._access.client(work.tenant, work.account), work, stale_keys)
 
-    def _account(self, work: CloudWork) -> Outcome:
-        cudo = self._access.client(work.tenant, work.account)
+    def _account(self, cudo: Cudo, work: CloudWork) -> Outcome:
         cudo.check_project()
         if cudo.own_role() == "VIEWER":
             raise PermissionDenied(
@@ -132,9 +133,9 @@ class CudoClusterDriver:
 
         return machine.ensure(completed)
 
-    def _network(self, work: CloudWork) -> Outcome:
+    def _network(self, maker: Maker, work: CloudWork) -> Outcome:
         place = data_center(work.cluster, work.account)
-        return network.ensure(self._maker(work), work.cluster, place, self._config.name_prefix)
+        return network.ensure(maker, work.cluster, place, self._config.name_prefix)
 
     def _maker(self, work: CloudWork) -> Maker:
         cudo = self._access.client(work.tenant, work.account)
