@@ -12,7 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import httpx
 
 POLICY_NAME = ROLE_NAME = "stockyard"
 """The policy, and the only role whose secret ids it lets one make."""
@@ -77,6 +80,17 @@ class SimulatedVault:
                 return self._answer(method, path.removeprefix("/v1/"), headers, content)
             except Refused as refused:
                 return refused.status, refused.body
+
+    def transport(self) -> httpx.MockTransport:
+        """Puts it in the network's place, within this process."""
+        import httpx
+
+        def handle(request: httpx.Request) -> httpx.Response:
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            status, document = self.answer(request.method, request.url.path, headers, request.content)
+            return httpx.Response(status) if document is None else httpx.Response(status, json=document)
+
+        return httpx.MockTransport(handle)
 
     def _answer(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> tuple[int, Any]:
         token, body = headers.get("x-vault-token", ""), _body(content)

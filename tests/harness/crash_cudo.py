@@ -72,7 +72,7 @@ class CrashCudo:
         transport = TappedCudo(self._answer, tap)
 
         def client(key: str, project: str, **_: Any) -> Cudo:
-            return Cudo(key, project, transport=transport, pause=_pausing(clock), chance=lambda: self.chance.random())
+            return Cudo(key, project, transport=transport, pause=_pausing(clock), chance=self.chance.random)
 
         with patch.object(access, "Cudo", client):
             yield
@@ -94,7 +94,7 @@ class CrashCudo:
             self.yard.run_out(self._out)
         return self.yard.cudo.answer(request)
 
-    def account(self, moment: str) -> CloudAccount:  # noqa: ARG002 - the protocol names it
+    def account(self, moment: str) -> CloudAccount:
         """See ``CrashCloud.account``."""
         return self.yard.account
 

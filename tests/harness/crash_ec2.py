@@ -61,7 +61,7 @@ class CrashEc2:
         self.capacity: dict[str, int] = {}  # how many instances of a type, or of type/zone, there may be
 
     @contextmanager
-    def installed(self, tap: Tap, clock: FixedClock) -> Iterator[None]:  # noqa: ARG002 - all of boto3 is tapped
+    def installed(self, tap: Tap, clock: FixedClock) -> Iterator[None]:
         """See ``CrashCloud.installed``."""
         self._clock = clock
         yield
@@ -115,6 +115,6 @@ class CrashEc2:
         """See ``CrashCloud.alive``."""
         return ("instance", machine_id) in self.things()
 
-    def machine_token(self, machine_id: str) -> str | None:  # noqa: ARG002 - the protocol names it
+    def machine_token(self, machine_id: str) -> str | None:
         """See ``CrashCloud.machine_token``."""
         return None

@@ -22,7 +22,19 @@ from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
 T = TypeVar("T")
 
 TABLE_WRITES = frozenset({"dynamodb.TransactWriteItems", "dynamodb.PutItem", "dynamodb.UpdateItem"})
-_READS = ("Describe", "Get", "List", "Query", "BatchGet", "TransactGet", "Scan", "AssumeRole", "Decrypt", "find_", "owned_")
+_READS = (
+    "Describe",
+    "Get",
+    "List",
+    "Query",
+    "BatchGet",
+    "TransactGet",
+    "Scan",
+    "AssumeRole",
+    "Decrypt",
+    "find_",
+    "owned_",
+)
 _READS_OF_PORTS = frozenset({"identity.client_secret", "identity.service_token"})
 _THROTTLED, _REFUSED = "ThrottlingException", "AccessDeniedException"
 _CODES: Mapping[str, tuple[str, str]] = {

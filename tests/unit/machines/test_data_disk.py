@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import shutil
 import stat
 import subprocess
@@ -19,84 +18,14 @@ from typing import Any
 
 import pytest
 
-from local.vault.server import Vault, VaultServer, app_role, ask
+from local.vault.server import Vault, VaultServer, ask
 from stockyard.domain.redaction import redact
 from stockyard.machines import cloud_config, control_plane, data_disk
 from stockyard.machines.data_disk import DiskKey
 from tests.harness import vaults
 from tests.unit.machines import first_boot
+from tests.unit.machines.encrypted import CLIENT_ID, KEY, ON_A_FILE, PROGRAMS, Machine, key_of, new_machine
 from tests.unit.machines.first_boot import VALUES
-
-CLIENT_ID = "acme-0123456789ab"
-KEY = f"secret/data/stockyard/{CLIENT_ID}"
-PLAYED = r"""#!/bin/bash
-# A disk is a file: empty, "LUKS <hash of the key>", "LUKS none" without a key, or anything else.
-disk="$ROOT/disk" name="${0##*/}"
-case "$name $*" in
-    *--key-file*) input="$(cat)" ;;
-esac
-{ printf '%s' "$name $*" | tr '\n' ' '; echo; } >>"$ROOT/calls"
-env >>"$ROOT/environments"
-hash="$(printf '%s' "$input" | sha256sum | cut -d' ' -f1)"
-case "$name $1" in
-    "wipefs --noheadings")
-        case "$(head -c4 "$disk")" in LUKS) printf 'crypto_LUKS\n%.0s' 1 2 ;; ?*) echo ext4 ;; esac ;;
-    "cryptsetup luksFormat") echo "LUKS $hash" >"$disk" ;;
-    "cryptsetup luksDump")
-        if grep -q none "$disk"; then echo '{"keyslots": {}}'; else echo '{"keyslots": {"0": {}}}'; fi ;;
-    "cryptsetup luksUUID") echo 0fc63daf ;;
-    "cryptsetup open") grep -q "$hash" "$disk" || exit 2; echo noise >"$MAPPED" ;;
-esac
-"""
-
-
-class Machine:
-    """A machine's boot disk and data disk below a folder, and the program with the files that it was told."""
-
-    def __init__(self, root: Path, vault: Vault, role_id: str, wrapped_secret_id: str) -> None:
-        self.root, self.disk, self.mapped = root, root / "disk", root / "mapper" / "stockyard-data"
-        self.state = root / "etc"
-        for folder in (self.state, root / "bin", self.mapped.parent):
-            folder.mkdir(parents=True)
-        self.disk.touch()
-        key = DiskKey(vault.url, role_id, wrapped_secret_id, CLIENT_ID)
-        (self.state / "vault.json").write_text(data_disk.files(key)[data_disk.CONFIG_PATH].text)
-        for name in ("cryptsetup", "wipefs"):
-            (root / "bin" / name).write_text(PLAYED)
-            (root / "bin" / name).chmod(0o755)
-        self.environment = {
-            "PATH": f"{root}/bin:/usr/bin:/bin",
-            "ROOT": str(root),
-            "MAPPED": str(self.mapped),
-            "STOCKYARD_VAULT": str(self.state / "vault.json"),
-            "STOCKYARD_STATE": str(self.state),
-            "STOCKYARD_MAPPED": str(self.mapped),
-        }
-        self.program = root / "program" / "stockyard_disk.py"
-        files = control_plane.first_boot(**VALUES, disk_key=key).files
-        self.program.parent.mkdir()
-        self.program.write_text(files[data_disk.PROGRAM_PATH].text)
-        (self.program.parent / "stockyard_machine.py").write_text(files[control_plane.SCRIPT_PATH].text)
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """The program as the boot runs it."""
-        command = [sys.executable, "-S", str(self.program), *arguments]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
-
-    def boot(self) -> None:
-        """A first boot's two steps."""
-        for arguments in (("unwrap",), ("open", str(self.disk))):
-            done = self.run(*arguments)
-            assert done.returncode == 0, done.stderr
-
-    def calls(self, name: str) -> list[str]:
-        """What was run of a command of cryptsetup."""
-        path = self.root / "calls"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [line for line in lines if line.startswith(f"cryptsetup {name}")]
-
-    def opens_with(self, key: str) -> bool:
-        return hashlib.sha256(key.encode()).hexdigest() in self.disk.read_text()
 
 
 @pytest.fixture(scope="module", params=vaults.KINDS)
@@ -110,19 +39,6 @@ def vault() -> Iterator[VaultServer]:
     server = VaultServer()
     yield server
     server.close()
-
-
-def wrapped(vault: Vault) -> str:
-    path = "auth/approle/role/stockyard/secret-id"
-    return ask(vault, "POST", path, {"num_uses": 0, "ttl": 0}, wrap_seconds=1800)[1]["wrap_info"]["token"]
-
-
-def key_of(vault: Vault) -> str:
-    return ask(vault, "GET", KEY)[1]["data"]["data"]["key"]
-
-
-def new_machine(root: Path, vault: Vault) -> Machine:
-    return Machine(root, vault, app_role(vault)[0], wrapped(vault))
 
 
 @pytest.fixture
@@ -418,8 +334,8 @@ def test_tokens_do_not_follow_a_redirection(machine: Machine, disk_program: Any)
 
 def test_what_a_machine_is_told_is_for_root_alone_and_in_no_repr() -> None:
     key = DiskKey("https://vault.example.test", "role-1", "hvs.wrapped", CLIENT_ID)
-    assert "hvs.wrapped" not in repr(key)
     files = data_disk.files(key)
+    assert "hvs.wrapped" not in repr(key) + repr(files) + repr(control_plane.first_boot(**VALUES, disk_key=key))
     assert files[data_disk.CONFIG_PATH].mode == "0600"
     assert json.loads(files[data_disk.CONFIG_PATH].text)["wrapped_secret_id"] == "hvs.wrapped"
     with_key = control_plane.first_boot(**VALUES, disk_key=key).files
@@ -448,16 +364,6 @@ def test_the_longest_values_fit() -> None:
 
 
 # --- cryptsetup itself -----------------------------------------------------------------------------------------------
-
-ON_A_FILE = """#!/bin/bash
-# To map a file takes a device mapper. Whether the key opens it can be asked without one.
-if test "$1" = open; then
-    "$REAL" open --test-passphrase "${@:2:$#-2}" && touch "$MAPPED"
-    exit
-fi
-exec "$REAL" "$@"
-"""
-PROGRAMS = {name: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") for name in ("cryptsetup", "wipefs")}
 
 
 @pytest.mark.skipif(not all(PROGRAMS.values()), reason="cryptsetup and wipefs are not installed")

@@ -14,7 +14,7 @@ import gzip
 import io
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -48,9 +48,9 @@ _SYSCTL = "net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\nnet.
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that cloud-init writes."""
+    """A file that cloud-init writes. Its text may hold what a machine proves itself by."""
 
-    text: str
+    text: str = field(repr=False)
     mode: str = "0644"
 
 

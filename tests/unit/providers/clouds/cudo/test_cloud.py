@@ -85,7 +85,12 @@ def with_vault(yard: Yard, vault: VaultServer) -> tuple[CudoCloud, CloudAccount]
     role_id, secret_id = app_role(vault)
     yard.secrets.put(account_secret("acme", "7", "vault_secret_id"), secret_id)
     attributes = {**ATTRIBUTES, "vault_address": "https://vault.example.test", "vault_role_id": role_id}
-    access = Access(lambda: yard.secrets, transport=yard.cudo.transport(), vault_url=vault.url)
+    access = Access(
+        lambda: yard.secrets,
+        transport=yard.cudo.transport(),
+        vault_url=vault.url,
+        vault_transport=vault.vault.transport(),
+    )
     return CudoCloud(access), replace(ACCOUNT, attributes=attributes, secrets=("api_key", "vault_secret_id"))
 
 
