@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aws-cluster.json"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLE = EXAMPLES / "aws-cluster.json"
 
 
 def example_body() -> dict[str, Any]:
@@ -22,3 +23,9 @@ def body_without_nodes() -> dict[str, Any]:
         if group["role"] == "worker":
             group["min_size"] = 0
     return body
+
+
+def cudo_body(account: int) -> dict[str, Any]:
+    """The body of the example on Cudo, for an account without a Vault."""
+    body: dict[str, Any] = json.loads((EXAMPLES / "cudo-cluster.json").read_text(encoding="utf-8"))
+    return {**body, "cloud_account_id": account, "settings": {**body["settings"], "no_vault": True}}

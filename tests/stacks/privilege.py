@@ -25,10 +25,6 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "ProvisionNode states:DescribeExecution"): SWEEP,
     ("cluster_phases", "Wake states:SendTaskSuccess"): "the machine reported before the workflow waited for it; "
     "here it reports afterwards, the tests of the report do both",
-    (
-        "node_phases",
-        "ClusterSecrets kms:Decrypt",
-    ): "opens the key of an account for a node in a cloud without roles; the life of a cluster there has such nodes",
     ("reaper", "Table dynamodb:DeleteItem"): SWEEP,
     ("reaper", "Table dynamodb:PutItem"): SWEEP,
     ("reaper", "Table dynamodb:UpdateItem"): SWEEP,

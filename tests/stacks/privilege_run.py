@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stacks.names import Names
-from tests.harness.example import body_without_nodes
+from tests.harness.example import body_without_nodes, cudo_body
 from tests.harness.machine_report import machine_report
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     assert first.status == 202, first.text
     assert served.operation(first.body["operation_id"])["status"] == "succeeded"
     cluster_path = f"/v1/clusters/{first.body['id']}"
-    _account_with_a_key(served)
+    with_key = _account_with_a_key(served)
     _invoke(served, "catalog")  # and once more, for an account whose cloud tells it apart what it offers
     second = _second_account(served)
     etag = {"If-Match": served.call("GET", cluster_path).headers["etag"]}
@@ -44,7 +44,8 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     _disruption(served, cluster_path)
     _instances(served, "privilege")
     _event_accounts(served)
-    _events(served, body)
+    _cluster_by_a_key(served, with_key)
+    _events(served, body, with_key)
     for function in ("relay", "autoscaler", "disruptor", "reaper"):
         _invoke(served, function)
     deletion = served.call("DELETE", cluster_path)
@@ -85,8 +86,8 @@ def _tags(served: Served, cluster_path: str) -> None:
         assert served.operation(changed.body["operation_id"])["status"] == "succeeded"
 
 
-def _account_with_a_key(served: Served) -> None:
-    """Registered, verified and left to the sweep to look at."""
+def _account_with_a_key(served: Served) -> int:
+    """Registered, verified and left to the sweep to look at; its number."""
     key = served.environment["CUDO_API_KEY"]
     project = {"project_id": served.environment["CUDO_PROJECT_ID"], "data_center_id": "us-dallas-1"}
     document = {"provider": "cudo", "name": "gpus", "attributes": {**project, "api_key": key}}
@@ -94,6 +95,21 @@ def _account_with_a_key(served: Served) -> None:
     assert account.status == 201, account.text
     verified = served.call("POST", f"/v1/cloud-accounts/{account.body['id']}/verify")
     assert verified.body["verification"] == "verified", verified.text
+    return int(account.body["id"])
+
+
+def _cluster_by_a_key(served: Served, account: int) -> None:
+    """A cluster in a cloud where a key opens the account: made with a node, and removed."""
+    good = Good(served)
+    cluster = good("POST", "clusters", cudo_body(account))
+    good.wait_for_success(cluster["operation_id"])
+    served.wait("its node", lambda: _available(served, f"clusters/{cluster['id']}/pools/workers") == 1, 60)
+    good.wait_for_success(good("DELETE", f"clusters/{cluster['id']}")["id"])
+
+
+def _available(served: Served, path: str) -> Any:
+    answer = served.call("GET", f"/v1/{path}")
+    return answer.body["nodes"]["available"] if answer.status == 200 else None
 
 
 def _second_account(served: Served) -> str:
@@ -151,8 +167,7 @@ def _pools(served: Served, cluster: str) -> None:
     path = f"clusters/{cluster}/pools"
 
     def nodes(name: str) -> Any:
-        answer = served.call("GET", f"/v1/{path}/{name}")
-        return answer.body["nodes"]["available"] if answer.status == 200 else None
+        return _available(served, f"{path}/{name}")
 
     for name, quantity in (("first", 2), ("second", 1)):
         wish = {"name": name, "quantity": quantity, "provider": "lab"}
@@ -252,8 +267,8 @@ def _event_accounts(served: Served) -> None:
     assert served.call("GET", "/v1/event-accounts").body["version"] == 3
 
 
-def _events(served: Served, body: dict[str, Any]) -> None:
-    """A creation by an event, and a deletion by another while it runs."""
+def _events(served: Served, body: dict[str, Any], with_key: int) -> None:
+    """A creation by an event, and a deletion by another while it runs; and one that the cloud's own lists refuse."""
     client = served.aws("events", ACME_ACCOUNT)
     bus = f"arn:aws:events:{REGION}:{OWN_ACCOUNT}:event-bus/{Names('dev').bus}"
 
@@ -265,6 +280,9 @@ def _events(served: Served, body: dict[str, Any]) -> None:
         items = served.call("GET", "/v1/clusters").body["items"]
         return next((item for item in items if item["name"] == "by-event"), None)
 
+    unsold = cudo_body(with_key)
+    unsold["settings"]["autoscaler_node_groups"][0]["machine_type"] = "none"
+    send("CreateCluster", {"body": unsold})
     send("CreateCluster", {"body": {**body, "name": "by-event"}})
     cluster = served.wait("the cluster of the event", named)
     send("DeleteCluster", {"cluster": cluster["id"]})
