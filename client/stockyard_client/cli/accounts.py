@@ -30,13 +30,16 @@ def create(
     region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
     project_id: Annotated[str | None, typer.Option(envvar="CUDO_PROJECT_ID", help="Cudo: the project.")] = None,
     data_center_id: Annotated[str | None, typer.Option(help="Cudo: where things stand that name no place.")] = None,
+    vault_address: Annotated[str | None, typer.Option(help="Cudo: the Vault for keys of disks.")] = None,
+    vault_role_id: Annotated[str | None, typer.Option(help="Cudo: the role id of its AppRole.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Register a cloud account, from a file, from options, or both (options win).
 
-    Cudo's API key is read from CUDO_API_KEY, or from the file: a command's options are seen by others.
+    Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, or both from the file: a
+    command's options are seen by others.
     """
     context = contexts.of(run)
     body = read_document(file) if file else {}
@@ -46,6 +49,13 @@ def create(
     attributes: dict[str, str | None] = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id}
     if body["provider"] == "cudo":
         attributes |= {"project_id": project_id, "api_key": os.environ.get("CUDO_API_KEY")}
+    if vault_address is not None:
+        secret_id = os.environ.get("VAULT_SECRET_ID")
+        attributes |= {
+            "vault_address": vault_address,
+            "vault_role_id": vault_role_id,
+            "vault_secret_id": secret_id,
+        }
     own = body.get("attributes") or {}
     body["attributes"] = {**own, **{key: value for key, value in attributes.items() if value is not None}}
     if tag:

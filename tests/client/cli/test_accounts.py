@@ -41,6 +41,19 @@ def test_the_key_of_an_account_in_cudo_comes_from_the_environment(cli, api, monk
     assert "Next: verify it by `stockyard account verify 1`." in result.stderr
 
 
+def test_the_secret_id_of_a_vault_comes_from_the_environment(cli, api, monkeypatch):
+    monkeypatch.setenv("VAULT_SECRET_ID", "secret-id-of-the-role")
+    api.answer("POST", "/v1/cloud-accounts", {**ACCOUNT, "provider": "cudo", "secrets": ["api_key"]}, status=201)
+    vault = ("--vault-address", "https://vault.example.com", "--vault-role-id", "role")
+    project = ("--project-id", "acme-project", "--data-center-id", "us-dallas-1")
+    result = cli("account", "create", "--name", "gpus", "--provider", "cudo", *project, *vault)
+    assert "secret-id-of-the-role" not in result.stdout
+    attributes = api.bodies("POST")[0]["attributes"]
+    assert attributes["vault_address"] == "https://vault.example.com"
+    assert attributes["vault_role_id"] == "role"
+    assert attributes["vault_secret_id"] == "secret-id-of-the-role"
+
+
 @pytest.mark.parametrize("arguments", [(), ("--name", "x", "--tag", "novalue")])
 def test_create_without_enough_is_a_usage_error(cli, api, arguments):
     assert cli("account", "create", *arguments).exit_code == 2

@@ -138,8 +138,9 @@ class Maker:
     # --- unmaking ---------------------------------------------------------------------------------------------------
 
     def unmake(self, phase: str | None = None) -> Outcome:
-        """Remove the lines of a phase, or all, as far as it goes now."""
-        lines = sorted(self.ledger.lines(phase), key=lambda line: _REMOVAL.index(line.kind))
+        """Remove the lines of a phase, or all, as far as it goes now. Keys in a Vault are their driver's to remove."""
+        own_lines = [line for line in self.ledger.lines(phase) if line.kind in _REMOVAL]
+        lines = sorted(own_lines, key=lambda line: _REMOVAL.index(line.kind))
         for index, line in enumerate(lines):
             waiting = self._unmade(line)
             if waiting:

@@ -83,18 +83,16 @@ class CudoClusterDriver:
 
     def remove(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.remove``."""
-        maker = self._maker(work)
+        outcome = self._maker(work).unmake(phase)
         key = work.ledger.find(DISK_KEY, DATA)
-        if key is None or key.phase != phase:
-            return maker.unmake(phase)
+        if not outcome.done or key is None or key.phase != phase:
+            return outcome
         vault = self._access.vault_client(work.tenant, work.account)
         if vault is not None:
-            # Whatever becomes of the disk, nobody can read it any more.
             vault.forget_key(work.cluster.client_id)
         work.ledger.gone(key)
-        outcome = maker.unmake(phase)
         left = "" if vault is not None else "The key of its disk is left in the Vault, which the account has no more."
-        return replace(outcome, message=left or outcome.message)
+        return replace(outcome, message=left)
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """See ``ports.Retags.retag``."""
