@@ -26,6 +26,9 @@ CHOICE, DISK_KEY = "choice", "disk_key"
 _REMOVAL = (MACHINE, DISK, NETWORK, GROUP, CHOICE)
 """The order in which a removal succeeds. Groups go last: disks and networks have no marks of their own, and are known
 by those of their cluster's groups."""
+_SHAPE = "shape"
+"""In the detail of a line: place and size of a disk, place and range of a network. They carry no marks, so what has the
+id and another shape is somebody else's."""
 _FAILED = "Delete the cluster or resume."
 POLL_SECONDS = 5
 MACHINE_SECONDS = 10
@@ -57,7 +60,7 @@ class Maker:
 
     def disk(self, disk_id: str, data_center: str, size_gib: int) -> Disk | None:
         """The storage disk once it is ready; None while it is being made. ``VendorRefused`` for one that failed."""
-        line = self._intended(DISK, disk_id)
+        line = self._intended(DISK, disk_id, {_SHAPE: [data_center, size_gib]})
         disk = self.cudo.disk(disk_id)
         if disk is None:
             self._check_kept(line)
@@ -71,7 +74,7 @@ class Maker:
 
     def network(self, network_id: str, data_center: str, cidr: str) -> Network | None:
         """The network once it is there; None while it is being made. ``VendorRefused`` for one that failed."""
-        line = self._intended(NETWORK, network_id)
+        line = self._intended(NETWORK, network_id, {_SHAPE: [data_center, cidr]})
         network = self.cudo.network(network_id)
         if network is None or network.state == values.ABSENT:
             network = self._call(line, lambda: self.cudo.create_network(network_id, data_center, cidr))
@@ -173,7 +176,7 @@ class Maker:
 
     def _without_disk(self, line: Resource) -> str:
         disk = self.cudo.disk(line.key)
-        if disk is None:
+        if disk is None or _is_another(line, disk.data_center, disk.size_gib):
             return ""
         if disk.vm_id:
             # Cudo refuses to delete a disk that a machine has.
@@ -183,7 +186,7 @@ class Maker:
 
     def _without_network(self, line: Resource) -> str:
         network = self.cudo.network(line.key)
-        if network is None or network.state == values.ABSENT:
+        if network is None or network.state == values.ABSENT or _is_another(line, network.data_center, network.cidr):
             return ""
         self.cudo.delete_network(line.key)
         network = self.cudo.network(line.key)
@@ -195,3 +198,7 @@ class Maker:
             return ""
         self.cudo.terminate_vm(line.key)
         return f"machine {line.key} is being ended"
+
+
+def _is_another(line: Resource, *shape: object) -> bool:
+    return line.state != "made" and list(shape) != line.detail.get(_SHAPE, list(shape))
