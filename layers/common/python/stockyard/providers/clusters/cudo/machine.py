@@ -92,17 +92,19 @@ class Machine:
                 vm = self.maker.machine(self._new_vm(choice, kind), completed)
             except InsufficientCapacity as error:
                 refused.append(kind)
-                self._remember(choice, refused, error)
+                choice = self._remembered(choice, refused, error)
                 continue
             return self._outcome(vm)
         raise InsufficientCapacity(f"no room for {' or '.join(choice.detail['types'])}", code="NoMachineType")
 
-    def _remember(self, choice: Resource, refused: list[str], error: VendorError) -> None:
-        """Which types were refused; when that is all of them, none is, and the last refusal goes on."""
+    def _remembered(self, choice: Resource, refused: list[str], error: VendorError) -> Resource:
+        """The choice with the types that were refused; when that is all of them, none is, and the last refusal goes
+        on."""
         is_last = len(refused) == len(choice.detail["types"])
-        self.work.ledger.made(choice, choice.key, {**choice.detail, "refused": [] if is_last else list(refused)})
+        choice = self.work.ledger.made(choice, choice.key, {"refused": [] if is_last else list(refused)})
         if is_last:
             raise error
+        return choice
 
     def _new_vm(self, choice: Resource, kind: str) -> NewVm:
         wanted, settings = control_plane(self.work.cluster.settings), self.work.cluster.settings
