@@ -194,6 +194,38 @@ def test_a_machine_without_keys_of_a_cloud_proves_itself_by_its_token(
     assert token not in (tmp_path / "join.yaml").read_text()
 
 
+def test_a_private_name_of_the_endpoint_leads_to_its_addresses_before_the_node_joins(
+    node: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody else knows the name, so the hosts file has it when kubeadm asks for it."""
+    name, hosts = "demo-0123456789ab.stockyard.internal", tmp_path / "hosts"
+    answer = {**ANSWER, "endpoint": f"https://{name}:6443", "addresses": ["10.160.0.5"]}
+    config = tmp_path / "node.json"
+    config.write_text(
+        json.dumps({"api_url": "https://api.example.test", "cluster_id": "c", "claim_id": CLAIM, "token": "t"})
+    )
+    node.CONFIG = str(config)
+    looked: list[str] = []
+    monkeypatch.setattr(node.stockyard_near, "answers", lambda *_: looked.append("asked") or False)
+    for is_internal in (False, True):
+        monkeypatch.setattr(
+            node.machine, "fetch", lambda *_, said=is_internal: json.dumps({**answer, "internal_endpoint": said})
+        )
+        node.main([])
+        assert (f"10.160.0.5 {name} " in hosts.read_text()) is is_internal
+        assert json.loads((tmp_path / "endpoint.json").read_text()) == {
+            "host": name, "port": 6443, "addresses": ["10.160.0.5"],
+        }  # fmt: skip
+    assert hosts.read_text().startswith("127.0.0.1 localhost\n")
+    assert looked == [], "the authority is not there yet"
+    joined = json.loads((tmp_path / "join.yaml").read_text())
+    assert joined["discovery"]["bootstrapToken"]["apiServerEndpoint"] == f"{name}:6443"
+    assert joined["discovery"]["bootstrapToken"]["caCertHashes"] == [ANSWER["ca_hash"]]
+    once = hosts.read_text()
+    node.main([])
+    assert hosts.read_text() == once
+
+
 def test_a_second_start_asks_again_since_the_token_is_young(
     node: Any, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
