@@ -285,8 +285,10 @@ def cloud_config(user_data: str | bytes) -> str:
 
 
 def script_files(script: str) -> dict[str, str]:
-    """Path -> text of the files that a script of a first boot unpacks."""
-    packed = script.split("--directory /\n", 1)[1].split("\nEND_OF_FILES\n", 1)[0]
+    """Path -> text of the files that a script of a first boot unpacks; none of a script that is not ours."""
+    packed = script.partition("--directory /\n")[2].partition("\nEND_OF_FILES\n")[0]
+    if not packed:
+        return {}
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed)), mode="r:gz") as archive:
         members = {member.name: archive.extractfile(member) for member in archive}
         return {f"/{name}": file.read().decode() for name, file in members.items() if file is not None}
