@@ -1,4 +1,4 @@
-"""What the crash world needs of a cloud: an account in it, a cluster to make there, what stands there, and stories."""
+"""What the crash world needs of a cloud: an account, a cluster to create there, what stands there, and stories."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class CrashCudo:
         transport = TappedCudo(self._answer, tap)
 
         def client(key: str, project: str, **_: Any) -> Cudo:
-            return Cudo(key, project, transport=transport, pause=_pausing(clock), chance=self.chance.random)
+            return Cudo(key, project, transport=transport, pause=_pausing(clock), chance=self.drawn)
 
         with patch.object(access, "Cudo", client):
             yield
@@ -93,6 +93,10 @@ class CrashCudo:
             # Its list of types says that there is room: somebody else was faster.
             self.yard.run_out(self._out)
         return self.yard.cudo.answer(request)
+
+    def drawn(self) -> float:
+        """What the client's pauses are drawn from, in whatever life."""
+        return self.chance.random()
 
     def account(self, moment: str) -> CloudAccount:
         """See ``CrashCloud.account``."""
