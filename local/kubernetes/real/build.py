@@ -62,7 +62,7 @@ def missing() -> str:
 
 def fetch_manifests() -> None:
     """Fetch what is absent of the manifests that a control plane applies. What cannot be reached stays absent."""
-    for source in (manifests.FLANNEL, manifests.CLOUD_CONTROLLER, manifests.EBS_DRIVER):
+    for source in (manifests.FLANNEL, manifests.CLOUD_CONTROLLER, manifests.EBS_DRIVER, manifests.DEVICE_PLUGIN):
         for line in source.sums():
             digest, path = line.split()
             out = MANIFESTS / path

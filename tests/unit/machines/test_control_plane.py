@@ -103,6 +103,20 @@ def test_without_controllers_only_the_network_is_fetched_and_no_kubelet_waits(ma
     assert [flag["name"] for flag in first["nodeRegistration"]["kubeletExtraArgs"]] == ["provider-id"]
 
 
+def test_nodes_with_gpus_get_the_device_plugin_and_no_others() -> None:
+    values = {**VALUES, "volume_tags": None, "gpu_label": "example.com/gpu-model"}
+    text = gzip.decompress(control_plane.first_boot(**values).cloud_config()).decode()
+    files = {file["path"]: file["content"] for file in yaml.safe_load(text)["write_files"]}
+    document = json.loads(files[f"{manifests.FOLDER}/kustomization.yaml"])
+    (resource,) = document["resources"]
+    sums = files[f"{manifests.FOLDER}/sums"].splitlines()
+    assert [line for line in sums if line.endswith(f"  {resource}")] == sums[1:]
+    (patch,) = document["patches"]
+    (operation,) = json.loads(patch["patch"])
+    terms = operation["value"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert terms == [{"matchExpressions": [{"key": "example.com/gpu-model", "operator": "Exists"}]}]
+
+
 def test_controllers_are_told_their_cluster_and_the_tags_of_volumes(files: dict[str, Any]) -> None:
     document = json.loads(files[f"{manifests.FOLDER}/kustomization.yaml"]["content"])
     patches = json.dumps(document["patches"])

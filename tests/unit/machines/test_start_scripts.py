@@ -305,7 +305,7 @@ def test_mirrors_stand_before_the_public_sources(machine: Machine) -> None:
     assert "URIs: http://mirror.example.test/ubuntu\n" in (sources / "ubuntu.sources").read_text()
     kubernetes = (sources / "kubernetes.list").read_text()
     assert "https://packages.example.test/core:/stable:/v1.35/deb/ /" in kubernetes
-    for name in ("docker.io", "ghcr.io", "public.ecr.aws", "registry.k8s.io"):
+    for name in ("docker.io", "ghcr.io", "nvcr.io", "public.ecr.aws", "registry.k8s.io"):
         hosts = tomllib.loads((machine.root / f"etc/containerd/certs.d/{name}/hosts.toml").read_text())
         assert hosts["server"] == f"https://{name}"
         (host,) = hosts["host"].items()

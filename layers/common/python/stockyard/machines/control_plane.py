@@ -92,6 +92,7 @@ def first_boot(
     volume_tags: Mapping[str, str] | None = None,
     token: str = "",
     disk_key: DiskKey | None = None,
+    gpu_label: str = "",
     sources: Sources = PUBLIC,
 ) -> FirstBoot:
     """What the machine is told.
@@ -100,6 +101,7 @@ def first_boot(
     cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
     and their volumes get these tags. ``token`` for a machine that proves itself by one: see
     ``ports.clusters.AttestsControlPlane``. ``disk_key``: with it the data disk is encrypted, and a Vault keeps its key.
+    ``gpu_label``: the label of nodes with GPUs, which get NVIDIA's device plugin; empty for none.
     """
     controllers = None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags)
     machine = {
@@ -122,7 +124,7 @@ def first_boot(
         RENEW_PATH: program("renew.sh"),
         SNAPSHOT_PATH: program("snapshot.sh"),
         **{path: File(text) for path, text in _UNITS.items()},
-        **{path: File(text) for path, text in manifests.files(controllers).items()},
+        **{path: File(text) for path, text in manifests.files(controllers, gpu_label).items()},
         **(data_disk.files(disk_key) if disk_key is not None else {}),
     }
     arguments = f"{sources.arguments(kubernetes_version)} {sources.manifests}"

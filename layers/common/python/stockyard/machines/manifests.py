@@ -86,6 +86,13 @@ c7df4a9e08ac7218576ee38fa913ea8b5cbd8b3309aab55232385d42f530a9a0  serviceaccount
 """,
 )
 """1.64.0. Its controller is told here to run on the control plane, whose role alone may make volumes."""
+DEVICE_PLUGIN = Source(
+    "NVIDIA/k8s-device-plugin",
+    "570e776d6813cb9f3e9c8c105cf8d79989db6650",
+    "deployments/static",
+    "3b298ec5a81fb4289479ebee7955d287176cefa6ca977ea485c227e80e41dee5  nvidia-device-plugin.yml",
+)
+"""0.19.3. It gives a node its ``nvidia.com/gpu``, and does not start on a machine without a driver."""
 CLOUD_IMAGE = "registry.k8s.io/provider-aws/cloud-controller-manager"
 CLOUD_IMAGE_TAGS = {"1.34": "v1.34.3", "1.35": "v1.35.2"}
 """By minor of the cluster: a controller may not be newer than its API server."""
@@ -111,15 +118,37 @@ class Controllers:
     volume_tags: Mapping[str, str]
 
 
-def files(controllers: Controllers | None) -> dict[str, str]:
-    """Path -> text of what the machine is given besides the manifests. None: no controllers, only the network."""
-    sources = [FLANNEL] if controllers is None else [FLANNEL, CLOUD_CONTROLLER, EBS_DRIVER]
+def files(controllers: Controllers | None, gpu_label: str = "") -> dict[str, str]:
+    """Path -> text of what the machine is given besides the manifests. None: no controllers, only the network, and with
+    ``gpu_label``, which nodes with GPUs have, the device plugin for those."""
+    plugin = [DEVICE_PLUGIN] if gpu_label and controllers is None else []
+    sources = [FLANNEL, *plugin] if controllers is None else [FLANNEL, CLOUD_CONTROLLER, EBS_DRIVER]
     sums = "".join(f"{line}\n" for source in sources for line in source.sums())
     written = {f"{FOLDER}/sums": sums}
     if controllers is not None:
         written[f"{FOLDER}/storage-class.yaml"] = json.dumps(STORAGE_CLASS, indent=1)
         written[f"{FOLDER}/kustomization.yaml"] = json.dumps(kustomization(controllers), indent=1)
+    elif plugin:
+        written[f"{FOLDER}/kustomization.yaml"] = json.dumps(gpu_kustomization(gpu_label), indent=1)
     return written
+
+
+def gpu_kustomization(gpu_label: str) -> dict[str, Any]:
+    """The device plugin on nodes that have the label, whatever its value."""
+    term = {"matchExpressions": [{"key": gpu_label, "operator": "Exists"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [f"{DEVICE_PLUGIN.path}/nvidia-device-plugin.yml"],
+        "patches": [
+            _patch(
+                "DaemonSet",
+                "nvidia-device-plugin-daemonset",
+                [_add("/spec/template/spec/affinity", {"nodeAffinity": required})],
+            )
+        ],
+    }
 
 
 def kustomization(controllers: Controllers) -> dict[str, Any]:

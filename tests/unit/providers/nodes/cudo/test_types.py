@@ -70,6 +70,21 @@ def test_what_a_node_keeps_for_itself_is_not_for_pods() -> None:
     assert {name: size.properties[f"cudocompute.com/{name}"] for name in labels} == {n: (v,) for n, v in labels.items()}
 
 
+@pytest.mark.parametrize(
+    ("model_id", "model", "label"),
+    [("v100", "V100", "v100"), ("", "RTX A6000", "rtx-a6000"), ("nvidia/h100 (pcie)", "H100", "nvidia-h100-pcie")],
+)
+def test_every_type_with_gpus_says_their_model_as_a_label(model_id: str, model: str, label: str) -> None:
+    changed = replace(kind("intel-broadwell-v100"), gpu_model_id=model_id, gpu_model=model)
+    size = named([changed], "intel-broadwell-v100-8x32-1g")
+    assert size.properties["cudocompute.com/gpu-model"] == (label,)
+
+
+def test_a_type_with_a_name_that_is_no_id_is_left_out() -> None:
+    odd = replace(kind("intel-broadwell"), name="Intel Broadwell")
+    assert node_types(provider(), [odd]) == ()
+
+
 def test_what_is_not_free_now_is_not_available_and_keeps_its_price() -> None:
     full = [replace(each, max_vcpu_free=2) for each in TYPES]
     assert not named(full, "intel-broadwell-4x16").available

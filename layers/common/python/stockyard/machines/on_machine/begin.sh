@@ -89,7 +89,7 @@ configure_containerd() {
         sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
             -e "s|config_path = ['\"]['\"]|config_path = '/etc/containerd/certs.d'|" >/etc/containerd/config.toml
     if test "$registry" != -; then
-        for name in docker.io ghcr.io public.ecr.aws registry.k8s.io; do
+        for name in docker.io ghcr.io nvcr.io public.ecr.aws registry.k8s.io; do
             install -d -m 0755 "/etc/containerd/certs.d/${name}"
             printf 'server = "https://%s"\n[host."https://%s/v2/%s"]\ncapabilities = ["pull", "resolve"]\noverride_path = true\n' \
                 "$name" "$registry" "$name" >"/etc/containerd/certs.d/${name}/hosts.toml"

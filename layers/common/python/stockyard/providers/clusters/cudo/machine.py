@@ -11,6 +11,7 @@ from stockyard.machines import control_plane as boot
 from stockyard.machines.data_disk import DiskKey
 from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clouds.cudo import images, sizing
+from stockyard.providers.clouds.cudo.labels import GPU_MODEL
 from stockyard.providers.clouds.cudo.making import CHOICE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Maker
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, name
 from stockyard.providers.clouds.cudo.values import MachineType, NewVm, Vm
@@ -158,6 +159,7 @@ def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, disk_key
         creator=boot.person(cluster.created_by),
         token=work.machine_token,
         disk_key=disk_key,
+        gpu_label=GPU_MODEL,
         sources=config.sources,
     )
     return replace(new_vm, start_script=first_boot.script())

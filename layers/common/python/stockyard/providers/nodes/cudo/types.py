@@ -18,13 +18,14 @@ from stockyard.machines import reserved
 from stockyard.providers.clouds.cudo import sizing
 from stockyard.providers.clouds.cudo.labels import GPU, GPU_MODEL, GPUS_LABEL, MACHINE_TYPE, MEMORY_GIB, VCPUS_LABEL
 from stockyard.providers.clouds.cudo.sizing import Size
-from stockyard.providers.clouds.cudo.values import MachineType
+from stockyard.providers.clouds.cudo.values import ID, MachineType
 from stockyard.providers.nodes.cudo.configuration import data_center, disk_gib, is_named, own_sizes
 
 VCPUS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 GIB_PER_VCPU = (1, 2, 4, 8)
 GPUS = (1, 2, 4, 8)
 _NAME = re.compile(r"(?P<machine_type>.+)-(?P<vcpus>[0-9]+)x(?P<memory>[0-9]+)(?:-(?P<gpus>[0-9]+)g)?", re.ASCII)
+_NO_LABEL = re.compile(r"[^A-Za-z0-9_.-]+", re.ASCII)
 
 
 def node_types(provider: NodeProvider, types: Sequence[MachineType]) -> tuple[NodeType, ...]:
@@ -43,8 +44,9 @@ def node_types(provider: NodeProvider, types: Sequence[MachineType]) -> tuple[No
 
 
 def matching(provider: NodeProvider, types: Sequence[MachineType]) -> list[MachineType]:
-    """The machine types of the provider's data center that its document lets through, in order of name."""
-    here = (kind for kind in types if kind.data_center == data_center(provider))
+    """The machine types of the provider's data center that its document lets through, in order of name. One whose name
+    is no id could be no label, and could not be asked for."""
+    here = (kind for kind in types if kind.data_center == data_center(provider) and ID.fullmatch(kind.name))
     return sorted((kind for kind in here if is_named(provider, kind.name)), key=lambda kind: kind.name)
 
 
@@ -129,7 +131,8 @@ def _overhead(size: Size) -> Mapping[str, str | float]:
 
 
 def _labels(kind: MachineType, size: Size) -> dict[str, str]:
-    gpu = {GPU_MODEL: kind.gpu_model_id} if kind.gpu_model_id else {}
+    model = _NO_LABEL.sub("-", kind.gpu_model_id or kind.gpu_model.lower())[:63].strip("-_.")
+    gpu = {GPU_MODEL: model} if model else {}
     return {
         REGION: kind.data_center,
         MACHINE_TYPE: kind.name,
