@@ -104,7 +104,8 @@ DRIVERS = {name: WITH_NEEDS.get(name, partial(described, name)) for name in regi
 
 def phases_of(driver: str, kind: str, work: str) -> tuple[str, ...]:
     """The phases of an operation that the driver carries out, by its rows in the table of phases."""
-    return tuple(phase.name for phase in procedure_of(PROCEDURES, kind, driver).phases if phase.runs == work)
+    rows = registry.descriptor("clusters", driver).kind.rows
+    return tuple(phase.name for phase in procedure_of(PROCEDURES, kind, rows).phases if phase.runs == work)
 
 
 class World:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stockyard.domain import cloud_kinds
 from stockyard.lifecycle.node_phases import (
     CREATE_NODE,
     DELETE_NODE,
@@ -287,9 +286,10 @@ PROCEDURES: Procedures = {
 """By kind of operation and rows: ``ANY``, or what the drivers whose phases differ call theirs."""
 
 
-def procedure_of(procedures: Procedures, kind: str, driver: str = ANY) -> Procedure:
-    """The procedure of a kind of operation for a driver. Raises ``KeyError`` for a kind that is not known."""
-    for rows in (driver, cloud_kinds.rows_of(driver)):
-        if (kind, rows) in procedures:
-            return procedures[kind, rows]
+def procedure_of(procedures: Procedures, kind: str, *rows: str) -> Procedure:
+    """The procedure of a kind of operation: that of the first of these rows that has it, else that of every driver.
+    Raises ``KeyError`` for a kind that is not known."""
+    for name in rows:
+        if (kind, name) in procedures:
+            return procedures[kind, name]
     return procedures[kind, ANY]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from stockyard import ports
-from stockyard.domain import ids, times
+from stockyard.domain import cloud_kinds, ids, times
 from stockyard.domain.records import DONE, AuditRecord
 from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedure, Procedures, procedure_of
 from stockyard.operations.tenant_prices import TenantPrices
@@ -97,7 +97,7 @@ class Services:
 
     def procedure(self, kind: str, driver: str = ANY) -> Procedure:
         """The phases of a kind of operation. Raises ``KeyError`` for a kind that is not known."""
-        return procedure_of(self.procedures, kind, driver)
+        return procedure_of(self.procedures, kind, driver, cloud_kinds.rows_of(driver))
 
     def new_id(self, prefix: str) -> str:
         """A fresh identifier of that prefix."""
