@@ -202,6 +202,7 @@ def test_what_the_sheet_shows_as_taken_is_not_tried() -> None:
         gzip.compress(b'{"form": 0}'),
         gzip.compress(b'{"form": 1, "types": [{}]}'),
     ],
+    ids=["empty", "no gzip", "no json", "another form", "other types"],
 )
 def test_a_sheet_that_this_release_cannot_read_leaves_the_other_providers(data: bytes) -> None:
     market = Market()
