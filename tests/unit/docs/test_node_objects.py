@@ -92,7 +92,10 @@ def test_every_reason_of_drift_and_what_is_no_template_is_in_the_document() -> N
     assert [name for name in sorted(_NOT_OF_THE_TEMPLATE - hidden) if f"`{name}`" not in rows[TEMPLATE]] == []
 
 
-@pytest.mark.parametrize(("file", "name", "kind"), [("lab", "lab", "simulated"), ("ec2-nodes", "amazon", "ec2")])
+@pytest.mark.parametrize(
+    ("file", "name", "kind"),
+    [("lab", "lab", "simulated"), ("ec2-nodes", "amazon", "ec2"), ("cudo-nodes", "gpus", "cudo")],
+)
 def test_an_example_is_a_manifest(file: str, name: str, kind: str) -> None:
     (document,) = parse((ROOT / f"examples/{file}.yaml").read_bytes(), 32)
     (read,) = read_manifests([document])

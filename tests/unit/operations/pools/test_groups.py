@@ -18,7 +18,7 @@ from stockyard.operations.clusters.create import create_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.pools import pools, reconcile
 from stockyard.operations.pools.workload import PendingGroup, Workload
-from stockyard.operations.quotas.limits import view
+from stockyard.operations.quotas.limits import set_quota, view
 from stockyard.ports import Create, PriceList
 from stockyard.providers.clusters.ec2 import groups
 from stockyard.scheduling.packing.manifests import read_pod
@@ -107,6 +107,14 @@ def test_the_floor_comes_up_on_the_implicit_provider_once_the_cluster_is_ready(g
         labels = {"team": "a", "stockyard.dev/pool": "workers", "karpenter.sh/nodepool": "workers"}
         assert labels.items() <= claim.node_labels.items(), "the node is labelled as the group says"
         assert "allocation_strategy" not in claim.node_labels
+
+
+def test_the_quota_of_providers_keeps_no_group_from_its_own(grouped: Yard) -> None:
+    set_quota(grouped.nodes.services, "node_providers", 0, 0)
+    with_groups(grouped)
+    grouped.put(status="ready")
+    grouped.settle()
+    assert [claim.phase for claim in grouped.claims()] == ["Available"] * 2
 
 
 def test_the_implicit_provider_goes_with_the_last_cluster(grouped: Yard) -> None:

@@ -19,12 +19,19 @@ from stockyard.domain.records import (
     PlacementOption,
 )
 from stockyard.domain.requirements import IN, Requirement, Requirements
-from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, VendorRefused
+from stockyard.errors import (
+    InsufficientCapacity,
+    NodeCouldNotBeProvisioned,
+    NotYetVisible,
+    VendorRefused,
+    VendorTimeout,
+)
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
 from stockyard.providers.clouds.cudo import names
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clouds.cudo.making import TTL_SECONDS
+from stockyard.providers.clouds.cudo.marks import marks
 from stockyard.providers.clouds.cudo.values import NewVm
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
@@ -276,6 +283,29 @@ def test_a_machine_that_fails_ends_the_launch_at_once(world: World) -> None:
     with pytest.raises(VendorRefused, match="has failed") as refused:
         world.launch()
     assert "claim" in refused.value.hint
+    world.until_done(lambda: world.source.terminate(world.work()))
+    assert world.yard.machines() == []
+
+
+def test_a_machine_whose_answer_was_lost_is_waited_for_when_a_later_try_is_refused(world: World) -> None:
+    """The first request may have taken the last place, and may still bring a machine."""
+
+    def lost(_: NewVm) -> None:
+        raise VendorTimeout("no answer")
+
+    client = world.access.client("acme", world.account)
+    client.create_vm = lost  # type: ignore[assignment]
+    with pytest.raises(VendorTimeout):
+        world.source.launch(world.work())
+    del client.create_vm
+    world.yard.clock.advance(10)
+    world.yard.run_out(["intel-broadwell"])
+    with pytest.raises(InsufficientCapacity):
+        world.source.launch(world.work())
+    assert not world.source.terminate(world.work()).done
+    world.yard.run_out([])
+    body = NewVm(VM, DALLAS, "intel-broadwell", 2, 4, 50, "ubuntu-2404", "", marks("inst", "acme", CLAIM, 1), ())
+    client.create_vm(body)
     world.until_done(lambda: world.source.terminate(world.work()))
     assert world.yard.machines() == []
 

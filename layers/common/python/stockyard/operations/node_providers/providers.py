@@ -117,7 +117,8 @@ def create_provider(
         return existing
     provider = replace(draft(services, document, actor, id), implicit=implicit)
     refuse_faults(check_provider(services, provider))
-    limit = limit_of(services, QUOTA)
+    # How many node groups there may be, quotas of their own say.
+    limit = None if implicit else limit_of(services, QUOTA)
     name = Name(provider_name(services.tenant, provider.name), provider.id)
     try:
         services.store.commit(Create(name), Add(f"quota/{QUOTA}", 1, limit=limit), Create(provider))

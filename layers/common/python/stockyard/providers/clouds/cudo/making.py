@@ -128,13 +128,14 @@ class Maker:
             raise VendorRefused(f"{line.kind} {line.key} is gone.", hint=self.lost)
 
     def _call(self, line: Resource, call: Callable[[], Any]) -> Any:
-        """Make it. A refusal has made nothing, and the line says so; what may have happened stays intended."""
+        """Make it. A refusal has made nothing, and the line says so; what may have happened stays intended. So does
+        what an earlier try has asked for: its answer may have been lost, and the thing may still come."""
         try:
             return call()
         except (VendorTimeout, VendorUnavailable, VendorConflict):
             raise
         except VendorError:
-            if line.state != "made":
+            if line.state != "made" and line.detail.get("since", line.intended_at) == line.intended_at:
                 self.ledger.gone(line)
             raise
 
