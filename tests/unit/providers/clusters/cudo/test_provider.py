@@ -318,7 +318,7 @@ def test_the_key_of_somebody_who_may_only_read_is_refused_before_anything_is_mad
 
 def test_an_encrypted_cluster_is_refused_where_the_account_has_no_vault() -> None:
     world = World(no_vault=False)
-    with pytest.raises(VendorRefused, match="the cloud account has none"):
+    with pytest.raises(VendorRefused, match="The cloud account has no Vault"):
         world.step("account")
 
 
