@@ -16,13 +16,13 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
 import boto3
 from moto import mock_aws
 from moto.core.model_instances import reset_model_data
-from moto.dynamodb.models import dynamodb_backends
 from moto.moto_api._internal import mock_random
 
 from functions.cluster_phases.handler import lambda_handler as phases_handler
@@ -44,6 +44,7 @@ from stockyard.ports import Create, Put
 from tests.harness import direct_table
 from tests.harness.crash_cloud import CrashCloud
 from tests.harness.crash_ec2 import CrashEc2
+from tests.harness.crash_table import LEAN, CrashTable, MemoryCrashTable, MotoTable
 from tests.harness.direct_aws import direct_aws
 from tests.harness.faults import Crash, Intercept, Tap, Tapped, tapped_clients
 from tests.harness.inprocess import OWN_ACCOUNT, REGION, Context, credentials
@@ -89,13 +90,14 @@ class CrashWorld:
     """One installation with one tenant and one verified account of a cloud. ``reset`` brings it back to its first
     state."""
 
-    def __init__(self, cloud: CrashCloud) -> None:
+    def __init__(self, cloud: CrashCloud, *, lean: bool = False) -> None:
         self._life = ExitStack()
         """What must be forgotten between two lives."""
         self.cloud = cloud
         self.clock = FixedClock()
         self._place = ""
         self.tap = Tap(self._current_place)
+        self.table: CrashTable = MemoryCrashTable(self.tap) if lean else MotoTable(TABLE)
         self.identity = MemoryIdentity()
         self.deployer = MemoryDeployer()
         self.places: list[dict[str, Any]] = []
@@ -137,11 +139,8 @@ class CrashWorld:
         """Forget everything that was made, in every account and in our table."""
         self.close()
         self._life.enter_context(self.cloud.begin(story))
-        table = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE]
-        table.items.clear()
-        table.stream_shard.items.clear()
+        self.table.clear()
         reset_model_data()  # else moto keeps whatever was ever made, for its dashboard
-        self._position = 0
         for collection in (self.identity.clients, self.deployer.calls, self.alarms):
             collection.clear()
 
@@ -203,10 +202,7 @@ class CrashWorld:
 
     def relay(self) -> None:
         """The stream's new records, then the minute's schedule for what was not sent."""
-        shard = dynamodb_backends[OWN_ACCOUNT][REGION].tables[TABLE].stream_shard
-        images = [record.to_json() for record in shard.items[self._position :]]
-        self._position = len(shard.items)
-        fresh = [r for r in images if any(c.kind == "Outbox" and c.created for c in wiring.changes([r]))]
+        fresh = [r for r in self.table.news() if any(c.kind == "Outbox" and c.created for c in wiring.changes([r]))]
         if fresh:
             self.call("relay", relay.lambda_handler, {"Records": fresh})
         if self.store.list(Outbox).items:  # else the schedule does nothing
@@ -329,12 +325,15 @@ def _workflows(rows: str) -> dict[str, str]:
 
 
 @contextmanager
-def crash_world(cloud: Callable[[], CrashCloud] = CrashEc2, *, wire: bool = False) -> Iterator[CrashWorld]:
-    """The world, ready for ``reset``. With ``wire`` calls to AWS are serialized and parsed."""
+def crash_world(
+    cloud: Callable[[], CrashCloud] = CrashEc2, *, wire: bool = False, lean: bool = False
+) -> Iterator[CrashWorld]:
+    """The world, ready for ``reset``. With ``wire`` calls to AWS are serialized and parsed; with ``lean`` the table is
+    in memory, and so are the services beside it."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
         stack.enter_context(direct_aws(wire=wire))
-        world = CrashWorld(cloud())
+        world = CrashWorld(cloud(), lean=lean)
         stack.enter_context(atomic_tables())
         stack.enter_context(direct_table.lean())
         stack.callback(world.close)
@@ -366,11 +365,16 @@ def crash_world(cloud: Callable[[], CrashCloud] = CrashEc2, *, wire: bool = Fals
             f"dynamodb.{action}": direct_table.intercepted for action in direct_table.ACTIONS
         }
         intercepts |= {"stepfunctions": world.step_functions, "dynamodb.DescribeTable": direct_table.described}
+        if lean:
+            intercepts |= LEAN
+            stack.enter_context(patch.object(wiring, "registry", cache(lambda: world.table)))
         stack.enter_context(tapped_clients(world.tap, intercepts))
         stack.enter_context(world.cloud.installed(world.tap, world.clock))
         gc.collect()
         gc.freeze()  # a life makes much garbage; all modules would be searched for it each time
         stack.callback(gc.unfreeze)
+        stack.callback(gc.set_threshold, *gc.get_threshold())
+        gc.set_threshold(20_000, 10, 50)
         logging.disable(logging.CRITICAL)
         stack.callback(logging.disable, logging.NOTSET)
         yield world
