@@ -91,7 +91,7 @@ def test_a_function_gets_a_typed_request_and_its_answer_becomes_http(world):
 def test_input_faults_name_their_places_and_no_value(world):
     create_route(world, raising(AssertionError("not reached")))
     secret = "short-secret"
-    sent = {**CLUSTER, "secret": secret, "colour": "red", "settings": {}}
+    sent = {**CLUSTER, "secret": secret, "colour": "red", "settings": {"vpc_id": "vpc-01234567"}}
     result = world.call("POST", "/v1/clusters", body=sent)
     assert result.status == 422
     assert result.headers["Content-Type"] == "application/problem+json"

@@ -39,9 +39,20 @@ def test_between_two_drivers_the_account_chooses_whose_settings_they_are():
 
 
 @pytest.mark.usefixtures("_two_drivers")
+def test_fields_of_one_driver_alone_show_whose_settings_are_meant():
+    assert faults(changed("/settings", {"vpc_id": "x", "mirror": 3})).keys() >= {"/settings/vpc_id", "/settings/mirror"}
+    with pytest.raises(InvalidInput) as caught:
+        read(ClusterCreate, {**MINIMAL, "name": "-", "settings": {"size": "large"}})
+    assert {problem.pointer for problem in caught.value.errors} == {"/name", "/settings/size"}
+    mixed = {"size": 3, "key_pair": "my-key"}
+    assert read(ClusterCreate, {**MINIMAL, "settings": mixed}).settings == mixed
+
+
+@pytest.mark.usefixtures("_two_drivers")
 def test_the_document_shows_the_settings_of_every_driver():
     settings = ClusterCreate.model_json_schema()["properties"]["settings"]
-    assert settings["anyOf"] == [{"$ref": "#/$defs/AwsSettings"}, {"$ref": "#/$defs/ToySettings"}]
+    names = ("AwsSettings", "CudoSettings", "ToySettings")
+    assert settings["anyOf"] == [{"$ref": f"#/$defs/{name}"} for name in names]
 
 
 @pytest.mark.parametrize(("name", "good"), [("hpc-1", True), ("Hpc", False)])
