@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from local.cudo.api import SimulatedCudo
 
 WATCH_SECONDS = 0.1
+START_SCRIPT = "start-script"
+"""The file that keeps a machine's start script in its folder, for as long as it is there."""
 _STATES = {"ACTIVE": "running", "STOPPED": "stopped", "DELETING": "terminated"}
 _MIB = 1024
 
@@ -90,9 +92,12 @@ class VirtualMachines:
             address=document["internalIpAddress"],
             gpus=int(document["gpuQuantity"]),
         )
-        files = script_files(document["startScript"])
+        script = document["startScript"]
+        files = script_files(script)
         place = Place(document["id"], machine, lambda: kubelet, folder, "", self._log, files)
         machine.program = program_of(place, self._clusters)
         if machine.program is not None:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (folder / START_SCRIPT).write_text(script, encoding="utf-8")
             self._machines[key] = machine
             machine.start()

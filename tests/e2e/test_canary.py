@@ -16,6 +16,9 @@ import yaml
 from typer.testing import CliRunner
 
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
+from local.machines.programs import MACHINE_CONFIG, VAULT_CONFIG, script_files
+from local.machines.virtual_machines import START_SCRIPT
+from stockyard.domain.join_tokens import renewal_token
 from stockyard_client import Client
 from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
@@ -33,6 +36,8 @@ BUS = "stockyard-dev"
 SECRET_INPUTS = {
     "ClusterCreate.secret": "given client secret",
     "ReadyReport.kubeconfig": "kubeconfig",
+    "BootstrapProof.token": "refused token of a control plane",
+    "ControlPlaneBootReport.token": "refused token of a control plane's boot",
     "JoinProof.token": "refused token of a machine",
     "NodeBootReport.token": "refused token of a boot",
     "CudoAttributes.api_key": "API key of an account",
@@ -104,6 +109,7 @@ def canary_run(
         return answer
 
     key = {"Idempotency-Key": "canary"}
+    on_cudo = _cluster_on_cudo(served, call, canary_run)
     first = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
     again = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
     assert (again.status, again.body) == (202, first.body)
@@ -122,11 +128,17 @@ def canary_run(
     for path in _readable(first.body["id"]):
         assert call("GET", path).status == 200, path
     canary_run.canaries |= _installation_secrets(served) | {"machine's token": token.rsplit(".", 1)[1]}
+    assert served.operation(on_cudo["operation_id"])["status"] == "succeeded"
+    for path in (f"/v1/clusters/{on_cudo['id']}", f"/v1/operations/{on_cudo['operation_id']}"):
+        assert call("GET", path).status == 200, path
     living = list(places.machines(served))
     assert living
     assert hits(canary_run.canaries, living) == []  # Before the machines disappear.
+    _searched_start_script(served, canary_run, on_cudo["id"])
+    leaving = call("DELETE", f"/v1/clusters/{on_cudo['id']}").body["id"]
     assert remove(first.body["id"])["status"] == "succeeded"
-    deleted_ids = {first.body["id"], second["id"]}
+    assert served.operation(leaving)["status"] == "succeeded"
+    deleted_ids = {first.body["id"], second["id"], on_cudo["id"]}
     served.wait("the last messages on the bus", lambda: deleted_ids <= _deleted_clusters(bus_events()))
     canary_run.outputs += [Place("message", f"on the bus {event['id']}", json.dumps(event)) for event in bus_events()]
     return canary_run
@@ -198,6 +210,10 @@ def _refusals(
     url = f"https://sts.{REGION}.amazonaws.com/?Action=GetCallerIdentity&X-Amz-Signature={signature[: -len(MARKS)]}"
     proof = {"method": "GET", "url": url, "headers": {"X-Amz-Security-Token": signature}}
     assert call("POST", f"{cluster_path}/bootstrap", proof).status in (401, 403, 404, 422)
+    token = 2 * canary_run.new_canary("refused token of a control plane")
+    assert call("POST", f"{cluster_path}/bootstrap", {"token": token}).status == 401
+    step = {"token": 2 * canary_run.new_canary("refused token of a control plane's boot"), "step": "init"}
+    assert call("POST", f"{cluster_path}/boot-reports", step).status == 401
     join = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a machine")}
     assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/join", join).status == 401
     step = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a boot"), "step": "join"}
@@ -234,6 +250,51 @@ def _cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
     assert call("PATCH", path, refused, headers=etag).status == 422
     assert call("POST", "/v1/cloud-accounts", {**document, "provider": "aws"}).status == 422
     assert call("DELETE", path).status == 202
+
+
+def _cluster_on_cudo(served: Served, call: Callable[..., Answer], canary_run: CanaryRun) -> dict[str, Any]:
+    """Creates a cluster with an encrypted disk on Cudo, through an account with a key that works."""
+    environment = served.environment
+    canary_run.canaries["working API key of an account"] = environment["CUDO_API_KEY"]
+    canary_run.canaries["Vault's working secret id"] = environment["VAULT_SECRET_ID"]
+    attributes = {
+        "project_id": environment["CUDO_PROJECT_ID"],
+        "data_center_id": "us-dallas-1",
+        "api_key": environment["CUDO_API_KEY"],
+        **{f"vault_{name}": environment[f"VAULT_{name.upper()}"] for name in ("address", "role_id", "secret_id")},
+    }
+    account = call("POST", "/v1/cloud-accounts", {"provider": "cudo", "name": "working", "attributes": attributes})
+    assert account.status == 201, account.text
+    assert call("POST", f"/v1/cloud-accounts/{account.body['id']}/verify").body["verification"] == "verified"
+    document = {
+        "name": "canary-cudo",
+        "description": "a cluster whose machine proves itself by a token",
+        "cloud_account_id": int(account.body["id"]),
+        "cluster_type": "k8s",
+        "settings": {"control_plane_size": "sm"},
+    }
+    cluster = call("POST", "/v1/clusters", document)
+    assert cluster.status == 202, cluster.text
+    return dict(cluster.body)
+
+
+def _searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: str) -> None:
+    """The machine's token, and that by which it asks the Vault once, stand in its start script, in no other place."""
+    (script,) = [place for place in places.start_scripts(served) if cluster_id in place.text]
+    assert hits(canary_run.canaries, [script]) == []
+    files = script_files(served.home.joinpath("machines", script.name, START_SCRIPT).read_text(encoding="utf-8"))
+    told, vault = (json.loads(files[path]) for path in (MACHINE_CONFIG, VAULT_CONFIG))
+    own = {"token of a machine on Cudo": told["token"], "machine's token for the Vault": vault["wrapped_secret_id"]}
+    elsewhere = [place for place in places.everywhere(served) if place.kind != "start script"]
+    assert hits(own, [*elsewhere, *canary_run.outputs]) == []
+    assert len(hits(own, [script])) == len(own), "the search looks into the script"
+    canary_run.canaries |= own
+    canary_run.canaries["later token of that machine"] = renewal_token(
+        canary_run.canaries["key of machines' tokens"].encode(), cluster_id
+    )
+    for secret in own.values():
+        script = Place(script.kind, script.name, script.text.replace(secret, ""))
+    canary_run.outputs.append(script)
 
 
 def _event(served: Served, body: Callable[..., dict[str, Any]], secret: str) -> None:
@@ -348,7 +409,7 @@ def _sdk(served: Served, canary_run: CanaryRun, body: Callable[..., dict[str, An
 
 KINDS = (
     *("answer", "client's log", "command line", "description of secret", "execution", "history", "instance", "log"),
-    *("message", "record", "replay", "SDK", "stream", "user data"),
+    *("message", "record", "replay", "SDK", "start script", "stream", "user data"),
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from local.aws.server import ACME_ACCOUNT
-from local.machines.programs import cloud_config
+from local.machines.programs import cloud_config, script_files
+from local.machines.virtual_machines import START_SCRIPT
 from tests.harness.canaries import Place
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ def everywhere(served: Served) -> Iterator[Place]:
     yield from executions(served)
     yield from messages(served)
     yield from machines(served)
+    yield from start_scripts(served)
     for secret in served.aws("secretsmanager").list_secrets()["SecretList"]:
         yield Place("description of secret", secret["Name"], _text(secret))
 
@@ -89,6 +92,14 @@ def machines(served: Served) -> Iterator[Place]:
             answer = client.describe_instance_attribute(InstanceId=name, Attribute="userData")
             encoded = answer.get("UserData", {}).get("Value", "")
             yield Place("user data", name, cloud_config(encoded))
+
+
+def start_scripts(served: Served) -> Iterator[Place]:
+    """The start scripts of the tenant's machines on Cudo that are there, with what is packed in them."""
+    for path in sorted((served.home / "machines").glob(f"*/{START_SCRIPT}")):
+        with suppress(FileNotFoundError):  # The machine has just ended.
+            script = path.read_text(encoding="utf-8")
+            yield Place("start script", path.parent.name, "\n".join([script, *script_files(script).values()]))
 
 
 def _text(value: Any) -> str:
