@@ -9,8 +9,8 @@ from stockyard.metrics import namespace
 PROVISION_NODE, DELETE_NODE = "provision-node", "delete-node"
 RETAG = "retag-cluster"
 CREATIONS, DELETIONS = (
-    tuple(procedure.machine for (kind, _), procedure in PROCEDURES.items() if kind == wanted)
-    for wanted in (CREATE_CLUSTER, DELETE_CLUSTER)
+    tuple(procedure.machine for (kind, _), procedure in PROCEDURES.items() if kind == operation)
+    for operation in (CREATE_CLUSTER, DELETE_CLUSTER)
 )
 """The workflows that create and that delete clusters, one for each kind of rows."""
 

@@ -281,8 +281,8 @@ class SimulatedCudo:
 
     def _update_vmmetadata(self, project: Project, called: Called) -> Json:
         machine = stored(project.machines, called, "VM")
-        kept = machine.body.get("metadata", {}) if called.body.get("merge") else {}
-        machine.body["metadata"] = {**kept, **called.body.get("metadata", {})}
+        kept_metadata = machine.body.get("metadata", {}) if called.body.get("merge") else {}
+        machine.body["metadata"] = {**kept_metadata, **called.body.get("metadata", {})}
         return {"metadata": machine.body["metadata"]}
 
     def _end(self, project: Project, vm_id: str, machine: Machine) -> None:

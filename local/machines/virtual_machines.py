@@ -68,15 +68,15 @@ class VirtualMachines:
             if cudo is not None:
                 self._look(cudo.machines())
 
-    def _look(self, shown: dict[str, dict[str, Any]]) -> None:
-        for key, document in shown.items():
+    def _look(self, documents: dict[str, dict[str, Any]]) -> None:
+        for key, document in documents.items():
             state = _STATES.get(document["state"], "pending")
             if key in self._machines:
                 self._machines[key].tell(state)
             elif key not in self._seen and state == "running":
                 self._seen.add(key)
                 self._boot(key, document)
-        for key in [key for key in self._machines if key not in shown]:
+        for key in [key for key in self._machines if key not in documents]:
             self._machines.pop(key).tell("terminated")
 
     def _boot(self, key: str, document: dict[str, Any]) -> None:

@@ -163,9 +163,9 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 def test_created_resources_are_on_ledger_and_found_by_tags(world: World) -> None:
     world.run("ensure", world.creation)
     assert {line.state for line in world.lines()} == {"made"}
-    seen = {line.vendor_id for line in world.lines() if line.kind not in world.case.unseen}
-    assert seen
-    assert seen <= {vendor_id for _, vendor_id in world.tagged()}
+    seen_lines = {line.vendor_id for line in world.lines() if line.kind not in world.case.unseen}
+    assert seen_lines
+    assert seen_lines <= {vendor_id for _, vendor_id in world.tagged()}
     assert world.tagged(installation="another") == set()
     assert world.tagged(tenant="globex") == set()
 

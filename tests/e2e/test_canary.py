@@ -283,8 +283,8 @@ def _searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: st
     (script,) = [place for place in places.start_scripts(served) if cluster_id in place.text]
     assert hits(canary_run.canaries, [script]) == []
     files = script_files(served.home.joinpath("machines", script.name, START_SCRIPT).read_text(encoding="utf-8"))
-    told, vault = (json.loads(files[path]) for path in (MACHINE_CONFIG, VAULT_CONFIG))
-    own = {"token of a machine on Cudo": told["token"], "machine's token for the Vault": vault["wrapped_secret_id"]}
+    tokens, vault = (json.loads(files[path]) for path in (MACHINE_CONFIG, VAULT_CONFIG))
+    own = {"token of a machine on Cudo": tokens["token"], "machine's token for the Vault": vault["wrapped_secret_id"]}
     elsewhere = [place for place in places.everywhere(served) if place.kind != "start script"]
     assert hits(own, [*elsewhere, *canary_run.outputs]) == []
     assert len(hits(own, [script])) == len(own), "the search looks into the script"

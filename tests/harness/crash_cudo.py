@@ -122,16 +122,16 @@ class CrashCudo:
 
     def alive(self, machine_id: str) -> bool:
         """See ``CrashCloud.alive``: it is on, and has not failed."""
-        return any(shown["state"] == "ACTIVE" for shown in self._shown(machine_id))
+        return any(document["state"] == "ACTIVE" for document in self._documents(machine_id))
 
     def machine_token(self, machine_id: str) -> str | None:
         """See ``CrashCloud.machine_token``."""
-        for shown in self._shown(machine_id):
-            return str(json.loads(script_files(shown["startScript"])[CONFIG_PATH])["token"])
+        for document in self._documents(machine_id):
+            return str(json.loads(script_files(document["startScript"])[CONFIG_PATH])["token"])
         raise AssertionError(f"there is no machine {machine_id}")
 
-    def _shown(self, machine_id: str) -> list[Mapping[str, Any]]:
-        return [shown for shown in self.yard.cudo.machines().values() if shown["id"] == machine_id]
+    def _documents(self, machine_id: str) -> list[Mapping[str, Any]]:
+        return [document for document in self.yard.cudo.machines().values() if document["id"] == machine_id]
 
 
 def _pausing(clock: FixedClock) -> Any:

@@ -111,14 +111,14 @@ def test_it_has_the_files_of_its_script_and_its_own_address_and_no_metadata(yard
     yard.make()
     yard.look(60)
     (place,) = yard.places
-    (shown,) = yard.cudo.machines().values()
+    (document,) = yard.cudo.machines().values()
     assert control_plane.CONFIG_PATH in place.files
     assert '"token": "eee' in place.files[control_plane.CONFIG_PATH]
     assert "eee" not in repr(place)
     assert (place.id, place.metadata) == ("demo", "")
     kubelet = place.kubelet()
     assert (kubelet.provider_id, kubelet.cpu, kubelet.memory, kubelet.gpus) == ("", 4, 8 * 1024, 0)
-    assert kubelet.address == shown["internalIpAddress"] != ""
+    assert kubelet.address == document["internalIpAddress"] != ""
 
 
 def test_it_follows_its_power_and_is_gone_when_it_was_ended(yard: Yard) -> None:
@@ -189,12 +189,12 @@ def test_it_watches_by_itself_and_needs_no_cudo_before_somebody_calls_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(virtual_machines, "WATCH_SECONDS", 0.001)
-    given: list[SimulatedCudo | None] = [None]
-    asked: queue.Queue[bool] = queue.Queue()
+    vendors: list[SimulatedCudo | None] = [None]
+    questions: queue.Queue[bool] = queue.Queue()
 
     def cudo() -> SimulatedCudo | None:
-        asked.put(given[0] is not None)
-        return given[0]
+        questions.put(vendors[0] is not None)
+        return vendors[0]
 
     booted = queue.Queue[str]()
     machines = VirtualMachines(cudo, tmp_path / "log", tmp_path / "machines", Clusters(tmp_path / "kubernetes"))
@@ -202,11 +202,11 @@ def test_it_watches_by_itself_and_needs_no_cudo_before_somebody_calls_it(
     monkeypatch.setattr(machines, "_boot", boots)
     machines.start()
     try:
-        assert asked.get(timeout=30) is False
+        assert questions.get(timeout=30) is False
         yard = Yard(tmp_path, MachinePlan())
         yard.make()
         yard.clock.advance(60)
-        given[0] = yard.cudo
+        vendors[0] = yard.cudo
         assert booted.get(timeout=30) == f"{NAME}/1"
     finally:
         machines.close()

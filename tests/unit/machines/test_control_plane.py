@@ -316,7 +316,7 @@ PUBLIC, PRIVATE, INTERNAL = "198.51.100.7", "10.160.0.5", "demo-0123456789ab.sto
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> dict[str, Any]:
+def token_config(tmp_path: Path) -> dict[str, Any]:
     """What such a machine is told, as its start script unpacks it."""
     text = control_plane.first_boot(**{**VALUES, "volume_tags": None, "token": TOKEN}).script()
     assert TOKEN not in text, "it is packed with everything else"
@@ -353,24 +353,24 @@ def answering(machine: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, 
 
 
 def test_a_machine_with_a_token_proves_itself_by_it_and_asks_no_metadata(
-    machine: Any, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    machine: Any, token_config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     requests = answering(machine, monkeypatch)
-    machine.bootstrap(told)
+    machine.bootstrap(token_config)
     ((method, url, _, body),) = requests
     assert (method, url) == ("POST", "https://api.example.test/v1/clusters/clu_01KDVJXQ80000000000000000A/bootstrap")
     assert read(BootstrapProof, json.loads(body)).proof() == {"token": TOKEN}
     assert (tmp_path / "state" / "endpoint").read_text() == f"{INTERNAL}\n"
     assert (tmp_path / "state" / "client.json").stat().st_mode & 0o777 == 0o600
-    machine.bootstrap(told)
+    machine.bootstrap(token_config)
     assert len(requests) == 1, "a second start must not ask again"
 
 
 def test_its_certificate_names_the_private_name_and_both_addresses(
-    machine: Any, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    machine: Any, token_config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answering(machine, monkeypatch)
-    machine.bootstrap(told)
+    machine.bootstrap(token_config)
     text = (tmp_path / "state" / "kubeadm.yaml").read_text()
     documents = {document["kind"]: document for document in yaml.safe_load_all(text)}
     assert documents["ClusterConfiguration"]["controlPlaneEndpoint"] == f"{INTERNAL}:6443"
@@ -381,13 +381,13 @@ def test_its_certificate_names_the_private_name_and_both_addresses(
 
 
 def test_it_reports_the_public_endpoint_with_the_token_for_later(
-    machine: Any, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    machine: Any, token_config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     requests = answering(machine, monkeypatch)
-    machine.bootstrap(told)
+    machine.bootstrap(token_config)
     (tmp_path / "kubernetes" / "admin.conf").write_text(f"server: https://{INTERNAL}:6443\nkind: Config\n")
     (tmp_path / "kubernetes" / "pki" / "ca.crt").write_text("PEM")
-    machine.ready(told)
+    machine.ready(token_config)
     _, url, headers, body = requests[-1]
     assert url.endswith("/ready")
     assert headers["Authorization"] == "Bearer jwt"
@@ -399,9 +399,11 @@ def test_it_reports_the_public_endpoint_with_the_token_for_later(
     assert TOKEN not in body.decode(), "that one has done its work"
 
 
-def test_its_steps_are_told_with_its_token(machine: Any, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_steps_are_told_with_its_token(
+    machine: Any, token_config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     requests = answering(machine, monkeypatch)
-    machine.say(told, machine.boot_step(["packages"]))
+    machine.say(token_config, machine.boot_step(["packages"]))
     ((_, url, _, body),) = requests
     assert url.endswith("/boot-reports")
     report = read(ControlPlaneBootReport, json.loads(body))

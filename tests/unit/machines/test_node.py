@@ -209,7 +209,9 @@ def test_a_private_name_of_the_endpoint_leads_to_its_addresses_before_the_node_j
     monkeypatch.setattr(node.stockyard_near, "answers", lambda *_: looked.append("asked") or False)
     for is_internal in (False, True):
         monkeypatch.setattr(
-            node.machine, "fetch", lambda *_, said=is_internal: json.dumps({**answer, "internal_endpoint": said})
+            node.machine,
+            "fetch",
+            lambda *_, internal_endpoint=is_internal: json.dumps({**answer, "internal_endpoint": internal_endpoint}),
         )
         node.main([])
         assert (f"10.160.0.5 {name} " in hosts.read_text()) is is_internal

@@ -63,23 +63,25 @@ class Booting:
 
     world: World
     provider: TokenProvider
-    made: Cluster
+    new_cluster: Cluster
 
     @property
     def cluster(self) -> Cluster:
-        return self.world.cluster(self.made)
+        return self.world.cluster(self.new_cluster)
 
     @property
     def token(self) -> str:
         return self.provider.tokens[-1]
 
     def bootstrap(self, token: str | None = None) -> Credentials:
-        return bootstrap_machine(self.world.services, self.made.id, {"token": self.token if token is None else token})
+        return bootstrap_machine(
+            self.world.services, self.new_cluster.id, {"token": self.token if token is None else token}
+        )
 
     def refused(self, token: str, cluster_id: str = "") -> bool:
         """Whether it is refused in the words of every other refusal."""
         with pytest.raises(Unauthorized, match=REFUSED):
-            bootstrap_machine(self.world.services, cluster_id or self.made.id, {"token": token})
+            bootstrap_machine(self.world.services, cluster_id or self.new_cluster.id, {"token": token})
         return True
 
     def becomes_ready(self) -> Credentials:
@@ -95,7 +97,7 @@ class Booting:
         return self.world.secrets.values[f"acme/{self.made.id}/kubeconfig"]
 
     def fact(self) -> Fact | None:
-        return self.world.services.store.get(Fact, control_plane_fact(self.made.id))
+        return self.world.services.store.get(Fact, control_plane_fact(self.new_cluster.id))
 
 
 def booted(world: World, name: str = "demo") -> Booting:
@@ -129,11 +131,11 @@ def booting(world: World) -> Booting:
 def test_the_machine_gets_what_it_needs_until_it_has_reported(booting: Booting) -> None:
     answer = booting.bootstrap()
     assert (answer.client_id, answer.client_secret) == (
-        booting.made.client_id,
-        booting.world.identity.client_secret(booting.made.client_id),
+        booting.new_cluster.client_id,
+        booting.world.identity.client_secret(booting.new_cluster.client_id),
     )
     assert (answer.endpoint, answer.machine_endpoint, answer.certificate_names) == (PUBLIC, INTERNAL, (PRIVATE,))
-    assert answer.renewal_token == renewal_token(booting.world.services.token_key, booting.made.id)
+    assert answer.renewal_token == renewal_token(booting.world.services.token_key, booting.new_cluster.id)
     assert booting.bootstrap() == answer, "an answer may be lost"
     booting.world.report(booting.cluster)
     with pytest.raises(Forbidden):
@@ -158,10 +160,10 @@ def test_any_other_token_is_refused_in_the_same_words(booting: Booting) -> None:
     other = booted(booting.world, "other")
     assert booting.bootstrap(own)
     assert booting.refused(other.token), "another cluster's"
-    assert booting.refused(machine_token(key, booting.made.id, booting.cluster.attempt + 1)), "another attempt's"
-    assert booting.refused(machine_token(b"another key", booting.made.id, 1))
+    assert booting.refused(machine_token(key, booting.new_cluster.id, booting.cluster.attempt + 1)), "another attempt's"
+    assert booting.refused(machine_token(b"another key", booting.new_cluster.id, 1))
     assert booting.refused(machine_token(key, "ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV", 1)), "that of a claim"
-    assert booting.refused(renewal_token(key, booting.made.id)), "the one for later"
+    assert booting.refused(renewal_token(key, booting.new_cluster.id)), "the one for later"
     for token in ("", own[:-1], own + "0", own.upper(), "0" * 64, "\u00e9" * 64):
         assert booting.refused(token)
     assert booting.refused(own, "clu_01ARZ3NDEKTSV4RRFFQ69G5FAV"), "there is no such cluster"
@@ -195,7 +197,7 @@ def test_a_resume_makes_the_token_of_the_attempt_before_worthless(booting: Booti
     assert world.drive(booting.cluster, "provision_cluster", report=False) == "not_deployed"
     assert booting.refused(first), "a cluster that has failed waits for no machine"
     stale = Fence.of(booting.cluster)
-    resumed = resume_cluster(world.services, booting.made.id, "ann")
+    resumed = resume_cluster(world.services, booting.new_cluster.id, "ann")
     boot(world, resumed)
     assert booting.token != first
     assert booting.refused(first)
@@ -207,10 +209,10 @@ def test_a_resume_makes_the_token_of_the_attempt_before_worthless(booting: Booti
 
 def test_a_ready_cluster_takes_a_kubeconfig_with_the_renewal_token_alone(booting: Booting) -> None:
     renewal = booting.becomes_ready().renewal_token
-    kubeconfig = booting.world.secrets.values[f"acme/{booting.made.id}/kubeconfig"]
+    kubeconfig = booting.world.secrets.values[f"acme/{booting.new_cluster.id}/kubeconfig"]
     assert booting.refused(booting.token), "it has its machine"
     assert booting.renew(None) == kubeconfig, "without a proof nothing changes"
-    for token in (booting.token, machine_token(booting.world.services.token_key, booting.made.id, 0), "0" * 64):
+    for token in (booting.token, machine_token(booting.world.services.token_key, booting.new_cluster.id, 0), "0" * 64):
         with pytest.raises(Unauthorized, match=REFUSED):
             booting.renew(token)
     assert "renewed" in booting.renew(renewal)
@@ -229,7 +231,7 @@ def test_another_clusters_renewal_token_renews_nothing(booting: Booting) -> None
 def test_the_fact_goes_with_the_cluster(booting: Booting) -> None:
     booting.becomes_ready()
     assert booting.fact() is not None
-    deleting = delete_cluster(booting.world.services, booting.made.id, "ann")
+    deleting = delete_cluster(booting.world.services, booting.new_cluster.id, "ann")
     assert booting.world.drive(deleting, "delete_cluster") == "gone"
     assert [fact.id for fact in every(booting.world.services.store, Fact)] == []
     assert booting.refused(booting.token)
@@ -237,10 +239,10 @@ def test_the_fact_goes_with_the_cluster(booting: Booting) -> None:
 
 def test_the_tokens_machine_tells_how_its_boot_goes(booting: Booting) -> None:
     step = {"step": "packages", "exit": None, "lines": ""}
-    report_of_control_plane(booting.world.services, booting.made.id, {"token": booting.token}, step)
+    report_of_control_plane(booting.world.services, booting.new_cluster.id, {"token": booting.token}, step)
     assert "at the step packages" in last_words(booting.world.services, booting.cluster)
     with pytest.raises(Unauthorized, match=REFUSED):
-        report_of_control_plane(booting.world.services, booting.made.id, {"token": "0" * 64}, step)
+        report_of_control_plane(booting.world.services, booting.new_cluster.id, {"token": "0" * 64}, step)
 
 
 def test_a_signed_request_proves_nothing_in_a_cloud_that_gives_no_keys(booting: Booting) -> None:
@@ -261,17 +263,17 @@ def test_the_route_takes_a_token_and_keeps_it_nowhere(
     monkeypatch.setattr(wiring, "store", world.registry.store)
     monkeypatch.setattr(wiring, "configuration", lambda: world.services.settings)
     bodies: list[dict[str, str]] = [{"token": booting.token}, {"token": "f" * 64}, {"token": "short"}]
-    answers = [handler.http.handle(_posted(booting.made.id, body), None) for body in bodies]
+    answers = [handler.http.handle(_posted(booting.new_cluster.id, body), None) for body in bodies]
     assert [answer["statusCode"] for answer in answers] == [200, 401, 422]
-    told = json.loads(answers[0]["body"])
-    assert (told["machine_endpoint"], told["certificate_names"]) == (INTERNAL, [PRIVATE])
+    answer = json.loads(answers[0]["body"])
+    assert (answer["machine_endpoint"], answer["certificate_names"]) == (INTERNAL, [PRIVATE])
     (audited,) = [record for record in every(world.services.store, AuditRecord) if record.action == "BootstrapMachine"]
-    assert (audited.actor, audited.subject) == (f"client:{booting.made.client_id}", booting.made.id)
+    assert (audited.actor, audited.subject) == (f"client:{booting.new_cluster.client_id}", booting.new_cluster.id)
     log = repr([vars(record) for record in caplog.records])
     assert log.count("/bootstrap") == len(answers)
     stored_text = json.dumps(list(world.registry.table.items()), default=str)
     for place in (stored_text, log):
-        for secret in (booting.token, told["renewal_token"], told["client_secret"], "f" * 64):
+        for secret in (booting.token, answer["renewal_token"], answer["client_secret"], "f" * 64):
             assert secret not in place
 
 

@@ -110,14 +110,14 @@ def test_all_phases_make_a_machine_on_its_network_with_its_disk() -> None:
     (nic,) = body["nics"]
     assert (nic["networkId"], nic["assignPublicIp"]) == (f"{stem}-net", True)
     assert nic["securityGroupIds"] == [f"{stem}-control-plane"]
-    (shown,) = world.yard.cudo.machines().values()
+    (document,) = world.yard.cudo.machines().values()
     assert outcome.facts == {
         "instance_id": f"{stem}-control-plane",
-        "private_address": shown["internalIpAddress"],
-        "endpoint": f"https://{shown['externalIpAddress']}:6443",
+        "private_address": document["internalIpAddress"],
+        "endpoint": f"https://{document['externalIpAddress']}:6443",
         "machine_endpoint": f"https://{world.cluster.client_id}.stockyard.internal:6443",
     }
-    assert shown["internalIpAddress"] != shown["externalIpAddress"] != ""
+    assert document["internalIpAddress"] != document["externalIpAddress"] != ""
     assert world.yard.cudo.outside == []
 
 
@@ -125,8 +125,8 @@ def test_the_machine_is_told_its_token_in_its_start_script_alone() -> None:
     world = World()
     world.up_to("control_plane")
     body = world.machine()
-    told = json.loads(script_files(body["startScript"])[CONFIG_PATH])
-    assert (told["cluster_id"], told["token"], told["creator"]) == (CLUSTER, TOKEN, "ann")
+    machine_json = json.loads(script_files(body["startScript"])[CONFIG_PATH])
+    assert (machine_json["cluster_id"], machine_json["token"], machine_json["creator"]) == (CLUSTER, TOKEN, "ann")
     assert TOKEN not in json.dumps({**body, "startScript": ""})
     assert TOKEN not in repr(lines_of(world.services, CLUSTER))
 
@@ -145,10 +145,10 @@ def test_the_machine_type_is_chosen_once_and_kept_whatever_the_prices_are_later(
     outcome = world.up_to("machine_type")
     assert outcome.facts == {"place": "us-dallas-1"}
     assert world.choice().detail["types"] == [CHEAP, DEAR]
-    chosen = world.choice()
+    choice = world.choice()
     world.yard.cudo.stock = tuple(reversed(world.yard.cudo.stock))[:1]
     assert world.until_done("machine_type").message == outcome.message
-    assert world.choice() == chosen
+    assert world.choice() == choice
     assert world.yard.cudo.calls["ListVMMachineTypes"] == 1
 
 
@@ -347,8 +347,8 @@ def test_a_thing_of_that_id_that_is_not_ours_stops_the_phase_and_stays(phase: st
         name = f"vantage-{world.cluster.client_id}-data"
         client.create_disk(name, "us-dallas-1", 500)
     else:
-        theirs = marks.marks("another installation", "acme", CLUSTER, 1)
-        new_vm = NewVm(name, "us-dallas-1", DEAR, 4, 8, 50, "ubuntu-2404", "true", theirs, ())
+        other_marks = marks.marks("another installation", "acme", CLUSTER, 1)
+        new_vm = NewVm(name, "us-dallas-1", DEAR, 4, 8, 50, "ubuntu-2404", "true", other_marks, ())
         client.create_vm(new_vm)
     world.yard.clock.advance(60)
     with pytest.raises(VendorConflict, match="There is another"):

@@ -101,10 +101,10 @@ def settings_for(cloud: str, cluster_type: str, name: str, document: Mapping[str
 def _read(cluster_type: str | None, document: dict[str, Any]) -> ClusterSettings | None:
     """None when drivers with different settings make clusters of the type, and the document may be of more than one:
     the account chooses between them."""
-    return read_part(_meant(cloud_kinds.settings_models(cluster_type=cluster_type), document), document)
+    return read_part(_models_of(cloud_kinds.settings_models(cluster_type=cluster_type), document), document)
 
 
-def _meant(models: Sequence[type[Any]], document: dict[str, Any]) -> Sequence[type[Any]]:
+def _models_of(models: Sequence[type[Any]], document: dict[str, Any]) -> Sequence[type[Any]]:
     """The one model that has fields of the document which no other has, so that all faults are told at once; else all
     models. The account has the last word: see ``settings_for``."""
     counts = Counter(name for model in models for name in model.model_fields)

@@ -243,8 +243,8 @@ class Cudo:
                     raise
         if there is None:
             return
-        one, other = marks.marks_of(there.description), marks.marks_of(description)
-        are_ours = there.description == description or (bool(one) and marks.are_of_one(one, other))
+        its_marks, new_marks = marks.marks_of(there.description), marks.marks_of(description)
+        are_ours = there.description == description or (bool(its_marks) and marks.are_of_one(its_marks, new_marks))
         if there.data_center != data_center or not are_ours:
             raise VendorConflict(f"There is another security group {group_id} in the project.", code="ALREADY_EXISTS")
         if there.rules != frozenset(rules):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from stockyard.ports import Tagged
 
-OURS = "stockyard:"
+PREFIX = "stockyard:"
 """How every key begins that we set ourselves."""
 INSTALLATION, TENANT, RESOURCE, GENERATION = (
     "stockyard:installation",
@@ -35,13 +35,15 @@ def text(marks: Mapping[str, str]) -> str:
 def marks_of(text: str) -> dict[str, str]:
     """What a description says; empty for one that is not ours."""
     pairs = (part.partition("=") for part in text.split())
-    found_marks = {key: value for key, _, value in pairs if key.startswith(OURS)}
+    found_marks = {key: value for key, _, value in pairs if key.startswith(PREFIX)}
     return found_marks if RESOURCE in found_marks else {}
 
 
-def are_of_one(marks: Mapping[str, str], others: Mapping[str, str]) -> bool:
+def are_of_one(marks: Mapping[str, str], other_marks: Mapping[str, str]) -> bool:
     """Whether both are equal, or of the same record of the same tenant and installation, in whatever generation."""
-    return dict(marks) == dict(others) or all(marks.get(key) and marks[key] == others.get(key) for key in _OWNER)
+    return dict(marks) == dict(other_marks) or all(
+        marks.get(key) and marks[key] == other_marks.get(key) for key in _OWNER
+    )
 
 
 def tagged(

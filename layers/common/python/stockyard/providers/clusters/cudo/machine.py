@@ -41,26 +41,26 @@ class Machine:
         same. Fact: ``place``. ``InsufficientCapacity`` where no type can be had."""
         line = self.work.ledger.find(CHOICE, CONTROL_PLANE)
         if line is None or line.state != "made":
-            wanted = control_plane(self.work.cluster.settings)
+            request = control_plane(self.work.cluster.settings)
             place = data_center(self.work.cluster, self.work.account)
             types = self._possible(self.maker.cudo.machine_types(), place)
-            gpu = bool(wanted.gpus)
+            gpu = bool(request.gpus)
             image = images.choose(self.maker.cudo.images(), gpu=gpu, development=self.work.cluster.settings["dev_mode"])
             line = self.maker.choice(CONTROL_PLANE, {"types": types, "data_center": place, "image": image})
         place = str(line.detail["data_center"])
         return Outcome(True, f"{' or '.join(line.detail['types'])} in {place}", facts={"place": place})
 
     def _possible(self, offered: Sequence[MachineType], place: str) -> list[str]:
-        wanted = control_plane(self.work.cluster.settings)
-        if wanted.machine_type is not None:
-            faults = [finding.detail for finding in inspection.faults_of(offered, wanted, place)]
+        request = control_plane(self.work.cluster.settings)
+        if request.machine_type is not None:
+            faults = [finding.detail for finding in inspection.faults_of(offered, request, place)]
             if faults:
                 raise VendorRefused(" ".join(faults), hint="Correct the control group, then delete the cluster.")
-            return [wanted.machine_type]
-        size = inspection.size_of(wanted)
+            return [request.machine_type]
+        size = inspection.size_of(request)
         possible = [kind for kind in offered if kind.data_center == place and sizing.can_be_had(kind, size)]
         if not possible:
-            raise InsufficientCapacity(inspection.nothing_free(wanted, place), code="NoMachineType")
+            raise InsufficientCapacity(inspection.nothing_free(request, place), code="NoMachineType")
         return [kind.name for kind in sorted(possible, key=lambda kind: (sizing.price(kind, size), kind.name))]
 
     def _choice(self) -> Resource:
@@ -108,16 +108,16 @@ class Machine:
         return choice
 
     def _new_vm(self, choice: Resource, kind: str) -> NewVm:
-        wanted, settings = control_plane(self.work.cluster.settings), self.work.cluster.settings
+        request, settings = control_plane(self.work.cluster.settings), self.work.cluster.settings
         key = settings["ssh_public_key"]
         return NewVm(
             id=self._name(CONTROL_PLANE),
             data_center=str(choice.detail["data_center"]),
             machine_type=kind,
-            vcpus=wanted.profile.vcpus,
-            memory_gib=wanted.profile.memory_gib,
-            boot_disk_gib=wanted.profile.disk_gib,
-            gpus=wanted.gpus,
+            vcpus=request.profile.vcpus,
+            memory_gib=request.profile.memory_gib,
+            boot_disk_gib=request.profile.disk_gib,
+            gpus=request.gpus,
             image=str(choice.detail["image"]),
             start_script="",
             metadata={**self.work.cluster.tags, **self.maker.marks},

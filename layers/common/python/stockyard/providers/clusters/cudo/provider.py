@@ -91,8 +91,10 @@ class CudoClusterDriver:
         if vault is not None:
             vault.forget_key(work.cluster.client_id)
         work.ledger.gone(key)
-        left = "" if vault is not None else "The key of its disk is left in the Vault, which the account has no more."
-        return replace(outcome, message=left)
+        warning = (
+            "" if vault is not None else "The key of its disk is left in the Vault, which the account has no more."
+        )
+        return replace(outcome, message=warning)
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """See ``ports.Retags.retag``."""

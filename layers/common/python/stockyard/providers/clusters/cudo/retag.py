@@ -8,7 +8,7 @@ from stockyard.errors import VendorNotFound
 from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clouds.cudo import values
 from stockyard.providers.clouds.cudo.client import Cudo
-from stockyard.providers.clouds.cudo.marks import INSTALLATION, OURS, TENANT
+from stockyard.providers.clouds.cudo.marks import INSTALLATION, PREFIX, TENANT
 
 
 def retag(cudo: Cudo, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
@@ -17,11 +17,11 @@ def retag(cudo: Cudo, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
     changed = 0
     for vm in cudo.vms():
         is_ours = (vm.metadata.get(INSTALLATION), vm.metadata.get(TENANT)) == (work.installation, work.tenant)
-        wanted = after(vm.metadata, work.cluster.tags, stale_keys)
-        if not is_ours or digits not in vm.id or vm.state == values.ABSENT or wanted == dict(vm.metadata):
+        wanted_metadata = after(vm.metadata, work.cluster.tags, stale_keys)
+        if not is_ours or digits not in vm.id or vm.state == values.ABSENT or wanted_metadata == dict(vm.metadata):
             continue
         try:
-            cudo.set_metadata(vm.id, wanted)
+            cudo.set_metadata(vm.id, wanted_metadata)
         except VendorNotFound:
             continue
         changed += 1
@@ -30,5 +30,5 @@ def retag(cudo: Cudo, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
 
 def after(metadata: Mapping[str, str], tags: Mapping[str, str], stale_keys: Sequence[str]) -> dict[str, str]:
     """The metadata with these tags and without the stale ones. What we set ourselves stays, whatever is named."""
-    kept = {key: value for key, value in metadata.items() if key.startswith(OURS) or key not in stale_keys}
-    return {**kept, **{key: value for key, value in tags.items() if not key.startswith(OURS)}}
+    kept_metadata = {key: value for key, value in metadata.items() if key.startswith(PREFIX) or key not in stale_keys}
+    return {**kept_metadata, **{key: value for key, value in tags.items() if not key.startswith(PREFIX)}}
