@@ -44,6 +44,8 @@ def narrowed(document, ids, versions):
     creation = schemas["ClusterCreate"]["properties"]
     creation["cloud_account_id"] = {"enum": [int(ids["cloud-accounts"])]}
     creation["name"] = {"type": "string", "pattern": "^made-[a-z]{8}$"}
+    # The account is one of AWS.
+    creation["settings"] = {"$ref": "#/components/schemas/AwsSettings"}
     settings = schemas["AwsSettings"]["properties"]
     settings |= {
         "key_pair": {"enum": ["my-key"]},

@@ -63,7 +63,7 @@ def test_errors_have_pointers_also_for_missing_fields_and_unusual_names(acme):
         "cluster_type": "k8s",
         "secret": "canary-secret",
         "tags": {"a/b~c": "\n", "aws:x": "1"},
-        "settings": {"autoscaler_node_groups": [{"role": "worker", "min_size": -1}]},
+        "settings": {"region_name": "us-east-1", "autoscaler_node_groups": [{"role": "worker", "min_size": -1}]},
         "colour": "red",
     }
     refusal = problem(acme.call("POST", "/v1/clusters", body), 422, "InvalidInput")

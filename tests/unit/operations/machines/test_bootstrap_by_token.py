@@ -94,7 +94,7 @@ class Booting:
         """A renewed kubeconfig is posted with this token. The one that people get then."""
         config = json.dumps({**json.loads(machine_report(PUBLIC)["kubeconfig"]), "current-context": "renewed"})
         report_ready(self.world.services, self.cluster, config, "Q0E=", None if token is None else {"token": token})
-        return self.world.secrets.values[f"acme/{self.made.id}/kubeconfig"]
+        return self.world.secrets.values[f"acme/{self.new_cluster.id}/kubeconfig"]
 
     def fact(self) -> Fact | None:
         return self.world.services.store.get(Fact, control_plane_fact(self.new_cluster.id))
