@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 from collections import Counter
@@ -23,7 +24,7 @@ from stockyard_client import Client
 from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
 from tests.harness import places
-from tests.harness.canaries import MARKS, Place, canary, forms, hits
+from tests.harness.canaries import MARKS, Place, canary, disk_key_hits, forms, hits
 from tests.harness.serving import serving
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class CanaryRun:
 
     canaries: dict[str, str] = field(default_factory=dict)
     outputs: list[Place] = field(default_factory=list)
+    disk_key_digest: str = ""
+    """SHA-256 of the key of the encrypted disk."""
 
     def new_canary(self, name: str) -> str:
         """A new canary."""
@@ -285,6 +288,7 @@ def _searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: st
     files = script_files(served.home.joinpath("machines", script.name, START_SCRIPT).read_text(encoding="utf-8"))
     tokens, vault = (json.loads(files[path]) for path in (MACHINE_CONFIG, VAULT_CONFIG))
     own = {"token of a machine on Cudo": tokens["token"], "machine's token for the Vault": vault["wrapped_secret_id"]}
+    canary_run.disk_key_digest = served.home.joinpath("machines", script.name, "disk").read_text(encoding="utf-8")
     elsewhere = [place for place in places.everywhere(served) if place.kind != "start script"]
     assert hits(own, [*elsewhere, *canary_run.outputs]) == []
     assert len(hits(own, [script])) == len(own), "the search looks into the script"
@@ -428,6 +432,7 @@ def test_no_canary_leaks_anywhere(
     }
     record_property("figure:canary", figure)
     assert leaks == []
+    assert disk_key_hits(canary_run.disk_key_digest, searched) == []
     assert set(counts) == set(KINDS), "a kind of place was not searched"
     names = " ".join(place.name for place in searched)
     for name in (
@@ -491,5 +496,8 @@ def test_a_deliberate_leak_is_detected(served: Served, canary_run: CanaryRun, le
     prefixes = ("log planted.log", "record T#nobody#Planted 1", "stream ", "message canary-bus ", "execution planted")
     for prefix in (*prefixes, "history planted", "description of secret planted", "user data i-"):
         assert any(place.startswith(prefix) for place in places_of_leak), prefix
+    key = base64.b64encode(bytes(range(64))).decode()
+    places_with_key = [Place("log", "of a machine", f"luksFormat {text}") for text in (key, json.dumps({"key": key}))]
+    assert len(disk_key_hits(hashlib.sha256(key.encode()).hexdigest(), places_with_key)) == 2
     leak = [Place("answer", "of GET /v1/clusters", json.dumps({"secret": canary_run.canaries["given client secret"]}))]
     assert hits(canary_run.canaries, leak) == ["given client secret in answer of GET /v1/clusters"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import json
 import re
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 MARKS = '"/+&<%=?\\~'
+DISK_KEY = re.compile(r"[A-Za-z0-9+/]{86}==")
+"""How the key of an encrypted disk is written."""
 STEM_LETTERS = 16
 """This many letters and digits in a row are equal in every escaped form, and do not occur by accident."""
 
@@ -68,4 +71,16 @@ def hits(canaries: Mapping[str, str], places: Iterable[Place]) -> list[str]:
         for place in places
         for name, shapes in forms_of_canaries.items()
         if any(shape in place.text for shape in shapes)
+    ]
+
+
+def disk_key_hits(digest: str, places: Iterable[Place]) -> list[str]:
+    """The places that contain the disk's key whose SHA-256 this is: the key itself is known to its machine alone."""
+    return [
+        f"a disk's key in {place.kind} {place.name}"
+        for place in places
+        if any(
+            hashlib.sha256(key.encode()).hexdigest() == digest
+            for key in DISK_KEY.findall(place.text.replace("\\/", "/"))
+        )
     ]
