@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from moto.core.model_instances import reset_model_data
 from moto.dynamodb.models import dynamodb_backends
 
 from stockyard.adapters.dynamodb import codec
@@ -47,6 +48,7 @@ class MotoTable:
         table = dynamodb_backends[OWN_ACCOUNT][REGION].tables[self._name]
         table.items.clear()
         table.stream_shard.items.clear()
+        reset_model_data()  # else moto keeps whatever was ever made, for its dashboard
         self._position = 0
 
     def news(self) -> Sequence[Mapping[str, Any]]:

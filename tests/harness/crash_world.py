@@ -22,7 +22,6 @@ from unittest.mock import patch
 
 import boto3
 from moto import mock_aws
-from moto.core.model_instances import reset_model_data
 from moto.moto_api._internal import mock_random
 
 from functions.cluster_phases.handler import lambda_handler as phases_handler
@@ -143,7 +142,6 @@ class CrashWorld:
         self.close()
         self._life.enter_context(self.cloud.begin(story))
         self.table.clear()
-        reset_model_data()  # else moto keeps whatever was ever made, for its dashboard
         for collection in (self.identity.clients, self.deployer.calls, self.alarms):
             collection.clear()
 
