@@ -95,7 +95,11 @@ class Machine:
                 refused.append(kind)
                 choice = self._remembered(choice, refused, error)
                 continue
-            return self._outcome(vm)
+            outcome = self._outcome(vm)
+            if outcome.done and refused:
+                # A machine that takes the place of this one may have the cheapest type again.
+                self.work.ledger.made(choice, choice.key, {"refused": []})
+            return outcome
         raise InsufficientCapacity(f"no room for {' or '.join(choice.detail['types'])}", code="NoMachineType")
 
     def _remembered(self, choice: Resource, refused: list[str], error: VendorError) -> Resource:
