@@ -39,11 +39,26 @@ def minors() -> list[Any]:
     ]
 
 
+BALANCED = ({"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1a/i-0123")
+ALONE = (
+    {
+        "endpoint": "https://203.0.113.7:6443",
+        "machine_endpoint": "https://demo-0123456789ab.stockyard.internal:6443",
+        "certificate_names": [ADVERTISED],
+    },
+    "",
+)
+"""What a machine is told behind a load balancer, and in a cloud that has none; and its id in its cloud."""
+
+
 @pytest.mark.parametrize("version", minors())
-def test_a_control_plane_is_initialized_in_a_dry_run(cluster: Cluster, tmp_path: Path, version: str) -> None:
+@pytest.mark.parametrize("answer", [BALANCED, ALONE], ids=["behind a balancer", "alone"])
+def test_a_control_plane_is_initialized_in_a_dry_run(
+    cluster: Cluster, tmp_path: Path, version: str, answer: tuple[dict[str, Any], str]
+) -> None:
     program = machine_program(tmp_path)
     machine = {**machine_values(cluster.realm), "kubernetes_version": version}
-    documents = program.kubeadm(machine, {"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1a/i-0123")
+    documents = program.kubeadm(machine, *answer)
     path = tmp_path / "kubeadm.yaml"
     path.write_text("\n---\n".join(map(json.dumps, documents)))
     done = cluster.plane.kubeadm("config", "validate", "--config", str(path))
@@ -53,7 +68,9 @@ def test_a_control_plane_is_initialized_in_a_dry_run(cluster: Cluster, tmp_path:
     documents[0]["nodeRegistration"]["name"] = "ip-10-0-0-5"
     path.write_text("\n---\n".join(map(json.dumps, documents)))
     options = ("--dry-run", "--ignore-preflight-errors=all", "--skip-token-print", "--config", str(path))
-    done = cluster.plane.kubeadm("init", *options)
+    folder = tmp_path / "dry-run"
+    folder.mkdir()
+    done = cluster.plane.kubeadm("init", *options, dry_run_folder=folder)
     assert "Your Kubernetes control-plane has initialized successfully!" in done.stdout
     assert "warn" not in re.sub(r"\[WARNING [^\n]*|\[preflight\][^\n]*", "", done.stderr).lower(), done.stderr
 

@@ -16,7 +16,7 @@ from local.aws.server import REGION
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.control_plane import program
 from tests.harness.consolidation_story import nodes_become_fewer
-from tests.harness.example import EXAMPLE
+from tests.harness.example import EXAMPLE, cudo_body
 from tests.harness.pool_story import GROUP, LAB, STATIC, Story, administrator, story_body
 
 if TYPE_CHECKING:
@@ -174,3 +174,27 @@ def test_a_deleted_cluster_leaves_no_process_and_no_file(cloud: Served, cluster:
     succeeded(cloud, deletion["id"])
     cloud.wait("the end of the cluster's programs", lambda: not programs_of(machines), 30)
     cloud.wait("the end of the cluster's files", lambda: not list(machines.iterdir()), 30)
+
+
+def test_a_cluster_on_cudo_lives_on_a_real_control_plane(cloud: Served) -> None:
+    """Its machines prove themselves by tokens and know the API by a name; its node joins with a real certificate."""
+    environment = cloud.environment
+    attributes = {
+        "project_id": environment["CUDO_PROJECT_ID"],
+        "api_key": environment["CUDO_API_KEY"],
+        "data_center_id": "us-dallas-1",
+    }
+    document = {"provider": "cudo", "name": "cudo", "attributes": attributes}
+    account = int(good(cloud, "POST", "cloud-accounts", document)["id"])
+    assert good(cloud, "POST", f"cloud-accounts/{account}/verify")["verification"] == "verified"
+    cluster = good(cloud, "POST", "clusters", cudo_body(account))
+    succeeded(cloud, cluster["operation_id"])
+
+    def available() -> bool:
+        return bool(good(cloud, "GET", f"clusters/{cluster['id']}/pools/workers")["nodes"]["available"] == 1)
+
+    cloud.wait("its node", available, 120)
+    deletion = good(cloud, "DELETE", f"clusters/{cluster['id']}")
+    succeeded(cloud, deletion["id"])
+    machines = cloud.home / "machines"
+    cloud.wait("the end of its programs", lambda: not programs_of(machines), 30)

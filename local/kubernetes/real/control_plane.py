@@ -101,9 +101,12 @@ class ControlPlane:
         """The process ids of its programs."""
         return [process.pid for process in list(self._processes.values()) if process.poll() is None]
 
-    def kubeadm(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run kubeadm; what it writes for pods goes into the folder too. Raises ``StartFailed``."""
-        environment = {**self._environment, "KUBEADM_INIT_DRYRUN_DIR": str(self.folder / "manifests")}
+    def kubeadm(
+        self, *arguments: str, check: bool = True, dry_run_folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubeadm; what it writes for pods, or in a dry run, goes into the folder too, if no other is named. Raises
+        ``StartFailed``."""
+        environment = {**self._environment, "KUBEADM_INIT_DRYRUN_DIR": str(dry_run_folder or self.folder / "manifests")}
         return _run([str(program("kubeadm")), *arguments], environment, check)
 
     def kubectl(self, *arguments: str, token: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
