@@ -1,16 +1,18 @@
-"""A machine that was switched on: it boots, runs its program, and follows its power state."""
+"""A machine that was switched on: it boots, runs its program, and follows its power state; and who looks for such."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from local.machines.programs import Program
 
 TERMINATED = frozenset({"shutting-down", "terminated"})
 """States in which a machine is gone for good."""
+WATCH_SECONDS = 0.1
 RETRY_SECONDS = 2.0
 """Seconds after which a machine repeats its failed start script. A real machine waits half a minute."""
 
@@ -73,3 +75,36 @@ class Machine(threading.Thread):
             self._turn.wait(remaining)
             self._turn.clear()
         return not self.on
+
+
+class MachineWatch(ABC):
+    """Looks at a cloud's machines again and again, and has one of these for each that is on. They are kept by name."""
+
+    def __init__(self, name: str) -> None:
+        self._stop = threading.Event()
+        self._seen: set[str] = set()
+        self._machines: dict[str, Machine] = {}
+        self._watcher = threading.Thread(target=self._watch, daemon=True, name=name)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._watcher.start()
+
+    def close(self) -> None:
+        """Switch every machine off."""
+        self._stop.set()
+        if self._watcher.is_alive():
+            self._watcher.join(5)
+        machines = list(self._machines.values())
+        for machine in machines:
+            machine.tell("terminated")
+        for machine in machines:
+            machine.join(5)
+
+    @abstractmethod
+    def look(self) -> None:
+        """One look: boot what is new, tell the others their state."""
+
+    def _watch(self) -> None:
+        while not self._stop.wait(WATCH_SECONDS):
+            self.look()

@@ -22,16 +22,15 @@ from local.aws.corrections.roles import AccessDenied, service_session
 from local.fault_plan import MachinePlan
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
-from local.machines.booted import TERMINATED, Machine
+from local.machines.booted import TERMINATED, Machine, MachineWatch
 from local.machines.metadata import InstanceData, Metadata
 from local.machines.programs import Place, cloud_init_files, program_of
 from stockyard.domain.ids import CLUSTER
 
 TAG = "stockyard:resource"
-WATCH_SECONDS = 0.1
 
 
-class Machines:
+class Machines(MachineWatch):
     """Watches the instances of some accounts, and boots each new instance with our tag.
 
     ``plan`` says how long an instance takes to boot and how many instances never report. Their output goes to ``log``,
@@ -47,31 +46,17 @@ class Machines:
         clusters: Clusters,
         plan: MachinePlan | None = None,
     ) -> None:
+        super().__init__("machines")
         self._accounts, self._region, self._log, self._clusters = accounts, region, log, clusters
         self._folder = folder
         self._plan = plan or MachinePlan()
         self._silent, self._interrupted = self._plan.silent, self._plan.interrupted
         self._maintained = self._plan.maintained
-        self._stop = threading.Event()
-        self._seen: set[str] = set()
-        self._machines: dict[str, Machine] = {}
         self._metadata = Metadata()
-        self._watcher = threading.Thread(target=self._watch, daemon=True, name="machines")
-
-    def start(self) -> None:
-        """Begin to watch."""
-        self._watcher.start()
 
     def close(self) -> None:
-        """Switch every machine off."""
-        self._stop.set()
-        if self._watcher.is_alive():
-            self._watcher.join(5)
-        machines = list(self._machines.values())
-        for machine in machines:
-            machine.tell("terminated")
-        for machine in machines:
-            machine.join(5)
+        """Switch every machine off, and stop their metadata."""
+        super().close()
         self._metadata.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -107,12 +92,12 @@ class Machines:
 
         threading.Thread(target=wait, daemon=True, name="interruption").start()
 
-    def _watch(self) -> None:
-        while not self._stop.wait(WATCH_SECONDS):
-            for account in self._accounts:
-                for reservation in list(ec2_backends[account][self._region].reservations.values()):
-                    for instance in reservation.instances:
-                        self._look(account, instance)
+    def look(self) -> None:
+        """See ``MachineWatch``."""
+        for account in self._accounts:
+            for reservation in list(ec2_backends[account][self._region].reservations.values()):
+                for instance in reservation.instances:
+                    self._look(account, instance)
 
     def _look(self, account: str, instance: Any) -> None:
         state = instance.state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 from local.fault_plan import MachinePlan
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
-from local.machines.booted import Machine
+from local.machines.booted import Machine, MachineWatch
 from local.machines.programs import Place, program_of, script_files
 
 if TYPE_CHECKING:
     from local.cudo.api import SimulatedCudo
 
-WATCH_SECONDS = 0.1
 START_SCRIPT = "start-script"
 """The file that keeps a machine's start script in its folder, for as long as it is there."""
 _STATES = {"ACTIVE": "running", "STOPPED": "stopped", "DELETING": "terminated"}
 _MIB = 1024
 
 
-class VirtualMachines:
+class VirtualMachines(MachineWatch):
     """Watches all projects of a Cudo. ``cudo`` gives it, or None while nobody has called it.
 
     ``plan`` says how long a machine takes to boot and how many never report.
@@ -39,34 +37,16 @@ class VirtualMachines:
         clusters: Clusters,
         plan: MachinePlan | None = None,
     ) -> None:
+        super().__init__("virtual machines")
         self._cudo, self._log, self._folder, self._clusters = cudo, log, folder, clusters
         self._plan = plan or MachinePlan()
         self._silent = self._plan.silent
-        self._stop = threading.Event()
-        self._seen: set[str] = set()
-        self._machines: dict[str, Machine] = {}
-        self._watcher = threading.Thread(target=self._watch, daemon=True, name="virtual machines")
 
-    def start(self) -> None:
-        """Begin to watch."""
-        self._watcher.start()
-
-    def close(self) -> None:
-        """Switch every machine off."""
-        self._stop.set()
-        if self._watcher.is_alive():
-            self._watcher.join(5)
-        machines = list(self._machines.values())
-        for machine in machines:
-            machine.tell("terminated")
-        for machine in machines:
-            machine.join(5)
-
-    def _watch(self) -> None:
-        while not self._stop.wait(WATCH_SECONDS):
-            cudo = self._cudo()
-            if cudo is not None:
-                self._look(cudo.machines())
+    def look(self) -> None:
+        """See ``MachineWatch``."""
+        cudo = self._cudo()
+        if cudo is not None:
+            self._look(cudo.machines())
 
     def _look(self, documents: dict[str, dict[str, Any]]) -> None:
         for key, document in documents.items():

@@ -13,6 +13,7 @@ import pytest
 from local.cudo.api import SimulatedCudo
 from local.fault_plan import MachinePlan
 from local.kubernetes.clusters import Clusters
+from local.machines import booted as watching
 from local.machines import virtual_machines
 from local.machines.programs import Place
 from local.machines.virtual_machines import VirtualMachines
@@ -188,7 +189,7 @@ def test_all_are_ended_when_the_local_cloud_stops(yard: Yard) -> None:
 def test_it_watches_by_itself_and_needs_no_cudo_before_somebody_calls_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(virtual_machines, "WATCH_SECONDS", 0.001)
+    monkeypatch.setattr(watching, "WATCH_SECONDS", 0.001)
     vendors: list[SimulatedCudo | None] = [None]
     questions: queue.Queue[bool] = queue.Queue()
 
