@@ -67,6 +67,13 @@ class Sheet(Generic[M]):
     name: Callable[[M], Any]
 
 
+def region_of(cluster: Cluster) -> str | None:
+    """Region of AWS, or the data center that the control group on Cudo names; None: the account's own."""
+    groups = cluster.settings.get("autoscaler_node_groups") or []
+    control = (group.get("data_center_id") for group in groups if group.get("role") == "control")
+    return cluster.settings.get("region_name") or next(control, None)
+
+
 CLUSTERS: Sheet[Cluster] = Sheet(
     (
         Column("NAME", lambda c: c.name),
@@ -74,7 +81,7 @@ CLUSTERS: Sheet[Cluster] = Sheet(
         Column("PHASE", lambda c: c.phase),
         Column("PROVIDER", lambda c: c.provider),
         Column("ACCOUNT", lambda c: c.cloud_account_id),
-        Column("REGION", lambda c: c.settings.get("region_name")),
+        Column("REGION", region_of),
         Column("CREATED", lambda c: c.created_at),
         Column("ID", lambda c: c.id, wide=True),
         Column("CLIENT ID", lambda c: c.client_id, wide=True),

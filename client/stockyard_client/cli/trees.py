@@ -10,7 +10,7 @@ from rich.tree import Tree
 
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.node_sheets import dollars, state
-from stockyard_client.cli.output import style_of
+from stockyard_client.cli.output import region_of, style_of
 from stockyard_client.cli.progress import phase_text
 from stockyard_client.models import Cluster, Condition, Operation
 from stockyard_client.node_models import NodeClaim
@@ -39,7 +39,7 @@ def _facts(cluster: Cluster) -> list[tuple[str, Any]]:
         ("id", cluster.id),
         ("description", cluster.description),
         ("provider", f"{cluster.provider}, account {cluster.cloud_account_id}"),
-        ("region", cluster.settings.get("region_name")),
+        ("region", region_of(cluster)),
         ("client", cluster.client_id),
         ("endpoint", extra.get("endpoint")),
         ("created", cluster.created_at),

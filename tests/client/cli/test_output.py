@@ -24,6 +24,28 @@ def test_table_is_aligned_and_ends_no_line_in_blanks(cli, listed):
     assert lines[2].split()[2] == "-"
 
 
+@pytest.mark.parametrize(
+    ("settings", "region"),
+    [
+        ({"region_name": "eu-west-1", "autoscaler_node_groups": [{"name": "workers"}]}, "eu-west-1"),
+        (
+            {
+                "autoscaler_node_groups": [
+                    {"role": "worker", "data_center_id": "gb-bournemouth-1"},
+                    {"role": "control", "data_center_id": "us-dallas-1"},
+                ]
+            },
+            "us-dallas-1",
+        ),
+        ({"autoscaler_node_groups": [{"role": "worker", "data_center_id": "us-dallas-1"}]}, "-"),
+    ],
+)
+def test_the_region_of_a_cluster_is_where_its_control_plane_stands(cli, api, cluster_document, settings, region):
+    api.answer("GET", "/v1/clusters/demo", cluster_document(settings=settings))
+    _, line = cli("cluster", "get", "demo", "-o", "table").stdout.splitlines()
+    assert line.split()[5] == region
+
+
 def test_wide_shows_more(cli, listed):
     lines = cli("cluster", "list", "-o", "wide").stdout.splitlines()
     assert "CLIENT ID" in lines[0]
