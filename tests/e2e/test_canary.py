@@ -8,7 +8,6 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +16,18 @@ import yaml
 from typer.testing import CliRunner
 
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
-from local.machines.programs import MACHINE_CONFIG, VAULT_CONFIG, script_files
-from local.machines.virtual_machines import START_SCRIPT
-from stockyard.domain.join_tokens import renewal_token
 from stockyard_client import Client
 from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
 from tests.harness import places
-from tests.harness.canaries import MARKS, Place, canary, disk_key_hits, forms, hits
+from tests.harness.canaries import Place, canary, disk_key_hits, forms, hits
+from tests.harness.canary_requests import (
+    CanaryRun,
+    cloud_account,
+    cluster_on_cudo,
+    refusals,
+    searched_start_script,
+)
 from tests.harness.serving import serving
 
 if TYPE_CHECKING:
@@ -47,21 +50,6 @@ SECRET_INPUTS = {
     "CudoAttributesPatch.vault_secret_id": "refused secret id of an account",
 }
 """Field that the API's document marks as secret -> name of the canary that is sent in it."""
-
-
-@dataclass
-class CanaryRun:
-    """The canaries, and all outputs of the product that must not contain one of them."""
-
-    canaries: dict[str, str] = field(default_factory=dict)
-    outputs: list[Place] = field(default_factory=list)
-    disk_key_digest: str = ""
-    """SHA-256 of the key of the encrypted disk."""
-
-    def new_canary(self, name: str) -> str:
-        """A new canary."""
-        self.canaries[name] = canary()
-        return self.canaries[name]
 
 
 @pytest.fixture(scope="module")
@@ -112,15 +100,15 @@ def canary_run(
         return answer
 
     key = {"Idempotency-Key": "canary"}
-    on_cudo = _cluster_on_cudo(served, call, canary_run)
+    on_cudo = cluster_on_cudo(served, call, canary_run)
     first = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
     again = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
     assert (again.status, again.body) == (202, first.body)
     canary_run.outputs.append(Place("replay", "of POST /v1/clusters", f"{dict(again.headers)}\n{again.text}"))
     assert call("POST", "/v1/clusters?dry_run=true", body(name="canary-dry", secret=given_secret)).status == 200
     second = _command_line(served, canary_run, body, tmp_path_factory.mktemp("canary"))
-    _refusals(call, canary_run, body, first.body["id"])
-    _cloud_account(call, canary_run)
+    refusals(call, canary_run, body, first.body["id"])
+    cloud_account(call, canary_run)
     _event(served, body, canary_run.new_canary("secret in an event"))
     assert served.operation(first.body["operation_id"])["status"] == "succeeded"
     canary_run.canaries["made client secret"] = _secret_of(served, second["id"])
@@ -137,7 +125,7 @@ def canary_run(
     living = list(places.machines(served))
     assert living
     assert hits(canary_run.canaries, living) == []  # Before the machines disappear.
-    _searched_start_script(served, canary_run, on_cudo["id"])
+    searched_start_script(served, canary_run, on_cudo["id"])
     leaving = call("DELETE", f"/v1/clusters/{on_cudo['id']}").body["id"]
     assert remove(first.body["id"])["status"] == "succeeded"
     assert served.operation(leaving)["status"] == "succeeded"
@@ -192,113 +180,6 @@ def _installation_secrets(served: Served) -> dict[str, str]:
         "person's token": served.environment["STOCKYARD_TOKEN"].rsplit(".", 1)[1],
         "tenant's key": served.environment["AWS_SECRET_ACCESS_KEY"],
     }
-
-
-def _refusals(
-    call: Callable[..., Answer], canary_run: CanaryRun, body: Callable[..., dict[str, Any]], cluster_id: str
-) -> None:
-    refused, cluster_path = canary_run.new_canary("refused secret"), f"/v1/clusters/{cluster_id}"
-    assert call("POST", "/v1/clusters", body(name="canary-long", secret=refused * 2)).status == 422
-    assert call("POST", "/v1/clusters", body(name="canary-list", secret=[refused])).status == 422
-    assert call("POST", "/v1/clusters", body(name="canary-extra", secrets=refused)).status == 422
-    assert call("POST", "/v1/clusters", body(name="canary", secret=refused)).status == 409
-    conflict = call("POST", "/v1/clusters", body(name="canary", secret=refused), headers={"Idempotency-Key": "canary"})
-    assert conflict.status == 422
-    patch = call("PATCH", cluster_path, {"secret": refused}, headers={"If-Match": '"1"'})
-    assert patch.status == 422
-    report = {"kubeconfig": [refused], "certificate_authority": refused}
-    assert call("POST", f"{cluster_path}/ready", report).status in (403, 404, 422)
-    assert call("GET", cluster_path, token=canary_run.new_canary("refused token")).status == 401
-    signature = canary_run.new_canary("refused proof")
-    url = f"https://sts.{REGION}.amazonaws.com/?Action=GetCallerIdentity&X-Amz-Signature={signature[: -len(MARKS)]}"
-    proof = {"method": "GET", "url": url, "headers": {"X-Amz-Security-Token": signature}}
-    assert call("POST", f"{cluster_path}/bootstrap", proof).status in (401, 403, 404, 422)
-    token = 2 * canary_run.new_canary("refused token of a control plane")
-    assert call("POST", f"{cluster_path}/bootstrap", {"token": token}).status == 401
-    step = {"token": 2 * canary_run.new_canary("refused token of a control plane's boot"), "step": "init"}
-    assert call("POST", f"{cluster_path}/boot-reports", step).status == 401
-    join = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a machine")}
-    assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/join", join).status == 401
-    step = {"cluster_id": cluster_id, "token": 2 * canary_run.new_canary("refused token of a boot"), "step": "join"}
-    assert call("POST", "/v1/node-claims/ncl_01ARZ3NDEKTSV4RRFFQ69G5FAV/boot-reports", step).status == 401
-
-
-def _cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
-    """An account with secrets is registered, fails its verification, gets another key and goes."""
-    attributes = {
-        "project_id": "acme-project",
-        "data_center_id": "us-dallas-1",
-        "api_key": canary_run.new_canary("API key of an account"),
-        "vault_address": "https://vault.example.test",
-        "vault_role_id": "role",
-        "vault_secret_id": canary_run.new_canary("Vault's secret id of an account"),
-    }
-    document = {"provider": "cudo", "name": "gpus", "attributes": attributes}
-    key = {"Idempotency-Key": "canary-account"}
-    assert call("POST", "/v1/cloud-accounts?dry_run=true", document).status == 200
-    account = call("POST", "/v1/cloud-accounts", document, headers=key)
-    assert (account.status, account.body["secrets"]) == (201, ["api_key", "vault_secret_id"])
-    assert call("POST", "/v1/cloud-accounts", document, headers=key).body == account.body
-    path = f"/v1/cloud-accounts/{account.body['id']}"
-    verified = call("POST", f"{path}/verify")
-    assert (verified.status, verified.body["verification"]) == (200, "failed")
-    exchanged = {"attributes": {"api_key": canary_run.new_canary("exchanged API key of an account")}}
-    etag = {"If-Match": verified.headers["etag"]}
-    plan = call("PATCH", f"{path}?dry_run=true", exchanged, headers=etag)
-    change = {"pointer": "/attributes/api_key", "before": "(sealed)", "after": "(sealed anew)"}
-    assert plan.status == 200, plan.text
-    assert plan.body["plan"]["changes"] == [change]
-    assert call("PATCH", path, exchanged, headers=etag).status == 200
-    refused = {"attributes": {"vault_secret_id": 40 * canary_run.new_canary("refused secret id of an account")}}
-    assert call("PATCH", path, refused, headers=etag).status == 422
-    assert call("POST", "/v1/cloud-accounts", {**document, "provider": "aws"}).status == 422
-    assert call("DELETE", path).status == 202
-
-
-def _cluster_on_cudo(served: Served, call: Callable[..., Answer], canary_run: CanaryRun) -> dict[str, Any]:
-    """Creates a cluster with an encrypted disk on Cudo, through an account with a key that works."""
-    environment = served.environment
-    canary_run.canaries["working API key of an account"] = environment["CUDO_API_KEY"]
-    canary_run.canaries["Vault's working secret id"] = environment["VAULT_SECRET_ID"]
-    attributes = {
-        "project_id": environment["CUDO_PROJECT_ID"],
-        "data_center_id": "us-dallas-1",
-        "api_key": environment["CUDO_API_KEY"],
-        **{f"vault_{name}": environment[f"VAULT_{name.upper()}"] for name in ("address", "role_id", "secret_id")},
-    }
-    account = call("POST", "/v1/cloud-accounts", {"provider": "cudo", "name": "working", "attributes": attributes})
-    assert account.status == 201, account.text
-    assert call("POST", f"/v1/cloud-accounts/{account.body['id']}/verify").body["verification"] == "verified"
-    document = {
-        "name": "canary-cudo",
-        "description": "a cluster whose machine proves itself by a token",
-        "cloud_account_id": int(account.body["id"]),
-        "cluster_type": "k8s",
-        "settings": {"control_plane_size": "sm"},
-    }
-    cluster = call("POST", "/v1/clusters", document)
-    assert cluster.status == 202, cluster.text
-    return dict(cluster.body)
-
-
-def _searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: str) -> None:
-    """The machine's token, and that by which it asks the Vault once, stand in its start script, in no other place."""
-    (script,) = [place for place in places.start_scripts(served) if cluster_id in place.text]
-    assert hits(canary_run.canaries, [script]) == []
-    files = script_files(served.home.joinpath("machines", script.name, START_SCRIPT).read_text(encoding="utf-8"))
-    tokens, vault = (json.loads(files[path]) for path in (MACHINE_CONFIG, VAULT_CONFIG))
-    own = {"token of a machine on Cudo": tokens["token"], "machine's token for the Vault": vault["wrapped_secret_id"]}
-    canary_run.disk_key_digest = served.home.joinpath("machines", script.name, "disk").read_text(encoding="utf-8")
-    elsewhere = [place for place in places.everywhere(served) if place.kind != "start script"]
-    assert hits(own, [*elsewhere, *canary_run.outputs]) == []
-    assert len(hits(own, [script])) == len(own), "the search looks into the script"
-    canary_run.canaries |= own
-    canary_run.canaries["later token of that machine"] = renewal_token(
-        canary_run.canaries["key of machines' tokens"].encode(), cluster_id
-    )
-    for secret in own.values():
-        script = Place(script.kind, script.name, script.text.replace(secret, ""))
-    canary_run.outputs.append(script)
 
 
 def _event(served: Served, body: Callable[..., dict[str, Any]], secret: str) -> None:
