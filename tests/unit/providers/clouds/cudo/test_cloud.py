@@ -193,6 +193,38 @@ def test_disks_and_networks_are_known_by_the_group_of_their_cluster(yard: Yard) 
     assert [each.id for each in client.networks()] == ["v-demo-ba9876543210-net", "office"]
 
 
+def test_groups_stay_as_long_as_a_disk_that_is_known_by_them(yard: Yard) -> None:
+    client, own_marks = yard.access.client("acme", ACCOUNT), marks.marks("inst", "acme", "clu_1", 3)
+    for thing in ("control-plane", "node"):
+        client.put_security_group(f"v-demo-0123456789ab-{thing}", DALLAS, marks.text(own_marks), [])
+    client.create_disk("v-demo-0123456789ab-data", DALLAS, 20)
+    client.create_network("v-demo-0123456789ab-net", DALLAS, "10.160.0.0/22")
+    yard.moment += timedelta(minutes=5)
+    disk, network, *groups = yard.cloud.tagged(ACCOUNT, "inst", "acme", [DALLAS])
+    assert not any(yard.cloud.discard(ACCOUNT, group, "acme") for group in groups)
+    assert yard.cloud.discard(ACCOUNT, network, "acme")
+    assert not any(yard.cloud.discard(ACCOUNT, group, "acme") for group in groups), "the disk is still there"
+    assert yard.cloud.discard(ACCOUNT, disk, "acme")
+    assert all(yard.cloud.discard(ACCOUNT, group, "acme") for group in groups)
+
+
+def test_digits_in_a_name_and_copies_of_an_id_are_no_clusters(yard: Yard) -> None:
+    """A name may have twelve hex digits of its own, such as a commit's; a tenant may have copied a disk."""
+    client = yard.access.client("acme", ACCOUNT)
+    for number, digits in enumerate(("b00000000001", "c00000000002")):
+        own_marks = marks.marks("inst", "acme", f"clu_{number}", 1)
+        name = f"v-ci-a1b2c3d4e5f6-{digits}"
+        client.put_security_group(f"{name}-control-plane", DALLAS, marks.text(own_marks), [])
+        client.create_disk(f"{name}-data", DALLAS, 20)
+        client.create_disk(f"{name}-data-copy", DALLAS, 20)
+    yard.moment += timedelta(minutes=5)
+    things = yard.cloud.tagged(ACCOUNT, "inst", "acme", [DALLAS])
+    assert [(thing.vendor_id, thing.resource_id) for thing in things if thing.kind == "disk"] == [
+        ("v-ci-a1b2c3d4e5f6-b00000000001-data", "clu_0"),
+        ("v-ci-a1b2c3d4e5f6-c00000000002-data", "clu_1"),
+    ]
+
+
 def test_an_account_is_offered_what_its_project_is(yard: Yard) -> None:
     moment = "2026-01-31T12:00:00.000Z"
     assert isinstance(yard.cloud, SellsByAccount)

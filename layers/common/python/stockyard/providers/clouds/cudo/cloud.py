@@ -21,10 +21,13 @@ from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.client import Cudo
 from stockyard.providers.clouds.cudo.making import DISK, GROUP, MACHINE, NETWORK
 from stockyard.providers.clouds.cudo.marks import INSTALLATION, marks_of, tagged
+from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NODE
+from stockyard.providers.clouds.cudo.names import NETWORK as NET
 from stockyard.providers.clouds.cudo.sheets import Sheet
 
-_OF_CLUSTER = re.compile(r"-([0-9a-f]{12})-[a-z-]+", re.ASCII)
-"""In an id: what tells a cluster from all others."""
+_OF_CLUSTER = re.compile(rf".*-([0-9a-f]{{12}})-(?:{CONTROL_PLANE}|{NODE}|{DATA}|{NET})", re.ASCII)
+"""An id that we choose: the twelve digits tell a cluster from all others, whatever its name has before them. What a
+tenant calls by a copy of such an id, and more, is the tenant's."""
 _MAY_WRITE = frozenset({"OWNER", "EDITOR"})
 
 
@@ -140,6 +143,10 @@ def _without_disk(cudo: Cudo, disk_id: str) -> bool:
 
 
 def _without_group(cudo: Cudo, group_id: str) -> bool:
+    """A group stays as long as a disk or a network that is known by it alone."""
+    digits = _digits(group_id)
+    if digits and digits in {_digits(thing.id) for thing in (*cudo.disks(), *cudo.networks())}:
+        return False
     cudo.delete_security_group(group_id)
     return cudo.security_group(group_id) is None
 
@@ -190,5 +197,5 @@ def _marked(cudo: Cudo) -> Iterator[tuple[str, Tagged]]:
 
 
 def _digits(thing_id: str) -> str:
-    match = _OF_CLUSTER.search(thing_id)
+    match = _OF_CLUSTER.fullmatch(thing_id)
     return match[1] if match else ""
