@@ -143,6 +143,9 @@ def test_secrets_of_an_account_are_kept_apart_from_its_attributes():
         ({"vault_address": "https://v.test"}, {"/attributes/vault_role_id", "/attributes/vault_secret_id"}),
         ({**VAULT, "vault_address": "http://v.test"}, {"/attributes/vault_address"}),
         ({**VAULT, "vault_address": "https://me:pw@v.test"}, {"/attributes/vault_address"}),
+        ({**VAULT, "vault_address": "https://v.test:https"}, {"/attributes/vault_address"}),
+        ({**VAULT, "vault_address": "https://v.test:99999"}, {"/attributes/vault_address"}),
+        ({**VAULT, "vault_address": "https://@v.test/#"}, {"/attributes/vault_address"}),
     ],
 )
 def test_attributes_of_a_cudo_account_that_are_refused(changed, pointers_of_faults):

@@ -171,6 +171,13 @@ def test_a_name_that_leads_nowhere_is_asked_again_later() -> None:
             client.check()
 
 
+@pytest.mark.parametrize("host", ["a..test", f"{'a' * 64}.test"])
+def test_a_name_that_is_none_leads_nowhere(host: str) -> None:
+    client = VaultClient(access.Vault(f"https://{host}", "r", SECRET_ID), httpx.MockTransport(Host()))
+    with pytest.raises(VendorUnavailable, match="leads to no address"):
+        client.check()
+
+
 def test_the_next_address_is_tried_where_one_cannot_be_reached() -> None:
     host = Host(httpx.ConnectError("refused"), httpx.Response(200, json=LOGIN))
     client_of(host, ["2001:db8::5", "192.0.2.10"]).check()

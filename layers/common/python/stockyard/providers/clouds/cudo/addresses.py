@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from stockyard.errors import VendorRefused, VendorUnavailable
 
 Resolve = Callable[[str, int], Sequence[str]]
-"""The addresses of a host and a port. Raises ``OSError`` for a name that leads nowhere."""
+"""The addresses of a host and a port. Raises ``OSError`` for a name that leads nowhere, ``UnicodeError`` for none."""
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 """Addresses of IPv4 in an IPv6 network (NAT64): the last four bytes."""
 _OF_INSTANCES = IPv6Network("fd00:ec2::/32")
@@ -29,7 +29,7 @@ def checked(host: str, port: int, resolve: Resolve) -> Sequence[str]:
     """
     try:
         addresses = resolve(host, port)
-    except OSError:
+    except (OSError, UnicodeError):  # the latter for a name with a part that is empty or longer than 63 characters
         addresses = ()
     if not addresses:
         raise VendorUnavailable(f"The name {host} leads to no address.", code="NameNotResolved")

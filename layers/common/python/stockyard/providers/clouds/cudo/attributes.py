@@ -28,8 +28,14 @@ def _key(value: SecretStr) -> SecretStr:
 
 def _vault(text: str) -> str:
     parts = urlsplit(text)
-    if not parts.hostname or parts.username or parts.query or parts.fragment:
+    if not parts.hostname or set(text) & set("@?#\\"):
         raise ValueError("must be https://, a host and perhaps a path")
+    try:
+        is_port = parts.port != 0
+    except ValueError:
+        is_port = False
+    if not is_port:
+        raise ValueError("must have a port of 1 to 65535, or none")
     return text.rstrip("/")
 
 
