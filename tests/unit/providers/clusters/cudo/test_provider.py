@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -150,6 +151,19 @@ def test_the_machine_type_is_chosen_once_and_kept_whatever_the_prices_are_later(
     assert world.until_done("machine_type").message == outcome.message
     assert world.choice() == choice
     assert world.yard.cudo.calls["ListVMMachineTypes"] == 1
+
+
+def test_everything_stands_where_the_type_was_chosen_whatever_the_account_names_since() -> None:
+    world = World()
+    world.until_done("machine_type")
+    attributes = {**world.yard.account.attributes, "data_center_id": "no-kristiansand-1"}
+    world.yard.account = replace(world.yard.account, attributes=attributes)
+    for phase in PHASES[2:]:
+        world.until_done(phase)
+    project = world.yard.project
+    bodies = [thing.body for thing in (*project.networks.values(), *project.disks.values())]
+    things = [*project.groups.values(), *bodies, world.machine()]
+    assert {thing["dataCenterId"] for thing in things} == {"us-dallas-1"}
 
 
 def test_the_cheapest_type_is_taken_and_the_next_one_where_it_is_scarce() -> None:

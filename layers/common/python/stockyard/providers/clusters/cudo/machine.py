@@ -69,12 +69,16 @@ class Machine:
             raise VendorRefused("the machine type is not on the ledger", hint="Resume from the machine_type phase.")
         return line
 
+    def data_center(self) -> str:
+        """Where everything of the cluster stands: decided with the type, whatever the account names since."""
+        return str(self._choice().detail["data_center"])
+
     # --- its disk ---------------------------------------------------------------------------------------------------
 
     def disk(self) -> Outcome:
         """The disk with etcd's data, which is the machine's and stays when that is replaced."""
         disk_id = self._name(DATA)
-        if self.maker.disk(disk_id, str(self._choice().detail["data_center"]), DATA_DISK_GIB) is None:
+        if self.maker.disk(disk_id, self.data_center(), DATA_DISK_GIB) is None:
             return Outcome(False, f"disk {disk_id} is being made", POLL_SECONDS)
         return Outcome(True, f"disk {disk_id} of {DATA_DISK_GIB} GiB")
 

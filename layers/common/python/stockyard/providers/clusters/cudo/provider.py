@@ -21,7 +21,7 @@ from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, 
 from stockyard.providers.clouds.cudo.values import NewVm
 from stockyard.providers.clouds.cudo.vault import NO_VAULT, VaultClient
 from stockyard.providers.clusters.cudo import groups, inspection, network, planning, retag
-from stockyard.providers.clusters.cudo.configuration import CudoConfig, data_center, is_encrypted
+from stockyard.providers.clusters.cudo.configuration import CudoConfig, is_encrypted
 from stockyard.providers.clusters.cudo.machine import Machine, with_first_boot
 
 __all__ = ["CudoClusterDriver", "CudoConfig"]
@@ -75,7 +75,7 @@ class CudoClusterDriver:
         steps: dict[str, Callable[[], Outcome]] = {
             "account": partial(self._account, maker.cudo, work),
             "machine_type": machine.choose,
-            "network": partial(self._network, maker, work),
+            "network": partial(self._network, maker, work, machine),
             "disk": partial(self._disk, work, machine),
             "control_plane": partial(self._control_plane, work, machine),
         }
@@ -133,9 +133,8 @@ class CudoClusterDriver:
 
         return machine.ensure(completed)
 
-    def _network(self, maker: Maker, work: CloudWork) -> Outcome:
-        place = data_center(work.cluster, work.account)
-        return network.ensure(maker, work.cluster, place, self._config.name_prefix)
+    def _network(self, maker: Maker, work: CloudWork, machine: Machine) -> Outcome:
+        return network.ensure(maker, work.cluster, machine.data_center(), self._config.name_prefix)
 
     def _maker(self, work: CloudWork) -> Maker:
         cudo = self._access.client(work.tenant, work.account)
