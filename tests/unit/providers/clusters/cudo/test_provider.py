@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from local.machines.programs import script_files
-from stockyard.domain.ids import client_id
+from local.vault.server import VaultServer, app_role
+from stockyard.domain.ids import account_secret, client_id
 from stockyard.domain.models.base import read
 from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.times import to_text
@@ -20,13 +21,14 @@ from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome
 from stockyard.providers.clouds.cudo import marks
+from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.making import CHOICE, TTL_SECONDS
 from stockyard.providers.clouds.cudo.values import NewVm, Rule
 from stockyard.providers.clusters.cudo.configuration import CudoConfig
 from stockyard.providers.clusters.cudo.network import FROM_NETWORK, OUTWARD
 from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
 from stockyard.providers.clusters.cudo.settings import CudoSettings
-from tests.harness.cudo_yard import CudoYard
+from tests.harness.cudo_yard import NUMBER, CudoYard
 from tests.harness.memory_store import MemoryStore, MemoryTable
 from tests.unit.providers.clusters.cudo.test_settings import CONTROL, KEY
 
@@ -336,6 +338,33 @@ def test_an_encrypted_cluster_is_refused_where_the_account_has_no_vault() -> Non
     world = World(no_vault=False)
     with pytest.raises(VendorRefused, match="The cloud account has no Vault"):
         world.step("account")
+
+
+def test_a_key_that_may_be_left_in_a_vault_that_the_account_has_no_more_is_told() -> None:
+    world, vault = World(no_vault=False), VaultServer()
+    role_id, secret_id = app_role(vault)
+    vault.close()
+    world.yard.secrets.put(account_secret("acme", NUMBER, "vault_secret_id"), secret_id)
+    access = Access(
+        lambda: world.yard.secrets,
+        transport=world.yard.cudo.transport(),
+        vault_url=vault.url,
+        vault_transport=vault.vault.transport(),
+    )
+    world.driver = CudoClusterDriver(
+        CudoConfig("vantage", "https://api.example.test", "https://id.example.test"), access
+    )
+
+    def address(value: str) -> None:
+        attributes = {**world.yard.account.attributes, "vault_address": value, "vault_role_id": role_id}
+        world.yard.account = replace(world.yard.account, attributes=attributes)
+
+    for later, words in (("https://first.test", ""), ("https://later.test", "https://first.test"), ("", "first.test")):
+        address("https://first.test")
+        world.up_to("disk")
+        address(later)
+        message = world.until_done("disk", "remove").message
+        assert (words in message, "may be left" in message) == (True, bool(words))
 
 
 def test_deletion_leaves_nothing_and_touches_nothing_of_others() -> None:

@@ -26,6 +26,9 @@ from stockyard.providers.clusters.cudo.machine import Machine, with_first_boot
 
 __all__ = ["CudoClusterDriver", "CudoConfig"]
 
+_ADDRESS = "vault"
+"""In the detail of the line of a disk's key: the Vault where it is. The account may have another one later."""
+
 
 class CudoClusterDriver:
     """Makes and removes a cluster's machines in the tenant's project."""
@@ -91,9 +94,10 @@ class CudoClusterDriver:
         if vault is not None:
             vault.forget_key(work.cluster.client_id)
         work.ledger.gone(key)
-        warning = (
-            "" if vault is not None else "The key of its disk is left in the Vault, which the account has no more."
-        )
+        first_address = str(key.detail.get(_ADDRESS) or "")
+        is_left = vault is None or first_address not in ("", work.account.attributes.get("vault_address"))
+        there = f"the Vault at {first_address}" if first_address else "the Vault"
+        warning = f"The key of its disk may be left in {there}, which the account has no more." if is_left else ""
         return replace(outcome, message=warning)
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
@@ -119,7 +123,7 @@ class CudoClusterDriver:
     def _disk(self, work: CloudWork, machine: Machine) -> Outcome:
         """The disk; and that there will be a key of it in the Vault, which the machine makes itself."""
         if is_encrypted(work.cluster) and work.ledger.find(DISK_KEY, DATA) is None:
-            key = work.ledger.intend(DISK_KEY, DATA)
+            key = work.ledger.intend(DISK_KEY, DATA, {_ADDRESS: work.account.attributes.get("vault_address")})
             work.ledger.made(key, work.cluster.client_id)
         return machine.disk()
 
