@@ -81,6 +81,11 @@ class SimulatedVault:
             except Refused as refused:
                 return refused.status, refused.body
 
+    def names(self) -> set[str]:
+        """The names of the keys that were written and not forgotten."""
+        with self._lock:
+            return set(self._keys)
+
     def transport(self) -> httpx.MockTransport:
         """Puts it in the network's place, within this process."""
         import httpx

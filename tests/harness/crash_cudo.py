@@ -1,4 +1,4 @@
-"""Cudo Compute for the crash world: the simulated one, in whose project every request passes the tap."""
+"""Cudo Compute for the crash world: the simulated one, in whose project every request passes the tap, and a Vault."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import json
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import httpx
 
-from local.machines.programs import script_files
+from local.machines.programs import VAULT_CONFIG, script_files
 from stockyard.domain.ids import account_secret
 from stockyard.domain.records import CloudAccount
 from stockyard.machines.control_plane import CONFIG_PATH
 from stockyard.providers.clouds.cudo import access
+from stockyard.providers.clouds.cudo.access import API_KEY, VAULT_SECRET_ID, Vault
 from stockyard.providers.clouds.cudo.client import Cudo
+from stockyard.providers.clouds.cudo.vault import VaultClient
 from tests.harness.crash_cloud import Story
+from tests.harness.crash_vault import ADDRESS, CrashVault, tapped
 from tests.harness.cudo_yard import KEY, NUMBER, CudoYard
 from tests.harness.faults import Call, Tap
 from tests.harness.memory import FixedClock
@@ -38,7 +42,7 @@ class CrashCudo:
         "description": "d",
         "cloud_account_id": int(NUMBER),
         "cluster_type": "k8s",
-        "settings": {"control_plane_size": "sm", "no_vault": True},
+        "settings": {"control_plane_size": "sm"},
     }
     stories: Mapping[str, Story] = {
         "clean": Story(),
@@ -59,6 +63,7 @@ class CrashCudo:
         self._out: tuple[str, ...] = ()
         self._outside = 0
         self.yard = CudoYard(CHEAP, DEAR)
+        self.vault = CrashVault(self._clock)
 
     @property
     def outside(self) -> int:
@@ -74,7 +79,10 @@ class CrashCudo:
         def client(key: str, project: str, **_: Any) -> Cudo:
             return Cudo(key, project, transport=transport, pause=_pausing(clock), chance=self.drawn)
 
-        with patch.object(access, "Cudo", client):
+        def vault_client(vault: Vault, *_: Any, **__: Any) -> VaultClient:
+            return tapped(vault, self.vault.vault, tap)
+
+        with patch.object(access, "Cudo", client), patch.object(access, "VaultClient", vault_client):
             yield
 
     @contextmanager
@@ -82,6 +90,7 @@ class CrashCudo:
         """See ``CrashCloud.begin``."""
         self._outside = self.outside
         self.yard = CudoYard(CHEAP, DEAR, clock=self._clock)
+        self.vault = CrashVault(self._clock)
         self._out = {"scarce": (CHEAP,), "full": (CHEAP, DEAR)}.get(story, ())
         failing = {"failed_disk": "CreateStorageDisk", "failed_machine": "CreateVM"}
         if story in failing:
@@ -100,11 +109,14 @@ class CrashCudo:
 
     def account(self, moment: str) -> CloudAccount:
         """See ``CrashCloud.account``."""
-        return self.yard.account
+        account = self.yard.account
+        attributes = {**account.attributes, "vault_address": ADDRESS, "vault_role_id": self.vault.role_id}
+        return replace(account, attributes=attributes, secrets=(*account.secrets, VAULT_SECRET_ID))
 
     def secrets(self) -> Mapping[str, str]:
         """See ``CrashCloud.secrets``."""
-        return {account_secret("acme", NUMBER, "api_key"): KEY}
+        values = {API_KEY: KEY, VAULT_SECRET_ID: self.vault.secret_id}
+        return {account_secret("acme", NUMBER, name): value for name, value in values.items()}
 
     def repair(self) -> None:
         """See ``CrashCloud.repair``: there is room again."""
@@ -117,6 +129,7 @@ class CrashCudo:
             "disk": self.yard.project.disks,
             "network": self.yard.project.networks,
             "security_group": self.yard.project.groups,
+            "disk_key": self.vault.keys(),
         }
         return {(kind, named(kind, name)) for kind, names in ids_by_kind.items() for name in names}
 
@@ -125,9 +138,11 @@ class CrashCudo:
         return any(document["state"] == "ACTIVE" for document in self._documents(machine_id))
 
     def machine_token(self, machine_id: str) -> str | None:
-        """See ``CrashCloud.machine_token``."""
+        """See ``CrashCloud.machine_token``. A machine opens its disk before it proves itself."""
         for document in self._documents(machine_id):
-            return str(json.loads(script_files(document["startScript"])[CONFIG_PATH])["token"])
+            files = script_files(document["startScript"])
+            self.vault.open_disk(machine_id, json.loads(files[VAULT_CONFIG]))
+            return str(json.loads(files[CONFIG_PATH])["token"])
         raise AssertionError(f"there is no machine {machine_id}")
 
     def _documents(self, machine_id: str) -> list[Mapping[str, Any]]:

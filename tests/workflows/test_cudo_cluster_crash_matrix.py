@@ -45,7 +45,7 @@ def test_lives_without_a_fault_end_as_their_story_says(world: CrashWorld, record
     ends = {story: (life.ready, life.failed, life.blocked, life.leftovers) for story, (_, life) in recorded.items()}
     assert ends == {story: (True, story in FAILS_FIRST, story == "blocked", []) for story in world.cloud.stories}
     for _, life in recorded.values():
-        assert life.things == {"vm": 1, "disk": 1, "network": 1, "security_group": 2}
+        assert life.things == {"vm": 1, "disk": 1, "disk_key": 1, "network": 1, "security_group": 2}
 
 
 def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded: Recorded) -> None:
@@ -55,11 +55,12 @@ def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded:
         modes = {cell.mode for cell in every if cell.call.place == place}
         beyond = any(cell.call.mutating and not cell.call.record for cell in every if cell.call.place == place)
         assert modes >= set(Mode) - (set() if beyond else {Mode.RECORDED}), place
-    vendor = {cell.call.name for cell in every if cell.call.name.startswith("cudo.")}
+    vendor = {cell.call.name for cell in every if cell.call.name.startswith(("cudo.", "vault."))}
     assert vendor >= {
         "cudo.GetProject", "cudo.ListVMMachineTypes", "cudo.ListPublicVMImages", "cudo.CreateSecurityGroup",
         "cudo.CreateNetwork", "cudo.CreateStorageDisk", "cudo.CreateVM", "cudo.UpdateVMExpireTime", "cudo.TerminateVM",
         "cudo.DeleteStorageDisk", "cudo.DeleteNetwork", "cudo.DeleteSecurityGroup",
+        "vault.Login", "vault.GenerateSecretId", "vault.DeleteKey",
     }  # fmt: skip
 
 
