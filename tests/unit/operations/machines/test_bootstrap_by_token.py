@@ -212,7 +212,8 @@ def test_a_ready_cluster_takes_a_kubeconfig_with_the_renewal_token_alone(booting
     kubeconfig = booting.world.secrets.values[f"acme/{booting.new_cluster.id}/kubeconfig"]
     assert booting.refused(booting.token), "it has its machine"
     assert booting.renew(None) == kubeconfig, "without a proof nothing changes"
-    for token in (booting.token, machine_token(booting.world.services.token_key, booting.new_cluster.id, 0), "0" * 64):
+    key = booting.world.services.token_key
+    for token in (booting.token, machine_token(key, booting.new_cluster.id, 0), "0" * 64, "\u00e9" * 64):
         with pytest.raises(Unauthorized, match=REFUSED):
             booting.renew(token)
     assert "renewed" in booting.renew(renewal)

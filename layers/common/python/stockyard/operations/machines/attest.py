@@ -69,7 +69,7 @@ def has_control_plane_token(services: Services, cluster: Cluster, token: str) ->
     """Whether it is the token of the control plane's machine, and still valid; or, of a cluster that is ready, the one
     that its machine was given to renew its report."""
     if cluster.status == "ready":
-        return hmac.compare_digest(renewal_token(services.token_key, cluster.id), token)
+        return hmac.compare_digest(renewal_token(services.token_key, cluster.id).encode(), token.encode())
     return _is_valid(services, services.store.get(Fact, control_plane_fact(cluster.id)), token)
 
 
