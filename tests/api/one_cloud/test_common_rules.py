@@ -171,7 +171,9 @@ def test_a_dry_run_on_a_resource_in_use_is_refused_like_the_call(acme):
     etag = acme.call("GET", "/v1/cloud-accounts/1").headers["etag"]
     for query in ("", "?dry_run=true"):
         problem(acme.call("DELETE", f"/v1/cloud-accounts/1{query}"), 409, "InUse")
-        problem(acme.call("PATCH", f"/v1/cloud-accounts/1{query}", role, If_Match=etag), 409, "InUse")
+        moved = acme.call("PATCH", f"/v1/cloud-accounts/1{query}", role, If_Match=etag)
+        problem(moved, 409, "InUse")
+        assert moved.json()["detail"] == "Cloud account 1 is used by user."
         problem(acme.call("POST", f"/v1/clusters{query}", {"name": "user", **body}), 409, "ClusterNameInUse")
     assert [cluster["name"] for cluster in acme.call("GET", "/v1/clusters?tag=a%3Db%3Dc%3Dd").json()["items"]] == [
         "user"

@@ -115,7 +115,8 @@ def change_account(
     attributes = fields.get("attributes") or account.attributes
     services.clouds[account.provider].check_attributes(attributes)
     if moves(services, account, attributes) and (users := clusters_of(services, number)):
-        raise InUse(f"The role is used by {', '.join(c.name for c in users)}.")
+        names = ", ".join(cluster.name for cluster in users)
+        raise InUse(f"Cloud account {number} is used by {names}.")
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
     if changed.attributes != account.attributes or secrets:
         changed = replace(
