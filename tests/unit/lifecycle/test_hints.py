@@ -23,6 +23,13 @@ def test_only_the_creation_of_a_cluster_is_resumed(procedure: Procedure) -> None
 
 def test_a_claim_that_failed_is_made_anew() -> None:
     assert hint("PermissionDenied", procedure_of(PROCEDURES, "create_node").advice) == (
-        "Update the account's role from GET /v1/cloud-accounts/{id}/template. "
+        "Give the account the key of somebody who may do it, or update its role from GET "
+        "/v1/cloud-accounts/{id}/template. "
         "The claim does not try again: delete it and make another."
     )
+
+
+@pytest.mark.parametrize("name", ["CredentialsRevoked", "PermissionDenied"])
+def test_advice_about_credentials_is_for_clouds_with_keys_and_with_roles(name: str) -> None:
+    assert "key" in HINTS[name]
+    assert "role" in HINTS[name]

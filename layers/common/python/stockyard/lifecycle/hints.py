@@ -5,9 +5,10 @@ from __future__ import annotations
 _CONSOLE = "Read the cause; of a machine, its console output in the cloud account may say more."
 _AWAY = "The service did not answer properly for a long time."
 HINTS: dict[str, str] = {
-    "CredentialsRevoked": "Check that the account's role exists and trusts this installation with its external id "
-    "(POST /v1/cloud-accounts/{id}/verify).",
-    "PermissionDenied": "Update the account's role from GET /v1/cloud-accounts/{id}/template.",
+    "CredentialsRevoked": "Check the account's key, or that its role exists and trusts this installation with its "
+    "external id (POST /v1/cloud-accounts/{id}/verify).",
+    "PermissionDenied": "Give the account the key of somebody who may do it, or update its role from GET "
+    "/v1/cloud-accounts/{id}/template.",
     "VendorQuotaExceeded": "Raise the quota in the cloud account, or remove what is no longer used.",
     "InsufficientCapacity": "There is none just now; another instance type, zone or subnet may have some.",
     "VendorNotFound": "Something that it was told to use is gone. Bring it back, or ask anew with other settings.",
