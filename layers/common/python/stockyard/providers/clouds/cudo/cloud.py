@@ -145,8 +145,8 @@ def _without_disk(cudo: Cudo, disk_id: str) -> bool:
 def _without_group(cudo: Cudo, group_id: str) -> bool:
     """A group stays as long as a disk or a network that is known by it alone."""
     digits = _digits(group_id)
-    known = {_digits(disk.id) for disk in cudo.disks()} | {_digits(network.id) for network in cudo.networks()}
-    if digits and digits in known:
+    named_digits = {_digits(disk.id) for disk in cudo.disks()} | {_digits(network.id) for network in cudo.networks()}
+    if digits and digits in named_digits:
         return False
     cudo.delete_security_group(group_id)
     return cudo.security_group(group_id) is None
