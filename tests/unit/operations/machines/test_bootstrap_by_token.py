@@ -175,9 +175,24 @@ def test_a_token_is_valid_for_thirty_minutes(booting: Booting) -> None:
     before = booting.fact()
     booting.world.clock.advance(20)
     assert booting.refused(booting.token)
-    fence = Fence.of(booting.cluster)
-    assert issue_control_plane_token(booting.world.services, booting.cluster, fence) == booting.token
-    assert booting.fact() == before, "asking makes no token younger"
+    assert booting.fact() == before, "proving makes no token younger"
+
+
+def test_a_phase_that_waits_long_for_room_lengthens_the_token(booting: Booting) -> None:
+    before, fence = booting.fact(), Fence.of(booting.cluster)
+
+    def issued() -> str:
+        return issue_control_plane_token(booting.world.services, booting.cluster, fence)
+
+    booting.world.clock.advance(890)
+    assert (issued(), booting.fact()) == (booting.token, before), "nothing is written at each try"
+    for _ in range(3):
+        booting.world.clock.advance(1000)
+        assert issued() == booting.token
+    booting.world.clock.advance(1790)
+    assert booting.bootstrap()
+    booting.world.clock.advance(20)
+    assert booting.refused(booting.token)
 
 
 def test_the_machine_waits_until_its_address_is_known(booting: Booting) -> None:

@@ -151,7 +151,23 @@ def test_a_token_is_valid_for_thirty_minutes(booting: Booting) -> None:
     assert booting.join(claim)
     booting.yard.nodes.clock.advance(20)
     assert booting.refused(claim)
-    assert _fact(booting, claim) == fact_before, "asking makes no token younger"
+    assert _fact(booting, claim) == fact_before, "joining makes no token younger"
+
+
+def test_a_launch_that_waits_long_for_room_lengthens_the_token(booting: Booting) -> None:
+    claim, nodes = booting.claim(), booting.yard.nodes
+    before, fence = _fact(booting, claim), Fence.of(claim)
+    booting.invited(claim)
+    nodes.clock.advance(890)
+    assert issue_token(nodes.services, claim, fence) == booting.user_data[claim.id]
+    assert _fact(booting, claim) == before, "nothing is written at each try"
+    for _ in range(3):
+        nodes.clock.advance(1000)
+        assert issue_token(nodes.services, claim, fence) == booting.user_data[claim.id]
+    nodes.clock.advance(1790)
+    assert booting.join(claim)
+    nodes.clock.advance(20)
+    assert booting.refused(claim)
 
 
 def test_a_claim_on_its_way_out_is_joined_by_nobody(booting: Booting) -> None:

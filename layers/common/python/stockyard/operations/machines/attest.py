@@ -17,7 +17,10 @@ from stockyard.ports import Check, MachineIdentity, Put
 UNRECORDED = "The machine is not recorded (yet). Try again."
 TOKEN_FACT = "machine_token"  # noqa: S105 - a name
 TOKEN_LIFE = timedelta(minutes=30)
-"""How long a machine token is accepted after it was first given out: launching and joining take less."""
+"""How long a machine token is accepted after it was given out for the last time: starting and joining take less."""
+_RENEWED_AFTER = TOKEN_LIFE / 2
+"""A phase that still tries to make a machine, because there is no room for it, lengthens a token that is so old: the
+machine that it makes at last would have none that is valid. The phase's own limit ends that."""
 
 
 def proven_machine(services: Services, account: CloudAccount | None, cluster: Cluster, caller: MachineIdentity) -> str:
@@ -37,7 +40,7 @@ def issue_token(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -
     """
     token = machine_token(services.token_key, claim.id, fence.attempt)
     name = _fact(claim.id, fence.attempt)
-    if services.store.get(Fact, name) is None:
+    if not _is_young(services, services.store.get(Fact, name), token):
         guard = Check(NodeClaim, claim.id, {"operation_id": fence.operation_id, "attempt": fence.attempt})
         try:
             services.store.commit(guard, Put(Fact(name, _hash(token), services.now())))
@@ -55,8 +58,7 @@ def issue_control_plane_token(services: Services, cluster: Cluster, fence: Fence
     """As ``issue_token``, for a control plane's machine. Each attempt has another one, and only the last counts."""
     token = machine_token(services.token_key, cluster.id, fence.attempt)
     name = control_plane_fact(cluster.id)
-    known_fact = services.store.get(Fact, name)
-    if known_fact is None or known_fact.value != _hash(token):
+    if not _is_young(services, services.store.get(Fact, name), token):
         guard = Check(Cluster, cluster.id, {"operation_id": fence.operation_id, "attempt": fence.attempt})
         try:
             services.store.commit(guard, Put(Fact(name, _hash(token), services.now())))
@@ -78,8 +80,13 @@ def control_plane_fact(cluster_id: str) -> str:
     return f"{cluster_id}/{TOKEN_FACT}"
 
 
-def _is_valid(services: Services, fact: Fact | None, token: str) -> bool:
-    if fact is None or services.clock.now() > times.from_text(fact.time) + TOKEN_LIFE:
+def _is_young(services: Services, fact: Fact | None, token: str) -> bool:
+    """Whether the token is on record and need not be lengthened."""
+    return _is_valid(services, fact, token, _RENEWED_AFTER)
+
+
+def _is_valid(services: Services, fact: Fact | None, token: str, life: timedelta = TOKEN_LIFE) -> bool:
+    if fact is None or services.clock.now() > times.from_text(fact.time) + life:
         return False
     return hmac.compare_digest(fact.value, _hash(token))
 
