@@ -189,6 +189,20 @@ def test_blocked_deletion_lists_remaining_resources_and_finishes_later(world):
     assert nothing_left(world)
 
 
+def test_a_blocked_deletion_that_is_asked_for_again_is_tried_again_at_once(world):
+    cluster = world.create()
+    world.drive(cluster, "provision_cluster")
+    world.provider.faults["remove network"] = [PermissionDenied("ec2:DeleteVpc is not allowed")]
+    deleting = delete_cluster(world.services, cluster.id, "ann")
+    assert delete_cluster(world.services, cluster.id, "ann") == deleting, "nothing is blocked yet"
+    assert world.drive(deleting, "delete_cluster") == "blocked"
+    again = delete_cluster(world.services, cluster.id, "ann")
+    assert again.operation_id == deleting.operation_id
+    assert operation_of(world, cluster).error is None
+    assert world.drive(again, "delete_cluster") == "gone"
+    assert nothing_left(world)
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_failure_of_keycloak_leaves_nothing(world, late):
     plan = world.identity.faults.after if late else world.identity.faults.before

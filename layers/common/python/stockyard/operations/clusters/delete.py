@@ -10,6 +10,7 @@ from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
 from stockyard.operations.clusters.plan import price_items
+from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import describe, lines_of
@@ -20,12 +21,16 @@ from stockyard.ports import Create, Replace
 
 @until_written("cluster changes too often to be deleted")
 def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
-    """The cluster in status ``deleting``. ``NotFound`` when there is none."""
+    """The cluster in status ``deleting``. ``NotFound`` when there is none.
+
+    A deletion that is blocked is tried again at once: who asks again has mended the cause.
+    """
     cluster = find_cluster(services, id_or_name)
-    if cluster.status == "deleting":
-        return cluster
-    now = services.now()
     current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
+    if cluster.status == "deleting":
+        is_blocked = current is not None and current.error is not None
+        return resume_cluster(services, cluster.id, actor) if is_blocked else cluster
+    now = services.now()
     procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
     operation = new_operation(services.new_id(ids.OPERATION), procedure, cluster.id, actor, now)
     overtaken = (current, services.procedure(current.kind, cluster.driver)) if current is not None else None
