@@ -102,7 +102,8 @@ def test_deletion_of_cluster_deletes_its_claims(nodes: Nodes, world: World) -> N
     assert nodes.nothing_left()
 
 
-def test_deletion_of_cluster_is_blocked_by_remaining_claims(nodes: Nodes, world: World) -> None:
+@pytest.mark.parametrize("cause", ["", "not allowed"])
+def test_deletion_of_cluster_is_blocked_by_remaining_claims(nodes: Nodes, world: World, cause: str) -> None:
     nodes.provider("lab", SMALL)
     cluster = world.create()
     assert world.drive(cluster, "provision_cluster") == "ready"
@@ -111,10 +112,15 @@ def test_deletion_of_cluster_is_blocked_by_remaining_claims(nodes: Nodes, world:
     nodes.relay()
     delete_cluster(nodes.services, cluster.id, "user:ann")
     world.services = nodes.services
+    if cause:
+        nodes.delete(claim)
+        nodes.errors["terminate"] = [VendorRefused(cause)]
+        assert nodes.relay()[-1] == "blocked"
     assert world.drive(cluster, "delete_cluster") == "blocked"
     blocked = world.cluster(cluster)
     deleted = next(condition for condition in blocked.conditions if condition.type == "Deleted")
-    assert "Waiting for nodes to be given back: stuck" in deleted.message
+    assert "Waiting for nodes to be given back: stuck." in deleted.message
+    assert ("stuck: not allowed" in deleted.message) is bool(cause)
     assert nodes.now(claim).deleting
 
 

@@ -19,6 +19,8 @@ from stockyard.lifecycle.phases import Phase, Procedure
 
 OVER = ("succeeded", "skipped")
 """States of a phase that is not run again in this attempt."""
+DELETING = "Deleting"
+"""Reason of the condition of what is being deleted, as long as nothing blocks that."""
 
 
 def new_operation(id: str, procedure: Procedure, subject: str, actor: str, now: str, parent: str = "") -> Operation:
@@ -274,7 +276,7 @@ class Moves(ABC, Generic[S]):
         closed = self._closed(subject, current, now)
         fields = {**self._fence(subject, operation), **self._at(procedure.names[0])}
         subject = self.leaving(subject, now, remaining=(), **fields)
-        subject = self.condition(subject, self.leaving_condition, "False", "Deleting", self.leaving_text, now)
+        subject = self.condition(subject, self.leaving_condition, "False", DELETING, self.leaving_text, now)
         requested = self.transition(before, self.deleting, "DeletionRequested", self.leaving_text)
         transitions = (requested, operation_started(operation))
         return Change(subject, operation, transitions, workflow=procedure, closed=closed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from stockyard.domain.records import Cluster, NodeClaim, Pool
+from stockyard.lifecycle.node_phases import DESTROYED
+from stockyard.lifecycle.operation import DELETING
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims import environments as node_environments
@@ -35,10 +37,20 @@ def release(services: Services, cluster: Cluster, session: str) -> Outcome:
     if remaining_claims:
         names = ", ".join(claim.name for claim in remaining_claims[:NAMED])
         more = f" and {len(remaining_claims) - NAMED} more" if len(remaining_claims) > NAMED else ""
-        return Outcome(False, f"Waiting for nodes to be given back: {names}{more}.", wait_seconds=LOOK_AGAIN)
+        text = f"Waiting for nodes to be given back: {names}{more}.{_why(remaining_claims)}"
+        return Outcome(False, text, wait_seconds=LOOK_AGAIN)
     for pool in pools.pools_of(services, cluster.id):
         services.store.commit(Remove(Pool, pool.id))
     outcome = node_environments.clear_all(services, cluster, session)
     if outcome.done:
         remove_providers(services, cluster)
     return outcome
+
+
+def _why(claims: list[NodeClaim]) -> str:
+    """The cause of the first claim whose deletion is blocked: nobody looks for it at the claim when a cluster stays."""
+    for claim in claims:
+        for condition in claim.conditions:
+            if condition.type == DESTROYED and condition.reason not in ("", DELETING):
+                return f" {claim.name}: {condition.message}"
+    return ""
