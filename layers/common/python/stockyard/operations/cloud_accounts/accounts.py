@@ -168,7 +168,7 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
     try:
         verification = services.clouds[account.provider].verify(account, services.tenant)
     except VendorError as error:
-        raise UnexpectedBehavior(f"The cloud could not be asked ({error.error_type}). Try again.") from error
+        raise UnexpectedBehavior(f"The cloud could not be asked ({error.error_type}): {error.detail}") from error
     now = services.now()
     state, reason = ("verified", "Verified") if verification.works else ("failed", "NotVerified")
     changed = replace(
