@@ -14,8 +14,10 @@ from stockyard.errors import (
     VendorRefused,
     VendorUnavailable,
 )
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.change import change_claim
+from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.power import power_claim
 from stockyard.operations.scheduler.explain import explain_claim
 from stockyard.ports import Replace
@@ -224,6 +226,9 @@ def test_transient_failures_are_retried_and_final_ones_fail(nodes: Nodes) -> Non
     assert cause_type(nodes, claim) == "VendorRefused"
     assert len(blocked.remaining) == 1
     assert _conditions(blocked)["Destroyed"] == "False"
+    assert delete_claim(nodes.services, claim.id, WORKFLOW_ACTOR) == blocked, "a workflow has mended nothing"
+    nodes.delete(claim)
+    assert nodes.relay() == ["gone"]
 
 
 def test_claim_can_be_created_switched_off(nodes: Nodes) -> None:

@@ -122,6 +122,9 @@ def test_deletion_of_cluster_is_blocked_by_remaining_claims(nodes: Nodes, world:
     assert "Waiting for nodes to be given back: stuck." in deleted.message
     assert ("stuck: not allowed" in deleted.message) is bool(cause)
     assert nodes.now(claim).deleting
+    delete_cluster(nodes.services, cluster.id, "user:ann")
+    assert nodes.relay()[-1] == "gone", "its nodes are tried again too"
+    assert world.drive(world.cluster(cluster), "delete_cluster") == "gone"
 
 
 def test_sweep_closes_power_operation_of_lost_workflow(nodes: Nodes) -> None:

@@ -23,11 +23,17 @@ from stockyard.ports import Create, Replace
 def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
     """The cluster in status ``deleting``. ``NotFound`` when there is none.
 
-    A deletion that is blocked is tried again at once: who asks again has mended the cause.
+    A deletion that is blocked is tried again at once, of its nodes too: who asks again has mended the cause.
     """
+    from stockyard.operations.clusters.nodes import claims_of
+    from stockyard.operations.node_claims.delete import delete_claim
+
     cluster = find_cluster(services, id_or_name)
     current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
     if cluster.status == "deleting":
+        for claim in claims_of(services, cluster):
+            if claim.deleting:
+                delete_claim(services, claim.id, actor)
         is_blocked = current is not None and current.error is not None
         return resume_cluster(services, cluster.id, actor) if is_blocked else cluster
     now = services.now()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from datetime import timedelta
+from typing import Any
 
 from stockyard.domain import times
 from stockyard.domain.join_tokens import machine_token, renewal_token
@@ -38,15 +39,7 @@ def issue_token(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -
 
     ``Fenced`` when the claim is no longer this attempt's.
     """
-    token = machine_token(services.token_key, claim.id, fence.attempt)
-    name = _fact(claim.id, fence.attempt)
-    if not _is_young(services, services.store.get(Fact, name), token):
-        guard = Check(NodeClaim, claim.id, {"operation_id": fence.operation_id, "attempt": fence.attempt})
-        try:
-            services.store.commit(guard, Put(Fact(name, _hash(token), services.now())))
-        except Conflict as conflict:
-            raise Fenced("Another operation or attempt owns the claim now.") from conflict
-    return token
+    return _issued(services, NodeClaim, claim.id, fence, _fact(claim.id, fence.attempt))
 
 
 def has_token(services: Services, claim: NodeClaim, token: str) -> bool:
@@ -56,15 +49,7 @@ def has_token(services: Services, claim: NodeClaim, token: str) -> bool:
 
 def issue_control_plane_token(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> str:
     """As ``issue_token``, for a control plane's machine. Each attempt has another one, and only the last counts."""
-    token = machine_token(services.token_key, cluster.id, fence.attempt)
-    name = control_plane_fact(cluster.id)
-    if not _is_young(services, services.store.get(Fact, name), token):
-        guard = Check(Cluster, cluster.id, {"operation_id": fence.operation_id, "attempt": fence.attempt})
-        try:
-            services.store.commit(guard, Put(Fact(name, _hash(token), services.now())))
-        except Conflict as conflict:
-            raise Fenced("Another operation or attempt owns the cluster now.") from conflict
-    return token
+    return _issued(services, Cluster, cluster.id, fence, control_plane_fact(cluster.id))
 
 
 def has_control_plane_token(services: Services, cluster: Cluster, token: str) -> bool:
@@ -80,9 +65,18 @@ def control_plane_fact(cluster_id: str) -> str:
     return f"{cluster_id}/{TOKEN_FACT}"
 
 
-def _is_young(services: Services, fact: Fact | None, token: str) -> bool:
-    """Whether the token is on record and need not be lengthened."""
-    return _is_valid(services, fact, token, _RENEWED_AFTER)
+def _issued(
+    services: Services, kind: type[Cluster | NodeClaim], subject_id: str, fence: Fence[Any], fact_name: str
+) -> str:
+    """The token of the attempt, on record and not so old that it had to be lengthened."""
+    token = machine_token(services.token_key, subject_id, fence.attempt)
+    if not _is_valid(services, services.store.get(Fact, fact_name), token, _RENEWED_AFTER):
+        guard = Check(kind, subject_id, {"operation_id": fence.operation_id, "attempt": fence.attempt})
+        try:
+            services.store.commit(guard, Put(Fact(fact_name, _hash(token), services.now())))
+        except Conflict as conflict:
+            raise Fenced("Another operation or attempt owns it now.") from conflict
+    return token
 
 
 def _is_valid(services: Services, fact: Fact | None, token: str, life: timedelta = TOKEN_LIFE) -> bool:

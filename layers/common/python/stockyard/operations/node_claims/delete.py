@@ -15,7 +15,7 @@ from stockyard.lifecycle.draining import drain_deadline
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_phases import DELETE_NODE
 from stockyard.lifecycle.operation import new_operation
-from stockyard.operations.engine.advance import change_writes, until_written
+from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, commit, until_written
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.engine.ledger import describe, lines_of
 from stockyard.operations.engine.tell import tell
@@ -32,11 +32,11 @@ def delete_claim(services: Services, id_or_name: str, actor: str, grace_seconds:
 
     ``grace_seconds`` is how long pods may hold its node from now on, where that is less than what holds for it; 0 ends
     them at once, also when the deletion is under way. One that was never placed is gone when this returns: nothing was
-    made for it.
+    made for it. A deletion that is blocked is tried again at once when a person asks again.
     """
     claim = find_claim(services, id_or_name)
     if grace_seconds is None:
-        return claim if claim.deleting else give_back(services, claim, actor)
+        return _asked_again(services, claim, actor) if claim.deleting else give_back(services, claim, actor)
     until = times.to_text(services.clock.now() + timedelta(seconds=grace_seconds))
     if not claim.deleting:
         return give_back(services, replace(claim, drain_until=until), actor)
@@ -69,6 +69,14 @@ def give_back(services: Services, claim: NodeClaim, actor: str, first: Transitio
     else:
         services.store.commit(Replace(changed), Create(operation), *writes)
     return changed
+
+
+def _asked_again(services: Services, claim: NodeClaim, actor: str) -> NodeClaim:
+    """A person has mended what blocks the deletion; a workflow that asks has not."""
+    operation = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
+    if operation is None or operation.error is None or actor == WORKFLOW_ACTOR:
+        return claim
+    return commit(services, actor, MOVES.retry(claim, operation, services.procedure(operation.kind), services.now()))
 
 
 def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
