@@ -44,7 +44,7 @@ def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> b
     plan = call("POST", f"{path}?dry_run=true", body)["plan"]
     answer = call("POST", path, body)
     started = time.monotonic()
-    cluster = answer["items"][0] if "items" in answer else answer
+    cluster = answer["results"][0] if "results" in answer else answer
     operation = follow(call, cluster["operation_id"], console)
     if operation["status"] != "succeeded":
         error = operation.get("error") or {}
