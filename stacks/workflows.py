@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from stockyard.lifecycle.phases import BLOCK, COMPENSATE, PROCEDURES, Phase, Procedure
+from stockyard.lifecycle.phases import PROCEDURES
+from stockyard.lifecycle.procedure import BLOCK, COMPENSATE, Phase, Procedure
 
 CALL_SECONDS = 150
 """How long one call of a phase may take; longer than the function's own time-out."""

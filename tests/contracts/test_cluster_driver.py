@@ -18,7 +18,8 @@ from stockyard.domain.models.base import read
 from stockyard.domain.records import CloudAccount, Cluster, Resource
 from stockyard.domain.times import to_text
 from stockyard.errors import CredentialsRevoked, Fenced, VendorError
-from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, ENSURE, PROCEDURES, REMOVE, procedure_of
+from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURES, procedure_of
+from stockyard.lifecycle.procedure import ENSURE, REMOVE
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
 from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome, Retags

@@ -11,7 +11,8 @@ from typing import Any
 from local.functions.invocation import Invocation, failure
 from stacks import workflows
 from stockyard.errors import StockyardError
-from stockyard.lifecycle.phases import PROCEDURES, Procedure, Procedures
+from stockyard.lifecycle.phases import PROCEDURES, Procedures
+from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.clusters.phases import RUNNER as CLUSTERS
 from stockyard.operations.engine.act import act
 from stockyard.operations.engine.runner import Runner

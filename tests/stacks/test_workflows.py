@@ -13,7 +13,8 @@ from syrupy.assertion import SnapshotAssertion
 from stacks.names import RUNNERS
 from stacks.workflows import documents, text
 from stockyard import errors
-from stockyard.lifecycle.phases import PROCEDURES, Procedure
+from stockyard.lifecycle.phases import PROCEDURES
+from stockyard.lifecycle.procedure import Procedure
 
 
 @pytest.mark.parametrize("machine", ["provision-cluster", "delete-node", "power-node"])

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from stockyard.errors import StockyardError, VendorRefused
-from stockyard.lifecycle.phases import PROCEDURES, Procedure
+from stockyard.lifecycle.phases import PROCEDURES
+from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.resume import resume_cluster
 from stockyard.operations.node_claims.power import power_claim

@@ -6,7 +6,8 @@ import pytest
 
 from stockyard.errors import VendorError
 from stockyard.lifecycle.hints import HINTS, hint
-from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, Procedure, procedure_of
+from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
+from stockyard.lifecycle.procedure import Procedure
 
 
 def test_every_failure_of_a_cloud_has_advice_of_its_own() -> None:

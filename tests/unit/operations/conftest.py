@@ -255,7 +255,7 @@ def make_world() -> World:
         deployer=deployer,
         clouds={"aws": provider, "cudo": CudoCloud(Access(lambda: secrets))},
         cluster_drivers={"memory": provider},
-        driver_names={("aws", "k8s"): "memory"},
+        driver_names={("aws", "k8s"): ("memory",)},
         prices=MemoryPrices(),
     )
     account = CloudAccount(

@@ -78,6 +78,8 @@ class Settings(Choices):
     delete_workflow: str = ""
     provision_standalone_workflow: str = ""
     delete_standalone_workflow: str = ""
+    provision_managed_workflow: str = ""
+    delete_managed_workflow: str = ""
     retag_workflow: str = ""
     provision_node_workflow: str = ""
     delete_node_workflow: str = ""

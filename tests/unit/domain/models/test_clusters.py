@@ -48,7 +48,7 @@ def faults(document):
 
 def normal(cluster):
     """The settings as the record keeps them."""
-    return settings_for("aws", cluster.cluster_type, cluster.name, cluster.settings)
+    return settings_for("aws", cluster.cluster_type, None, cluster.name, cluster.settings)
 
 
 def groups(*given_groups):

@@ -31,9 +31,9 @@ def _two_drivers():
 @pytest.mark.usefixtures("_two_drivers")
 def test_between_two_drivers_the_account_chooses_whose_settings_they_are():
     cluster = read(ClusterCreate, {**MINIMAL, "settings": {"size": 3}})
-    assert settings_for("toyland", "k8s", cluster.name, cluster.settings) == {"mirror": True, "size": 3}
+    assert settings_for("toyland", "k8s", None, cluster.name, cluster.settings) == {"mirror": True, "size": 3}
     with pytest.raises(InvalidInput) as caught:
-        settings_for("aws", "k8s", cluster.name, cluster.settings)
+        settings_for("aws", "k8s", None, cluster.name, cluster.settings)
     assert {problem.pointer for problem in caught.value.errors} == {"/settings/key_pair", "/settings/size"}
     assert faults(changed("/settings", [])) == {"/settings": "must be an object"}
 
@@ -51,7 +51,7 @@ def test_fields_of_one_driver_alone_show_whose_settings_are_meant():
 @pytest.mark.usefixtures("_two_drivers")
 def test_the_document_shows_the_settings_of_every_driver():
     settings = ClusterCreate.model_json_schema()["properties"]["settings"]
-    names = ("AwsSettings", "CudoSettings", "ToySettings")
+    names = ("AwsSettings", "CudoSettings", "EksSettings", "ToySettings")
     assert settings["anyOf"] == [{"$ref": f"#/$defs/{name}"} for name in names]
 
 
@@ -59,8 +59,8 @@ def test_the_document_shows_the_settings_of_every_driver():
 def test_the_name_is_checked_again_beside_the_settings_that_the_account_chooses(name, good):
     settings = {"key_pair": "k", "integrations": ["slurm"]}
     if good:
-        assert settings_for("aws", "k8s", name, settings)["integrations"] == ["slurm"]
+        assert settings_for("aws", "k8s", None, name, settings)["integrations"] == ["slurm"]
     else:
         with pytest.raises(InvalidInput) as caught:
-            settings_for("aws", "k8s", name, settings)
+            settings_for("aws", "k8s", None, name, settings)
         assert [problem.pointer for problem in caught.value.errors] == ["/name"]

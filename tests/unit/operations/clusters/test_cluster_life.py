@@ -39,7 +39,8 @@ from stockyard.errors import (
     VendorUnavailable,
 )
 from stockyard.lifecycle.operation import progress
-from stockyard.lifecycle.phases import CREATE_CLUSTER, ENSURE, PROCEDURES, procedure_of
+from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
+from stockyard.lifecycle.procedure import ENSURE
 from stockyard.operations.clusters.await_report import await_report
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.create import create_cluster, plan_creation

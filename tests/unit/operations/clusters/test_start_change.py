@@ -14,7 +14,8 @@ import pytest
 from stockyard.domain.records import Cluster, Event, Operation, Outbox
 from stockyard.errors import Fenced, IllegalTransition, VendorRefused, VendorUnavailable
 from stockyard.lifecycle.operation import phase_of, progress
-from stockyard.lifecycle.phases import ANY, COMPENSATE, DEGRADED, ENSURE, PROCEDURES, Phase, Procedure
+from stockyard.lifecycle.phases import ANY, DEGRADED, PROCEDURES
+from stockyard.lifecycle.procedure import COMPENSATE, ENSURE, Phase, Procedure
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.clusters.resume import resume_cluster

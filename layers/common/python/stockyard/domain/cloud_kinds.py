@@ -35,7 +35,8 @@ class CloudKind:
 
 @dataclass(frozen=True, slots=True)
 class ClusterKind:
-    """What a cluster driver makes: clusters of a type in accounts of a kind of cloud.
+    """What a cluster driver makes: clusters of a type in accounts of a kind of cloud. Where several drivers make
+    clusters of one type in one cloud, the first one makes those that name none.
 
     ``settings`` names the model of their settings, as ``module:Class``: a ``models.clusters.ClusterSettings``.
     ``rows`` names the rows of the table of phases that their operations have; see ``lifecycle.phases``. Empty: those
@@ -79,13 +80,52 @@ def rows_of(driver: str) -> str:
     return kind.rows if kind is not None else ""
 
 
-def group_mappings(cloud: str | None = None, cluster_type: str | None = None) -> Sequence[GroupMapping]:
-    """How the node groups of clusters of that type in that cloud are pools; None: of any."""
-    return [
-        cast("GroupMapping", import_module(kind.groups))
-        for kind in _Table.clusters.values()
-        if kind.groups and cloud in (None, kind.cloud) and cluster_type in (None, kind.cluster_type)
-    ]
+def drivers() -> Sequence[str]:
+    """The names of all cluster drivers."""
+    return list(_Table.clusters)
+
+
+def cluster_kind(cloud: str, cluster_type: str, driver: str | None = None) -> ClusterKind:
+    """The kind of the clusters of that type in that cloud that the driver makes; the first one when there is none of
+    that name. Raises ``KeyError`` where nobody makes such clusters."""
+    kinds = [kind for kind in _Table.clusters.values() if (kind.cloud, kind.cluster_type) == (cloud, cluster_type)]
+    if not kinds:
+        raise KeyError(cloud, cluster_type)
+    return next((kind for kind in kinds if kind.driver == driver), kinds[0])
+
+
+def group_mapping(cloud: str, cluster_type: str, driver: str) -> GroupMapping | None:
+    """How the node groups of such clusters are pools; None where they have none."""
+    groups = cluster_kind(cloud, cluster_type, driver).groups
+    return cast("GroupMapping", import_module(groups)) if groups else None
+
+
+def group_mappings() -> Sequence[GroupMapping]:
+    """How node groups are pools, for every driver that has any."""
+    return [cast("GroupMapping", import_module(kind.groups)) for kind in _Table.clusters.values() if kind.groups]
+
+
+def usual_settings_models(cluster_type: str | None = None) -> Sequence[type[Any]]:
+    """The models of the settings of clusters of that type that name no driver, one for each cloud."""
+    usual: dict[tuple[str, str], ClusterKind] = {}
+    for kind in _Table.clusters.values():
+        usual.setdefault((kind.cloud, kind.cluster_type), kind)
+    return [loaded(kind.settings) for kind in usual.values() if cluster_type in (None, kind.cluster_type)]
+
+
+def settings_owners(fields: Set[str]) -> Mapping[str, str]:
+    """Which clusters have each of these fields of settings, in words, by the field's name: the first kind that has
+    it."""
+    usual = usual_settings_models()
+    owners: dict[str, str] = {}
+    for kind in _Table.clusters.values():
+        if kind.cloud not in _Table.clouds:
+            continue
+        model = loaded(kind.settings)
+        title = f"on {_Table.clouds[kind.cloud].title}" if model in usual else f"made by the driver {kind.driver}"
+        for name in fields & set(model.model_fields):
+            owners.setdefault(name, title)
+    return owners
 
 
 def attributes_models(cloud: str | None = None) -> Sequence[type[Any]]:
@@ -98,10 +138,12 @@ def attributes_patch_models(cloud: str | None = None) -> Sequence[type[Any]]:
     return [loaded(kind.attributes_patch) for name, kind in clouds().items() if cloud in (None, name)]
 
 
-def settings_models(cloud: str | None = None, cluster_type: str | None = None) -> Sequence[type[Any]]:
-    """The models of the settings of clusters of that type in that cloud; None: of any."""
+def settings_models(
+    cloud: str | None = None, cluster_type: str | None = None, driver: str | None = None
+) -> Sequence[type[Any]]:
+    """The models of the settings of clusters of that type in that cloud, by that driver; None: of any."""
     return [
         loaded(kind.settings)
         for kind in _Table.clusters.values()
-        if cloud in (None, kind.cloud) and cluster_type in (None, kind.cluster_type)
+        if cloud in (None, kind.cloud) and cluster_type in (None, kind.cluster_type) and driver in (None, kind.driver)
     ]

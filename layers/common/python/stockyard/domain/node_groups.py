@@ -43,7 +43,8 @@ def name_of(group: Group) -> str:
 def worker_groups(settings: Mapping[str, Any]) -> list[Group]:
     """The groups of a cluster's settings that become pools: all but the control plane's."""
     groups: Iterable[Group] = settings.get("autoscaler_node_groups") or ()
-    return [group for group in groups if group.get("role") == WORKER]
+    # Where the control plane is a service of the cloud, every group is one of workers.
+    return [*(group for group in groups if group.get("role") == WORKER), *(settings.get("node_groups") or ())]
 
 
 def new_pool(group: Group, provider: str, **fields: Any) -> NewPool:

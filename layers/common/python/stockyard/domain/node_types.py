@@ -18,7 +18,8 @@ from stockyard.domain.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NO
 
 ANY = "*"
 """As the only value of a property, or as a zone: whatever is asked for."""
-ON_DEMAND, SPOT = "on-demand", "spot"
+ON_DEMAND, SPOT, CAPACITY_BLOCK = "on-demand", "spot", "capacity-block"
+"""Capacity types. A capacity block is room that was bought before, for a time: its machines cost nothing more."""
 DEFAULT_ZONE = "global"
 DEFAULT_PODS = 110
 CPU, MEMORY, PODS, STORAGE = "cpu", "memory", "pods", "ephemeral-storage"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from stockyard.domain.records import Cluster, NodeClaim, Operation, OperationError
-from stockyard.lifecycle.phases import Phase, Procedure
+from stockyard.lifecycle.procedure import Phase, Procedure
 
 Subject = Cluster | NodeClaim
 """What long operations are about: each record belongs to one attempt of one operation at a time (its fence)."""

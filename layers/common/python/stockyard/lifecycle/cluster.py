@@ -23,7 +23,7 @@ from stockyard.errors import IllegalTransition
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
 from stockyard.lifecycle.operation import Moves, execution_name, operation_started
-from stockyard.lifecycle.phases import Procedure
+from stockyard.lifecycle.procedure import Procedure
 
 STATUSES: dict[str, frozenset[str]] = {
     "accepting": frozenset({"preparing", "undoing"}),

@@ -24,7 +24,7 @@ from stockyard.lifecycle import node_phases as phases
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
 from stockyard.lifecycle.drift import AS_LAUNCHED, AS_LAUNCHED_TEXT
 from stockyard.lifecycle.operation import OVER, Moves, operation_started, phase_of, with_phase
-from stockyard.lifecycle.phases import Procedure
+from stockyard.lifecycle.procedure import Procedure
 
 PENDING, AVAILABLE, FAILED = "Pending", "Available", "Failed"
 DELETING = "Deleting"

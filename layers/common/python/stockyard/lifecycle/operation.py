@@ -15,7 +15,7 @@ from stockyard.domain.conditions import Condition, with_condition
 from stockyard.domain.records import Operation, OperationError, PhaseRecord
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, S, Transition
-from stockyard.lifecycle.phases import Phase, Procedure
+from stockyard.lifecycle.procedure import Phase, Procedure
 
 OVER = ("succeeded", "skipped")
 """States of a phase that is not run again in this attempt."""

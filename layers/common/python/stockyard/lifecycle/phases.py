@@ -6,8 +6,8 @@ so that neither tests the kind of an operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from stockyard.lifecycle.node_phases import (
@@ -22,6 +22,7 @@ from stockyard.lifecycle.node_phases import (
     SCHEDULE,
     SCHEDULED,
 )
+from stockyard.lifecycle.procedure import BLOCK, COMPENSATE, ENSURE, FAIL, REMOVE, Phase, Procedure
 
 CREATE_CLUSTER = "create_cluster"
 DELETE_CLUSTER = "delete_cluster"
@@ -34,81 +35,12 @@ DEGRADED = "Degraded"
 TAGS_APPLIED = "TagsApplied"
 """A cluster's condition since its tags were changed: whether what stands in the cloud carries them."""
 
-ENSURE, REMOVE = "ensure", "remove"
-"""Work of the subject's driver. Any other name in ``Phase.runs`` is an action of the operation's package."""
-
-COMPENSATE, FAIL, BLOCK = "compensate", "fail", "block"
-"""What follows a phase that failed for good: undo it and say so, only say so, or say so and be tried again later."""
-
 ANY = ""
 """The driver of rows that hold for every driver without rows of its own."""
 STANDALONE = "standalone"
 """The rows of drivers whose control plane is a machine with a disk, and no balancer before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """One phase. ``limit_seconds`` is how long it may take from its first start in an attempt before it has failed."""
-
-    name: str
-    limit_seconds: int
-    runs: str
-    """``ENSURE``, ``REMOVE``, or the name of an action."""
-    condition: str = ""
-    """The condition of the subject that the phase decides."""
-    undoes: tuple[str, ...] = ()
-    """Phases whose resources are removed when this one fails. What earlier ones made stays for a resume."""
-    resumed_at: str = ""
-    """The phase from which a resume goes on after this one has failed; this one when empty."""
-    token_seconds: int = 0
-    """More than 0: the workflow waits that long for a task token to be answered, instead of asking again."""
-    before_workflow: bool = False
-    """Whether it is over before an execution starts, so that no document has a state for it."""
-    machine: bool = False
-    """Whether what it undoes is a machine that was to come up: then its console is read, and it may be kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Procedure:
-    """The phases of a kind of operation, and the state machine that runs them."""
-
-    kind: str
-    workflow: str
-    """How the outbox names the state machine."""
-    machine: str
-    """What the state machine is called in a stage, without the stage's prefix."""
-    subject: str
-    """``cluster`` or ``claim``: an execution's input has ``cluster_id`` or ``claim_id``."""
-    comment: str
-    phases: tuple[Phase, ...]
-    on_failure: str
-    error: str
-    """Type of the error that a failure is written down as."""
-    doing: str
-    """What was going on when a deletion overtook it, for people."""
-    advice: str
-    """How it goes on after a failure, for people."""
-    ends: tuple[str, str] = ("done", "failed")
-    """Names of the last states: after success, and after failure."""
-    failure: str = ""
-    """The name of the error an execution fails with; ``error`` when empty."""
-    timeout_seconds: int = 21_600
-    resumable: bool = False
-    """Whether an execution may start at a later phase, which its input names."""
-
-    def phase(self, name: str) -> Phase:
-        """The row of a phase. Raises ``KeyError`` for a phase that the procedure does not have."""
-        return {phase.name: phase for phase in self.phases}[name]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The phases' names, in order."""
-        return tuple(phase.name for phase in self.phases)
-
-    @property
-    def conditions(self) -> Iterator[str]:
-        """The conditions that the phases decide, in order."""
-        return (phase.condition for phase in self.phases if phase.condition)
+MANAGED = "managed"
+"""The rows of drivers whose control plane is a service of the cloud, which has no machine that reports."""
 
 
 def _ensure_phase(name: str, seconds: int, condition: str, *, machine: bool = False) -> Phase:
@@ -208,6 +140,43 @@ _DELETE_STANDALONE = replace(
         *_DELETE.phases[-2:],
     ),
 )
+_CREATE_MANAGED = replace(
+    _CREATE,
+    workflow="provision_managed",
+    machine="provision-managed-cluster",
+    comment="Creates a cluster whose control plane is a service of the cloud. A failure undoes the phase and is "
+    "written on the operation.",
+    phases=(
+        _ensure_phase("account", 600, "AccountReachable"),
+        _ensure_phase("network", 1800, "NetworkReady"),
+        _ensure_phase("identity", 600, "IdentityReady"),
+        _ensure_phase("control_plane", 3600, "ControlPlaneRunning"),
+        _ensure_phase("access", 600, "AccessReady"),
+        _ensure_phase("node_groups", 2400, "NodeGroupsReady"),
+        _ensure_phase("addons", 2400, "AddonsReady"),
+        _ensure_phase("storage", 1800, "StorageReady"),
+        _ensure_phase("objects", 900, "ObjectsApplied"),
+        *_AFTER_THE_MACHINE[1:],
+    ),
+)
+_DELETE_MANAGED = replace(
+    _DELETE,
+    workflow="delete_managed",
+    machine="delete-managed-cluster",
+    phases=(
+        Phase("settle", 3600, "settle"),
+        Phase("leftovers", 3600, REMOVE),
+        Phase("objects", 600, REMOVE),
+        Phase("storage", 1800, REMOVE),
+        Phase("addons", 1800, REMOVE),
+        Phase("node_groups", 3600, REMOVE),
+        Phase("access", 600, REMOVE),
+        Phase("control_plane", 3600, REMOVE),
+        Phase("identity", 600, REMOVE),
+        Phase("network", 1800, REMOVE),
+        *_DELETE.phases[-2:],
+    ),
+)
 _RETAG = Procedure(
     kind=RETAG_CLUSTER,
     workflow="retag",
@@ -282,6 +251,8 @@ PROCEDURES: Procedures = {
     },
     (CREATE_CLUSTER, STANDALONE): _CREATE_STANDALONE,
     (DELETE_CLUSTER, STANDALONE): _DELETE_STANDALONE,
+    (CREATE_CLUSTER, MANAGED): _CREATE_MANAGED,
+    (DELETE_CLUSTER, MANAGED): _DELETE_MANAGED,
 }
 """By kind of operation and rows: ``ANY``, or what the drivers whose phases differ call theirs."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from stockyard import ports
 from stockyard.domain import cloud_kinds, ids, times
 from stockyard.domain.records import DONE, AuditRecord
-from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedure, Procedures, procedure_of
+from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedures, procedure_of
+from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.tenant_prices import TenantPrices
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Factories:
     """By the cloud account's provider."""
     cluster_drivers: Callable[[], Mapping[str, ports.ClusterDriver]]
     """By the name on the cluster's record."""
-    driver_names: Callable[[], Mapping[tuple[str, str], str]]
+    driver_names: Callable[[], Mapping[tuple[str, str], Sequence[str]]]
     """The driver of a new cluster, by the cloud account's provider and the cluster's type."""
     prices: Callable[[], ports.PublicPrices]
     installation: Callable[[], str]
@@ -79,7 +80,7 @@ class Services:
     attestor: ClassVar[LazyPort[ports.MachineAttestor]] = LazyPort()
     clouds: ClassVar[LazyPort[Mapping[str, ports.Cloud]]] = LazyPort()
     cluster_drivers: ClassVar[LazyPort[Mapping[str, ports.ClusterDriver]]] = LazyPort()
-    driver_names: ClassVar[LazyPort[Mapping[tuple[str, str], str]]] = LazyPort()
+    driver_names: ClassVar[LazyPort[Mapping[tuple[str, str], Sequence[str]]]] = LazyPort()
     installation: ClassVar[LazyPort[str]] = LazyPort()
     node_sources: ClassVar[LazyPort[Mapping[str, NodeSource]]] = LazyPort()
     unavailable_offerings: ClassVar[LazyPort[UnavailableOfferings | None]] = LazyPort()

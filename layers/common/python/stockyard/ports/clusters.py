@@ -122,6 +122,42 @@ class ServesNodeGroups(Protocol):
         ...
 
 
+VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
+"""What a person may do in a cluster: look, work in it, or everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterToken:
+    """What admits its bearer to a cluster's API until ``expires_at``."""
+
+    token: str = field(repr=False)
+    expires_at: datetime
+
+
+@runtime_checkable
+class MintsTokens(Protocol):
+    """A driver whose clusters admit people by short-lived tokens of the cloud, which are made when they are asked for
+    and stored nowhere."""
+
+    def mint(self, work: CloudWork, role: str) -> ClusterToken:
+        """A new token of ``VIEWER``, ``OPERATOR`` or ``ADMIN``, for at most 15 minutes. Writes nothing."""
+        ...
+
+    def secret_name(self, cluster: Cluster) -> str:
+        """What the Secret is called that holds the cluster's kubeconfig, wherever somebody puts it."""
+        ...
+
+
+@runtime_checkable
+class AdoptsNodes(Protocol):
+    """A driver whose node groups may make machines by themselves: claims are made for them as they join."""
+
+    def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The pool and the machine's id of a node as the cluster's agent reports it; None for one of no group. Makes
+        no call."""
+        ...
+
+
 @runtime_checkable
 class Retags(Protocol):
     """A driver that can change the tags of what stands in the cloud for a cluster, the machines of its nodes

@@ -65,6 +65,31 @@ class LaunchesTogether(Protocol):
         """How many equal claims with these properties one call takes at most; 1: each is launched alone."""
 
 
+class MachineHolds(Protocol):
+    """Which claim holds which machine of a node group that makes its machines by itself."""
+
+    def holder(self, machine_id: str) -> str | None:
+        """The id of the claim that holds the machine; None when nobody does."""
+
+    def take(self, machine_id: str) -> bool:
+        """Hold the machine for the claim of the work. False when another claim has it; True again when it is ours."""
+
+    def release(self, machine_id: str) -> None:
+        """Hold it no longer. Nothing happens when another claim has it."""
+
+    def count(self) -> int:
+        """How many machines the claims of the pool hold or still want."""
+
+
+@runtime_checkable
+class TakesFromGroups(Protocol):
+    """A source whose machines come out of groups that its vendor fills. Then it is told the ``holds``."""
+
+    def group(self, provider: NodeProvider, claim: NodeClaim) -> str:
+        """The name of the group, unique among the vendor's groups of the claim's cluster. Makes no call."""
+        ...
+
+
 @runtime_checkable
 class Attests(Protocol):
     """A source that says how its machines prove which ones they are. The machines of any other sign a request."""
@@ -197,6 +222,8 @@ class NodeWork:
     account: CloudAccount | None = None
     environment: NodeEnvironment | None = None
     group: Group | None = None
+    holds: MachineHolds | None = None
+    """Of a source that takes machines from groups: see ``TakesFromGroups``."""
     machine_token: str = field(default="", repr=False)
     """What the machine's user data has to hold, and nothing else may: see ``Attests``. Only a launch is told it."""
 

@@ -20,6 +20,7 @@ PROVIDERS = (
     "clouds.cudo",
     "clusters.ec2",
     "clusters.cudo",
+    "clusters.eks",
     "nodes.terraform",
     "nodes.kubevirt",
     "nodes.bcm",
@@ -53,9 +54,14 @@ def descriptor(room: str, name: str) -> Any:
     return import_module(f"stockyard.providers.{room}.{name}").DESCRIPTOR
 
 
-def driver_names() -> dict[tuple[str, str], str]:
-    """The cluster driver for each kind of cloud account and type of cluster."""
-    return {(kind.cloud, kind.cluster_type): kind.driver for kind in Kinds("clusters").values()}
+def driver_names() -> dict[tuple[str, str], tuple[str, ...]]:
+    """The cluster drivers for each kind of cloud account and type of cluster, the one of clusters that name none
+    first."""
+    names_by_type: dict[tuple[str, str], tuple[str, ...]] = {}
+    for kind in Kinds("clusters").values():
+        key = (kind.cloud, kind.cluster_type)
+        names_by_type[key] = (*names_by_type.get(key, ()), kind.driver)
+    return names_by_type
 
 
 class Kinds(Mapping[str, Any]):

@@ -21,7 +21,7 @@ EARLIER_LAYOUT = {
 
 
 def settings(**named: Any) -> dict[str, Any]:
-    return settings_for("aws", "k8s", "demo", {"key_pair": "my-key", **named})
+    return settings_for("aws", "k8s", None, "demo", {"key_pair": "my-key", **named})
 
 
 def fault(**named: Any) -> tuple[str, str]:

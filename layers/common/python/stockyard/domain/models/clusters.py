@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -20,6 +20,7 @@ from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, read, read_part, refuse, summary
+from stockyard.domain.provider_kinds import loaded
 from stockyard.errors import FieldProblem, InvalidInput
 
 M = TypeVar("M", bound=BaseModel)
@@ -51,14 +52,14 @@ def beside(foreign: Mapping[str, str], document: Any, handler: ModelWrapValidato
     raise refuse(*faults)
 
 
-def _of_other_clouds(names: Set[str]) -> dict[str, str]:
-    """What is to be said of those names that are fields of clusters in some cloud."""
-    return {
-        name: f"is a field of clusters on {kind.title}"
-        for kind in cloud_kinds.clouds().values()
-        for model in cloud_kinds.settings_models(kind.name)
-        for name in names & set(model.model_fields)
-    }
+def _built(name: str) -> str:
+    if name not in cloud_kinds.drivers():
+        raise ValueError(f"must be {' or '.join(cloud_kinds.drivers())}")
+    return name
+
+
+Driver = Annotated[str, AfterValidator(_built)]
+"""The name of a cluster driver."""
 
 
 class ClusterSettings(Input):
@@ -74,7 +75,11 @@ class ClusterSettings(Input):
     def _own_fields(cls, document: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Fields of clusters in other clouds are refused by the cloud's name."""
         unknown = set(document) - set(cls.model_fields) if isinstance(document, dict) else set[str]()
-        return beside(_of_other_clouds(unknown), document, handler) if unknown else handler(document)
+        if not unknown:
+            return handler(document)
+        owners = cloud_kinds.settings_owners(unknown)
+        foreign = {name: f"is a field of clusters {owner}" for name, owner in owners.items()}
+        return beside(foreign, document, handler)
 
     def name_fault(self, _name: str) -> str | None:
         """What is wrong with a cluster's name beside these settings, or None."""
@@ -85,12 +90,15 @@ class ClusterSettings(Input):
         return self.model_dump(mode="json")
 
 
-def settings_for(cloud: str, cluster_type: str, name: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a new cluster as its record keeps them, read by the model that cloud and type choose.
+def settings_for(
+    cloud: str, cluster_type: str, driver: str | None, name: str, document: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings of a new cluster as its record keeps them, read by the model of its driver, or of the cloud's first
+    driver when none is named.
 
     Raises ``InvalidInput`` with every fault of the settings, or of the name beside them.
     """
-    (model,) = cloud_kinds.settings_models(cloud, cluster_type)
+    model = loaded(cloud_kinds.cluster_kind(cloud, cluster_type, driver).settings)
     settings: ClusterSettings = read(model, document, at=("settings",))
     if fault := settings.name_fault(name):
         problems = [FieldProblem("/name", fault)]
@@ -98,10 +106,12 @@ def settings_for(cloud: str, cluster_type: str, name: str, document: Mapping[str
     return settings.normal()
 
 
-def _read(cluster_type: str | None, document: dict[str, Any]) -> ClusterSettings | None:
+def _read(cluster_type: str | None, driver: str | None, document: dict[str, Any]) -> ClusterSettings | None:
     """None when drivers with different settings make clusters of the type, and the document may be of more than one:
     the account chooses between them."""
-    return read_part(_models_of(cloud_kinds.settings_models(cluster_type=cluster_type), document), document)
+    if driver is not None:
+        return read_part(cloud_kinds.settings_models(cluster_type=cluster_type, driver=driver), document)
+    return read_part(_models_of(cloud_kinds.usual_settings_models(cluster_type), document), document)
 
 
 def _models_of(models: Sequence[type[Any]], document: dict[str, Any]) -> Sequence[type[Any]]:
@@ -113,20 +123,23 @@ def _models_of(models: Sequence[type[Any]], document: dict[str, Any]) -> Sequenc
 
 
 def _settings(document: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    _read(info.data.get("cluster_type"), document)
+    _read(info.data.get("cluster_type"), info.data.get("driver"), document)
     return document
 
 
 class ClusterCreate(Input):
     """A cluster to create. ``secret`` is the Keycloak client's secret; made when it is not given.
 
-    ``keep_failed`` is for how many minutes a control plane is kept that did not come up, so that somebody can look.
+    ``driver`` is who makes it, where the account's cloud has more than one driver: the cloud's first when it is not
+    given. ``keep_failed`` is for how many minutes a control plane is kept that did not come up, so that somebody can
+    look.
     """
 
     name: fields.Name
     description: fields.NotEmptyDescription
     cloud_account_id: Annotated[int, Field(ge=1, le=2**53 - 1)]
     cluster_type: Literal["k8s"]
+    driver: Driver | None = None
     kubernetes_version: KubernetesVersion | None = None
     keep_failed: fields.KeepFailed = 0
     secret: fields.ClientSecret | None = None
@@ -135,7 +148,7 @@ class ClusterCreate(Input):
 
     @model_validator(mode="after")
     def _name_beside_settings(self) -> ClusterCreate:
-        settings = _read(self.cluster_type, self.settings)
+        settings = _read(self.cluster_type, self.driver, self.settings)
         if settings is not None and (fault := settings.name_fault(self.name)):
             raise refuse((("name",), fault))
         return self

@@ -12,7 +12,8 @@ from stockyard.domain import kubeconfigs
 from stockyard.domain.records import Cluster, Fact
 from stockyard.errors import Conflict, Fenced, Forbidden, InvalidInput, StoreUnavailable
 from stockyard.lifecycle.cluster import MOVES
-from stockyard.lifecycle.phases import CREATE_CLUSTER, Phase
+from stockyard.lifecycle.phases import CREATE_CLUSTER
+from stockyard.lifecycle.procedure import Phase
 from stockyard.operations.clusters import secrets as cluster_secrets
 from stockyard.operations.engine.advance import TRIES, Fence, advance, load
 from stockyard.operations.engine.step import Step

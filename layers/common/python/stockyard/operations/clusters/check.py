@@ -10,14 +10,19 @@ from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Finding
 
 
-def account_of(services: Services, number: int, cluster_type: str) -> CloudAccount:
-    """The account a new cluster of that type may use, else ``InvalidInput`` at ``/cloud_account_id``."""
+def account_of(services: Services, number: int, cluster_type: str, driver: str | None = None) -> CloudAccount:
+    """The account a new cluster of that type may use, else ``InvalidInput`` at ``/cloud_account_id``; or at
+    ``/driver`` where that is none of the account's."""
     account = services.store.get(CloudAccount, str(number))
     if account is None:
         raise InvalidInput.at("/cloud_account_id", f"There is no cloud account {number}.")
     if (account.provider, cluster_type) not in services.driver_names:
         title = cloud_kinds.clouds()[account.provider].title
         raise InvalidInput.at("/cloud_account_id", f"Clusters on {title} are not built yet.")
+    drivers = services.driver_names[account.provider, cluster_type]
+    if driver not in (None, *drivers):
+        title = cloud_kinds.clouds()[account.provider].title
+        raise InvalidInput.at("/driver", f"Clusters on {title} are made by {' or '.join(drivers)}.")
     if account.verification == "failed":
         text = f"The last verification of cloud account {number} failed: {account.verification_message}"
         raise InvalidInput.at("/cloud_account_id", text)

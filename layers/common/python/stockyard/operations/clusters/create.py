@@ -45,6 +45,8 @@ class NewCluster:
     cluster_type: str
     settings: dict[str, Any]
     kubernetes_version: str | None = None
+    driver: str | None = None
+    """None: the first driver of the account's cloud."""
     keep_failed: int = 0
     secret: str | None = field(default=None, repr=False)
     organization_id: str = ""
@@ -57,19 +59,20 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
 
     cluster_id = id or services.new_id(ids.CLUSTER)
     now = services.clock.now()
+    cluster_type, driver = new_cluster.cluster_type, new_cluster.driver
     return Cluster(
         id=cluster_id,
         name=new_cluster.name,
         description=new_cluster.description,
-        cluster_type=new_cluster.cluster_type,
+        cluster_type=cluster_type,
         kubernetes_version=new_cluster.kubernetes_version or services.settings.kubernetes_version,
         keep_failed=new_cluster.keep_failed,
         provider=provider,
-        driver=services.driver_names[provider, new_cluster.cluster_type],
+        driver=driver or services.driver_names[provider, cluster_type][0],
         cloud_account_id=new_cluster.cloud_account_id,
         client_id=ids.client_id(services.tenant, cluster_id, new_cluster.name),
         status="accepting",
-        settings=settings_for(provider, new_cluster.cluster_type, new_cluster.name, new_cluster.settings),
+        settings=settings_for(provider, cluster_type, driver, new_cluster.name, new_cluster.settings),
         tags=new_cluster.tags,
         created_at=times.to_text(now),
         updated_at=times.to_text(now),
@@ -84,7 +87,7 @@ def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Seque
 
 def plan_creation(services: Services, new_cluster: NewCluster) -> dict[str, Any]:
     """The dry run: every check of a creation, and what it would make and cost. Writes nothing."""
-    account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type)
+    account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type, new_cluster.driver)
     cluster = _draft(services, new_cluster, account.provider)
     findings = _checked(services, cluster, account)
     if _holder(services, new_cluster.name) is not None:
@@ -107,7 +110,7 @@ def create_cluster(
         return accepted_cluster, ()
     findings: Sequence[Finding] = ()
     if accepted_cluster is None:
-        account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type)
+        account = account_of(services, new_cluster.cloud_account_id, new_cluster.cluster_type, new_cluster.driver)
         draft = _draft(services, new_cluster, account.provider, id)
         findings = _checked(services, draft, account)
         remember_organization(services, new_cluster.organization_id)

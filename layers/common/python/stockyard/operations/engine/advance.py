@@ -13,7 +13,7 @@ from stockyard.domain.records import Operation, Outbox
 from stockyard.errors import Conflict, Fenced
 from stockyard.lifecycle.change import Change, S, Subject
 from stockyard.lifecycle.operation import phase_of
-from stockyard.lifecycle.phases import Procedure
+from stockyard.lifecycle.procedure import Procedure
 from stockyard.metrics import OPERATIONS_FAILED, PHASE_SECONDS
 from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.services import Services

@@ -11,7 +11,7 @@ from datetime import timedelta
 from stockyard.domain import times
 from stockyard.domain.records import Operation
 from stockyard.lifecycle.change import Change, S
-from stockyard.lifecycle.phases import Phase
+from stockyard.lifecycle.procedure import Phase
 from stockyard.operations.engine.advance import Fence, advance
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.services import Services

@@ -8,7 +8,7 @@ from stockyard.domain.records import Operation
 from stockyard.errors import Conflict, Fenced, NotYetVisible
 from stockyard.lifecycle.change import Change, S
 from stockyard.lifecycle.operation import OVER, Moves, phase_of, started_at
-from stockyard.lifecycle.phases import Phase
+from stockyard.lifecycle.procedure import Phase
 from stockyard.operations.engine.advance import (
     TRIES,
     WORKFLOW_ACTOR,

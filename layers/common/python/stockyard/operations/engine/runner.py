@@ -10,7 +10,8 @@ from stockyard.domain.records import Operation
 from stockyard.errors import StockyardError
 from stockyard.lifecycle.change import S
 from stockyard.lifecycle.operation import Moves
-from stockyard.lifecycle.phases import ANY, ENSURE, REMOVE, Phase, Procedure
+from stockyard.lifecycle.phases import ANY
+from stockyard.lifecycle.procedure import ENSURE, REMOVE, Phase, Procedure
 from stockyard.operations.engine.advance import Fence, Loaded
 from stockyard.operations.engine.step import Step
 from stockyard.operations.services import Services

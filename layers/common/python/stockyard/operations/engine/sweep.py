@@ -5,7 +5,7 @@ from __future__ import annotations
 from stockyard.domain.records import Operation
 from stockyard.lifecycle.change import S
 from stockyard.lifecycle.operation import execution_name
-from stockyard.lifecycle.phases import BLOCK
+from stockyard.lifecycle.procedure import BLOCK
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence, commit
 from stockyard.operations.engine.fail import fail
 from stockyard.operations.engine.runner import Runner

@@ -12,7 +12,7 @@ from stockyard.lifecycle.draining import grace_seconds
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_commands import waits_for
 from stockyard.lifecycle.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED
-from stockyard.lifecycle.phases import Phase
+from stockyard.lifecycle.procedure import Phase
 from stockyard.operations.engine.advance import Fence, Loaded, advance
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.quiesce import quiesce

@@ -33,9 +33,11 @@ def group_providers(services: Services, cluster: Cluster) -> Iterator[tuple[Grou
 
 def group_pools(services: Services, cluster: Cluster, actor: str) -> list[Pool]:
     """The pools of a new cluster's worker groups, not stored yet."""
+    mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
+    if mapping is None:
+        return []
     return [
         draft(services, cluster.id, mapping.pool_of_group(group, document.name if document is not None else ""), actor)
-        for mapping in cloud_kinds.group_mappings(cluster.provider, cluster.cluster_type)
         for group, document in group_providers(services, cluster)
     ]
 

@@ -1,0 +1,33 @@
+"""Clusters whose control plane is AWS EKS."""
+
+from __future__ import annotations
+
+from stockyard.domain.cloud_kinds import ClusterKind
+from stockyard.ports import ClusterDriver
+from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderTools
+
+
+def _make(tools: ProviderTools) -> ClusterDriver:
+    import boto3
+
+    from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
+
+    settings = tools.settings
+    config = EksConfig(
+        name_prefix=settings.name_prefix,
+        api_url=settings.api_url,
+        issuer=settings.issuer,
+        visibility_seconds=settings.visibility_seconds,
+    )
+    return EksClusterDriver(config, boto3.Session)
+
+
+KIND = ClusterKind(
+    "eks",
+    cloud="aws",
+    cluster_type="k8s",
+    settings=f"{__name__}.settings:EksSettings",
+    rows="managed",
+    groups=f"{__name__}.groups",
+)
+DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)
