@@ -122,4 +122,4 @@ def test_a_cluster_of_people_who_log_in_has_no_tokens(minting: Minting, monkeypa
     monkeypatch.setattr(wiring, "services", lambda _: minting.world.services)
     for method, path, query in (("POST", "token", ""), ("GET", "kubeconfig", "form=secret")):
         status, body = ask(method, f"/v1/clusters/demo/{path}", ADMINS, query=query)
-        assert (status, body["error_type"]) == (404, "NotFound")
+        assert (status, body["error_type"]) == (409, "IllegalTransition")

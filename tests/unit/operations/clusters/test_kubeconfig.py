@@ -59,7 +59,7 @@ def test_people_of_other_clusters_log_in_to_them(world: World) -> None:
         lambda: tokens.mint(world.services, world.cluster(cluster), VIEWER, "user:ann"),
         lambda: kubeconfig.kubeconfig_secret(world.services, world.cluster(cluster), VIEWER, "user:ann"),
     ):
-        with pytest.raises(NotFound, match="log in"):
+        with pytest.raises(IllegalTransition, match="log in"):
             ask()
 
 

@@ -51,9 +51,6 @@ def kubeconfig_secret(services: Services, cluster: Cluster, role: str, actor: st
     """A Secret with a kubeconfig whose token was made for this answer; it is kept nowhere. In the namespace of the
     cluster's manifest, if it has one. Raises as ``tokens.mint``."""
     token = tokens.mint(services, cluster, role, actor)
-    minter = tokens.minter(services, cluster)
-    if minter is None:
-        raise NotFound("There is no such Secret of this cluster.")
     endpoint, authority = tokens.require_endpoint(cluster)
     text = json.dumps(_kubeconfig(cluster, endpoint, authority, {"token": token.token}))  # JSON is YAML
     namespace = str(cluster.settings.get("namespace") or "")
@@ -61,7 +58,7 @@ def kubeconfig_secret(services: Services, cluster: Cluster, role: str, actor: st
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": minter.secret_name(cluster),
+            "name": tokens.require_minter(services, cluster).secret_name(cluster),
             **({"namespace": namespace} if namespace else {}),
             "annotations": {EXPIRY: times.to_text(token.expires_at)},
         },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stockyard.domain.records import CloudAccount, Cluster
-from stockyard.errors import IllegalTransition, NotFound, UnexpectedBehavior, VendorError
+from stockyard.errors import IllegalTransition, UnexpectedBehavior, VendorError
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork
@@ -21,12 +21,10 @@ def minter(services: Services, cluster: Cluster) -> MintsTokens | None:
 def mint(services: Services, cluster: Cluster, role: str, actor: str) -> ClusterToken:
     """A token of that role, made now. The session behind it is called after ``actor``, as the cloud's trail shows it.
 
-    Nothing is written. ``NotFound`` for a cluster without such tokens, ``IllegalTransition`` for one that is not ready
-    or whose account is gone, ``UnexpectedBehavior`` when the cloud makes none.
+    Nothing is written. ``IllegalTransition`` for a cluster without such tokens, for one that is not ready, and when the
+    account is gone; ``UnexpectedBehavior`` when the cloud makes none.
     """
-    driver = minter(services, cluster)
-    if driver is None:
-        raise NotFound("There are no tokens for this cluster here: people log in to it (stockyard login --cluster).")
+    driver = require_minter(services, cluster)
     require_endpoint(cluster)
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     if account is None:
@@ -40,6 +38,14 @@ def mint(services: Services, cluster: Cluster, role: str, actor: str) -> Cluster
     except VendorError as error:
         text = f"The cloud has made no token ({error.error_type}). {error.hint}"
         raise UnexpectedBehavior(text.strip()) from error
+
+
+def require_minter(services: Services, cluster: Cluster) -> MintsTokens:
+    """The driver of a cluster that the cloud admits people to. ``IllegalTransition`` for any other cluster."""
+    driver = minter(services, cluster)
+    if driver is None:
+        raise IllegalTransition("People log in to this cluster (stockyard login --cluster); no token is made for it.")
+    return driver
 
 
 def require_endpoint(cluster: Cluster) -> tuple[str, str]:
