@@ -35,8 +35,8 @@ def check(services: Services, cluster: Cluster, account: CloudAccount) -> list[F
     When the cloud does not answer just now, its live checks are skipped: the background phase reports.
     """
     findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
-    if not findings:
-        findings = _live_findings(services, cluster, account)
+    if all(finding.warning for finding in findings):
+        findings += _live_findings(services, cluster, account)
     faults = [FieldProblem(f.pointer, f.detail) for f in findings if not f.warning]
     if faults:
         raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)

@@ -63,7 +63,9 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
     """See ``node_groups.GroupMapping``. A pool that came as no group is said by a group that differs from it."""
     from stockyard.providers.clusters.eks.settings import builtin_group  # loads pydantic
 
-    group: dict[str, Any] = pool.document.get("group") or {**builtin_group(), "name": pool.name}
+    group: dict[str, Any] = pool.document.get("group") or {}
+    if "instance_type" not in group:  # of no group, or of one in another cloud
+        group = {**builtin_group(), "name": pool.name}
     return {**group, "min_size": pool.floor, "max_size": milli(pool.limits.get(NODES, "0")) // 1000}
 
 
