@@ -13,7 +13,7 @@ from typing import Any
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import CREATIONS, PROVISION_NODE, RETAG, RUNNERS, Names
+from stacks.names import CHANGES, CREATIONS, PROVISION_NODE, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
@@ -162,8 +162,10 @@ class Permissions:
             self._cluster_secrets("kms:Decrypt"),
             *self._tenant_roles(),
             # A deletion stops what still works on the cluster.
-            *(self._executions(name, "states:DescribeExecution", "states:StopExecution") for name in CREATIONS),
-            self._executions(RETAG, "states:DescribeExecution", "states:StopExecution"),
+            *(
+                self._executions(name, "states:DescribeExecution", "states:StopExecution")
+                for name in (*CREATIONS, *CHANGES)
+            ),
             self._wake(),
         )
 

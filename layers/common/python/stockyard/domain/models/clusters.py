@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -70,6 +70,10 @@ class ClusterSettings(Input):
     ``mirror``: pools and their claims are shown in the cluster, as read-only NodePools and NodeClaims.
     """
 
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset()
+    """Fields that an operation may change on a ready cluster. ``mirror`` is the record's alone, and may change always.
+    """
+
     mirror: bool = True
 
     @model_validator(mode="wrap")
@@ -86,6 +90,11 @@ class ClusterSettings(Input):
     def name_fault(self, _name: str) -> str | None:
         """What is wrong with a cluster's name beside these settings, or None."""
         return None
+
+    def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:  # noqa: ARG002 - all may change
+        """What of ``before``, a ready cluster's settings as its record keeps them, cannot become these: pointers below
+        the settings."""
+        return ()
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: every field there, defaults filled in."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import RESOURCES, Group
+from stockyard.domain.node_groups import MACHINE, RESOURCES, Group
 from stockyard.domain.node_types import CAPACITY_BLOCK, ON_DEMAND
 from stockyard.domain.pool_records import DYNAMIC, GROUP, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
@@ -55,7 +55,13 @@ def pool_of_group(group: Group, provider: str = "") -> NewPool:
         requirements=tuple(requirements),
         disruption={"consolidateAfter": CONSOLIDATE_AFTER, "consolidationPolicy": "WhenEmpty"},
         form=GROUP,
-        document={"group": dict(group), **({RESOURCES: {GPU: "1"}} if group["role"] == "gpu" else {})},
+        document={
+            "group": dict(group),
+            MACHINE: {
+                name: group[name] for name in ("disk_gib", "fabric", "capacity_reservation_id") if group.get(name)
+            },
+            **({RESOURCES: {GPU: "1"}} if group["role"] == "gpu" else {}),
+        },
     )
 
 
