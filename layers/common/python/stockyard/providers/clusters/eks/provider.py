@@ -10,7 +10,7 @@ from stockyard.domain.node_groups import Group
 from stockyard.domain.records import Cluster
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
-from stockyard.providers.clusters.eks import groups
+from stockyard.providers.clusters.eks import groups, validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class EksClusterDriver:
         self._config = config
         self._sessions = Sessions(session_factory)
 
-    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:  # noqa: ARG002
+    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
-        return ()
+        return list(validation.findings(cluster, prices))
 
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:  # noqa: ARG002
         """See ``ports.ClusterDriver.plan``."""
