@@ -20,6 +20,9 @@ DUPLICATE = re.compile(
 REPEATED = "IdempotentParameterMismatch"
 """The code that says that a call with this client token, but other values, has made its thing already."""
 
+_NO_SUCH_MEMBER = re.compile(r"not found|No managed instance", re.IGNORECASE)
+"""How EC2 Auto Scaling, which has one code for all that is wrong, says that a group or a machine is not there."""
+
 _PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
@@ -72,7 +75,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     ),
     (
         r"IncorrectState|IncorrectInstanceState|Incorrect.*State.*|ConcurrentModification(Exception)?|OperationAborted|"
-        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted",
+        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted|ScalingActivityInProgress(Fault)?|"
+        r"ResourceContention(Fault)?",
         errors.VendorConflict,
         "It is busy with another change; it is tried again.",
     ),
@@ -98,6 +102,8 @@ def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorEr
     """The error class and hint for an answer's code, message and HTTP status."""
     if code in _PROFILE_CODES and "invalid iam instance profile" in message.lower():
         return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
+    if code == "ValidationError" and _NO_SUCH_MEMBER.search(message):
+        return errors.VendorNotFound, "The auto scaling group, or the machine in it, is gone."
     for code_pattern, kind, hint in TABLE:
         if re.fullmatch(code_pattern, code):
             return kind, hint

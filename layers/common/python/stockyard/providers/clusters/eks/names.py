@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
+from stockyard.providers.clouds.aws.child_names import LONGEST, child_name, cluster_name, node_group_name
 
-LONGEST = 63
-_DIGITS = 5
-
-
-def child_name(*parts: str) -> str:
-    """The parts joined by hyphens, with the beginning of the SHA-256 of that text, in at most 63 characters: a name
-    that is the same each time, and another one for other parts, however long they are.
-
-    Modelplane names what belongs to a resource by this rule.
-    """
-    text = "-".join(parts)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-    return f"{text[: LONGEST - _DIGITS - 1]}-{digest}"
+__all__ = ["LONGEST", "child_name", "cluster_name", "node_group_name"]
