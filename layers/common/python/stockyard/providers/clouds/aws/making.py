@@ -174,14 +174,14 @@ class Maker:
         younger_first = self.ledger.lines(phase)[::-1]
         lines = sorted(younger_first, key=lambda line: order.index(line.kind))
         for index, line in enumerate(lines):
-            waiting = self._unmade(line)
+            waiting = self.remove(line)
             if waiting:
                 remaining = tuple(f"{item.kind} {item.vendor_id or item.key}" for item in lines[index:])
                 return Outcome(done=False, message=waiting, remaining=remaining)
         return Outcome(done=True)
 
-    def _unmade(self, line: Resource) -> str:
-        """Empty when the thing is gone for sure, else what is waited for."""
+    def remove(self, line: Resource) -> str:
+        """Remove the thing of one line. Empty when it is gone for sure, else what is waited for."""
         kind = self.kinds[line.kind]
         if kind.borrowed:
             self.ledger.gone(line)
