@@ -33,6 +33,7 @@ from moto.utilities.utils import get_partition
 
 from local.aws.corrections import eks, lifecycle_policies
 from local.aws.corrections.balancers import fifty_tags
+from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.interfaces import managed_interfaces_hold, tagged_interfaces
 from local.aws.corrections.quick_answers import quick_tags
 from local.aws.corrections.quick_offerings import quick_offerings
@@ -68,6 +69,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         quick_tags(),
         tagged_interfaces(),
         managed_interfaces_hold(),
+        capacity_reservations(),
         fifty_tags(),
     ):
         yield

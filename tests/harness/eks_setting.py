@@ -13,6 +13,7 @@ from moto import mock_aws
 from moto.core.base_backend import BackendDict
 from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
+from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.eks import eks_service
 from local.aws.corrections.pace import paced
 from tests.harness.direct_aws import direct_aws
@@ -93,6 +94,7 @@ def eks_setting(*, wire: bool = False) -> Iterator[Setting]:
             stack.enter_context(direct_aws())
             yield Setting(lambda service: make(service, **KEYS), time)  # type: ignore[call-overload]
             return
+        stack.enter_context(capacity_reservations())
         stack.enter_context(eks_service())
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()
