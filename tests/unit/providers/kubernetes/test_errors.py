@@ -116,7 +116,7 @@ def test_a_reason_that_is_no_word_is_not_repeated():
     assert (error.code, VALUE in error.detail) == ("422", False)
 
 
-def test_who_may_not_is_said_where_no_value_can_be():
+def test_an_object_that_is_not_there_is_named_in_the_words_of_the_server():
     detail = refused(Subject("get", "Node", "n"), 404, status(404, "NotFound", 'nodes "n" not found')).detail
     assert detail == 'kubernetes get Node n: 404 NotFound: nodes "n" not found'
 
