@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from stockyard.errors import VendorConflict
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, leftovers, tags
-from stockyard.providers.clusters.eks import names, node_groups
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws import leftovers as controllers
+from stockyard.providers.clusters.eks import names, node_groups, objects
 from stockyard.providers.clusters.eks.building import Builder
+
+LEFTOVERS = "leftovers"
+
+
+def leftovers(builder: Builder, make_api: objects.MakeApi) -> Outcome:
+    """What the cluster's controllers made, while they are there to remove it themselves."""
+    waiting = objects.balancers(builder, make_api)
+    if waiting:
+        return Outcome(False, waiting)
+    return controllers.remove(builder.calls, names.cluster_name(builder.work.cluster))
 
 
 def remove(phase: str, builder: Builder) -> Outcome:
     """See ``ports.ClusterDriver.remove``."""
     name = names.cluster_name(builder.work.cluster)
-    if phase == "leftovers":
-        return leftovers.remove(builder.calls, name)
     if phase == node_groups.PHASE:
         waiting = node_groups.begin_removal(builder)
         if waiting:
@@ -23,7 +32,7 @@ def remove(phase: str, builder: Builder) -> Outcome:
             return Outcome(False, interfaces)
     outcome = builder.unmake(phase)
     if phase == "control_plane" and outcome.done:
-        return leftovers.remove_rest(builder.calls, name)
+        return controllers.remove_rest(builder.calls, name)
     return outcome
 
 
