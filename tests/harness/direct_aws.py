@@ -21,8 +21,9 @@ from botocore.client import BaseClient
 from botocore.exceptions import ParamValidationError
 from botocore.utils import parse_to_aware_datetime
 from botocore.validate import ParamValidator
+from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.errors import get_error_model
-from moto.core.responses import ActionContext
+from moto.core.responses import ActionContext, BaseResponse
 from moto.core.serialize import AttributePickerContext, ResponseSerializer, XFormedAttributePicker
 from moto.core.utils import MISSING, get_service_model, get_value
 from moto.ec2.responses import EC2Response
@@ -39,8 +40,22 @@ from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.quick_answers import quick_tags
 from local.aws.corrections.quick_offerings import quick_offerings
 from local.aws.corrections.rest_services import Imitation, ServiceRefusal
+from local.aws.corrections.scaling_calls import scaling_groups
 
-RESPONSES: Mapping[str, Any] = {"ec2": EC2Response, "elbv2": ELBV2Response, "iam": IamResponse, "sts": TokenResponse}
+
+class _Scaling(AutoScalingResponse):  # type: ignore[misc]
+    """moto's own without the checksum of the text, which there is none of."""
+
+    call_action = BaseResponse.call_action
+
+
+RESPONSES: Mapping[str, Any] = {
+    "autoscaling": _Scaling,
+    "ec2": EC2Response,
+    "elbv2": ELBV2Response,
+    "iam": IamResponse,
+    "sts": TokenResponse,
+}
 IMITATIONS: Mapping[str, Imitation] = {"eks": eks.answer}
 ABSENT = object()
 """Stands for values that the protocol cannot express: an empty structure, and an empty list."""
@@ -71,6 +86,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         tagged_interfaces(),
         managed_interfaces_hold(),
         capacity_reservations(),
+        scaling_groups(),
         fifty_tags(),
         attachable_policies(),
     ):

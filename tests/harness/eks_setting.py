@@ -36,6 +36,7 @@ class Setting:
     def __init__(self, client: Callable[[str], Any], time: Time) -> None:
         self.client, self.time = client, time
         self.eks, self.ec2, self.iam = client("eks"), client("ec2"), client("iam")
+        self.scaling = client("autoscaling")
         self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         self.subnets = [
             self.ec2.create_subnet(VpcId=self.vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=zone)["Subnet"][
@@ -70,6 +71,37 @@ class Setting:
     def look(self, name: str = "demo") -> Any:
         """The cluster."""
         return self.eks.describe_cluster(name=name)["cluster"]
+
+    def group(self, name: str = "system", **fields: Any) -> Any:
+        """The answer to a call that makes a node group in an active cluster."""
+        usual = {
+            "scalingConfig": {"minSize": 1, "maxSize": 4, "desiredSize": 2},
+            "instanceTypes": ["m6i.xlarge"],
+            "subnets": self.subnets,
+            "nodeRole": self.node_role,
+        }
+        fields = {**usual, **fields}
+        fields = {field: value for field, value in fields.items() if value is not None}
+        return self.eks.create_nodegroup(clusterName="demo", nodegroupName=name, **fields)["nodegroup"]
+
+    def look_at_group(self, name: str = "system") -> Any:
+        """The node group."""
+        return self.eks.describe_nodegroup(clusterName="demo", nodegroupName=name)["nodegroup"]
+
+    def scaling_group(self, name: str = "system") -> Any:
+        """The auto scaling group of a node group."""
+        scaling = self.look_at_group(name)["resources"]["autoScalingGroups"][0]["name"]
+        (group,) = self.scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[scaling])["AutoScalingGroups"]
+        return group
+
+    def machines(self, name: str = "system") -> list[Any]:
+        """The living instances of a node group."""
+        filters = [
+            {"Name": "tag:eks:nodegroup-name", "Values": [name]},
+            {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
+        ]
+        answer = self.ec2.describe_instances(Filters=filters)["Reservations"]
+        return [instance for reservation in answer for instance in reservation["Instances"]]
 
 
 def refusal(call: Callable[..., Any], **parameters: Any) -> tuple[str, str]:

@@ -7,7 +7,6 @@ import copy
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -16,14 +15,16 @@ from moto.core.base_backend import BackendDict
 from moto.iam.models import get_account_id_from
 from moto.sts.models import sts_backends
 
-from local.aws.corrections.eks_addons import Addons
 from local.aws.corrections.eks_things import Document, Thing, bad_parameter, missing
 from local.aws.corrections.interfaces import managed_interfaces_hold
+from local.aws.corrections.node_group_updates import NodeGroupUpdates
 from local.aws.corrections.rest_services import ServiceRefusal, served, service_model
 from local.aws.corrections.roles import principal_arn
+from local.aws.corrections.scaling_calls import scaling_groups
+from local.aws.corrections.scaling_groups import LOCK
 
 
-class EksBackend(Addons):
+class EksBackend(NodeGroupUpdates):
     """EKS of one account and region. A method an operation, with the parameters of the API."""
 
     def tag_resource(self, parameters: Mapping[str, Any]) -> Document:
@@ -49,7 +50,6 @@ class EksBackend(Addons):
 
 
 eks_backends = BackendDict(EksBackend, "eks")
-_lock = threading.RLock()
 _ARNS = ("nodegroupArn", "addonArn", "accessEntryArn", "associationArn", "arn")
 _CREATED = ("cluster", "addon", "accessEntry", "nodegroup", "association")
 
@@ -61,7 +61,7 @@ def answer(access_key: str, region: str, operation: str, parameters: Mapping[str
     method = getattr(backend, re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower(), None)
     if method is None:
         raise missing(f"the imitation of EKS does not know {operation}")
-    with _lock:
+    with LOCK:
         backend.caller = principal_arn(sts_backends[account]["aws"].get_caller_identity(access_key, region)[1])
         backend.settle()
         return _once(backend, operation, parameters, method)
@@ -98,15 +98,16 @@ def _is_there(backend: EksBackend, earlier: Document) -> bool:
 
 def settle(account: str, region: str) -> None:
     """One look at EKS of that account: what has its time behind it is done."""
-    with _lock:
+    with LOCK:
         eks_backends[account][region].settle()
 
 
 @contextmanager
 def eks_service() -> Iterator[None]:
-    """Inside this context moto's server answers requests that are signed for EKS."""
+    """Inside this context moto's server answers requests that are signed for EKS, and has the groups of its nodes."""
     service_model("eks")
     with ExitStack() as stack:
         stack.enter_context(served("eks", answer))
         stack.enter_context(managed_interfaces_hold())
+        stack.enter_context(scaling_groups())
         yield
