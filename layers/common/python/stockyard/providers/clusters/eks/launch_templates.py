@@ -46,7 +46,7 @@ def data(group: Mapping[str, Any], security_groups: Sequence[str]) -> dict[str, 
     """What the template says. It names no subnet: the group does."""
     content: dict[str, Any] = {"InstanceType": group["instance_type"]}
     if group.get("disk_gib"):
-        disk = {"VolumeSize": int(group["disk_gib"])}
+        disk = {"VolumeSize": int(group["disk_gib"]), "DeleteOnTermination": True}
         content["BlockDeviceMappings"] = [{"DeviceName": ROOT_DEVICE, "Ebs": disk}]
     if group.get("fabric") == EFA:
         content["NetworkInterfaces"] = interfaces(str(group["instance_type"]), security_groups)
