@@ -27,6 +27,7 @@ from stockyard.providers.clusters.eks import (
     people,
     removal,
     storage,
+    validation,
 )
 from stockyard.providers.clusters.eks.building import Builder
 from stockyard.providers.clusters.eks.configuration import EksConfig, region
@@ -55,9 +56,9 @@ class EksClusterDriver:
         self._config, self._make_api = config, make_api
         self._sessions = Sessions(session_factory)
 
-    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:  # noqa: ARG002
+    def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
-        return ()
+        return list(validation.findings(cluster, prices))
 
     def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:  # noqa: ARG002
         """See ``ports.ClusterDriver.plan``."""
