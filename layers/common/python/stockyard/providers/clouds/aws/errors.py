@@ -13,7 +13,7 @@ from stockyard import errors
 
 DUPLICATE = re.compile(
     r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict|"
-    r".*\.AlreadyExists(Exception)?"
+    r".*\.AlreadyExists(Exception)?|FileSystemAlreadyExists|MountTargetConflict"
 )
 """Codes that say that something of this name or range exists already."""
 
@@ -22,8 +22,14 @@ REPEATED = "IdempotentParameterMismatch"
 
 _NO_SUCH_MEMBER = re.compile(r"not found|No managed instance", re.IGNORECASE)
 """How EC2 Auto Scaling, which has one code for all that is wrong, says that a group or a machine is not there."""
+IN_USE = "ResourceInUseException"
+"""EKS's code for what is busy, and for a name that is taken."""
 
 _PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
+
+_ROLE_CODES = ("InvalidParameterException", "InvalidRequestException", "InvalidParameterValueException")
+_ROLE_UNKNOWN = ("role with ", "the role ", "invalid principal")
+"""What EKS says of a role that it does not know yet; those that we name exist."""
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     # code, our error, what a person can do. The first row that matches decides.
@@ -39,12 +45,13 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "The zone has none of this instance type now; wait, or choose another type or region.",
     ),
     (
-        r"InsufficientFreeAddressesInSubnet",
+        r"InsufficientFreeAddressesInSubnet|NoFreeAddressesInSubnet",
         errors.VendorRefused,
         "The subnet has no free address; choose another subnet.",
     ),
     (
-        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume)?"
+        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume|FileSystem|"
+        r"NetworkInterface)?"
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
         r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
         r"ServiceQuotaExceeded.*",
@@ -69,7 +76,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "It does not exist in this region of the account.",
     ),
     (
-        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse",
+        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse|"
+        r"FileSystemInUse|DependencyTimeout",
         errors.VendorConflict,
         "Something still uses it; it is tried again.",
     ),
@@ -104,6 +112,8 @@ def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorEr
         return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
     if code == "ValidationError" and _NO_SUCH_MEMBER.search(message):
         return errors.VendorNotFound, "The auto scaling group, or the machine in it, is gone."
+    if code in _ROLE_CODES and any(text in message.lower() for text in _ROLE_UNKNOWN):
+        return errors.NotYetVisible, "The role is new; IAM needs a moment."
     for code_pattern, kind, hint in TABLE:
         if re.fullmatch(code_pattern, code):
             return kind, hint
