@@ -12,6 +12,7 @@ import yaml
 from stockyard_client.errors import StockyardClientError, UnexpectedAnswer
 from stockyard_client.sessions import write_private
 
+CREDENTIAL_VERSION = "client.authentication.k8s.io/v1"
 _LISTS = ("clusters", "users", "contexts")
 _DATA = {
     "clusters": ("cluster", frozenset({"server", "certificate-authority-data", "tls-server-name"})),
@@ -76,6 +77,26 @@ def for_person(config: dict[str, Any], name: str, url: str) -> dict[str, Any]:
     ]
     adapted["contexts"] = [{"name": name, "context": {"cluster": name, "user": name}}]
     return adapted
+
+
+def credential(answer: dict[str, Any]) -> dict[str, Any]:
+    """The ExecCredential in an API answer, with nothing else. ``UnexpectedAnswer`` where there is none."""
+    status = answer.get("status")
+    texts = (
+        {name: value for name, value in status.items() if isinstance(value, str)} if isinstance(status, dict) else {}
+    )
+    if answer.get("kind") != "ExecCredential" or not texts.get("token"):
+        raise UnexpectedAnswer("the answer holds no token")
+    fields = {name: texts[name] for name in ("token", "expirationTimestamp") if name in texts}
+    return {"apiVersion": CREDENTIAL_VERSION, "kind": "ExecCredential", "status": fields}
+
+
+def asks_api(config: dict[str, Any]) -> bool:
+    """Whether the API itself gives out the tokens of the cluster's user: then people need no login to the cluster."""
+    try:
+        return "--cluster" in config["users"][0]["user"]["exec"]["args"]
+    except (IndexError, KeyError, TypeError):
+        return False
 
 
 def login(config: dict[str, Any]) -> tuple[str, str]:
