@@ -36,6 +36,7 @@ from local.aws.corrections import eks, lifecycle_policies
 from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.interfaces import managed_interfaces_hold, tagged_interfaces
+from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.quick_answers import quick_tags
 from local.aws.corrections.quick_offerings import quick_offerings
 from local.aws.corrections.rest_services import Imitation, ServiceRefusal
@@ -87,6 +88,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         capacity_reservations(),
         scaling_groups(),
         fifty_tags(),
+        attachable_policies(),
     ):
         yield
 

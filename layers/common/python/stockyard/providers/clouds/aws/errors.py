@@ -13,14 +13,21 @@ from stockyard import errors
 
 DUPLICATE = re.compile(
     r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict|"
-    r".*\.AlreadyExists(Exception)?"
+    r".*\.AlreadyExists(Exception)?|FileSystemAlreadyExists|MountTargetConflict"
 )
 """Codes that say that something of this name or range exists already."""
 
 REPEATED = "IdempotentParameterMismatch"
 """The code that says that a call with this client token, but other values, has made its thing already."""
 
+IN_USE = "ResourceInUseException"
+"""EKS's code for what is busy, and for a name that is taken."""
+
 _PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
+
+_ROLE_CODES = ("InvalidParameterException", "InvalidRequestException", "InvalidParameterValueException")
+_ROLE_UNKNOWN = ("role with ", "the role ", "invalid principal")
+"""What EKS says of a role that it does not know yet; those that we name exist."""
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     # code, our error, what a person can do. The first row that matches decides.
@@ -36,12 +43,13 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "The zone has none of this instance type now; wait, or choose another type or region.",
     ),
     (
-        r"InsufficientFreeAddressesInSubnet",
+        r"InsufficientFreeAddressesInSubnet|NoFreeAddressesInSubnet",
         errors.VendorRefused,
         "The subnet has no free address; choose another subnet.",
     ),
     (
-        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume)?"
+        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume|FileSystem|"
+        r"NetworkInterface)?"
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
         r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
         r"ServiceQuotaExceeded.*",
@@ -66,7 +74,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "It does not exist in this region of the account.",
     ),
     (
-        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse",
+        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse|"
+        r"FileSystemInUse|DependencyTimeout",
         errors.VendorConflict,
         "Something still uses it; it is tried again.",
     ),
@@ -98,6 +107,8 @@ def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorEr
     """The error class and hint for an answer's code, message and HTTP status."""
     if code in _PROFILE_CODES and "invalid iam instance profile" in message.lower():
         return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
+    if code in _ROLE_CODES and any(text in message.lower() for text in _ROLE_UNKNOWN):
+        return errors.NotYetVisible, "The role is new; IAM needs a moment."
     for code_pattern, kind, hint in TABLE:
         if re.fullmatch(code_pattern, code):
             return kind, hint
