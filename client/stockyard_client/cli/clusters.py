@@ -160,7 +160,7 @@ def kubeconfig(
         if static:
             kubeconfigs.check_static(config)
         name = cluster if not cluster.startswith("clu_") else client.clusters.get(cluster).name
-    config = kubeconfigs.for_person(config, name, context.api_url())
+    config = kubeconfigs.for_person(config, name, context.api_url(), context.means_tenant)
     if stdout:
         typer.echo(kubeconfigs.dump(config).rstrip("\n"))
         return
