@@ -9,11 +9,12 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import httpx
+from moto.efs.models import efs_backends
 
 from local.aws.corrections.eks import eks_backends
 from local.aws.corrections.pace import paced
+from local.aws.corrections.scaling_groups import scaling_backends
 from local.kubernetes.api import KubeApi
-from stockyard.domain.records import CloudAccount
 from stockyard.providers.kubernetes.client import KubernetesApi
 from tests.harness.crash_cloud import Story
 from tests.harness.crash_ec2 import TENANT_ACCOUNT, CrashEc2
@@ -21,7 +22,7 @@ from tests.harness.faults import Call, Errors, Tap
 from tests.harness.inprocess import REGION
 from tests.harness.memory import FixedClock
 
-_VERBS = {"GET": "get", "POST": "create", "PATCH": "apply", "DELETE": "delete"}
+_VERBS = {"GET": "Get", "POST": "Create", "PATCH": "Apply", "DELETE": "Delete"}
 _SECONDS: Mapping[str, float] = {
     "cluster": 600.0,
     "cluster deletion": 120.0,
@@ -57,10 +58,7 @@ class _Transport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         body = request.read()
-        path = urlsplit(str(request.url)).path
-        kinds = [part for part in path.split("/") if part.isalpha() and part not in ("api", "apis", "namespaces")]
-        name = f"kubernetes.{_VERBS[request.method]}_{kinds[0] if kinds else 'discovery'}"
-        name = name.replace("kubernetes.get_", "kubernetes.Get_")
+        name = f"kubernetes.{_name(request)}"
         self._tap.parameters = {}
         target = str(request.url.raw_path, "ascii")
         try:
@@ -68,6 +66,17 @@ class _Transport(httpx.BaseTransport):
         except _Refused as refused:
             status, answer = refused.status, {"kind": "Status", "reason": refused.reason, "code": refused.status}
         return httpx.Response(status, json=answer)
+
+
+def _name(request: httpx.Request) -> str:
+    """``ApplyDeployments`` for example, as calls to vendors are called; reading begins with ``Get``."""
+    parts = urlsplit(str(request.url)).path.strip("/").split("/")
+    inside = parts[2:] if parts[0] == "api" else parts[3:]
+    if not inside:
+        return "GetResources"
+    if len(inside) > 2 and inside[0] == "namespaces":
+        inside = inside[2:]
+    return f"{_VERBS[request.method]}{inside[0].capitalize()}"
 
 
 class CrashEks(CrashEc2):
@@ -112,8 +121,8 @@ class CrashEks(CrashEc2):
     def installed(self, tap: Tap, clock: FixedClock) -> Iterator[None]:
         """See ``CrashCloud.installed``. The pauses of the client of the cluster's API pass at once."""
 
-        def connected(_: KubernetesApi) -> httpx.Client:
-            return httpx.Client(transport=_Transport(self, tap))
+        def connected(api: KubernetesApi) -> httpx.Client:
+            return httpx.Client(base_url=api._server, transport=_Transport(self, tap))
 
         with (
             super().installed(tap, clock),
@@ -134,16 +143,10 @@ class CrashEks(CrashEc2):
 
     def _empty(self) -> None:
         super()._empty()
-        for backends in (eks_backends,):
+        for backends in (eks_backends, efs_backends, scaling_backends):
             backends[TENANT_ACCOUNT][REGION].reset()
-
-    def account(self, moment: str) -> CloudAccount:
-        """See ``CrashCloud.account``."""
-        return super().account(moment)
 
     def answer(self, request: httpx.Request, target: str, body: bytes) -> tuple[int, Any]:
         """What the cluster's API answers to its administrator."""
         headers = {name.lower(): value for name, value in request.headers.items()}
-        return self._kube.request(
-            request.method, target, {**headers, "authorization": f"Bearer {self._token}"}, body
-        )
+        return self._kube.request(request.method, target, {**headers, "authorization": f"Bearer {self._token}"}, body)
