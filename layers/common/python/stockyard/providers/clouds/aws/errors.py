@@ -20,16 +20,33 @@ DUPLICATE = re.compile(
 REPEATED = "IdempotentParameterMismatch"
 """The code that says that a call with this client token, but other values, has made its thing already."""
 
-_NO_SUCH_MEMBER = re.compile(r"not found|No managed instance", re.IGNORECASE)
-"""How EC2 Auto Scaling, which has one code for all that is wrong, says that a group or a machine is not there."""
 IN_USE = "ResourceInUseException"
 """EKS's code for what is busy, and for a name that is taken."""
 
-_PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
-
-_ROLE_CODES = ("InvalidParameterException", "InvalidRequestException", "InvalidParameterValueException")
-_ROLE_UNKNOWN = ("role with ", "the role ", "invalid principal")
-"""What EKS says of a role that it does not know yet; those that we name exist."""
+BY_MESSAGE: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
+    # code, what the message contains in small letters, our error, what a person can do. These come before the table:
+    # the code alone says too little.
+    (
+        r"InvalidParameter(Value|Combination)",
+        r"invalid iam instance profile",
+        errors.NotYetVisible,
+        "The instance profile is new; IAM needs a moment.",
+    ),
+    (
+        r"Invalid(Parameter|Request|ParameterValue)Exception",
+        r"role with |the role |invalid principal",
+        errors.NotYetVisible,
+        # EKS says so of a role that it does not know yet; those that we name exist.
+        "The role is new; IAM needs a moment.",
+    ),
+    (
+        r"ValidationError",
+        # EC2 Auto Scaling has this one code for all that is wrong.
+        r"not found|no managed instance",
+        errors.VendorNotFound,
+        "The auto scaling group, or the machine in it, is gone.",
+    ),
+)
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     # code, our error, what a person can do. The first row that matches decides.
@@ -108,12 +125,9 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
 
 def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorError], str]:
     """The error class and hint for an answer's code, message and HTTP status."""
-    if code in _PROFILE_CODES and "invalid iam instance profile" in message.lower():
-        return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
-    if code == "ValidationError" and _NO_SUCH_MEMBER.search(message):
-        return errors.VendorNotFound, "The auto scaling group, or the machine in it, is gone."
-    if code in _ROLE_CODES and any(text in message.lower() for text in _ROLE_UNKNOWN):
-        return errors.NotYetVisible, "The role is new; IAM needs a moment."
+    for code_pattern, text, kind, hint in BY_MESSAGE:
+        if re.fullmatch(code_pattern, code) and re.search(text, message.lower()):
+            return kind, hint
     for code_pattern, kind, hint in TABLE:
         if re.fullmatch(code_pattern, code):
             return kind, hint
