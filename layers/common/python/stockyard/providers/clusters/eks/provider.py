@@ -12,6 +12,7 @@ from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import ClusterToken
+from stockyard.providers.clouds.aws import retagging
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
@@ -114,6 +115,10 @@ class EksClusterDriver:
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
         """See ``ports.clusters.AdoptsNodes.group_of_node``."""
         return people.group_of_node(cluster, node)
+
+    def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
+        """See ``ports.Retags.retag``."""
+        return retagging.retag(self._builder(work), stale_keys)
 
     def secret_name(self, cluster: Cluster) -> str:
         """See ``ports.clusters.MintsTokens.secret_name``."""
