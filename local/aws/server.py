@@ -28,7 +28,6 @@ from local.aws.corrections.console import shown_consoles
 from local.aws.corrections.eks import eks_service
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
-from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_answers import quick_answers
@@ -158,7 +157,6 @@ def running_aws(
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(tagged_interfaces())
         stack.enter_context(fifty_tags())
-        stack.enter_context(attachable_policies())
         stack.enter_context(capacity_reservations())
         stack.enter_context(eks_service())
         stack.enter_context(idempotent_calls())

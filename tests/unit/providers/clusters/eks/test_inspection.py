@@ -30,8 +30,8 @@ def findings(eks: Any, *groups: dict[str, Any], **values: Any) -> list[Finding]:
     return list(eks.provider.inspect(eks.work("account")))
 
 
-def pointers(shown: list[Finding]) -> list[tuple[str, bool]]:
-    return [(finding.pointer, finding.warning) for finding in shown]
+def pointers(findings_of_it: list[Finding]) -> list[tuple[str, bool]]:
+    return [(finding.pointer, finding.warning) for finding in findings_of_it]
 
 
 def test_settings_that_fit_have_no_findings(eks: Any) -> None:
@@ -89,8 +89,8 @@ def test_a_block_that_is_not_what_the_group_takes_it_for(
 ) -> None:
     with at(START):
         group = {**H100, "capacity_reservation_id": block(**fields)}
-        first, *others = [finding for finding in findings(eks, group) if not finding.warning]
-    assert others == []
+        first, *more = [finding for finding in findings(eks, group) if not finding.warning]
+    assert more == []
     assert first.pointer == pointer
     assert text in first.detail
 
@@ -152,9 +152,9 @@ def test_an_upgrade_is_told_what_eks_has_seen_and_which_nodes_are_too_old(eks: A
     backend = eks_backends[ACME]["us-east-1"]
     backend.insights.append({"name": "Deprecated APIs removed in Kubernetes v1.34", "status": "ERROR"})
     eks.cluster = replace(eks.cluster, kubernetes_version="1.34")
-    shown = list(eks.provider.upgrade_findings(eks.work("upgrade")))
-    assert pointers(shown) == [("/kubernetes_version", False)]
-    assert "Deprecated APIs removed" in shown[0].detail
+    findings_of_it = list(eks.provider.upgrade_findings(eks.work("upgrade")))
+    assert pointers(findings_of_it) == [("/kubernetes_version", False)]
+    assert "Deprecated APIs removed" in findings_of_it[0].detail
     backend.insights[0]["status"] = "WARNING"
     assert pointers(list(eks.provider.upgrade_findings(eks.work("upgrade")))) == [("/kubernetes_version", True)]
     backend.insights.clear()

@@ -186,12 +186,12 @@ def test_people_have_the_policy_of_their_role_and_no_other(eks: Any, run: Run) -
     client, name = eks.tenant().client("eks"), names.cluster_name(eks.cluster)
 
     def policies() -> dict[str, set[str]]:
-        shown = {}
+        by_role = {}
         for role in ("viewer", "operator", "admin"):
             principal = f"arn:aws:iam::{ACME}:role/stockyard/vantage-{eks.cluster.client_id}-{role}-role"
             listing = client.list_associated_access_policies(clusterName=name, principalArn=principal)
-            shown[role] = {item["policyArn"].rpartition("/")[2] for item in listing["associatedAccessPolicies"]}
-        return shown
+            by_role[role] = {item["policyArn"].rpartition("/")[2] for item in listing["associatedAccessPolicies"]}
+        return by_role
 
     own = {"viewer": {"AmazonEKSViewPolicy"}, "operator": {"AmazonEKSEditPolicy"}}
     own["admin"] = {"AmazonEKSClusterAdminPolicy"}
@@ -345,7 +345,7 @@ def node(pool: str = "system", group: str | None = "system", provider: str = "aw
 
 
 @pytest.mark.parametrize(
-    ("seen", "group"),
+    ("observed_node", "group"),
     [
         (node(), ("system", "i-1")),
         (node(group="system-generation-2-0a1b2"), ("system", "i-1")),
@@ -354,8 +354,8 @@ def node(pool: str = "system", group: str | None = "system", provider: str = "aw
         (node(provider=""), None),
     ],
 )
-def test_the_pool_of_a_node(eks: Any, seen: dict[str, Any], group: tuple[str, str] | None) -> None:
-    assert eks.provider.group_of_node(eks.cluster, seen) == group
+def test_the_pool_of_a_node(eks: Any, observed_node: dict[str, Any], group: tuple[str, str] | None) -> None:
+    assert eks.provider.group_of_node(eks.cluster, observed_node) == group
 
 
 # --- whole lives ------------------------------------------------------------------------------------------------------
@@ -452,9 +452,9 @@ def test_interfaces_that_pods_left_behind_go_with_the_groups(eks: Any, run: Run)
     )["NetworkInterface"]["NetworkInterfaceId"]
     other = ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
     eks.remove("node_groups")
-    left = {item["NetworkInterfaceId"] for item in ec2.describe_network_interfaces()["NetworkInterfaces"]}
-    assert own not in left
-    assert other in left
+    remaining = {item["NetworkInterfaceId"] for item in ec2.describe_network_interfaces()["NetworkInterfaces"]}
+    assert own not in remaining
+    assert other in remaining
 
 
 def test_an_account_that_the_role_does_not_lead_into_is_refused(eks: Any) -> None:
