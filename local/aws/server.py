@@ -26,6 +26,7 @@ from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.console import shown_consoles
 from local.aws.corrections.eks import eks_service
+from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
@@ -176,10 +177,11 @@ def running_aws(
 
 @contextmanager
 def _managed_services(scale: float) -> Iterator[None]:
-    """EKS and what belongs to it, at the pace of AWS, scaled."""
+    """EKS and EFS and what belongs to them, at the pace of AWS, scaled."""
     with ExitStack() as stack:
         stack.enter_context(attachable_policies())
         stack.enter_context(capacity_reservations())
         stack.enter_context(eks_service())
+        stack.enter_context(file_systems())
         stack.enter_context(paced(lambda kind: SECONDS.get(kind, 0.0) * scale))
         yield
