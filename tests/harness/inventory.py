@@ -8,7 +8,11 @@ from moto.ec2.models import ec2_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
+from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
+from local.aws.corrections.reservations import reservation_backends
+from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import template_versions
 
 
@@ -44,8 +48,30 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "target_group": balancing.target_groups,
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
+        **_managed(account, region),
     }
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}
+
+
+def _managed(account: str, region: str) -> dict[str, Any]:
+    """What EKS and EFS have in an account, with what they make there for themselves."""
+    ec2, files = ec2_backends[account][region], file_backends[account][region]
+    clusters = eks_backends[account][region].clusters
+    return {
+        "launch_template": [template.id for template in ec2.launch_templates.values()],
+        "managed_interface": [eni.id for eni in ec2.enis.values() if getattr(eni, "is_managed", False)],
+        "eks_cluster": clusters,
+        "node_group": [f"{name}/{group}" for name, cluster in clusters.items() for group in cluster.groups],
+        "scaling_group": scaling_backends[account][region].groups,
+        "file_system": files.systems,
+        "mount_target": files.targets,
+    }
+
+
+def empty_managed(account: str, region: str) -> None:
+    """Forget what EKS, EFS, auto scaling and reservations have in an account."""
+    for backends in (eks_backends, file_backends, scaling_backends, reservation_backends):
+        backends[account][region].reset()
 
 
 def tags(account: str, region: str) -> dict[str, dict[str, str]]:
