@@ -86,35 +86,45 @@ def get_cluster(request: Request) -> Answer:
     "PATCH /v1/clusters/{id}",
     roles=Roles.CHANGERS,
     body="cluster_patch:ClusterPatch",
-    answers={200: "cluster_views:ClusterView"},
+    answers={200: "cluster_views:ClusterView", 202: "cluster_views:ClusterView"},
     if_match=True,
     dry_run=True,
+    description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
+    " background. `kubernetes_version`, one minor at a time, and the settings that the cluster's driver lets change are"
+    " changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names the"
+    " operation. Another one that works on the cluster is named by a 409. With `dry_run` the answer is a plan.",
 )
 def change_cluster(request: Request) -> Answer:
-    """Change a cluster. A JSON merge patch of description, tags and the setting `mirror`; tags reach what is there in
-    the background."""
-    from stockyard.operations.clusters import change
+    """Change a cluster. A JSON merge patch."""
+    from stockyard.operations.clusters import change, reconfigure
 
-    services = wiring.services(request.caller.tenant)
+    services, body = wiring.services(request.caller.tenant), request.body
     cluster = find_cluster(services, request.params["id"])
-    fields = request.body.model_fields_set
-    description = request.body.description if "description" in fields else None
-    tags, settings = request.body.tags_after(cluster.tags), request.body.settings_after(cluster.settings)
+    description = body.description if "description" in body.model_fields_set else None
+    fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
+    settings = body.settings_after(cluster)
+    version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
+    wanted = reconfigure.wanted_cluster(cluster, settings, version)
     if request.dry_run:
+        kind = reconfigure.operation_kind(services, cluster, wanted)
         request.check_version("cluster", cluster.version)
-        changes = {"description": description, "tags": tags, "settings": settings}
-        return Answer.change_plan(cluster, {name: value for name, value in changes.items() if value is not None})
+        changes = {name: value for name, value in fields.items() if value is not None}
+        if kind:
+            return Answer.plan(reconfigure.plan_change(services, cluster, wanted, changes))
+        return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,
         cluster.id,
         request.version,
-        description=description,
-        tags=tags,
+        **fields,
         settings=settings,
+        kubernetes_version=version,
         actor=request.caller.actor,
         request_id=request.request_id,
     )
-    return _cluster_answer(changed, 200, audited=True)
+    if changed.phase is None or (settings is None and version is None):
+        return _cluster_answer(changed, 200, audited=True)
+    return _cluster_answer(changed, 202, audited=True, location=f"/v1/operations/{changed.operation_id}")
 
 
 @http.route(

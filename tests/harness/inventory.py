@@ -15,6 +15,14 @@ from local.aws.corrections.reservations import reservation_backends
 from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import template_versions
 
+_IN_CLUSTER = {
+    "node_group": "groups",
+    "addon": "addons",
+    "access_entry": "entries",
+    "pod_identity": "associations",
+}
+"""Kind of the ledger -> where the imitation of EKS keeps such things of a cluster."""
+
 
 def tenant_role(account: str, name: str) -> Any:
     """The role that a tenant's template makes, in moto."""
@@ -48,24 +56,36 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "target_group": balancing.target_groups,
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
-        **_managed(account, region),
+        **_eks_things(account, region),
+        "file_system": file_backends[account][region].systems,
+        "mount_target": file_backends[account][region].targets,
+        "launch_template": ec2.launch_templates,
     }
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}
 
 
-def _managed(account: str, region: str) -> dict[str, Any]:
-    """What EKS and EFS have in an account, with what they make there for themselves."""
-    ec2, files = ec2_backends[account][region], file_backends[account][region]
-    clusters = eks_backends[account][region].clusters
-    return {
-        "launch_template": [template.id for template in ec2.launch_templates.values()],
-        "managed_interface": [eni.id for eni in ec2.enis.values() if getattr(eni, "is_managed", False)],
-        "eks_cluster": clusters,
-        "node_group": [f"{name}/{group}" for name, cluster in clusters.items() for group in cluster.groups],
-        "scaling_group": scaling_backends[account][region].groups,
-        "file_system": files.systems,
-        "mount_target": files.targets,
-    }
+def _eks_things(account: str, region: str) -> dict[str, list[str]]:
+    """What the imitation of EKS has, as the driver's ids name it."""
+    things: dict[str, list[str]] = {name: [] for name in ("eks_cluster", *_IN_CLUSTER)}
+    for name, cluster in eks_backends[account][region].clusters.items():
+        things["eks_cluster"].append(name)
+        for kind, place in _IN_CLUSTER.items():
+            things[kind] += [f"{name}/{key}" for key, thing in getattr(cluster, place).items() if _is_ours(thing)]
+    return things
+
+
+def _is_ours(thing: Any) -> bool:
+    """EKS itself gives an entry to whoever makes a cluster, and to the role of its nodes."""
+    return bool(thing.document.get("tags"))
+
+
+def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:
+    by_id: dict[str, dict[str, str]] = {}
+    for name, cluster in eks_backends[account][region].clusters.items():
+        by_id[name] = cluster.document["tags"]
+        for place in _IN_CLUSTER.values():
+            by_id |= {f"{name}/{key}": thing.document.get("tags", {}) for key, thing in getattr(cluster, place).items()}
+    return by_id
 
 
 def empty_managed(account: str, region: str) -> None:
@@ -84,6 +104,8 @@ def tags(account: str, region: str) -> dict[str, dict[str, str]]:
         **ec2.tags,
         **{arn: balancing.tagging_service.get_tag_dict_for_resource(arn) for arn in arns},
         **{name: _mapping(identity.tags) for name, identity in [*iam.roles.items(), *iam.instance_profiles.items()]},
+        **_eks_tags(account, region),
+        **{name: _mapping(system.document["Tags"]) for name, system in file_backends[account][region].systems.items()},
         **{policy_id: policy["Tags"] for policy_id, policy in policies.items()},
     }
     return {thing: dict(by_id[thing]) for thing in ids if by_id.get(thing)}

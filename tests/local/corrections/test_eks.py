@@ -239,4 +239,4 @@ def test_versions_are_told_with_their_support(setting: Setting) -> None:
     versions = setting.eks.describe_cluster_versions()["clusterVersions"]
     assert [row["clusterVersion"] for row in versions if row["defaultVersion"]] == ["1.35"]
     old = setting.eks.describe_cluster_versions(versionStatus="EXTENDED_SUPPORT")["clusterVersions"]
-    assert {row["clusterVersion"] for row in old} == {"1.31", "1.32"}
+    assert {row["clusterVersion"] for row in old} == {"1.31", "1.32", "1.33"}

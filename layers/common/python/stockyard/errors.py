@@ -151,6 +151,18 @@ class ClusterCouldNotBeRetagged(StockyardError):
     title = "The cluster's resources could not be tagged"
 
 
+class ClusterCouldNotBeChanged(StockyardError):
+    """What stands of a ready cluster could not be brought to its changed settings."""
+
+    title = "The cluster could not be changed"
+
+
+class ClusterCouldNotBeUpgraded(StockyardError):
+    """A ready cluster could not be brought to the next minor of Kubernetes."""
+
+    title = "The cluster could not be upgraded"
+
+
 class NodeCouldNotBeProvisioned(StockyardError):
     """A phase of making a claim's node failed for good."""
 
@@ -206,6 +218,16 @@ class InsufficientCapacity(VendorError):
     ) -> None:
         super().__init__(detail, code=code, hint=hint)
         self.refused = tuple(refused)
+
+
+class CapacityAwaited(InsufficientCapacity):
+    """Room that was bought cannot be used now. ``reason`` names why, and the claim is looked at again at ``again_at``
+    (RFC 3339)."""
+
+    def __init__(self, detail: str = "", *, reason: str, again_at: str, code: str = "") -> None:
+        super().__init__(detail, code=code)
+        self.reason = reason
+        self.again_at = again_at
 
 
 class VendorQuotaExceeded(VendorError):

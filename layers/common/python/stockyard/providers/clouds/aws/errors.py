@@ -22,12 +22,27 @@ REPEATED = "IdempotentParameterMismatch"
 
 IN_USE = "ResourceInUseException"
 """EKS's code for what is busy, and for a name that is taken."""
-
-_PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
-
-_ROLE_CODES = ("InvalidParameterException", "InvalidRequestException", "InvalidParameterValueException")
-_ROLE_UNKNOWN = ("role with ", "the role ", "invalid principal")
-"""What EKS says of a role that it does not know yet; those that we name exist."""
+_BY_TEXT: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
+    # code, text, our error, what a person can do. These codes stand for all that is wrong, and the text says what.
+    (
+        r"InvalidParameter(Value|Combination)",
+        r"invalid iam instance profile",
+        errors.NotYetVisible,
+        "The instance profile is new; IAM needs a moment.",
+    ),
+    (
+        r"Invalid(Parameter|Request|ParameterValue)Exception",
+        r"role with |the role |invalid principal",  # those that we name exist
+        errors.NotYetVisible,
+        "The role is new; IAM needs a moment.",
+    ),
+    (
+        r"ValidationError",
+        r"not found|no managed instance",
+        errors.VendorNotFound,
+        "The auto scaling group, or the machine in it, is gone.",
+    ),
+)
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     # code, our error, what a person can do. The first row that matches decides.
@@ -81,7 +96,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     ),
     (
         r"IncorrectState|IncorrectInstanceState|Incorrect.*State.*|ConcurrentModification(Exception)?|OperationAborted|"
-        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted",
+        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted|ScalingActivityInProgress(Fault)?|"
+        r"ResourceContention(Fault)?",
         errors.VendorConflict,
         "It is busy with another change; it is tried again.",
     ),
@@ -105,10 +121,9 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
 
 def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorError], str]:
     """The error class and hint for an answer's code, message and HTTP status."""
-    if code in _PROFILE_CODES and "invalid iam instance profile" in message.lower():
-        return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
-    if code in _ROLE_CODES and any(text in message.lower() for text in _ROLE_UNKNOWN):
-        return errors.NotYetVisible, "The role is new; IAM needs a moment."
+    for code_pattern, text, kind, hint in _BY_TEXT:
+        if re.fullmatch(code_pattern, code) and re.search(text, message.lower()):
+            return kind, hint
     for code_pattern, kind, hint in TABLE:
         if re.fullmatch(code_pattern, code):
             return kind, hint

@@ -50,12 +50,12 @@ def _create(builder: Builder, cluster: str, principal: str, line: Resource, mark
     return f"{cluster}/{principal}"
 
 
-def _associate(builder: Builder, cluster: str, principal: str, wanted: str) -> None:
+def _associate(builder: Builder, cluster: str, principal: str, target: str) -> None:
     entry = {"clusterName": cluster, "principalArn": principal}
     listing = builder.calls.pages("eks", "list_associated_access_policies", "associatedAccessPolicies", **entry)
     present = {str(item["policyArn"]): item.get("accessScope", {}).get("type") for item in listing}
-    for surplus in sorted(present.keys() - {wanted}):
+    for surplus in sorted(present.keys() - {target}):
         builder.calls.call("eks", "disassociate_access_policy", **entry, policyArn=surplus)
-    if present.get(wanted) != "cluster":
+    if present.get(target) != "cluster":
         scope = {"type": "cluster"}
-        builder.calls.call("eks", "associate_access_policy", **entry, policyArn=wanted, accessScope=scope)
+        builder.calls.call("eks", "associate_access_policy", **entry, policyArn=target, accessScope=scope)

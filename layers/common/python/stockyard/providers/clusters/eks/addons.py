@@ -65,9 +65,9 @@ def _addon(builder: Builder, name: str) -> str:
 def wanted_version(builder: Builder, name: str, present: str) -> str:
     """The version that the settings name, else the one that is there if it fits the cluster, else EKS's default."""
     cluster = builder.work.cluster
-    chosen = dict(cluster.settings.get("addon_versions") or {}).get(name)
-    if chosen:
-        return str(chosen)
+    own_version = dict(cluster.settings.get("addon_versions") or {}).get(name)
+    if own_version:
+        return str(own_version)
     fitting = versions(builder.calls, name, cluster.kubernetes_version)
     if not fitting:
         raise VendorRefused(

@@ -172,16 +172,16 @@ def _next_change(cluster: Cluster, described: Mapping[str, Any]) -> _Change | No
     return None
 
 
-def next_version(present: str, wanted: str) -> str:
+def next_version(present: str, target: str) -> str:
     """The next minor on the way; empty when it is there. Raises ``VendorRefused`` for a way back."""
-    (major, minor), (wanted_major, wanted_minor) = (
-        tuple(int(number) for number in version.split(".")[:2]) for version in (present, wanted)
+    (major, minor), (target_major, target_minor) = (
+        tuple(int(number) for number in version.split(".")[:2]) for version in (present, target)
     )
-    if (major, minor) == (wanted_major, wanted_minor):
+    if (major, minor) == (target_major, target_minor):
         return ""
-    if (wanted_major, wanted_minor) < (major, minor) or wanted_major != major:
+    if (target_major, target_minor) < (major, minor) or target_major != major:
         raise VendorRefused(
-            f"Kubernetes {present} cannot become {wanted}", hint="A cluster's version only goes up, minor by minor."
+            f"Kubernetes {present} cannot become {target}", hint="A cluster's version only goes up, minor by minor."
         )
     return f"{major}.{minor + 1}"
 

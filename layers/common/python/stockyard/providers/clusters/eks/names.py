@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from stockyard.domain.records import Cluster
+from stockyard.providers.clouds.aws.child_names import LONGEST, child_name, cluster_name, node_group_name
 
-LONGEST = 63
-_DIGITS = 5
+__all__ = ["LONGEST", "child_name", "cluster_name", "node_group_name", "part", "role_name", "secret_name", "stem"]
+
 LONGEST_ROLE = 64
 _UNIQUE = 13
 """Characters at the end of a client id that make it unique, the hyphen before them included."""
-
-
-def child_name(*parts: str) -> str:
-    """The parts joined by hyphens, with the beginning of the SHA-256 of that text, in at most 63 characters: a name
-    that is the same each time, and another one for other parts, however long they are.
-
-    Modelplane names what belongs to a resource by this rule.
-    """
-    text = "-".join(parts)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-    return f"{text[: LONGEST - _DIGITS - 1]}-{digest}"
 
 
 def stem(cluster: Cluster) -> str:
@@ -32,12 +20,6 @@ def stem(cluster: Cluster) -> str:
 def part(cluster: Cluster, suffix: str) -> str:
     """The name of a part of the cluster."""
     return child_name(stem(cluster), suffix)
-
-
-def cluster_name(cluster: Cluster) -> str:
-    """What EKS calls the cluster."""
-    namespace = str(cluster.settings.get("namespace") or "")
-    return child_name(namespace, cluster.name, "eks") if namespace else child_name(cluster.client_id, "eks")
 
 
 def secret_name(cluster: Cluster) -> str:

@@ -113,13 +113,13 @@ def chosen_zones(builder: Builder) -> list[str]:
         for zone in own_network.available_zones(builder)
         if zone.get("ZoneId") not in WITHOUT_CONTROL_PLANES
     ]
-    wanted = len(settings["subnet_cidrs"])
-    if len(here) < wanted:
+    count = len(settings["subnet_cidrs"])
+    if len(here) < count:
         raise VendorRefused(
-            f"{builder.calls.region} has {len(here)} zones and the cluster {wanted} subnets",
+            f"{builder.calls.region} has {len(here)} zones and the cluster {count} subnets",
             hint="Name fewer subnets, or choose another region.",
         )
-    return here[:wanted]
+    return here[:count]
 
 
 def _keys(cluster: Cluster) -> list[str]:

@@ -46,8 +46,8 @@ def has_begun(builder: Builder, reservation: str) -> bool:
             hint="Name one of this account and region in the group.",
         )
     start = listing[0].get("StartDate")
-    begun = not isinstance(start, datetime) or start <= builder.now
-    return begun and listing[0].get("State") == "active"
+    is_open = not isinstance(start, datetime) or start <= builder.now
+    return is_open and listing[0].get("State") == "active"
 
 
 def limits(builder: Builder, group: Mapping[str, Any], present: Mapping[str, int]) -> dict[str, int]:
@@ -83,9 +83,9 @@ def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> boo
     """Let a group that is to go make no more machines. Whether it still has any."""
     present = described["scalingConfig"]
     desired = int(present.get("desiredSize") or 0)
-    wanted = {"minSize": 0, "maxSize": max(LEAST_MAXIMUM, desired), "desiredSize": desired}
-    if described["status"] != "UPDATING" and dict(present) != wanted:
-        _call(builder, line, "update_nodegroup_config", str(described["nodegroupName"]), {"scalingConfig": wanted})
+    target = {"minSize": 0, "maxSize": max(LEAST_MAXIMUM, desired), "desiredSize": desired}
+    if described["status"] != "UPDATING" and dict(present) != target:
+        _call(builder, line, "update_nodegroup_config", str(described["nodegroupName"]), {"scalingConfig": target})
     return desired > 0
 
 
@@ -115,14 +115,14 @@ def _changes(builder: Builder, group: Mapping[str, Any], described: Mapping[str,
     """What a group differs in, as EKS takes it."""
     change: dict[str, Any] = {}
     present = {name: int(size) for name, size in described["scalingConfig"].items()}
-    wanted = limits(builder, group, present)
-    if wanted != present:
-        change["scalingConfig"] = wanted
+    target = limits(builder, group, present)
+    if target != present:
+        change["scalingConfig"] = target
     labels, former = node_labels(group), dict(described.get("labels") or {})
     if labels != former:
-        gone = sorted(former.keys() - labels.keys())
+        surplus = sorted(former.keys() - labels.keys())
         added = {key: value for key, value in labels.items() if former.get(key) != value}
-        change["labels"] = _without_empty({"addOrUpdateLabels": added, "removeLabels": gone})
+        change["labels"] = _without_empty({"addOrUpdateLabels": added, "removeLabels": surplus})
     taints = {_as_key(taint): taint for taint in eks_taints(group)}
     present_taints = {_as_key(taint): _whole(taint) for taint in described.get("taints") or ()}
     if taints != present_taints:

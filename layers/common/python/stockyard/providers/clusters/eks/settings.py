@@ -5,9 +5,9 @@ What the catalogue or the account has to say is in ``validation`` and ``inspecti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -15,6 +15,8 @@ from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, repeated
 from stockyard.domain.models.clusters import ClusterSettings
 from stockyard.domain.models.patterns import worded
+from stockyard.domain.pointers import pointer
+from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
 from stockyard.providers.clusters.eks import layout
@@ -135,6 +137,10 @@ class EksSettings(ClusterSettings):
     ``namespace`` is that of the manifest that the cluster came from.
     """
 
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
+        {"node_groups", "addon_versions", "public_access_cidrs", "support"}
+    )
+
     region_name: aws_fields.Region = DEFAULT_REGION
     vpc_cidr: Annotated[fields.Cidr, AfterValidator(_vpc_cidr)] = DEFAULT_VPC
     subnet_cidrs: Annotated[list[fields.Cidr], Field(min_length=FEWEST_ZONES, max_length=MOST_ZONES)] | None = None
@@ -199,6 +205,15 @@ class EksSettings(ClusterSettings):
         if self.subnet_cidrs is not None:
             return list(self.subnet_cidrs)
         return layout.public_cidrs(self.vpc_cidr, len(self.zones) or layout.USUAL_SUBNETS)
+
+    def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
+        """See ``ClusterSettings.change_faults``. A group of another role is another group: its image differs."""
+        roles = {group["name"]: group["role"] for group in before["node_groups"]}
+        return [
+            FieldProblem(pointer("node_groups", index, "role"), "cannot change; give the group another name")
+            for index, group in enumerate(self.node_groups)
+            if roles.get(group.name, group.role) != group.role
+        ]
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: with the group of the name ``system`` that every cluster has."""
