@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from moto.ec2.models import ec2_backends
-from moto.efs.models import efs_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
 from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
+from local.aws.corrections.reservations import reservation_backends
 from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import template_versions
 
@@ -56,8 +57,8 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
         **_eks_things(account, region),
-        "file_system": efs_backends[account][region].file_systems_by_id,
-        "mount_target": efs_backends[account][region].mount_targets_by_id,
+        "file_system": file_backends[account][region].systems,
+        "mount_target": file_backends[account][region].targets,
         "launch_template": ec2.launch_templates,
         "auto_scaling_group": scaling_backends[account][region].groups,
     }
@@ -88,11 +89,16 @@ def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:
     return by_id
 
 
+def empty_managed(account: str, region: str) -> None:
+    """Forget what EKS, EFS, auto scaling and reservations have in an account."""
+    for backends in (eks_backends, file_backends, scaling_backends, reservation_backends):
+        backends[account][region].reset()
+
+
 def tags(account: str, region: str) -> dict[str, dict[str, str]]:
     """The tags of all that :func:`things` names and of network interfaces, by id. Without what has none."""
     iam, policies = iam_backends[account]["aws"], dlm_backends[account][region].policies
     balancing, ec2 = elbv2_backends[account][region], ec2_backends[account][region]
-    efs = efs_backends[account][region]
     ids = {thing for _, thing in things(account, region)} | set(ec2.enis)
     arns = [thing for thing in ids if ":elasticloadbalancing:" in thing]
     by_id: dict[str, Any] = {
@@ -100,7 +106,7 @@ def tags(account: str, region: str) -> dict[str, dict[str, str]]:
         **{arn: balancing.tagging_service.get_tag_dict_for_resource(arn) for arn in arns},
         **{name: _mapping(identity.tags) for name, identity in [*iam.roles.items(), *iam.instance_profiles.items()]},
         **_eks_tags(account, region),
-        **{name: _mapping(efs.list_tags_for_resource(name)) for name in efs.file_systems_by_id},
+        **{name: _mapping(system.document["Tags"]) for name, system in file_backends[account][region].systems.items()},
         **{policy_id: policy["Tags"] for policy_id, policy in policies.items()},
     }
     return {thing: dict(by_id[thing]) for thing in ids if by_id.get(thing)}
