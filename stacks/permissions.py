@@ -18,6 +18,7 @@ from stacks.names import CHANGES, CREATIONS, PROVISION_NODE, RUNNERS, Names
 WIDE: Mapping[str, str] = {
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
     "Offers": "The ec2:Describe actions on types know no resource; they read public facts",
+    "Versions": "eks:DescribeClusterVersions knows no resource; it reads public facts",
     "SpotPrices": "Prices and zones of a region are no resources",
     "Traces": "The X-Ray write actions know no resource",
     "LogDelivery": "The log delivery actions, by which Step Functions writes its logs, know no resource",
@@ -211,6 +212,7 @@ class Permissions:
             self._cluster_secrets("kms:Decrypt"),
             _wide("Prices", "pricing:GetProducts"),
             _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
+            _wide("Versions", "eks:DescribeClusterVersions"),
             _wide("SpotPrices", "ec2:DescribeAvailabilityZones", "ec2:DescribeSpotPriceHistory"),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from ipaddress import IPv4Network
 
 import pytest
@@ -31,13 +32,16 @@ def networks(draw: st.DrawFn) -> tuple[str, list[str]]:
 @given(networks())
 def test_private_subnets_lie_in_the_vpc_and_overlap_nothing(drawn: tuple[str, list[str]]) -> None:
     vpc, public = drawn
-    try:
-        private = private_cidrs(vpc, public)
-    except ValueError as error:
-        taken = sum(IPv4Network(text).num_addresses for text in public)
-        # So much as this is always enough, however the public ones lie.
-        assert 2 * taken > IPv4Network(vpc).num_addresses / 8, error
-        return
+    if 16 * sum(IPv4Network(text).num_addresses for text in public) > IPv4Network(vpc).num_addresses:
+        # There may be no room, as they lie; less than this always has room.
+        with suppress(ValueError):
+            check_private(vpc, public)
+    else:
+        check_private(vpc, public)
+
+
+def check_private(vpc: str, public: list[str]) -> None:
+    private = private_cidrs(vpc, public)
     assert private == private_cidrs(vpc, list(public))
     parts = [IPv4Network(text) for text in (*public, *private)]
     assert all(part.subnet_of(IPv4Network(vpc)) for part in parts)
@@ -52,7 +56,7 @@ def test_where_the_place_of_the_original_is_free_it_is_taken(drawn: tuple[str, l
         private = private_cidrs(vpc, public)
     except ValueError:
         return
-    for text, chosen in zip(public, private, strict=True):
+    for text, subnet in zip(public, private, strict=True):
         address, _, length = text.partition("/")
         first, second, third, fourth = address.split(".")
         if int(third) + 48 > 255:
@@ -61,7 +65,7 @@ def test_where_the_place_of_the_original_is_free_it_is_taken(drawn: tuple[str, l
         fits = str(original.network_address) == f"{first}.{second}.{int(third) + 48}.{fourth}"
         fits = fits and original.subnet_of(IPv4Network(vpc))
         if fits and not any(original.overlaps(IPv4Network(other)) for other in public):
-            assert chosen == str(original)
+            assert subnet == str(original)
 
 
 @pytest.mark.parametrize(

@@ -137,16 +137,16 @@ GROUP_FAULTS: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("named", "place", "words"), NETWORK_FAULTS)
 def test_refused_settings(named: dict[str, Any], place: str, words: str) -> None:
-    found = faults(**named)
-    assert list(found) == [place]
-    assert words in found[place]
+    faults_by_place = faults(**named)
+    assert list(faults_by_place) == [place]
+    assert words in faults_by_place[place]
 
 
 @pytest.mark.parametrize(("named", "place", "words"), GROUP_FAULTS)
 def test_refused_groups(named: dict[str, Any], place: str, words: str) -> None:
-    found = faults(**group(**named))
-    assert list(found) == ["/node_groups/0" + place]
-    assert words in found["/node_groups/0" + place]
+    faults_by_place = faults(**group(**named))
+    assert list(faults_by_place) == ["/node_groups/0" + place]
+    assert words in faults_by_place["/node_groups/0" + place]
 
 
 def test_two_groups_of_one_name_are_refused() -> None:
@@ -155,10 +155,10 @@ def test_two_groups_of_one_name_are_refused() -> None:
 
 
 def test_groups_are_in_the_zones_that_the_cluster_names() -> None:
-    found = faults(**group(zones=["us-west-2c"]), zones=["us-west-2a", "us-west-2b"])
-    assert found == {"/node_groups/0/zones/0": "must be one of the cluster's zones, us-west-2a, us-west-2b"}
+    faults_by_place = faults(**group(zones=["us-west-2c"]), zones=["us-west-2a", "us-west-2b"])
+    assert faults_by_place == {"/node_groups/0/zones/0": "must be one of the cluster's zones, us-west-2a, us-west-2b"}
 
 
 def test_all_faults_are_told_at_once() -> None:
-    found = faults(zones=["us-east-1a", "us-west-2a"], subnet_cidrs=[TWO[0], TWO[0]])
-    assert set(found) == {"/zones/0", "/subnet_cidrs/1"}
+    faults_by_place = faults(zones=["us-east-1a", "us-west-2a"], subnet_cidrs=[TWO[0], TWO[0]])
+    assert set(faults_by_place) == {"/zones/0", "/subnet_cidrs/1"}

@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     Field,
     ModelWrapValidatorHandler,
+    StringConstraints,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -18,7 +19,7 @@ from pydantic import (
 
 from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
-from stockyard.domain.models import fields
+from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, read, read_part, refuse, summary
 from stockyard.domain.provider_kinds import loaded
 from stockyard.errors import FieldProblem, InvalidInput
@@ -26,16 +27,17 @@ from stockyard.errors import FieldProblem, InvalidInput
 M = TypeVar("M", bound=BaseModel)
 
 
-def _tested(version: str) -> str:
-    if version not in kubernetes_versions.TESTED:
+def _tested(version: str, info: ValidationInfo) -> str:
+    if not cloud_kinds.default_version(info.data.get("driver")) and version not in kubernetes_versions.TESTED:
         raise ValueError(f"must be {' or '.join(kubernetes_versions.TESTED)}")
     return version
 
 
 KubernetesVersion = Annotated[
-    str, AfterValidator(_tested), Field(json_schema_extra={"enum": list(kubernetes_versions.TESTED)})
+    str, StringConstraints(min_length=1, max_length=16, pattern=patterns.MINOR), AfterValidator(_tested)
 ]
-"""A minor; without one the stage's setting is taken."""
+"""A minor; without one the stage's setting is taken, or the driver's where the cloud runs the control planes. Which
+minors such a cloud has the driver says."""
 
 
 def beside(foreign: Mapping[str, str], document: Any, handler: ModelWrapValidatorHandler[M]) -> M:

@@ -39,8 +39,8 @@ def check(services: Services, cluster: Cluster, account: CloudAccount) -> list[F
     When the cloud does not answer just now, its live checks are skipped: the background phase reports.
     """
     findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
-    if not findings:
-        findings = _live_findings(services, cluster, account)
+    if all(finding.warning for finding in findings):
+        findings += _live_findings(services, cluster, account)
     refuse(findings)
     return findings
 

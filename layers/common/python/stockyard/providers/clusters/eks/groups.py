@@ -70,8 +70,8 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
     from stockyard.providers.clusters.eks.settings import builtin_group  # loads pydantic
 
     group: dict[str, Any] = pool.document.get("group") or {}
-    # The document of a pool may be that of another cloud's group.
-    group = group if "instance_type" in group else {**builtin_group(), "name": pool.name}
+    if "instance_type" not in group:  # of no group, or of one in another cloud
+        group = {**builtin_group(), "name": pool.name}
     return {**group, "min_size": pool.floor, "max_size": milli(pool.limits.get(NODES, "0")) // 1000}
 
 

@@ -61,13 +61,13 @@ def _beside(subnet: IPv4Network) -> IPv4Network | None:
         return None  # no range begins there, or no address is there
 
 
-def _is_free(candidate: IPv4Network, taken: Iterable[IPv4Network]) -> bool:
-    return not any(candidate.overlaps(other) for other in taken)
+def _is_free(candidate: IPv4Network, networks: Iterable[IPv4Network]) -> bool:
+    return not any(candidate.overlaps(other) for other in networks)
 
 
-def _first_free(vpc: IPv4Network, length: int, taken: Sequence[IPv4Network]) -> IPv4Network:
+def _first_free(vpc: IPv4Network, length: int, networks: Sequence[IPv4Network]) -> IPv4Network:
     parts: Iterator[IPv4Network] = vpc.subnets(new_prefix=length) if length >= vpc.prefixlen else iter(())
-    free = next((part for part in parts if _is_free(part, taken)), None)
+    free = next((part for part in parts if _is_free(part, networks)), None)
     if free is None:
         raise ValueError("leave no room for the private subnets, one as large as each of these")
     return free
