@@ -23,7 +23,7 @@ from stockyard.providers.nodes.eks import scaling
 from tests.harness.node_groups import scarce_groups
 
 
-def held(yard: Any) -> dict[str, str]:
+def holders(yard: Any) -> dict[str, str]:
     return {hold.id.partition("/")[2]: hold.claim_id for hold in every(yard.store, MachineHold)}
 
 
@@ -53,7 +53,7 @@ def test_a_machine_that_nobody_holds_is_taken_before_the_group_grows(yard: Any) 
         "stockyard:key": "instance/machine",
     }
     assert marks.items() <= tags_of(yard, machine).items()
-    assert held(yard) == {machine: claim.id}
+    assert holders(yard) == {machine: claim.id}
     assert yard.groups.size(group) == 1
 
 
@@ -100,7 +100,7 @@ def test_another_attempt_takes_no_machine(yard: Any) -> None:
     claim = yard.claim("A")
     with pytest.raises(Fenced):
         yard.source.launch(yard.work(claim, "op_stale"))
-    assert held(yard) == {}
+    assert holders(yard) == {}
 
 
 @pytest.mark.parametrize("lost", ["create_tags", "set_desired_capacity", "describe_nodegroup"])
@@ -125,7 +125,7 @@ def test_a_lost_answer_makes_no_second_machine(yard: Any, lost: str, monkeypatch
             break
     assert (failed, outcome.done) == ([lost], True)
     assert yard.groups.members(group) == [outcome.facts["machine_id"]]
-    assert list(held(yard).values()) == [claim.id]
+    assert list(holders(yard).values()) == [claim.id]
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_node_leaves_by_name_and_the_group_gets_smaller(yard: Any) -> None:
     yard.end(claims[1])
     assert sorted(yard.groups.members(group)) == sorted([machines[0], machines[2]])
     assert yard.groups.size(group) == 2
-    assert held(yard) == {machines[0]: claims[0].id, machines[2]: claims[2].id}
+    assert holders(yard) == {machines[0]: claims[0].id, machines[2]: claims[2].id}
 
 
 def test_at_its_minimum_the_group_replaces_the_machine(yard: Any) -> None:
@@ -225,7 +225,7 @@ def test_at_its_minimum_the_group_replaces_the_machine(yard: Any) -> None:
     yard.end(claim)
     (replacement,) = yard.groups.members(group)
     assert replacement != first
-    assert (yard.groups.size(group), held(yard)) == (1, {})
+    assert (yard.groups.size(group), holders(yard)) == (1, {})
     assert yard.launch(yard.claim("B")).facts["machine_id"] == replacement
 
 
@@ -238,7 +238,7 @@ def test_claim_given_back_while_it_waits_leaves_the_group_as_others_need_it(yard
     yard.end(waiting)
     assert yard.groups.size(group) == 1
     yard.end(other)
-    assert (yard.groups.machines(), held(yard)) == ([], {})
+    assert (yard.groups.machines(), holders(yard)) == ([], {})
 
 
 def test_a_machine_that_was_taken_and_not_written_down_is_ended_too(yard: Any) -> None:
@@ -250,7 +250,7 @@ def test_a_machine_that_was_taken_and_not_written_down_is_ended_too(yard: Any) -
     assert work.holds is not None
     assert work.holds.take(machine)
     yard.end(claim)
-    assert (yard.groups.machines(), held(yard), yard.groups.size(group)) == ([], {}, 0)
+    assert (yard.groups.machines(), holders(yard), yard.groups.size(group)) == ([], {}, 0)
 
 
 def test_machine_of_a_group_that_is_gone_is_ended_by_itself(yard: Any) -> None:
@@ -261,7 +261,7 @@ def test_machine_of_a_group_that_is_gone_is_ended_by_itself(yard: Any) -> None:
         AutoScalingGroupName=group, InstanceIds=yard.groups.members(group), ShouldDecrementDesiredCapacity=True
     )
     yard.end(claim)
-    assert (yard.groups.machines(), held(yard)) == ([], {})
+    assert (yard.groups.machines(), holders(yard)) == ([], {})
 
 
 def test_machine_that_somebody_ended_leaves_no_hold(yard: Any) -> None:
@@ -271,7 +271,7 @@ def test_machine_that_somebody_ended_leaves_no_hold(yard: Any) -> None:
     yard.groups.ec2.terminate_instances(InstanceIds=[machine])
     assert yard.source.look(yard.work(claim)).state == "gone"
     yard.end(claim)
-    assert (held(yard), lines_of(yard.services, claim.id)) == ({}, [])
+    assert (holders(yard), lines_of(yard.services, claim.id)) == ({}, [])
 
 
 def test_deletion_that_dies_after_the_call_ends_no_second_machine(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:

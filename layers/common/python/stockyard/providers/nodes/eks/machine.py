@@ -109,12 +109,12 @@ class Launch:
         shown_activities = scaling.activities(self.maker.calls, group)
         failure = scaling.failure_after(shown_activities, str(line.detail[AFTER])) if AFTER in line.detail else None
         if failure is not None:
-            scaling.shrink(self.maker.calls, group, self.holds.count(others=True))
+            scaling.shrink(self.maker.calls, group, self.holds.count(own=False))
             self.maker.ledger.gone(line)
             raise self._with_ways(failure, group)
-        wanted = self.holds.count()
-        size = max(group.desired, min(group.most, wanted))
-        self._check_zone(group, wanted)
+        need = self.holds.count()
+        size = max(group.desired, min(group.most, need))
+        self._check_zone(group, need)
         if size > group.desired or AFTER not in line.detail:
             reservation = reservation_of(self.cluster, self.pool)
             if reservation:
@@ -123,15 +123,15 @@ class Launch:
             self.maker.ledger.intend(line.kind, line.key, {AFTER: scaling.newest(shown_activities)})
         if size > group.desired:
             scaling.resize(self.maker.calls, group, size)
-        if wanted > group.most:
+        if need > group.most:
             text = f"Node group {self.pool} has all of the {group.most} machines that it may have."
             return Outcome(False, text, wait_seconds=_WAIT)
         return Outcome(False, f"Node group {self.pool} makes a machine.", wait_seconds=_WAIT)
 
-    def _check_zone(self, group: ScalingGroup, wanted: int) -> None:
+    def _check_zone(self, group: ScalingGroup, need: int) -> None:
         """``InsufficientCapacity`` when the group has a machine for each claim, and none left in a zone for this one: a
         group chooses the zones itself."""
-        if len(group.machines) >= max(wanted, group.desired) and not all(map(self._may_be_in, group.zones)):
+        if len(group.machines) >= max(need, group.desired) and not all(map(self._may_be_in, group.zones)):
             refusal = InsufficientCapacity(f"Node group {self.pool} made no machine in a zone that was asked for.")
             raise self._with_ways(refusal, group)
 
@@ -211,8 +211,8 @@ def terminate(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWor
     line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     if line is None:
         return _forget(maker)
-    held = (machine_id for machine_id, holder in holds.holders().items() if holder == work.claim.id)
-    machine_id = line.vendor_id if line.state == "made" else next(held, "")
+    own_machines = (machine_id for machine_id, holder in holds.holders().items() if holder == work.claim.id)
+    machine_id = line.vendor_id if line.state == "made" else next(own_machines, "")
     if not machine_id:
         return _unwanted(maker, cluster, holds, work, line)
     item = described(maker, machine_id)
@@ -243,7 +243,7 @@ def _unwanted(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWor
         with suppress(NotYetVisible):
             group = scaling.find(maker.calls, cluster, work.claim.pool)
             if group is not None:
-                scaling.shrink(maker.calls, group, holds.count(others=True))
+                scaling.shrink(maker.calls, group, holds.count(own=False))
     maker.ledger.gone(line)
     return _forget(maker)
 

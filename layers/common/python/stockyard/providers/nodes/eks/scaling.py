@@ -78,10 +78,10 @@ def resize(calls: Calls, group: ScalingGroup, size: int) -> None:
     )
 
 
-def shrink(calls: Calls, group: ScalingGroup, wanted: int) -> None:
+def shrink(calls: Calls, group: ScalingGroup, need: int) -> None:
     """Lower the desired size to what is still wanted: never below the machines that are there, since the group would
     end any of them, and not below the least."""
-    size = max(group.least, len(group.machines), min(group.desired, wanted))
+    size = max(group.least, len(group.machines), min(group.desired, need))
     if size < group.desired:
         resize(calls, group, size)
 
