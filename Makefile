@@ -26,8 +26,8 @@ $(STAMP): requirements/dev.txt client/pyproject.toml
 
 setup: $(STAMP)  ## Make the virtual environment
 
-run: $(STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (ONCE=1: stop when ready)
-	@$(BIN)/python -m local run --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONCE),--once)
+run: $(STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (EXAMPLE=file: that one; ONCE=1: stop when ready)
+	@$(BIN)/python -m local run --port $(PORT) $(if $(EXAMPLE),--example $(EXAMPLE)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONCE),--once)
 
 serve: $(STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1, KUBERNETES=1: with real ones)
 	@$(BIN)/python -m local serve --port $(PORT) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))

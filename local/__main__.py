@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import functools
-import json
 import signal
 import sys
 import threading
@@ -38,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--no-limits", action="store_true", help="take any rate of requests")
         command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
+            command.add_argument("--example", type=Path, default=EXAMPLE, help="a request body, or a manifest in YAML")
             command.add_argument("--once", action="store_true", help="end when the cluster is ready")
     options = parser.parse_args(arguments)
     stop_requested = threading.Event()
@@ -55,7 +55,7 @@ def _work(options: argparse.Namespace, console: Console, stop_requested: threadi
     # Imported here, because the imports take a second in which Ctrl-C must end quietly too.
     from local.cloud import LocalCloud, StartError
     from local.fault_plan import PlanError, read
-    from local.show import create_and_watch
+    from local.show import ExampleError, create_and_watch, read_example
     from local.template import TemplateError
 
     try:
@@ -67,12 +67,11 @@ def _work(options: argparse.Namespace, console: Console, stop_requested: threadi
             reset = "Ctrl-C stops everything, a new start begins anew"
             console.print(f"API {cloud.url}   environment {cloud.home.name}/env   {reset}")
             if options.command == "run":
-                body = json.loads(EXAMPLE.read_text(encoding="utf-8"))
-                ready = create_and_watch(cloud.call, body, console)
+                ready = create_and_watch(cloud.call, read_example(options.example), console)
                 if options.once:
                     return 0 if ready else 1
             stop_requested.wait()
-    except (StartError, TemplateError, TimeoutError, PlanError) as error:
+    except (StartError, TemplateError, TimeoutError, PlanError, ExampleError) as error:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
         return 1
     return 0

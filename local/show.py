@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -22,16 +24,27 @@ MARKS = {
     "failed": ("✗", "red"),
     "skipped": ("-", "dim"),
 }
+
+
+class ExampleError(Exception):
+    """The example cannot be read; the text says why."""
+
+
 LIMIT_SECONDS = 300.0
 POOLS_READY = "PoolsReady"
 """The condition of a cluster that says whether its pools have the nodes that they have to have."""
 
 
 def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> bool:
-    """Creates the cluster, and shows its progress, tree and price. Returns False when it did not become ready."""
-    plan = call("POST", "/v1/clusters?dry_run=true", body)["plan"]
-    cluster = call("POST", "/v1/clusters", body)
+    """Creates the cluster, and shows its progress, tree and price. Returns False when it did not become ready.
+
+    ``body`` is what creates it: a request's body, or a manifest that is applied.
+    """
+    path = "/v1/apply" if "kind" in body else "/v1/clusters"
+    plan = call("POST", f"{path}?dry_run=true", body)["plan"]
+    answer = call("POST", path, body)
     started = time.monotonic()
+    cluster = answer["results"][0] if "results" in answer else answer
     operation = follow(call, cluster["operation_id"], console)
     if operation["status"] != "succeeded":
         error = operation.get("error") or {}
@@ -45,6 +58,17 @@ def create_and_watch(call: Call, body: Mapping[str, Any], console: Console) -> b
     console.print(tree(call("GET", f"/v1/clusters/{cluster['id']}/tree")))
     console.print(price(plan["price"]))
     return True
+
+
+def read_example(path: Path) -> dict[str, Any]:
+    """What is in the file, JSON or YAML. Raises ``ExampleError``."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ExampleError(f"{path} cannot be read: {error}") from error
+    if not isinstance(document, dict):
+        raise ExampleError(f"{path} holds no object.")
+    return document
 
 
 def follow(call: Call, operation_id: str, console: Console) -> dict[str, Any]:

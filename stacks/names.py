@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from stacks.workflows import FUNCTIONS
-from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURES
+from stockyard.lifecycle.change_phases import CHANGES as KINDS_OF_CHANGES
+from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURES, RETAG_CLUSTER
 from stockyard.metrics import namespace
 
 PROVISION_NODE, DELETE_NODE = "provision-node", "delete-node"
-RETAG = "retag-cluster"
 CREATIONS, DELETIONS = (
     tuple(procedure.machine for (kind, _), procedure in PROCEDURES.items() if kind == operation)
     for operation in (CREATE_CLUSTER, DELETE_CLUSTER)
 )
 """The workflows that create and that delete clusters, one for each kind of rows."""
+CHANGES = tuple(
+    procedure.machine for (kind, _), procedure in PROCEDURES.items() if kind in (*KINDS_OF_CHANGES, RETAG_CLUSTER)
+)
+"""The workflows that change ready clusters."""
 
 RUNNERS = {procedure.machine: FUNCTIONS[procedure.subject] for procedure in PROCEDURES.values()}
 """The function that runs the phases of each workflow."""

@@ -13,11 +13,12 @@ from typing import Any
 
 from stacks.config import StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.names import CREATIONS, PROVISION_NODE, RETAG, RUNNERS, Names
+from stacks.names import CHANGES, CREATIONS, PROVISION_NODE, RUNNERS, Names
 
 WIDE: Mapping[str, str] = {
     "Prices": "pricing:GetProducts knows no resource; it reads public prices",
     "Offers": "The ec2:Describe actions on types know no resource; they read public facts",
+    "Versions": "eks:DescribeClusterVersions knows no resource; it reads public facts",
     "SpotPrices": "Prices and zones of a region are no resources",
     "Traces": "The X-Ray write actions know no resource",
     "LogDelivery": "The log delivery actions, by which Step Functions writes its logs, know no resource",
@@ -161,8 +162,10 @@ class Permissions:
             self._cluster_secrets("kms:Decrypt"),
             *self._tenant_roles(),
             # A deletion stops what still works on the cluster.
-            *(self._executions(name, "states:DescribeExecution", "states:StopExecution") for name in CREATIONS),
-            self._executions(RETAG, "states:DescribeExecution", "states:StopExecution"),
+            *(
+                self._executions(name, "states:DescribeExecution", "states:StopExecution")
+                for name in (*CREATIONS, *CHANGES)
+            ),
             self._wake(),
         )
 
@@ -209,6 +212,7 @@ class Permissions:
             self._cluster_secrets("kms:Decrypt"),
             _wide("Prices", "pricing:GetProducts"),
             _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
+            _wide("Versions", "eks:DescribeClusterVersions"),
             _wide("SpotPrices", "ec2:DescribeAvailabilityZones", "ec2:DescribeSpotPriceHistory"),
         )
 

@@ -11,7 +11,7 @@ from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import TAG, Query, tagged
-from stockyard.errors import Forbidden, UnexpectedBehavior, VendorError
+from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
@@ -86,35 +86,45 @@ def get_cluster(request: Request) -> Answer:
     "PATCH /v1/clusters/{id}",
     roles=Roles.CHANGERS,
     body="cluster_patch:ClusterPatch",
-    answers={200: "cluster_views:ClusterView"},
+    answers={200: "cluster_views:ClusterView", 202: "cluster_views:ClusterView"},
     if_match=True,
     dry_run=True,
+    description="Description, tags and the setting `mirror` are on the record at once; tags reach what is there in the"
+    " background. `kubernetes_version`, one minor at a time, and the settings that the cluster's driver lets change are"
+    " changed by an operation on the ready cluster, which goes on serving: the answer is 202, and `Location` names the"
+    " operation. Another one that works on the cluster is named by a 409. With `dry_run` the answer is a plan.",
 )
 def change_cluster(request: Request) -> Answer:
-    """Change a cluster. A JSON merge patch of description, tags and the setting `mirror`; tags reach what is there in
-    the background."""
-    from stockyard.operations.clusters import change
+    """Change a cluster. A JSON merge patch."""
+    from stockyard.operations.clusters import change, reconfigure
 
-    services = wiring.services(request.caller.tenant)
+    services, body = wiring.services(request.caller.tenant), request.body
     cluster = find_cluster(services, request.params["id"])
-    fields = request.body.model_fields_set
-    description = request.body.description if "description" in fields else None
-    tags, settings = request.body.tags_after(cluster.tags), request.body.settings_after(cluster.settings)
+    description = body.description if "description" in body.model_fields_set else None
+    fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
+    settings = body.settings_after(cluster)
+    version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
+    target = reconfigure.target_of(cluster, settings, version)
     if request.dry_run:
+        kind = reconfigure.operation_kind(services, cluster, target)
         request.check_version("cluster", cluster.version)
-        changes = {"description": description, "tags": tags, "settings": settings}
-        return Answer.change_plan(cluster, {name: value for name, value in changes.items() if value is not None})
+        changes = {name: value for name, value in fields.items() if value is not None}
+        if kind:
+            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes))
+        return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,
         cluster.id,
         request.version,
-        description=description,
-        tags=tags,
+        **fields,
         settings=settings,
+        kubernetes_version=version,
         actor=request.caller.actor,
         request_id=request.request_id,
     )
-    return _cluster_answer(changed, 200, audited=True)
+    if changed.phase is None or (settings is None and version is None):
+        return _cluster_answer(changed, 200, audited=True)
+    return _cluster_answer(changed, 202, audited=True, location=f"/v1/operations/{changed.operation_id}")
 
 
 @http.route(
@@ -148,26 +158,79 @@ def resume_cluster(request: Request) -> Answer:
 
 
 @http.route(
+    "POST /v1/clusters/{id}/cancel",
+    roles=Roles.CHANGERS,
+    answers={202: "operations:OperationView"},
+    description="The step that is being done is finished, and none follows. What the operation has done so far stands:"
+    " the cluster is ready and `Degraded`. `POST /v1/clusters/{id}/resume` goes on, and a further change begins anew.",
+)
+def cancel_change(request: Request) -> Answer:
+    """Stop an operation that changes a ready cluster."""
+    from stockyard.operations.clusters import cancel
+
+    services = wiring.services(request.caller.tenant)
+    return _operation(services, cancel.cancel_change(services, request.params["id"], request.caller.actor))
+
+
+@http.route(
     "GET /v1/clusters/{id}/kubeconfig",
     roles=Roles.READERS,
-    answers={200: "cluster_views:KubeconfigView"},
-    query=(Query("static", "The stored one, with a client certificate; admins only.", "boolean"),),
+    answers={200: "cluster_views:KubeconfigDocument"},
+    query=(
+        Query("static", "The stored one, with a client certificate; admins only.", "boolean"),
+        Query("form", "With `secret` a Secret with a kubeconfig and a token of now.", values=("secret",)),
+    ),
     audited=True,
+    description="With an `exec` user by default. `form=secret` is for clusters that their cloud admits people to: the "
+    "token in it is made for this answer, has the caller's role, and ends in 15 minutes at most. It is stored nowhere.",
 )
 def read_kubeconfig(request: Request) -> Answer:
     """Get a kubeconfig. With an ``exec`` user by default."""
     import json
 
-    from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, static_kubeconfig
+    from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
 
     services = wiring.services(request.caller.tenant)
     cluster = find_cluster(services, request.params["id"])
+    if request.query.get("form"):
+        if request.query.get("static"):
+            raise InvalidInput("Ask for static or for form, not for both.")
+        role = _role_in_cluster(request.caller.roles)
+        secret = kubeconfig_secret(services, cluster, role, request.caller.actor)
+        return Answer(200, secret, subject=cluster.id)
     if request.query.get("static"):
         if not request.caller.roles & (Roles.ADMIN | Roles.PLATFORM):
             raise Forbidden("The stored kubeconfig is for the role stockyard-admin.")
         return Answer(200, {"kubeconfig": static_kubeconfig(services, cluster)})
     # JSON is YAML; no YAML library is needed to write it.
     return Answer(200, {"kubeconfig": json.dumps(exec_kubeconfig(services, cluster), indent=2) + "\n"})
+
+
+@http.route(
+    "POST /v1/clusters/{id}/token",
+    roles=Roles.READERS,
+    answers={200: "cluster_views:ExecCredentialView"},
+    description="For clusters that their cloud admits people to; people log in to others. The token has the caller's "
+    "role: viewer, operator or admin. It ends in 15 minutes at most, and is stored nowhere.",
+)
+def make_cluster_token(request: Request) -> Answer:
+    """Make a token for a cluster. As `kubectl` takes it from a plugin."""
+    from stockyard.operations.clusters.kubeconfig import exec_credential
+    from stockyard.operations.clusters.tokens import mint
+
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    token = mint(services, cluster, _role_in_cluster(request.caller.roles), request.caller.actor)
+    return Answer(200, exec_credential(token), subject=cluster.id)
+
+
+def _role_in_cluster(roles: Roles) -> str:
+    """What the caller may be in a cluster that the cloud admits people to: the most that a role of theirs allows."""
+    from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
+
+    if roles & Roles.ADMINISTRATORS:
+        return ADMIN
+    return OPERATOR if roles & Roles.OPERATOR else VIEWER
 
 
 @http.route(

@@ -114,7 +114,7 @@ def change_pool(request: Request) -> Answer:
     changed = request.body.apply_to(pool)
     if request.dry_run:
         request.check_version("pool", pool.version)
-        pools.check_pool(services, cluster, changed)
+        pools.check_change(services, cluster, pool, changed)
         return Answer.change_plan(pool, pools.changes_of(pool, changed))
     actor, request_id = request.caller.actor, request.request_id
     moved = pools.change_pool(services, cluster, pool, request.version, changed, actor, request_id)

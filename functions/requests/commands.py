@@ -56,7 +56,8 @@ def _changed(services: Services, request: EventRequest) -> tuple[Cluster, str | 
         cluster.version,
         description=request.body.description if "description" in request.body.model_fields_set else None,
         tags=request.body.tags_after(cluster.tags),
-        settings=request.body.settings_after(cluster.settings),
+        settings=request.body.settings_after(cluster),
+        kubernetes_version=request.body.kubernetes_version,
         actor=request.actor,
         request_id=request.request_id,
     )

@@ -42,6 +42,7 @@ WITHOUT_RESOURCE = frozenset(
         "logs:DescribeResourcePolicies",
         "logs:ListLogDeliveries",
         "logs:PutResourcePolicy",
+        "eks:DescribeClusterVersions",
         "pricing:GetProducts",
         "servicequotas:GetServiceQuota",
         *(f"xray:{command}" for command in ("GetSamplingRules", "GetSamplingTargets")),

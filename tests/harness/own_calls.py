@@ -40,7 +40,7 @@ def own_asks(call: Call, account: str, task_workflow: str) -> list[Ask]:
     if service == "STS":
         context = {"sts:ExternalId": parameters["ExternalId"]} if parameters.get("ExternalId") else {}
         return [Ask(f"sts:{operation}", parameters["RoleArn"], context)]
-    return [Ask(f"{ {'Pricing': 'pricing', 'EC2': 'ec2'}[service] }:{operation}", "*")]
+    return [Ask(f"{ {'Pricing': 'pricing', 'EC2': 'ec2', 'EKS': 'eks'}[service] }:{operation}", "*")]
 
 
 def _named_ask(service: str, operation: str, parameters: Mapping[str, Any], here: str) -> Ask:

@@ -126,6 +126,7 @@ EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:stockyard-dev-"
         ),
         ("requests", "events:PutEvents", "arn:aws:events:us-east-1:111111111111:event-bus/stockyard-dev"),
         ("catalog", "pricing:GetProducts", "*"),
+        ("catalog", "eks:DescribeClusterVersions", "*"),
         (
             "workflows",
             "lambda:InvokeFunction",

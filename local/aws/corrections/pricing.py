@@ -41,6 +41,15 @@ RATES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "public_ipv4": ("AmazonVPC", {"group": "VPCPublicIPv4Address", "usagetype": "PublicIPv4:InUseAddress"}),
     "gp3": ("AmazonEC2", {"productFamily": "Storage", "volumeApiName": "gp3", "usagetype": "EBS:VolumeUsage.gp3"}),
     "ebs_snapshot": ("AmazonEC2", {"productFamily": "Storage Snapshot", "usagetype": "EBS:SnapshotUsage"}),
+    "eks": ("AmazonEKS", {"operation": "CreateOperation", "usagetype": "USE1-AmazonEKS-Hours:perCluster"}),
+    "eks_extended": (
+        "AmazonEKS",
+        {"operation": "ExtendedSupport", "usagetype": "USE1-AmazonEKS-Hours:extendedSupport"},
+    ),
+    "efs": (
+        "AmazonEFS",
+        {"productFamily": "Storage", "storageClass": "General Purpose", "usagetype": "USE1-TimedStorage-ByteHrs"},
+    ),
 }
 """The catalogue's name of a rate besides instances -> its service and attributes."""
 INSTANCE = {

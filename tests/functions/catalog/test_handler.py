@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -12,7 +12,7 @@ import pytest
 from functions.catalog.handler import lambda_handler
 from stockyard import errors, wiring
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
-from stockyard.domain.offers import InstanceOffer, SpotPrice
+from stockyard.domain.offers import ClusterVersion, InstanceOffer, SpotPrice
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.operations.cloud_accounts.offers import Report
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
@@ -90,6 +90,9 @@ class FakeMarket:
     def rates(self, region: str) -> Mapping[str, float]:
         return {"gp3": 0.088}
 
+    def versions(self, region: str) -> Sequence[ClusterVersion]:
+        return [ClusterVersion("1.36", "2026-06-02", "2027-08-02", "2028-08-02")]
+
 
 def account(id: str, provider: str, region: str | None) -> CloudAccount:
     attributes = {} if region is None else {"region": region}
@@ -163,6 +166,7 @@ def test_every_region_in_use_is_refreshed(registry: MemoryRegistry) -> None:
     sheet = Ec2PriceList(registry.platform()).region("eu-west-1")
     assert sheet is not None
     assert (sheet.as_of, sheet.rates) == (TIME, {"gp3": 0.088})
+    assert [version.version for version in sheet.versions] == ["1.36"]
     assert sheet.instances["t3.xlarge"].usd_hour == 0.1
     assert set(sheet.instances) == {"t3.xlarge"}
 

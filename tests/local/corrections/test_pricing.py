@@ -38,7 +38,7 @@ def pricing() -> Iterator[Any]:
 
 @pytest.fixture
 def market(pricing: Any) -> AwsMarket:
-    return AwsMarket(lambda region: boto3.client("ec2", region_name=region), lambda: pricing)
+    return AwsMarket(lambda region: boto3.client("ec2", region_name=region), lambda: pricing, lambda _: None)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import boto3
@@ -13,7 +15,7 @@ from stockyard import errors
 from stockyard.adapters.aws_catalog import AwsMarket
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets, pack
 from stockyard.adapters.data.build_catalog import trimmed
-from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
+from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, RegionOffers
 from stockyard.ports import Store
 from tests.harness.memory_store import MemoryRegistry
 
@@ -50,6 +52,8 @@ def offers(region: str, usd_hour: float | None = 0.2, **rates: float) -> RegionO
         "g6.xlarge": InstanceOffer("g6.xlarge", 4, 16384, "x86_64", 4, 15, None, gpus),
         "m5.metal": InstanceOffer("m5.metal", 96, 393216, "x86_64", 15, 50, usd_hour, (), False, True),
         "m7i.metal-24xl": InstanceOffer("m7i.metal-24xl", 96, 393216, "x86_64", 15, 50, usd_hour, bare_metal=True),
+        "c7gn.16xlarge": InstanceOffer("c7gn.16xlarge", 64, 131072, "arm64", 15, 50, usd_hour, fabric_interfaces=1),
+        "p5.48xlarge": InstanceOffer("p5.48xlarge", 192, 2097152, "x86_64", 2, 50, None, gpus, fabric_interfaces=32),
     }
     return RegionOffers(region, AS_OF, instances, rates)
 
@@ -67,6 +71,7 @@ def test_the_default_region_has_sizes_and_prices_offline(prices: Ec2PriceList) -
         "max_pods": 58,
         "interfaces": 4,
         "gpus": [],
+        "fabric_interfaces": 0,
     }
     assert prices.offered("us-east-1", "t3.xlarge") is True
     rates = [prices.rate("us-east-1", item) for item in ("nat_gateway", "network_load_balancer", "public_ipv4", "gp3")]
@@ -166,14 +171,57 @@ def test_a_sheet_of_every_type_fits_a_record(store: Store) -> None:
     assert Ec2PriceList(store).region("us-east-1") == sheet
 
 
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+def test_versions_of_the_data_file_count_until_the_region_tells_its_own(store: Store) -> None:
+    offline = Ec2PriceList(store).versions("eu-west-1")
+    assert [version.version for version in offline] == ["1.36", "1.35", "1.34", "1.33", "1.32", "1.31"]
+    own = (ClusterVersion("1.40", "2028-01-01", "2029-03-01", "2030-03-01"),)
+    sheets = StoredPriceSheets(store)
+    sheets.write(offers("eu-west-1"))
+    assert Ec2PriceList(store).versions("eu-west-1") == offline
+    sheets.write(replace(offers("eu-west-1"), versions=own))
+    assert Ec2PriceList(store).versions("eu-west-1") == own
+    assert Ec2PriceList(store).versions("us-east-1") == offline
+
+
+@pytest.mark.parametrize(
+    ("day", "support"),
+    [
+        ("2024-09-25", ""),
+        ("2024-09-26", "standard"),
+        ("2025-11-25", "standard"),
+        ("2025-11-26", "extended"),
+        ("2026-11-25", "extended"),
+        ("2026-11-26", ""),
+    ],
+)
+def test_a_version_is_supported_from_day_to_day(day: str, support: str) -> None:
+    assert ClusterVersion("1.31", "2024-09-26", "2025-11-26", "2026-11-26").support(day) == support
+
+
+def test_the_catalogue_tells_which_types_have_a_fabric(prices: Ec2PriceList) -> None:
+    interfaces = {}
+    for name in ("p5.48xlarge", "p4d.24xlarge", "g6.xlarge"):
+        instance = prices.instance("us-east-1", name)
+        assert instance is not None
+        interfaces[name] = instance["fabric_interfaces"]
+    assert interfaces == {"p5.48xlarge": 32, "p4d.24xlarge": 4, "g6.xlarge": 0}
+
+
 # --- the trimming -----------------------------------------------------------------------------------------------------
 
 
 def test_trimming_tells_doubtful_types() -> None:
     whole = {"name": "a", "vcpu": 2, "memory_mib": 8, "arch": ["i386", "x86_64"], "enis": 60, "ipv4_per_eni": 50}
     whole |= {"us_east_1_zone_ids": ["use1-az1"], "allocatable": {"pods": 737}}
-    document = trimmed([whole, {"name": "b", "od_usd_hour": 3.0}], AS_OF)
-    assert document["instances"] == [["a", 2, 8, "x86_64", 15, 50, None]]
+    fast = {**whole, "name": "c", "efa_interfaces": 2}
+    document = trimmed([whole, {"name": "b", "od_usd_hour": 3.0}, fast], AS_OF)
+    assert document["instances"] == [
+        ["a", 2, 8, "x86_64", 15, 50, None],
+        ["c", 2, 8, "x86_64", 15, 50, None, [], 0, 2],
+    ]
     assert document["doubtful"] == ["b"]
 
 
@@ -185,6 +233,15 @@ def product(price: str, usage: str = "", name: str = "", currency: str = "USD", 
     dimension = {"beginRange": begin, "pricePerUnit": {currency: price}}
     terms = {"OnDemand": {"x": {"priceDimensions": {"y": dimension}}}}
     return json.dumps({"product": {"attributes": attributes}, "terms": terms})
+
+
+def _unasked(*_: Any) -> Any:
+    raise AssertionError("only EKS is asked")
+
+
+def market(ec2: Any, pricing: Any) -> AwsMarket:
+    """A market that never asks EKS."""
+    return AwsMarket(lambda _: ec2, lambda: pricing, lambda _: None)
 
 
 @pytest.fixture
@@ -215,7 +272,7 @@ def test_prices_are_read_page_by_page(pricing: Any, ec2: Any) -> None:
     with Stubber(pricing) as stub:
         stub.add_response("get_products", {"PriceList": first, "NextToken": "n"}, expected_parameters())
         stub.add_response("get_products", {"PriceList": second}, expected_parameters(NextToken="n"))
-        prices_read = AwsMarket(lambda _: ec2, lambda: pricing).prices("eu-west-1")
+        prices_read = market(ec2, pricing).prices("eu-west-1")
         stub.assert_no_pending_responses()
     assert prices_read == {"t3.xlarge": 0.1824, "m5.large": 0.107}
 
@@ -229,10 +286,13 @@ def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> Non
     balancer = [product("0.02646", "EU-LoadBalancerUsage"), product("0.006", "EU-LCUUsage")]
     snapshots = [product("0.05", "EU-EBS:SnapshotUsage"), product("0.0125", "EU-EBS:SnapshotArchiveStorage")]
     answers = [nat, nat, balancer, [product("0.005", "EU-PublicIPv4:InUseAddress")], [], snapshots]
+    plane = [product("0.1", "EU-AmazonEKS-Hours:perCluster"), product("0.2", "EU-AmazonEKS-Hours:other")]
+    files = [product("0.33", "EU-TimedStorage-ByteHrs"), product("0.01", "EU-IATimedStorage-ByteHrs")]
+    answers += [plane, [product("0.5", "EU-AmazonEKS-Hours:extendedSupport")], files]
     with Stubber(pricing) as stub:
         for answer in answers:
             stub.add_response("get_products", {"PriceList": answer})
-        rates = AwsMarket(lambda _: ec2, lambda: pricing).rates("eu-west-1")
+        rates = market(ec2, pricing).rates("eu-west-1")
         stub.assert_no_pending_responses()
     assert rates == {
         "nat_gateway": 0.048,
@@ -240,6 +300,9 @@ def test_rates_are_told_apart_by_their_usage_type(pricing: Any, ec2: Any) -> Non
         "network_load_balancer": 0.02646,
         "public_ipv4": 0.005,
         "ebs_snapshot": 0.05,
+        "eks": 0.1,
+        "eks_extended": 0.5,
+        "efs": 0.33,
     }
 
 
@@ -262,23 +325,51 @@ def test_offers_are_the_types_of_the_region_with_their_sizes(pricing: Any, ec2: 
     types = [
         described("g5g.xlarge", NetworkInfo={**network, "DefaultNetworkCardIndex": 0}, GpuInfo={"Gpus": [gpu]}),
         described("m6g.xlarge", CurrentGeneration=False, BareMetal=True),
+        described("c7gn.16xlarge", NetworkInfo={"EfaSupported": True, "EfaInfo": {"MaximumEfaInterfaces": 2}}),
+        described("c6gn.16xlarge", NetworkInfo={"EfaSupported": True}),
+        described("r6g.large", NetworkInfo={"EfaSupported": False, "EfaInfo": {"MaximumEfaInterfaces": 2}}),
         described("m7g.xlarge"),
     ]
     with Stubber(ec2) as stub:
-        offerings = [{"InstanceType": "g5g.xlarge"}, {"InstanceType": "m6g.xlarge"}]
+        names = ("g5g.xlarge", "m6g.xlarge", "c7gn.16xlarge", "c6gn.16xlarge", "r6g.large")
+        offerings: list[Any] = [{"InstanceType": name} for name in names]
         stub.add_response(
             "describe_instance_type_offerings", {"InstanceTypeOfferings": offerings}, {"LocationType": "region"}
         )
         stub.add_response("describe_instance_types", {"InstanceTypes": types}, {})
-        offers = AwsMarket(lambda _: ec2, lambda: pricing).offers("eu-west-1")
+        offers = market(ec2, pricing).offers("eu-west-1")
     assert offers == {
         "g5g.xlarge": InstanceOffer("g5g.xlarge", 4, 16384, "arm64", 15, 50, None, (Gpus("T4g", "NVIDIA", 1, 16384),)),
         "m6g.xlarge": InstanceOffer("m6g.xlarge", 4, 16384, "arm64", 0, 0, None, (), False, True),
+        "c7gn.16xlarge": InstanceOffer("c7gn.16xlarge", 4, 16384, "arm64", 0, 0, fabric_interfaces=2),
+        "c6gn.16xlarge": InstanceOffer("c6gn.16xlarge", 4, 16384, "arm64", 0, 0, fabric_interfaces=1),
+        "r6g.large": InstanceOffer("r6g.large", 4, 16384, "arm64", 0, 0),
     }
+
+
+def test_versions_are_read_page_by_page_with_their_days_in_utc() -> None:
+    pacific = timezone(timedelta(hours=-8))
+
+    def row(version: str, *days: tuple[int, int, int]) -> dict[str, Any]:
+        moments = [datetime(*day, 16, tzinfo=pacific) for day in days]
+        names = ("releaseDate", "endOfStandardSupportDate", "endOfExtendedSupportDate")
+        return {"clusterVersion": version, **dict(zip(names, moments, strict=True))}
+
+    older = row("1.31", (2024, 9, 25), (2025, 11, 25), (2026, 11, 25))
+    newer = row("1.35", (2026, 1, 26), (2027, 3, 26), (2028, 3, 26))
+    eks = boto3.client("eks", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
+    with Stubber(eks) as stub:
+        stub.add_response("describe_cluster_versions", {"clusterVersions": [older], "nextToken": "more"}, {})
+        stub.add_response("describe_cluster_versions", {"clusterVersions": [newer]}, {"nextToken": "more"})
+        versions = AwsMarket(_unasked, _unasked, lambda _: eks).versions("eu-west-1")
+    assert versions == [
+        ClusterVersion("1.35", "2026-01-27", "2027-03-27", "2028-03-27"),
+        ClusterVersion("1.31", "2024-09-26", "2025-11-26", "2026-11-26"),
+    ]
 
 
 def test_a_refusal_is_a_vendor_error(pricing: Any, ec2: Any) -> None:
     with Stubber(pricing) as stub:
         stub.add_client_error("get_products", "AccessDeniedException", "no", 403)
         with pytest.raises(errors.PermissionDenied):
-            AwsMarket(lambda _: ec2, lambda: pricing).prices("eu-west-1")
+            market(ec2, pricing).prices("eu-west-1")

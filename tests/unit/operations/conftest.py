@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from stockyard.adapters.catalog import Ec2PriceList
+from stockyard.domain.offers import ClusterVersion
 from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.errors import InvalidInput, PermissionDenied, StockyardError
 from stockyard.operations.clusters.await_report import report_ready
@@ -169,7 +171,13 @@ class MemoryPrices:
             "public_ipv4": 0.005,
             "gp3": 0.08,
             "ebs_snapshot": 0.05,
+            "eks": 0.1,
+            "eks_extended": 0.5,
+            "efs": 0.3,
         }[item]
+
+    def versions(self, region: str) -> Sequence[ClusterVersion]:
+        return Ec2PriceList(MemoryRegistry().platform()).versions(region)
 
 
 @dataclass

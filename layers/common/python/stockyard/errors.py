@@ -151,6 +151,18 @@ class ClusterCouldNotBeRetagged(StockyardError):
     title = "The cluster's resources could not be tagged"
 
 
+class ClusterCouldNotBeChanged(StockyardError):
+    """What stands of a ready cluster could not be brought to its changed settings."""
+
+    title = "The cluster could not be changed"
+
+
+class ClusterCouldNotBeUpgraded(StockyardError):
+    """A ready cluster could not be brought to the next minor of Kubernetes."""
+
+    title = "The cluster could not be upgraded"
+
+
 class NodeCouldNotBeProvisioned(StockyardError):
     """A phase of making a claim's node failed for good."""
 

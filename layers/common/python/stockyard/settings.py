@@ -80,6 +80,8 @@ class Settings(Choices):
     delete_standalone_workflow: str = ""
     provision_managed_workflow: str = ""
     delete_managed_workflow: str = ""
+    change_managed_workflow: str = ""
+    upgrade_managed_workflow: str = ""
     retag_workflow: str = ""
     provision_node_workflow: str = ""
     delete_node_workflow: str = ""

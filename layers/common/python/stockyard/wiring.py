@@ -147,6 +147,8 @@ def workflows() -> ports.Workflows:
         "delete_standalone": settings.delete_standalone_workflow,
         "provision_managed": settings.provision_managed_workflow,
         "delete_managed": settings.delete_managed_workflow,
+        "change_managed": settings.change_managed_workflow,
+        "upgrade_managed": settings.upgrade_managed_workflow,
         "retag": settings.retag_workflow,
         "provision_node": settings.provision_node_workflow,
         "delete_node": settings.delete_node_workflow,

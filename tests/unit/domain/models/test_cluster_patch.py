@@ -6,7 +6,30 @@ import pytest
 
 from stockyard.domain.models.base import read
 from stockyard.domain.models.cluster_patch import ClusterPatch
+from stockyard.domain.models.clusters import settings_for
+from stockyard.domain.records import Cluster
 from stockyard.errors import InvalidInput
+
+
+def cluster(driver, settings):
+    return Cluster(
+        id="clu_1",
+        name="demo",
+        description="",
+        cluster_type="k8s",
+        provider="aws",
+        cloud_account_id=1,
+        client_id="demo",
+        status="ready",
+        settings=settings,
+        created_at="",
+        updated_at="",
+        driver=driver,
+    )
+
+
+def eks_settings():
+    return settings_for("aws", "k8s", "eks", "demo", {"region_name": "us-east-1"})
 
 
 def pointers(document):
@@ -55,10 +78,58 @@ def test_settings_are_fixed_each_by_its_name():
 
 
 def test_setting_of_the_mirror_may_change():
-    patch = read(ClusterPatch, {"settings": {"mirror": False}})
-    assert patch.settings_after({"mirror": True, "key_pair": "k"}) == {"mirror": False, "key_pair": "k"}
-    assert read(ClusterPatch, {"settings": {}}).settings_after({"mirror": True}) is None
+    for driver, settings in (("ec2", {"key_pair": "k"}), ("eks", eks_settings())):
+        before = cluster(driver, {**settings, "mirror": True})
+        patch = read(ClusterPatch, {"settings": {"mirror": False}})
+        assert patch.settings_after(before) == {**settings, "mirror": False}
+        assert read(ClusterPatch, {"settings": {}}).settings_after(before) is None
     assert pointers({"settings": {"mirror": None}}) == {"/settings/mirror": "cannot be removed"}
+
+
+def test_what_a_driver_lets_change_is_refused_for_clusters_of_others():
+    patch = read(ClusterPatch, {"settings": {"support": "extended"}})
+    assert patch.settings_after(cluster("eks", eks_settings()))["support"] == "extended"
+    with pytest.raises(InvalidInput) as caught:
+        patch.settings_after(cluster("ec2", {"key_pair": "k"}))
+    assert [(fault.pointer, fault.detail) for fault in caught.value.errors] == [
+        ("/settings/support", "cannot be changed after creation")
+    ]
+
+
+def test_faults_of_changeable_settings_are_told_together():
+    groups = [{"name": "a", "role": "system", "instance_type": "m6i.large", "min_size": 2, "colour": 1}]
+    problems = pointers({"settings": {"support": "none", "node_groups": groups, "vpc_cidr": "10.0.0.0/16"}})
+    assert problems == {"/settings/vpc_cidr": "cannot be changed after creation"}, "what is fixed comes first"
+    problems = pointers({"settings": {"support": "none", "node_groups": groups}})
+    assert problems.keys() == {"/settings/support", "/settings/node_groups/0/colour"}
+    assert pointers({"settings": {"public_access_cidrs": None}}) == {
+        "/settings/public_access_cidrs": "cannot be removed"
+    }
+
+
+def test_settings_come_back_as_they_were_read():
+    before = cluster("eks", eks_settings())
+    patch = read(ClusterPatch, {"settings": {"node_groups": before.settings["node_groups"]}})
+    assert patch.settings_after(before) == before.settings
+    without_system = read(ClusterPatch, {"settings": {"node_groups": []}}).settings_after(before)
+    assert [group["name"] for group in without_system["node_groups"]] == ["system"], "every cluster has that group"
+
+
+def test_maps_of_settings_are_merged_and_lists_replaced():
+    before = cluster("eks", {**eks_settings(), "addon_versions": {"coredns": "v1.12.0"}})
+    document = {"addon_versions": {"coredns": None, "vpc-cni": "v1.20.0"}, "public_access_cidrs": ["192.0.2.0/24"]}
+    after = read(ClusterPatch, {"settings": document}).settings_after(before)
+    assert after["addon_versions"] == {"vpc-cni": "v1.20.0"}
+    assert after["public_access_cidrs"] == ["192.0.2.0/24"]
+    with pytest.raises(InvalidInput) as caught:
+        read(ClusterPatch, {"settings": {"addon_versions": {"coredns": "latest"}}}).settings_after(before)
+    assert [fault.pointer for fault in caught.value.errors] == ["/settings/addon_versions/coredns"]
+
+
+@pytest.mark.parametrize("version", ["1.35.4", "latest", "v1.35", 1.35, None])
+def test_a_version_is_a_minor(version):
+    assert pointers({"kubernetes_version": version}).keys() == {"/kubernetes_version"}
+    assert read(ClusterPatch, {"kubernetes_version": "1.36"}).kubernetes_version == "1.36"
 
 
 def test_what_cannot_be_removed_or_is_unknown():

@@ -133,7 +133,7 @@ def test_cluster_whose_mirror_is_off_shows_nothing(yard: Yard) -> None:
     yard.pool(quantity=1)
     yard.settle()
     current = yard.current()
-    settings = read(ClusterPatch, {"settings": {"mirror": False}}).settings_after(current.settings)
+    settings = read(ClusterPatch, {"settings": {"mirror": False}}).settings_after(current)
     change_cluster(
         yard.nodes.services, current.id, current.version,
         description=None, tags=None, settings=settings, actor=USER, request_id="r",

@@ -1,18 +1,19 @@
-"""What EC2 offers in a region and what it costs, from the EC2 and Pricing APIs of Stockyard's own account."""
+"""What EC2 and EKS offer in a region and what it costs, from the EC2, EKS and Pricing APIs of Stockyard's own
+account."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stockyard.adapters import own_account
 from stockyard.adapters.aws_errors import translated
-from stockyard.domain.offers import Gpus, InstanceOffer, SpotPrice
+from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, SpotPrice
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -33,6 +34,9 @@ _RATES: tuple[tuple[str, str, dict[str, str], str], ...] = (
     ("public_ipv4", "AmazonVPC", {"group": "VPCPublicIPv4Address"}, "PublicIPv4:InUseAddress"),
     ("gp3", "AmazonEC2", {"productFamily": "Storage", "volumeApiName": "gp3"}, "EBS:VolumeUsage.gp3"),
     ("ebs_snapshot", "AmazonEC2", {"productFamily": "Storage Snapshot"}, "EBS:SnapshotUsage"),
+    ("eks", "AmazonEKS", {"operation": "CreateOperation"}, "AmazonEKS-Hours:perCluster"),
+    ("eks_extended", "AmazonEKS", {"operation": "ExtendedSupport"}, "AmazonEKS-Hours:extendedSupport"),
+    ("efs", "AmazonEFS", {"productFamily": "Storage", "storageClass": "General Purpose"}, "TimedStorage-ByteHrs"),
 )
 """Name of the rate, service, attributes, and the usage type behind its region prefix (``EUC1-``; none in us-east-1)."""
 
@@ -58,17 +62,21 @@ def connected() -> AwsMarket:
     return AwsMarket(
         lambda region: boto3.client("ec2", region_name=region, config=config),
         cache(lambda: boto3.client("pricing", region_name=PRICING_REGION, config=config)),
+        lambda region: boto3.client("eks", region_name=region, config=config),
     )
 
 
 class AwsMarket:
-    """Implements ``operations.refresh_catalog.Market``. ``ec2`` makes the client of a region."""
+    """Implements ``operations.refresh_catalog.Market``. ``ec2`` and ``eks`` make the client of a region."""
 
     cloud, default_region = "aws", PRICING_REGION
 
-    def __init__(self, ec2: Callable[[str], EC2Client], pricing: Callable[[], PricingClient]) -> None:
+    def __init__(
+        self, ec2: Callable[[str], EC2Client], pricing: Callable[[], PricingClient], eks: Callable[[str], Any]
+    ) -> None:
         self._ec2 = ec2
         self._pricing = pricing
+        self._eks = eks
 
     def regions(self) -> Collection[str]:
         """The regions of all partitions."""
@@ -107,6 +115,20 @@ class AwsMarket:
                 if price and pattern.fullmatch(product["product"]["attributes"].get("usagetype", "")):
                     rates[rate] = price
         return rates
+
+    def versions(self, region: str) -> Sequence[ClusterVersion]:
+        """The versions that EKS supports now, the newest first."""
+        versions: list[ClusterVersion] = []
+        parameters: dict[str, Any] = {}
+        with translated():
+            client = self._eks(region)
+            while True:
+                page = client.describe_cluster_versions(**parameters)
+                versions += map(_version, page["clusterVersions"])
+                if not page.get("nextToken"):
+                    break
+                parameters["nextToken"] = page["nextToken"]
+        return sorted(versions, key=lambda version: version.released, reverse=True)
 
     def spot_prices(self, region: str, since: datetime) -> Mapping[str, Mapping[str, SpotPrice]]:
         """Spot prices for Linux by instance type and id of the zone. EC2 tells what held at ``since``, and each change
@@ -158,7 +180,19 @@ def _offer(kind: Mapping[str, Any]) -> InstanceOffer:
         gpus=tuple(_gpus(gpu) for gpu in gpus),
         current_generation=kind.get("CurrentGeneration", True),
         bare_metal=kind.get("BareMetal", False),
+        fabric_interfaces=_efa_interfaces(network),
     )
+
+
+def _efa_interfaces(network: Mapping[str, Any]) -> int:
+    return int(network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)) if network.get("EfaSupported") else 0
+
+
+def _version(row: Mapping[str, Any]) -> ClusterVersion:
+    """AWS tells days as moments: the first ones of these days in UTC."""
+    names = ("releaseDate", "endOfStandardSupportDate", "endOfExtendedSupportDate")
+    days = (row[name].astimezone(UTC).date().isoformat() for name in names)
+    return ClusterVersion(row["clusterVersion"], *days)
 
 
 def _first_card(network: Mapping[str, Any]) -> int:

@@ -9,7 +9,7 @@ import gzip
 import json
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from stockyard.domain import times
-from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers, SpotPrice, SpotPrices
+from stockyard.domain.offers import ClusterVersion, Gpus, InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import PriceSheet
 from stockyard.ports import Put, Store
 
 OFFLINE_REGION = "us-east-1"
-_OFFLINE = Path(__file__).with_name("data") / "ec2_catalog.json.gz"
+_DATA = Path(__file__).with_name("data")
+_OFFLINE = _DATA / "ec2_catalog.json.gz"
 _FIXED = 7
 """Fields of a stored row that are always there."""
 _PREVIOUS, _BARE_METAL = 1, 2
@@ -77,6 +78,11 @@ class Ec2PriceList:
         if rate is None and region == OFFLINE_REGION:
             rate = _offline()[0].rates.get(item)
         return rate
+
+    def versions(self, region: str) -> Sequence[ClusterVersion]:
+        """See ``ports.PublicPrices.versions``: as the region has last told them, else those of the data file."""
+        sheet = self._sheet(region)
+        return sheet.versions if sheet is not None and sheet.versions else _offline_versions()
 
     def region(self, region: str) -> RegionOffers | None:
         """Everything known of a region and as of when; None when nothing is."""
@@ -137,30 +143,40 @@ class StoredPriceSheets:
 
 def pack(offers: RegionOffers) -> PriceSheet:
     """A region's offers as a record of some 20 KB."""
-    document = {"instances": [row(offer) for offer in offers.instances.values()], "rates": dict(offers.rates)}
+    document = {
+        "instances": [row(offer) for offer in offers.instances.values()],
+        "rates": dict(offers.rates),
+        "versions": [astuple(version) for version in offers.versions],
+    }
     text = json.dumps(document, separators=(",", ":"))
     return PriceSheet(offers.region, offers.as_of, zlib.compress(text.encode(), 9))
 
 
 def row(offer: InstanceOffer) -> list[Any]:
-    """One type as a compact list: the fields of ``InstanceOffer`` up to the price, the GPUs, the flags as a number.
+    """One type as a compact list: the fields of ``InstanceOffer`` up to the price, the GPUs, the flags as a number, the
+    interfaces of its fabric.
 
-    GPUs and flags are left out where there are none: 1 stands for a previous generation, 2 for bare metal.
+    What is none at the end is left out. Of the flags 1 stands for a previous generation, 2 for bare metal.
     """
-    *fixed, gpus, current_generation, bare_metal = astuple(offer)
-    flags = _PREVIOUS * (not current_generation) | _BARE_METAL * bare_metal
-    return [*fixed, gpus, flags] if flags else [*fixed, gpus] if gpus else fixed
+    *fixed, gpus, current_generation, bare_metal, fabric_interfaces = astuple(offer)
+    more = [gpus, _PREVIOUS * (not current_generation) | _BARE_METAL * bare_metal, fabric_interfaces]
+    while more and not more[-1]:
+        more.pop()
+    return [*fixed, *more]
 
 
 def _instance(row: list[Any]) -> InstanceOffer:
-    gpus, flags = (row[_FIXED:] + [(), 0][len(row) - _FIXED :])[:2]
+    gpus, flags, fabric_interfaces = (row[_FIXED:] + [(), 0, 0][len(row) - _FIXED :])[:3]
     read_gpus = tuple(Gpus(*gpu) for gpu in gpus)
-    return InstanceOffer(*(*row[:_FIXED], read_gpus, not flags & _PREVIOUS, bool(flags & _BARE_METAL)))
+    previous, bare_metal = bool(flags & _PREVIOUS), bool(flags & _BARE_METAL)
+    return InstanceOffer(*(*row[:_FIXED], read_gpus, not previous, bare_metal, fabric_interfaces))
 
 
 def _unpack(record: PriceSheet) -> RegionOffers:
     document = json.loads(zlib.decompress(record.data))
-    return RegionOffers(record.id, record.refreshed_at, _instances(document["instances"]), document["rates"])
+    versions = tuple(ClusterVersion(*row) for row in document.get("versions") or ())  # older sheets have none
+    instances = _instances(document["instances"])
+    return RegionOffers(record.id, record.refreshed_at, instances, document["rates"], versions)
 
 
 def _instances(rows: list[list[Any]]) -> dict[str, InstanceOffer]:
@@ -196,6 +212,7 @@ def _properties(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:
         "max_pods": offer.max_pods,
         "interfaces": offer.interfaces,
         "gpus": [asdict(gpu) for gpu in offer.gpus],
+        "fabric_interfaces": offer.fabric_interfaces,
     }
 
 
@@ -205,3 +222,10 @@ def _offline() -> tuple[RegionOffers, frozenset[str]]:
     document = json.loads(gzip.decompress(_OFFLINE.read_bytes()))
     offers = RegionOffers(document["region"], document["as_of"], _instances(document["instances"]), document["rates"])
     return offers, frozenset(document["doubtful"])
+
+
+@cache
+def _offline_versions() -> tuple[ClusterVersion, ...]:
+    """EKS's versions in the data file. A region's own answer counts more; see ``docs/data.md``."""
+    document = json.loads((_DATA / "eks_versions.json").read_text())
+    return tuple(ClusterVersion(*row) for row in document["versions"])

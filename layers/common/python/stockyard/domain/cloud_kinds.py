@@ -41,7 +41,9 @@ class ClusterKind:
     ``settings`` names the model of their settings, as ``module:Class``: a ``models.clusters.ClusterSettings``.
     ``rows`` names the rows of the table of phases that their operations have; see ``lifecycle.phases``. Empty: those
     that hold for every driver. ``groups`` names the module that says how their node groups are pools, a
-    ``node_groups.GroupMapping``; empty for clusters without.
+    ``node_groups.GroupMapping``; empty for clusters without. ``default_version`` is the version of Kubernetes of
+    clusters that name none, where the cloud runs the control planes and says which versions there are; empty where
+    machines install one of ``kubernetes_versions.TESTED``.
     """
 
     driver: str
@@ -50,6 +52,7 @@ class ClusterKind:
     settings: str
     rows: str = ""
     groups: str = ""
+    default_version: str = ""
 
 
 class _Table:
@@ -78,6 +81,12 @@ def rows_of(driver: str) -> str:
     """The rows of the table of phases that the driver's clusters have; empty for those of every driver."""
     kind = _Table.clusters.get(driver)
     return kind.rows if kind is not None else ""
+
+
+def default_version(driver: str | None) -> str:
+    """The version of Kubernetes of a driver's clusters that name none; empty for those that are installed by us."""
+    kind = _Table.clusters.get(driver) if driver else None
+    return kind.default_version if kind is not None else ""
 
 
 def drivers() -> Sequence[str]:

@@ -14,8 +14,12 @@ from stockyard.domain.pool_records import DYNAMIC, EXPIRE_AFTER, GROUP, NODES, N
 from stockyard.domain.quantities import milli
 
 WORKER = "worker"
+GROUPS = "node_groups"
+"""The setting of clusters whose pools follow the groups of their settings as long as they stand."""
 ALLOCATION_STRATEGY = "allocation_strategy"
 CONSOLIDATE_AFTER = "30s"
+MACHINE = "machine"
+"""In the document of a group's pool: what else makes its machines what they are, such as the size of their disk."""
 RESOURCES = "resources"
 """In the document of a group's pool: what each of its nodes has that only those get who ask for it, such as GPUs."""
 
@@ -44,7 +48,13 @@ def worker_groups(settings: Mapping[str, Any]) -> list[Group]:
     """The groups of a cluster's settings that become pools: all but the control plane's."""
     groups: Iterable[Group] = settings.get("autoscaler_node_groups") or ()
     # Where the control plane is a service of the cloud, every group is one of workers.
-    return [*(group for group in groups if group.get("role") == WORKER), *(settings.get("node_groups") or ())]
+    return [*(group for group in groups if group.get("role") == WORKER), *(settings.get(GROUPS) or ())]
+
+
+def follows(settings: Mapping[str, Any]) -> bool:
+    """Whether the pools of node groups follow the settings: then a group is changed there, and nowhere else. Other
+    clusters' groups are the settings' when the cluster is made, and pools like any other from then on."""
+    return GROUPS in settings
 
 
 def new_pool(group: Group, provider: str, **fields: Any) -> NewPool:

@@ -1,4 +1,4 @@
-"""The instance types and prices of a cloud region."""
+"""The instance types, prices and versions of a cloud region."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ class InstanceOffer:
     current_generation: bool = True
     """False where EC2 itself calls the type one of a previous generation."""
     bare_metal: bool = False
+    fabric_interfaces: int = 0
+    """Interfaces by which machines reach each other past their operating systems; 0: the type has none."""
 
     @property
     def max_pods(self) -> int:
@@ -64,11 +66,34 @@ class SpotPrices:
     instances: Mapping[str, Mapping[str, SpotPrice]] = field(default_factory=dict)
 
 
+STANDARD, EXTENDED = "standard", "extended"
+"""How a version is supported that a cloud offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterVersion:
+    """A minor of Kubernetes that a cloud runs control planes of, with the days, as ``2026-11-25``, from which on it is
+    offered, its support is extended, and there is none."""
+
+    version: str
+    released: str
+    standard_until: str
+    extended_until: str
+
+    def support(self, day: str) -> str:
+        """``standard``, ``extended``, or empty where the version is not offered on that day."""
+        if not self.released <= day < self.extended_until:
+            return ""
+        return STANDARD if day < self.standard_until else EXTENDED
+
+
 @dataclass(frozen=True, slots=True)
 class RegionOffers:
-    """The offers of one region. ``rates`` are in USD, by the names of ``ports.PriceList.rate``."""
+    """The offers of one region. ``rates`` are in USD, by the names of ``ports.PriceList.rate``. ``versions`` are those
+    of the cloud's own control planes; none where nobody has asked."""
 
     region: str
     as_of: str
     instances: Mapping[str, InstanceOffer] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
+    versions: tuple[ClusterVersion, ...] = ()

@@ -171,6 +171,9 @@ class Operation(VersionedRecord):
     """The operation that this one is a part of; empty when it stands by itself."""
     children: tuple[str, ...] = ()
     """The operations that are parts of this one."""
+    changes: tuple[dict[str, Any], ...] = ()
+    """Of a change: ``pointer``, ``before`` and ``after`` of each field of the subject that it brings about, so that one
+    that failed shows what stood before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ _CLUSTER = (
     *CHANGES,
     "operation_id",
 )
-_OPERATION = ("id", "kind", "subject", "status", "phases", "error", *CHANGES)
+_OPERATION = ("id", "kind", "subject", "status", "phases", "changes", "error", *CHANGES)
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")
 _AUDIT = ("id", "time", "actor", "action", "subject", "outcome", "request_id", "detail")
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from stockyard.lifecycle.change_phases import CHANGE, CHANGE_CLUSTER, UPGRADE, UPGRADE_CLUSTER
 from stockyard.lifecycle.node_phases import (
     CREATE_NODE,
     DELETE_NODE,
@@ -253,6 +254,8 @@ PROCEDURES: Procedures = {
     (DELETE_CLUSTER, STANDALONE): _DELETE_STANDALONE,
     (CREATE_CLUSTER, MANAGED): _CREATE_MANAGED,
     (DELETE_CLUSTER, MANAGED): _DELETE_MANAGED,
+    (CHANGE_CLUSTER, MANAGED): CHANGE,
+    (UPGRADE_CLUSTER, MANAGED): UPGRADE,
 }
 """By kind of operation and rows: ``ANY``, or what the drivers whose phases differ call theirs."""
 

@@ -102,10 +102,11 @@ def pause_text(pool: Pool) -> str:
     return f"makes no node until {pool.retry_at}, because its claims became none {times_failed}"
 
 
-def surplus_of(pool: Pool, current: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
+def surplus_of(pool: Pool, current: Sequence[NodeClaim], most: int | None = None) -> tuple[NodeClaim, ...]:
     """The claims that a pool with fewer nodes gives back first: those without a machine, then those that are not
-    available, then those that are not as they would be made now, then the youngest."""
-    count = len(current) - wanted_nodes(pool)
+    available, then those that are not as they would be made now, then the youngest. ``most`` is how many stay; None: as
+    many as the pool has to have."""
+    count = len(current) - (wanted_nodes(pool) if most is None else most)
     if count <= 0:
         return ()
 

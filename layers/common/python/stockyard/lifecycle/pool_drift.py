@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain import durations
+from stockyard.domain.node_groups import MACHINE
 from stockyard.domain.pool_records import NewPool, Pool
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.requirements import INSTANCE_TYPE, NODE_TYPE, Requirement, Requirements
@@ -38,6 +39,7 @@ def template_hash(pool: NewPool | Pool) -> str:
         "kubeletArgs": dict(pool.kubelet_args),
         "expireAfter": durations.seconds(pool.expire_after),
         "terminationGracePeriod": durations.seconds(pool.termination_grace_period),
+        **({MACHINE: pool.document[MACHINE]} if MACHINE in pool.document else {}),
     }
     text = json.dumps(template, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return f"{_RULES}:{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from stockyard.domain import ids
 from stockyard.domain.records import PriceSheet
 
 if TYPE_CHECKING:
+    from stockyard.domain.offers import ClusterVersion
     from stockyard.ports import PublicPrices, Store
 
 
@@ -31,6 +32,10 @@ class TenantPrices:
     def rate(self, region: str, item: str) -> float | None:
         """See ``ports.PublicPrices.rate``."""
         return self.public.rate(region, item)
+
+    def versions(self, region: str) -> Sequence[ClusterVersion]:
+        """See ``ports.PublicPrices.versions``."""
+        return self.public.versions(region)
 
     def sheet(self, account: int) -> bytes | None:
         """See ``ports.PriceList.sheet``. Read anew each time: a refresh is seen at once."""

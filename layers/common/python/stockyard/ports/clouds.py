@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from stockyard.domain.offers import ClusterVersion
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorError
 
@@ -91,14 +92,18 @@ class PublicPrices(Protocol):
     """What machines and networks cost everybody: offline data, refreshed by a schedule."""
 
     def instance(self, region: str, name: str) -> Mapping[str, Any] | None:
-        """vcpu, memory_mib, architecture, usd_hour (None when unknown); None when the type is not known."""
+        """vcpu, memory_mib, architecture, usd_hour (None when unknown), fabric_interfaces; None when the type is not
+        known."""
 
     def offered(self, region: str, name: str) -> bool | None:
         """Whether the region offers the type; None when the catalogue has no data of the region."""
 
     def rate(self, region: str, item: str) -> float | None:
-        """USD an hour of ``nat_gateway``, ``network_load_balancer``, ``public_ipv4``, or a month and GB of ``gp3`` and
-        ``ebs_snapshot``."""
+        """USD an hour of ``nat_gateway``, ``network_load_balancer``, ``public_ipv4``, ``eks`` and, on top of that,
+        ``eks_extended``; or a month and GB of ``gp3``, ``ebs_snapshot`` and ``efs``."""
+
+    def versions(self, region: str) -> Sequence[ClusterVersion]:
+        """The versions of the control planes that the cloud runs itself."""
 
 
 class PriceList(PublicPrices, Protocol):

@@ -52,6 +52,9 @@ class CloudWork:
     machine_token: str = field(default="", repr=False)
     """What the machine's user data has to hold, and nothing else may: see ``AttestsControlPlane``. Only the phase that
     makes the machine is told it."""
+    agent: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    """The objects that install the cluster's agent, its client's secret among them, in the order in which they are
+    made. Only the phase that applies them is told them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,18 @@ class AdoptsNodes(Protocol):
 
 
 @runtime_checkable
+class Upgrades(Protocol):
+    """A driver that can bring a ready cluster to the next minor of Kubernetes: by the phases of its rows, which bring
+    what stands to the record."""
+
+    def upgrade_findings(self, work: CloudWork) -> Sequence[Finding]:
+        """What the cloud knows that speaks against the upgrade: interfaces in use that the version has no more, nodes
+        that are too old for it, by the pointer ``/kubernetes_version``. ``work.cluster`` has the wanted version
+        already; nothing is found where what stands has it too. Writes nothing."""
+        ...
+
+
+@runtime_checkable
 class Retags(Protocol):
     """A driver that can change the tags of what stands in the cloud for a cluster, the machines of its nodes
     included."""
@@ -182,7 +197,8 @@ class ClusterDriver(Protocol):
         """What a creation makes, and what is billed while the cluster stands, without its workers. Makes no call."""
 
     def inspect(self, work: CloudWork) -> Sequence[Finding]:
-        """Live checks of the settings (key pair, types, VPC, subnet). ``CredentialsRevoked`` when not reachable."""
+        """Live checks of the settings (key pair, types, VPC, subnet). ``CredentialsRevoked`` when not reachable. Of a
+        cluster that is ``ready`` already they are of a change: what it has is there, and needs no room."""
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """Bring the phase's resources about. Run twice, the second run changes nothing."""

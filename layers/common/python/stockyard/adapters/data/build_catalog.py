@@ -4,8 +4,8 @@
 
 The input is a JSON list of objects: ``name``, ``od_usd_hour``, ``vcpu``, ``memory_mib``, ``arch`` (list), ``enis``,
 ``ipv4_per_eni``, ``allocatable`` (with ``pods``), ``us_east_1_zone_ids`` (list), ``gpus`` (list of ``name``,
-``manufacturer``, ``count``, ``memory_mib``), ``current_generation``, ``bare_metal``, each of them optional but the
-name. The second argument is the moment of the prices. ``docs/data.md`` has the sources.
+``manufacturer``, ``count``, ``memory_mib``), ``current_generation``, ``bare_metal``, ``efa_interfaces``, each of them
+optional but the name. The second argument is the moment of the prices. ``docs/data.md`` has the sources.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ RATES = {
     "public_ipv4": 0.005,
     "gp3": 0.08,
     "ebs_snapshot": 0.05,
+    "eks": 0.1,
+    "eks_extended": 0.5,
+    "efs": 0.3,
 }
-"""USD in us-east-1, AWS's public price pages: hours, a GB through the NAT gateway, a GB and month of gp3 and of
-snapshots."""
+"""USD in us-east-1, AWS's public price pages: hours, a GB through the NAT gateway, a GB and month of gp3, of snapshots
+and of EFS's standard storage. ``eks_extended`` is what is added to ``eks``."""
 
 
 def trimmed(types: Sequence[Mapping[str, Any]], as_of: str) -> dict[str, Any]:
@@ -51,7 +54,10 @@ def _row(entry: Mapping[str, Any]) -> list[Any]:
     network = [_first_card_interfaces(entry), entry.get("ipv4_per_eni") or 0]
     gpus = [[gpu["name"], gpu["manufacturer"], gpu["count"], gpu["memory_mib"]] for gpu in entry.get("gpus") or ()]
     flags = (entry.get("current_generation") is False) | 2 * bool(entry.get("bare_metal"))
-    return [*fixed, *network, entry.get("od_usd_hour"), *([gpus, flags] if flags else [gpus] if gpus else [])]
+    more = [gpus, flags, entry.get("efa_interfaces") or 0]
+    while more and not more[-1]:
+        more.pop()
+    return [*fixed, *network, entry.get("od_usd_hour"), *more]
 
 
 def _first_card_interfaces(entry: Mapping[str, Any]) -> int:

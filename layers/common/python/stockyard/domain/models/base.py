@@ -140,6 +140,19 @@ def read_part(models: Sequence[type[M]], document: Any) -> M | None:
     raise refuse(*faults)
 
 
+def merged(current: Any, patch: Any) -> Any:
+    """``current`` after a JSON merge patch (RFC 7396)."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(current) if isinstance(current, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
 def without_nulls(value: Any, name: str = "") -> Any:
     """``value`` without the fields that are null: to Kubernetes they are not there."""
     if name.endswith(_HANDED_ON):

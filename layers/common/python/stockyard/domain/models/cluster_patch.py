@@ -1,20 +1,41 @@
-"""A JSON merge patch of a cluster: what may change after creation."""
+"""A JSON merge patch of a cluster: what may change after creation.
+
+Which settings may change, the cluster's driver says; a patch does not name it. So its settings are read in two steps,
+as those of a creation are: what no driver lets change is refused with the body, the rest beside the cluster's record.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any, cast, get_args, get_origin
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, create_model, model_validator
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
-from stockyard.domain.models.base import Input, Irremovable, check_fixed
+from stockyard.domain.models.base import (
+    AnyOf,
+    Input,
+    Irremovable,
+    check_fixed,
+    merged,
+    read,
+    read_part,
+    summary,
+)
+from stockyard.domain.models.clusters import ClusterSettings
+from stockyard.domain.models.patterns import worded
+from stockyard.domain.provider_kinds import loaded
+from stockyard.domain.records import Cluster
+from stockyard.errors import FieldProblem, InvalidInput
 
-_FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "kubernetes_version", "keep_failed", "secret"})
+_FIXED = frozenset({"name", "cloud_account_id", "cluster_type", "driver", "keep_failed", "secret"})
+Minor = Annotated[str, StringConstraints(max_length=8, pattern=worded(r"^1\.[0-9]{1,3}$", "a minor, such as 1.35"))]
 
 
 class SettingsPatch(Input):
-    """The settings that are no machine's may change. Each other is refused by its name, so that nothing is dropped in
+    """The settings that may change of every cluster. Each other is refused by its name, so that nothing is dropped in
     silence."""
 
     mirror: Irremovable[bool] = None
@@ -26,12 +47,49 @@ class SettingsPatch(Input):
         return check_fixed(document, fixed - cls.model_fields.keys())
 
 
+@cache
+def patch_model(model: type[ClusterSettings]) -> type[SettingsPatch]:
+    """The patch of settings of that model: its changeable fields, and those of every cluster."""
+    if not model.CHANGEABLE:
+        return SettingsPatch
+    changeable: dict[str, Any] = {name: (_patched(model, name), None) for name in sorted(model.CHANGEABLE)}
+    name = f"{model.__name__}Patch"
+    text = f"Changes of a ready cluster's {model.__name__}. A list is replaced as a whole, a map is merged."
+    return create_model(name, __base__=SettingsPatch, __doc__=text, __module__=__name__, **changeable)
+
+
+def _patched(model: type[BaseModel], name: str) -> Any:
+    field, optional = model.model_fields[name], cast(Any, Irremovable)
+    if get_origin(field.annotation) is not dict:
+        return optional[field.rebuild_annotation()]
+    # An entry of a map may go by ``null``; what is left is read by the model itself.
+    key, value = get_args(field.annotation)
+    return optional[cast(Any, dict)[key, value | None]]
+
+
+def _patch_models() -> Sequence[type[SettingsPatch]]:
+    models: Sequence[type[ClusterSettings]] = cloud_kinds.settings_models()
+    return list(dict.fromkeys(map(patch_model, models)))
+
+
+def _settings(document: dict[str, Any]) -> dict[str, Any]:
+    """The document, read by the one model that it can be of. Of several, ``settings_after`` knows which."""
+    common = SettingsPatch.model_fields.keys()
+    models = [model for model in _patch_models() if document.keys() & (model.model_fields.keys() - common)]
+    read_part(models or [SettingsPatch], document)
+    return document
+
+
 class ClusterPatch(Input):
-    """Changes of a cluster: absent means as it was; ``null`` removes a tag, or all of them."""
+    """Changes of a cluster: absent means as it was; ``null`` removes a tag, or all of them.
+
+    ``kubernetes_version`` and most settings are changed by an operation, while the cluster goes on serving.
+    """
 
     description: Irremovable[fields.NotEmptyDescription] = None
     tags: dict[str, fields.TagValue | None] | None = None
-    settings: SettingsPatch = Field(default_factory=SettingsPatch)
+    kubernetes_version: Irremovable[Minor] = None
+    settings: Annotated[dict[str, Any], AfterValidator(_settings), AnyOf(_patch_models)] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -42,6 +100,24 @@ class ClusterPatch(Input):
         """The tags that ``current`` become, None when they stay. Raises ``InvalidInput``."""
         return fields.settled_tags(current, self.tags) if "tags" in self.model_fields_set else None
 
-    def settings_after(self, current: dict[str, Any]) -> dict[str, Any] | None:
-        """The settings that ``current`` become, None when they stay."""
-        return {**current, **self.settings.model_dump(exclude_unset=True)} if self.settings.model_fields_set else None
+    def settings_after(self, cluster: Cluster) -> dict[str, Any] | None:
+        """The settings that the cluster's become, None when none is given. Raises ``InvalidInput`` for those that do
+        not change in clusters of its driver, and for what they then would be."""
+        if not self.settings:
+            return None
+        model: type[ClusterSettings] = loaded(
+            cloud_kinds.cluster_kind(cluster.provider, cluster.cluster_type, cluster.driver).settings
+        )
+        read(patch_model(model), self.settings, at=("settings",))
+        if not self.settings.keys() & model.CHANGEABLE:
+            return {**cluster.settings, **self.settings}
+        sent = merged(cluster.settings, self.settings)
+        settings: ClusterSettings = read(model, sent, at=("settings",))
+        problems = [
+            FieldProblem(f"/settings{fault.pointer}", fault.detail)
+            for fault in settings.change_faults(cluster.settings)
+        ]
+        if problems:
+            raise InvalidInput(summary(problems), errors=problems)
+        document = settings.normal()
+        return {**cluster.settings, **{name: document[name] for name in self.settings}}

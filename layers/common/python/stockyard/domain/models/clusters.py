@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     Field,
     ModelWrapValidatorHandler,
+    StringConstraints,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -18,7 +19,7 @@ from pydantic import (
 
 from stockyard import kubernetes_versions
 from stockyard.domain import cloud_kinds
-from stockyard.domain.models import fields
+from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, read, read_part, refuse, summary
 from stockyard.domain.provider_kinds import loaded
 from stockyard.errors import FieldProblem, InvalidInput
@@ -26,16 +27,17 @@ from stockyard.errors import FieldProblem, InvalidInput
 M = TypeVar("M", bound=BaseModel)
 
 
-def _tested(version: str) -> str:
-    if version not in kubernetes_versions.TESTED:
+def _tested(version: str, info: ValidationInfo) -> str:
+    if not cloud_kinds.default_version(info.data.get("driver")) and version not in kubernetes_versions.TESTED:
         raise ValueError(f"must be {' or '.join(kubernetes_versions.TESTED)}")
     return version
 
 
 KubernetesVersion = Annotated[
-    str, AfterValidator(_tested), Field(json_schema_extra={"enum": list(kubernetes_versions.TESTED)})
+    str, StringConstraints(min_length=1, max_length=16, pattern=patterns.MINOR), AfterValidator(_tested)
 ]
-"""A minor; without one the stage's setting is taken."""
+"""A minor; without one the stage's setting is taken, or the driver's where the cloud runs the control planes. Which
+minors such a cloud has the driver says."""
 
 
 def beside(foreign: Mapping[str, str], document: Any, handler: ModelWrapValidatorHandler[M]) -> M:
@@ -68,6 +70,10 @@ class ClusterSettings(Input):
     ``mirror``: pools and their claims are shown in the cluster, as read-only NodePools and NodeClaims.
     """
 
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset()
+    """Fields that an operation may change on a ready cluster. ``mirror`` is the record's alone, and may change always.
+    """
+
     mirror: bool = True
 
     @model_validator(mode="wrap")
@@ -84,6 +90,11 @@ class ClusterSettings(Input):
     def name_fault(self, _name: str) -> str | None:
         """What is wrong with a cluster's name beside these settings, or None."""
         return None
+
+    def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:  # noqa: ARG002 - all may change
+        """What of ``before``, a ready cluster's settings as its record keeps them, cannot become these: pointers below
+        the settings."""
+        return ()
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: every field there, defaults filled in."""

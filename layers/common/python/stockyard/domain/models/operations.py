@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stockyard.domain.models.base import View
+from stockyard.domain.models.plan import PlannedChange
 
 
 class PhaseView(View):
@@ -36,13 +37,15 @@ class OperationErrorView(View):
 
 
 class OperationView(View):
-    """One long-running change of ``subject``."""
+    """One long-running change of ``subject``. ``changes`` are what a change of a ready cluster brings about: a failed
+    one shows what stood before."""
 
     id: str
     kind: str
     subject: str
     status: Literal["running", "succeeded", "failed"]
     phases: list[PhaseView]
+    changes: list[PlannedChange]
     error: OperationErrorView | None
     progress: Annotated[int, Field(ge=0, le=100)]
     created_at: str

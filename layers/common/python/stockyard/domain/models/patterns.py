@@ -9,6 +9,7 @@ NAME = r"^[A-Za-z0-9]([A-Za-z0-9-]{0,126}[A-Za-z0-9])?$"
 DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 ALLOWED_TYPE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.(\*|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)$"
 EVENT_ACCOUNT = r"^[0-9]{12}$"
+MINOR = r"^[0-9]{1,3}\.[0-9]{1,3}$"
 DURATION = r"^([0-9]{1,9}(s|m|h)){1,3}$"
 DURATION_OR_NEVER = r"^(([0-9]{1,9}(s|m|h)){1,3}|Never)$"
 
@@ -18,6 +19,7 @@ WORDS = {
     DNS_LABEL: "1 to 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit",
     ALLOWED_TYPE: "the canonical name of a node type, provider.type, or provider.* for all of a provider",
     EVENT_ACCOUNT: "an account of 12 digits",
+    MINOR: "a minor of Kubernetes such as 1.36",
     DURATION: "a duration such as 30s, 5m or 1h30m",
     DURATION_OR_NEVER: "a duration such as 30s, 5m or 1h30m, or Never",
 }

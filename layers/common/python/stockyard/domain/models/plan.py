@@ -51,12 +51,14 @@ class Price(View):
 
 
 class Plan(View):
-    """What would be made, changed and removed, what it costs, what was rejected and why."""
+    """What would be made, changed and removed, what it costs, what was rejected and why. ``price_before`` is what is
+    paid now, of a change that has a price."""
 
     creates: list[PlannedThing] = Field(default_factory=list)
     changes: list[PlannedChange] = Field(default_factory=list)
     deletes: list[PlannedThing] = Field(default_factory=list)
     price: Price = Price(hour=0, month=0, items=[])
+    price_before: Price | None = None
     rejected: list[Remark] = Field(default_factory=list)
     warnings: list[Remark] = Field(default_factory=list)
 

@@ -1,7 +1,7 @@
-"""Change what may change of a cluster: description, tags, and the settings that are no machine's.
+"""Change what may change of a cluster: description, tags, settings and the minor of Kubernetes.
 
-Tags are on the record at once. What stands in the cloud gets them in the background: by an operation that begins with
-the change, or, while another one works on the cluster, by that one or after it.
+What is wanted is on the record at once. What stands in the cloud gets it in the background, by an operation that begins
+with the change; tags, while another one works on the cluster, by that one or after it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import ids
-from stockyard.domain.records import Cluster, Operation
+from stockyard.domain.records import Cluster
 from stockyard.errors import Conflict, IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.cluster import MOVES
+from stockyard.lifecycle.cluster_changes import differences, is_unfinished
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import RETAG_CLUSTER
+from stockyard.operations.clusters.reconfigure import check_target, current_operation, operation_kind, target_of
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
@@ -31,32 +33,44 @@ def change_cluster(
     description: str | None,
     tags: dict[str, str] | None,
     settings: dict[str, Any] | None = None,
+    kubernetes_version: str | None = None,
     actor: str,
     request_id: str,
 ) -> Cluster:
-    """The changed cluster. None leaves a field as it is. Of tags, ``operation_id`` is the operation that puts them on
-    what is there, where that could begin at once.
+    """The changed cluster. None leaves a field as it is. ``operation_id`` is the operation that brings what is there to
+    it, where one is needed and could begin at once.
 
-    ``PreconditionFailed`` unless the cluster stands at ``version``; ``IllegalTransition`` when it is being deleted.
+    ``PreconditionFailed`` unless the cluster stands at ``version``; ``IllegalTransition`` when it is being deleted, or
+    when settings or version are to change while something else works on it; ``InvalidInput`` for what cannot be.
     """
     cluster = find_cluster(services, id_or_name)
+    given_fields = {
+        "description": description,
+        "tags": tags,
+        "settings": settings,
+        "kubernetes_version": kubernetes_version,
+    }
+    target = target_of(cluster, settings, kubernetes_version)
+    # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
+    kind = operation_kind(services, cluster, target)
     if cluster.version != version:
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
     if cluster.status == "deleting":
         raise IllegalTransition("The cluster is being deleted.")
-    given_fields = {"description": description, "tags": tags, "settings": settings}
+    if kind:
+        check_target(services, cluster, target)
     message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
-    changed = cluster if description is None else replace(cluster, description=description)
-    changed = changed if settings is None else replace(changed, settings=settings)
+    changed = target if description is None else replace(target, description=description)
     if tags is not None:
         changed = MOVES.change_tags(changed, tags, services.now())
+        kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else "")
     transition = Transition("Cluster", cluster.status, cluster.status, "Changed", message)
-    if tags is None or not _may_start(services, cluster):
+    if kind:
+        changed, writes = _started(services, actor, kind, cluster, changed, transition)
+    else:
         changed = MOVES.touch(changed, services.now(), sequence=cluster.sequence + 1)
         writes = tell(services, actor, changed, transition)
-    else:
-        changed, writes = _started(services, actor, changed, transition)
     try:
         services.store.commit(Replace(changed), Create(audit), *writes)
     except Conflict as conflict:
@@ -64,16 +78,21 @@ def change_cluster(
     return changed
 
 
-def _may_start(services: Services, cluster: Cluster) -> bool:
-    current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
-    return cluster.status == "ready" and (current is None or current.status != "running")
+def _may_retag(services: Services, cluster: Cluster) -> bool:
+    """Whether tags can be put on now. A change that has failed is finished first, so that it can still be resumed."""
+    current = current_operation(services, cluster)
+    busy = current is not None and current.status == "running"
+    return cluster.status == "ready" and not busy and not is_unfinished(current)
 
 
-def _started(services: Services, actor: str, changed: Cluster, transition: Transition) -> tuple[Cluster, list[Write]]:
-    """The cluster with the operation that puts its tags on what is there, and what is written with it."""
-    procedure = services.procedure(RETAG_CLUSTER, changed.driver)
+def _started(
+    services: Services, actor: str, kind: str, before: Cluster, changed: Cluster, transition: Transition
+) -> tuple[Cluster, list[Write]]:
+    """The cluster with the operation that brings what is there to it, and what is written with it."""
+    procedure = services.procedure(kind, changed.driver)
     operation = new_operation(services.new_id(ids.OPERATION), procedure, changed.id, actor, services.now())
-    change = MOVES.start_change(changed, None, operation, procedure, services.now())
+    operation = replace(operation, changes=tuple(differences(before, changed)))
+    change = MOVES.start_change(changed, current_operation(services, before), operation, procedure, services.now())
     change = replace(change, transitions=(transition, *change.transitions))
     started_cluster, started_operation, writes = change_writes(services, actor, change)
     return started_cluster, [Create(started_operation), *writes]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stockyard.domain import cloud_kinds
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import FieldProblem, InvalidInput, VendorError
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.services import Services
-from stockyard.ports import CloudWork, Finding
+from stockyard.ports import CloudWork, ClusterDriver, Finding
+from stockyard.ports.clusters import Upgrades
 
 
 def account_of(services: Services, number: int, cluster_type: str, driver: str | None = None) -> CloudAccount:
@@ -30,16 +33,31 @@ def account_of(services: Services, number: int, cluster_type: str, driver: str |
 
 
 def check(services: Services, cluster: Cluster, account: CloudAccount) -> list[Finding]:
-    """Warnings; ``InvalidInput`` with every fault found in the catalogue or the cloud.
+    """Warnings; ``InvalidInput`` with every fault found in the catalogue or the cloud. A ready cluster is one that
+    stands, as it is to be.
 
     When the cloud does not answer just now, its live checks are skipped: the background phase reports.
     """
     findings = list(services.cluster_drivers[cluster.driver].validate(cluster, services.prices))
-    if not findings:
-        findings = _live_findings(services, cluster, account)
+    if all(finding.warning for finding in findings):
+        findings += _live_findings(services, cluster, account)
+    refuse(findings)
+    return findings
+
+
+def refuse(findings: Sequence[Finding]) -> None:
+    """``InvalidInput`` with all findings that are no warnings, if there are any."""
     faults = [FieldProblem(f.pointer, f.detail) for f in findings if not f.warning]
     if faults:
         raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+
+
+def live_findings(driver: ClusterDriver, work: CloudWork) -> list[Finding]:
+    """What the cloud says of the settings, and of the minor that a cluster which stands is to have."""
+    upgrades: object = driver
+    findings = list(driver.inspect(work))
+    if work.cluster.status == "ready" and isinstance(upgrades, Upgrades):
+        findings += upgrades.upgrade_findings(work)
     return findings
 
 
@@ -49,7 +67,7 @@ def _live_findings(services: Services, cluster: Cluster, account: CloudAccount) 
         services.tenant, services.installation, cluster, account, ledger, services.clock.now(), f"check-{cluster.id}"
     )
     try:
-        return list(services.cluster_drivers[cluster.driver].inspect(work))
+        return live_findings(services.cluster_drivers[cluster.driver], work)
     except VendorError as error:
         detail = f"The cloud account could not be asked ({error.error_type}); it is checked again in the background."
         return [Finding("/cloud_account_id", detail, warning=True)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain import ids, times
+from stockyard.domain import cloud_kinds, ids, times
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import (
     ClusterNameInUse,
@@ -59,16 +59,19 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
 
     cluster_id = id or services.new_id(ids.CLUSTER)
     now = services.clock.now()
-    cluster_type, driver = new_cluster.cluster_type, new_cluster.driver
+    cluster_type = new_cluster.cluster_type
+    driver = new_cluster.driver or services.driver_names[provider, cluster_type][0]
     return Cluster(
         id=cluster_id,
         name=new_cluster.name,
         description=new_cluster.description,
         cluster_type=cluster_type,
-        kubernetes_version=new_cluster.kubernetes_version or services.settings.kubernetes_version,
+        kubernetes_version=new_cluster.kubernetes_version
+        or cloud_kinds.default_version(driver)
+        or services.settings.kubernetes_version,
         keep_failed=new_cluster.keep_failed,
         provider=provider,
-        driver=driver or services.driver_names[provider, cluster_type][0],
+        driver=driver,
         cloud_account_id=new_cluster.cloud_account_id,
         client_id=ids.client_id(services.tenant, cluster_id, new_cluster.name),
         status="accepting",

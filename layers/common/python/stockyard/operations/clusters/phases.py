@@ -10,8 +10,10 @@ from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
+from stockyard.operations.clusters.agent_installation import agent_documents
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
+from stockyard.operations.clusters.check import live_findings, refuse
 from stockyard.operations.clusters.deployment import deploy_settings
 from stockyard.operations.clusters.retag import end_retag, retag, start_if_due
 from stockyard.operations.engine.advance import Fence, Loaded
@@ -26,6 +28,7 @@ from stockyard.operations.machines.boot import BOOT, last_words
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.pending_pods import forgetting
+from stockyard.operations.pools.follow import follow_settings, release_surplus
 from stockyard.operations.services import Services
 from stockyard.ports import Add, CloudWork, ClusterDriver, Outcome, Remove, ShowsConsole, Write
 from stockyard.ports.clusters import TOKEN, AttestsControlPlane
@@ -35,6 +38,8 @@ FACTS = (
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
+AGENT_PHASE = "objects"
+"""The phase that installs the agent of a cluster without a machine of its own."""
 
 _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
 """Phases that also remove what the cluster's own nodes made, which no line names."""
@@ -71,6 +76,8 @@ def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: 
     attests: object = driver
     if phase == MACHINE_PHASE and isinstance(attests, AttestsControlPlane) and attests.attestation(cluster) == TOKEN:
         work = replace(work, machine_token=issue_control_plane_token(services, cluster, fence))
+    if phase == AGENT_PHASE:
+        work = replace(work, agent=agent_documents(services, cluster))
     return driver.ensure(phase, work)
 
 
@@ -111,6 +118,34 @@ def _remove_client(services: Services, cluster: Cluster, _: Fence[Cluster]) -> O
     return Outcome(True)
 
 
+def _checks(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
+    """What may have come up since the request was checked. ``InvalidInput`` with what speaks against the change."""
+    driver, work = cloud_work(services, cluster, "checks", fence)
+    refuse([*driver.validate(cluster, services.prices), *live_findings(driver, work)])
+    return Outcome(True, "Nothing speaks against it.")
+
+
+def _surplus(services: Services, cluster: Cluster, _: Fence[Cluster]) -> Outcome:
+    return release_surplus(services, cluster)
+
+
+def _pools(services: Services, cluster: Cluster, _: Fence[Cluster]) -> Outcome:
+    return follow_settings(services, cluster)
+
+
+def _changed(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
+    """The change is done. Tags that were changed meanwhile follow."""
+    end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now))(services, fence, loaded, outcome)
+    _start_retag(services, fence)
+    return outcome
+
+
+def _start_retag(services: Services, fence: Fence[Cluster]) -> None:
+    cluster = services.store.get(Cluster, fence.subject_id)
+    if cluster is not None:
+        start_if_due(services, cluster)
+
+
 def _retag(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outcome:
     driver, work = cloud_work(services, cluster, "tags", fence)
     return retag(services, driver, work)
@@ -119,9 +154,7 @@ def _retag(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outco
 def _complete(services: Services, fence: Fence[Cluster], loaded: Loaded[Cluster], outcome: Outcome) -> Outcome:
     """The cluster is ready. Tags that were changed meanwhile follow at once, or else when the sweep comes by."""
     end_by(lambda c, o, _, now: MOVES.become_ready(c, o, "complete", now))(services, fence, loaded, outcome)
-    cluster = services.store.get(Cluster, fence.subject_id)
-    if cluster is not None:
-        start_if_due(services, cluster)
+    _start_retag(services, fence)
     return outcome
 
 
@@ -138,11 +171,19 @@ RUNNER: Runner[Cluster] = Runner(
     MOVES,
     remove=_remove,
     ensure=_ensure,
-    actions={"deploy": _deploy, "retag": _retag, "settle": _settle, "client": _remove_client},
+    actions={
+        "deploy": _deploy,
+        "retag": _retag,
+        "settle": _settle,
+        "client": _remove_client,
+        "checks": _checks,
+        "surplus": _surplus,
+        "pools": _pools,
+    },
     ends={
         "complete": _complete,
         "retag": end_retag,
-        "changed": end_by(lambda c, o, _, now: MOVES.end_change(c, o, o.phases[-1].name, now)),
+        "changed": _changed,
         "forget": end_deletion(MOVES, _removal),
     },
     fact_fields=frozenset(

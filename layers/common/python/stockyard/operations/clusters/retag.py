@@ -9,6 +9,7 @@ from stockyard.domain.records import Cluster, Operation, TagChange
 from stockyard.errors import Conflict, IllegalTransition, PermissionDenied
 from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.cluster import MOVES
+from stockyard.lifecycle.cluster_changes import is_unfinished
 from stockyard.lifecycle.node_claim import PENDING
 from stockyard.lifecycle.phases import RETAG_CLUSTER
 from stockyard.operations.clusters.nodes import claims_of
@@ -81,7 +82,7 @@ def start_if_due(services: Services, cluster: Cluster) -> bool:
     current = services.store.get(Operation, cluster.operation_id or "")
     if current is not None:
         failed = current.kind == RETAG_CLUSTER and current.created_at >= change.time
-        if failed or current.status == "running":
+        if failed or current.status == "running" or is_unfinished(current):
             return False
     with suppress(Conflict, IllegalTransition):  # Another worker or a person was first.
         start_change(services, cluster.id, RETAG_CLUSTER, WORKFLOW_ACTOR)

@@ -17,7 +17,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.pools.plan import limit_warnings, plan_pool
-from stockyard.operations.pools.pools import change_pool, check_pool, create_pool, pools_of
+from stockyard.operations.pools.pools import change_pool, check_change, check_pool, create_pool, pools_of
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
 
@@ -144,7 +144,10 @@ def _faults(services: Services, desired: DesiredPool, new_providers: Collection[
     if pool.provider_ref in new_providers:
         pool = replace(pool, provider_ref="")
     try:
-        check_pool(services, desired.cluster, pool)
+        if current is None:
+            check_pool(services, desired.cluster, pool)
+        else:
+            check_change(services, desired.cluster, current, pool)
     except InvalidInput as refused:
         return [FieldProblem(_place(desired, fault.pointer), fault.detail) for fault in refused.errors]
     return []

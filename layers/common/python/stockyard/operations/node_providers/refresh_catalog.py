@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from stockyard import errors
 from stockyard.domain import times
-from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
+from stockyard.domain.offers import ClusterVersion, InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.ports import Clock, Registry
 from stockyard.ports.nodes import Discovers, NodeSource
@@ -48,6 +48,9 @@ class Market(Protocol):
 
     def rates(self, region: str) -> Mapping[str, float]:
         """USD by the names of ``ports.PriceList.rate``; what the cloud does not list is left out."""
+
+    def versions(self, region: str) -> Sequence[ClusterVersion]:
+        """The versions of the control planes that the cloud runs itself there."""
 
 
 class PriceSheets(Protocol):
@@ -125,7 +128,8 @@ class CatalogRefresh:
             raise errors.VendorRefused(f"{len(offers)} offers and {len(prices)} prices")
         priced = {name: replace(offer, usd_hour=prices.get(name)) for name, offer in offers.items()}
         as_of = times.to_text(self.clock.now())
-        self.sheets.write(RegionOffers(region, as_of, priced, self.market.rates(region)))
+        rates, versions = self.market.rates(region), tuple(self.market.versions(region))
+        self.sheets.write(RegionOffers(region, as_of, priced, rates, versions))
         return len(priced)
 
     def _refresh_spot(self, region: str) -> int:

@@ -13,7 +13,7 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.lifecycle.pool import wanted_nodes
 from stockyard.operations.node_claims.delete import price_items
 from stockyard.operations.pools.claims import draft_claim
-from stockyard.operations.pools.pools import check_pool, claims_of, draft, find_pool
+from stockyard.operations.pools.pools import check_deletion, check_pool, claims_of, draft, find_pool
 from stockyard.operations.pricing import plan_of
 from stockyard.operations.scheduler.explain import cheapest, fitting_types
 from stockyard.operations.services import Services
@@ -62,6 +62,7 @@ def _sample(services: Services, cluster: Cluster, pool: Pool) -> NodeClaim:
 def plan_deletion(services: Services, cluster: Cluster, name: str) -> dict[str, Any]:
     """The dry run of a deletion: every node of the pool, and the price that ends."""
     pool = find_pool(services, cluster, name)
+    check_deletion(cluster, pool)
     claims = claims_of(services, cluster.id, pool.name)
     deletes = [{"kind": "node-claim", "name": claim.name} for claim in claims]
     items = [item for claim in claims for item in price_items(claim)]

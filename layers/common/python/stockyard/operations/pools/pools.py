@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain.pool_records import NewPool, Pool, pool_id
+from stockyard.domain.node_groups import follows
+from stockyard.domain.pointers import pointer
+from stockyard.domain.pool_records import GROUP, NewPool, Pool, pool_id
 from stockyard.domain.records import Cluster
-from stockyard.errors import Conflict, IllegalTransition, InUse, InvalidInput, NotFound, PreconditionFailed
+from stockyard.errors import (
+    Conflict,
+    FieldProblem,
+    IllegalTransition,
+    InUse,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+)
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.pool import is_ready
 from stockyard.operations.engine.tell import tell
@@ -21,6 +31,13 @@ from stockyard.ports import Check, Create, Replace, Write
 from stockyard.scheduling.reading import Reader
 
 PREPARING, LEAVING = "Preparing", "Deleting"
+GROUP_FIELDS = frozenset(
+    {"kind", "provider_ref", "requirements", "properties", "taints", "labels", "floor", "quantity", "limits"}
+) | {"startup_taints", "annotations", "kubelet_args"}
+"""What a node group decides of its pool. When nodes leave, and which pool is tried first, only the pool says."""
+IN_SETTINGS = (
+    "Pool {name} is a node group of the cluster's settings: change settings.node_groups by PATCH /v1/clusters/{{id}}."
+)
 claims_of = cluster_claims.claims_of
 
 
@@ -106,6 +123,19 @@ def check_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> None:
     check_pools(services, [*other_pools, new_pool])
 
 
+def check_change(services: Services, cluster: Cluster, pool: Pool, changed: NewPool) -> None:
+    """Raises what ``check_pool`` raises for what the pool would be, and ``InvalidInput`` for what is changed in the
+    cluster's settings instead."""
+    if follows(cluster.settings) and pool.form == GROUP:
+        text = IN_SETTINGS.format(name=pool.name)
+        if changed.form != GROUP:
+            raise InvalidInput.at("", text)
+        problems = [FieldProblem(pointer(name), text) for name in changes_of(pool, changed) if name in GROUP_FIELDS]
+        if problems:
+            raise InvalidInput(text, errors=problems)
+    check_pool(services, cluster, changed)
+
+
 def change_pool(
     services: Services, cluster: Cluster, pool: Pool, version: int, changed: NewPool, actor: str, request_id: str
 ) -> Pool:
@@ -114,7 +144,22 @@ def change_pool(
         raise PreconditionFailed(f"The pool is at version {pool.version}, not {version}.")
     if pool.deleting:
         raise IllegalTransition("The pool is being deleted.")
-    check_pool(services, cluster, changed)
+    check_change(services, cluster, pool, changed)
+    changes = changes_of(pool, changed)
+    message = f"Changed: {', '.join(sorted(changes)) or 'nothing'}."
+    audit = services.audit_record(actor, "ChangePool", pool.id, request_id, message)
+    moved, writes = changed_pool(services, pool, changed, actor)
+    try:
+        services.store.commit(*writes, Create(audit))
+    except Conflict as conflict:
+        raise PreconditionFailed("The pool was changed by someone else just now.") from conflict
+    if {"disruption", "expire_after"} & set(changes):
+        watch(services, cluster.id)
+    return moved
+
+
+def changed_pool(services: Services, pool: Pool, changed: NewPool, actor: str) -> tuple[Pool, list[Write]]:
+    """The pool after a change, due at once, and the writes of that, its record first."""
     changes, now = changes_of(pool, changed), services.now()
     fields: dict[str, Any] = {
         **changes,
@@ -125,29 +170,38 @@ def change_pool(
     stamped: dict[str, Any] = {
         "updated_at": now,
         "due_at": now,
-        "version": version + 1,
+        "version": pool.version + 1,
         "sequence": pool.sequence + 1,
         "failures": 0,
         "retry_at": None,
     }
     moved: Pool = replace(pool, **{**fields, **stamped})
-    message = f"Changed: {', '.join(sorted(changes)) or 'nothing'}."
-    audit = services.audit_record(actor, "ChangePool", pool.id, request_id, message)
-    status = shown_status(pool)
-    event = tell(services, actor, moved, Transition("Pool", status, status, "Changed", message))
-    try:
-        services.store.commit(Replace(moved), Create(audit), *event)
-    except Conflict as conflict:
-        raise PreconditionFailed("The pool was changed by someone else just now.") from conflict
-    if {"disruption", "expire_after"} & set(changes):
-        watch(services, cluster.id)
-    return moved
+    status, message = shown_status(pool), f"Changed: {', '.join(sorted(changes)) or 'nothing'}."
+    return moved, [
+        Replace(moved),
+        *tell(services, actor, moved, Transition("Pool", status, status, "Changed", message)),
+    ]
 
 
 def delete_pool(services: Services, cluster: Cluster, name: str, actor: str) -> Pool:
-    """The pool on its way out: its nodes are given back, then the record goes. A second request changes nothing."""
+    """The pool on its way out: its nodes are given back, then the record goes. A second request changes nothing.
+
+    ``IllegalTransition`` for the pool of a group that the cluster's settings name.
+    """
+    pool = find_pool(services, cluster, name)
+    check_deletion(cluster, pool)
+    return give_back_pool(services, pool, actor)
+
+
+def check_deletion(cluster: Cluster, pool: Pool) -> None:
+    """``IllegalTransition`` for the pool of a group that the cluster's settings name."""
+    if follows(cluster.settings) and pool.form == GROUP and not pool.deleting:
+        raise IllegalTransition(IN_SETTINGS.format(name=pool.name))
+
+
+def give_back_pool(services: Services, pool: Pool, actor: str) -> Pool:
+    """The pool on its way out. A second request changes nothing."""
     for _ in range(8):
-        pool = find_pool(services, cluster, name)
         if pool.deleting:
             return pool
         now = services.now()
@@ -158,6 +212,10 @@ def delete_pool(services: Services, cluster: Cluster, name: str, actor: str) -> 
         try:
             services.store.commit(Replace(leaving), *tell(services, actor, leaving, requested))
         except Conflict:
+            current = services.store.get(Pool, pool.id)
+            if current is None:
+                raise NotFound(f"The cluster has no pool {pool.name}.") from None
+            pool = current
             continue
         return leaving
     raise Conflict("The pool changes too often to be deleted. Send the request again.")

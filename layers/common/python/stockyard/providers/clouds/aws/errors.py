@@ -13,17 +13,36 @@ from stockyard import errors
 
 DUPLICATE = re.compile(
     r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict|"
-    r".*\.AlreadyExists(Exception)?"
+    r".*\.AlreadyExists(Exception)?|FileSystemAlreadyExists|MountTargetConflict"
 )
 """Codes that say that something of this name or range exists already."""
 
 REPEATED = "IdempotentParameterMismatch"
 """The code that says that a call with this client token, but other values, has made its thing already."""
 
-_NO_SUCH_MEMBER = re.compile(r"not found|No managed instance", re.IGNORECASE)
-"""How EC2 Auto Scaling, which has one code for all that is wrong, says that a group or a machine is not there."""
-
-_PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
+IN_USE = "ResourceInUseException"
+"""EKS's code for what is busy, and for a name that is taken."""
+_BY_TEXT: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
+    # code, text, our error, what a person can do. These codes stand for all that is wrong, and the text says what.
+    (
+        r"InvalidParameter(Value|Combination)",
+        r"invalid iam instance profile",
+        errors.NotYetVisible,
+        "The instance profile is new; IAM needs a moment.",
+    ),
+    (
+        r"Invalid(Parameter|Request|ParameterValue)Exception",
+        r"role with |the role |invalid principal",  # those that we name exist
+        errors.NotYetVisible,
+        "The role is new; IAM needs a moment.",
+    ),
+    (
+        r"ValidationError",
+        r"not found|no managed instance",
+        errors.VendorNotFound,
+        "The auto scaling group, or the machine in it, is gone.",
+    ),
+)
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     # code, our error, what a person can do. The first row that matches decides.
@@ -39,12 +58,13 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "The zone has none of this instance type now; wait, or choose another type or region.",
     ),
     (
-        r"InsufficientFreeAddressesInSubnet",
+        r"InsufficientFreeAddressesInSubnet|NoFreeAddressesInSubnet",
         errors.VendorRefused,
         "The subnet has no free address; choose another subnet.",
     ),
     (
-        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume)?"
+        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume|FileSystem|"
+        r"NetworkInterface)?"
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
         r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
         r"ServiceQuotaExceeded.*",
@@ -69,7 +89,8 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "It does not exist in this region of the account.",
     ),
     (
-        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse",
+        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse|"
+        r"FileSystemInUse|DependencyTimeout",
         errors.VendorConflict,
         "Something still uses it; it is tried again.",
     ),
@@ -100,10 +121,9 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
 
 def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorError], str]:
     """The error class and hint for an answer's code, message and HTTP status."""
-    if code in _PROFILE_CODES and "invalid iam instance profile" in message.lower():
-        return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
-    if code == "ValidationError" and _NO_SUCH_MEMBER.search(message):
-        return errors.VendorNotFound, "The auto scaling group, or the machine in it, is gone."
+    for code_pattern, text, kind, hint in _BY_TEXT:
+        if re.fullmatch(code_pattern, code) and re.search(text, message.lower()):
+            return kind, hint
     for code_pattern, kind, hint in TABLE:
         if re.fullmatch(code_pattern, code):
             return kind, hint

@@ -29,5 +29,6 @@ KIND = ClusterKind(
     settings=f"{__name__}.settings:EksSettings",
     rows="managed",
     groups=f"{__name__}.groups",
+    default_version="1.36",
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

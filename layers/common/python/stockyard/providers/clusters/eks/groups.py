@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stockyard.domain.manifests import ProviderDocument
-from stockyard.domain.node_groups import RESOURCES, Group
+from stockyard.domain.node_groups import MACHINE, RESOURCES, Group
 from stockyard.domain.node_types import CAPACITY_BLOCK, ON_DEMAND
 from stockyard.domain.pool_records import DYNAMIC, GROUP, NODES, NewPool, Pool
 from stockyard.domain.quantities import milli
@@ -55,7 +55,13 @@ def pool_of_group(group: Group, provider: str = "") -> NewPool:
         requirements=tuple(requirements),
         disruption={"consolidateAfter": CONSOLIDATE_AFTER, "consolidationPolicy": "WhenEmpty"},
         form=GROUP,
-        document={"group": dict(group), **({RESOURCES: {GPU: "1"}} if group["role"] == "gpu" else {})},
+        document={
+            "group": dict(group),
+            MACHINE: {
+                name: group[name] for name in ("disk_gib", "fabric", "capacity_reservation_id") if group.get(name)
+            },
+            **({RESOURCES: {GPU: "1"}} if group["role"] == "gpu" else {}),
+        },
     )
 
 
@@ -63,7 +69,9 @@ def group_of_pool(pool: NewPool | Pool) -> dict[str, Any]:
     """See ``node_groups.GroupMapping``. A pool that came as no group is said by a group that differs from it."""
     from stockyard.providers.clusters.eks.settings import builtin_group  # loads pydantic
 
-    group: dict[str, Any] = pool.document.get("group") or {**builtin_group(), "name": pool.name}
+    group: dict[str, Any] = pool.document.get("group") or {}
+    if "instance_type" not in group:  # of no group, or of one in another cloud
+        group = {**builtin_group(), "name": pool.name}
     return {**group, "min_size": pool.floor, "max_size": milli(pool.limits.get(NODES, "0")) // 1000}
 
 

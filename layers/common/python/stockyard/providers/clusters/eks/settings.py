@@ -1,27 +1,40 @@
-"""The settings of a cluster on EKS."""
+"""The settings of a cluster on EKS, and the rules that they keep by themselves.
+
+What the catalogue or the account has to say is in ``validation`` and ``inspection``.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from stockyard.domain.models import fields, patterns
-from stockyard.domain.models.base import Input, check, refuse, repeated
+from stockyard.domain.models.base import Fault, Input, check, repeated
 from stockyard.domain.models.clusters import ClusterSettings
 from stockyard.domain.models.patterns import worded
+from stockyard.domain.pointers import pointer
+from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws import fields as aws_fields
+from stockyard.providers.clusters.eks import layout
 
 SYSTEM = "system"
 """The role of groups for controllers, and the name of the group that a cluster has in any case."""
 MAX_GROUPS, MAX_NODES = 8, 1000
+FEWEST_ZONES, MOST_ZONES = 2, 6
 DEFAULT_VPC = "10.0.0.0/16"
-DEFAULT_SUBNETS = ("10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/20")
+_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
 _RESERVATION = worded(r"^cr-[0-9a-f]+$", "the id of a capacity reservation: cr- and hexadecimal digits")
 _ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
+_ADDON = worded(r"^[a-z0-9][a-z0-9-]{0,99}$", "the name of an add-on, such as vpc-cni")
+_ADDON_VERSION = worded(r"^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$", "a version of an add-on: v1.21.1-eksbuild.1")
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=_ZONE)]
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES)]
+AddonName = Annotated[str, StringConstraints(pattern=_ADDON)]
+AddonVersion = Annotated[str, StringConstraints(pattern=_ADDON_VERSION)]
 
 
 class Taint(Input):
@@ -32,12 +45,17 @@ class Taint(Input):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
+def _taints(taints: list[Taint]) -> list[Taint]:
+    check(repeated([(taint.key, taint.effect) for taint in taints], "same key and effect as another"))
+    return taints
+
+
 class EksNodeGroup(Input):
     """A group of equal nodes. ``count`` is how many there are at first; then there are between ``min_size`` and
     ``max_size``, as pods need them.
 
     ``accelerator_type`` names the GPUs of a group with the role ``gpu``. ``capacity_reservation_id`` is the capacity
-    block that the nodes come from.
+    block that the nodes come from. Without ``disk_gib`` a root volume is as large as EKS has it.
     """
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=patterns.LABEL)]
@@ -49,16 +67,18 @@ class EksNodeGroup(Input):
     max_size: NodeCount = 8
     zones: Annotated[list[Zone], Field(max_length=8), AfterValidator(fields.distinct)] = Field(default_factory=list)
     fabric: Literal["none", "efa"] = "none"
-    accelerator_type: Annotated[str, StringConstraints(max_length=63)] = ""
+    accelerator_type: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL_VALUE)] = ""
     capacity_reservation_id: (
         Annotated[str, StringConstraints(min_length=4, max_length=64, pattern=_RESERVATION)] | None
     ) = None
     labels: fields.Labels = Field(default_factory=dict)
-    taints: Annotated[list[Taint], Field(max_length=50)] = Field(default_factory=list)
+    taints: Annotated[list[Taint], Field(max_length=50), AfterValidator(_taints)] = Field(default_factory=list)
+    builtin: Literal[True] | None = None
+    """Of the group that nobody has named, in the settings of a cluster as they are read."""
 
     @model_validator(mode="after")
     def _agree(self) -> EksNodeGroup:
-        faults = []
+        faults: list[Fault] = []
         if not self.min_size <= self.count:
             faults.append((("min_size",), "must not be greater than count"))
         if not self.count <= self.max_size:
@@ -67,6 +87,10 @@ class EksNodeGroup(Input):
             faults.append((("accelerator_type",), "is required when role is gpu"))
         if self.role == "gpu" and not self.zones:
             faults.append((("zones",), "is required when role is gpu"))
+        if self.capacity_reservation_id and len(self.zones) != 1:
+            faults.append((("zones",), "must be one zone, that of the capacity reservation"))
+        if self.builtin and self.name != SYSTEM:
+            faults.append((("builtin",), f"is said of the group {SYSTEM} alone"))
         check(faults)
         return self
 
@@ -76,24 +100,57 @@ def _groups(groups: list[EksNodeGroup]) -> list[EksNodeGroup]:
     return groups
 
 
+def _vpc_cidr(text: str) -> str:
+    """A range that a VPC may have, and that no others on the Internet have."""
+    network = IPv4Network(text)
+    if not layout.LARGEST <= network.prefixlen <= layout.SMALLEST:
+        raise ValueError(f"must be between /{layout.LARGEST} and /{layout.SMALLEST}: a VPC takes no more and no less")
+    if not any(network.subnet_of(private) for private in _PRIVATE):
+        ranges = ", ".join(str(private) for private in _PRIVATE[:-1])
+        raise ValueError(f"must be private: within {ranges} or {_PRIVATE[-1]}")
+    return text
+
+
+def _subnet_faults(vpc_cidr: str, subnet_cidrs: Sequence[str]) -> list[Fault]:
+    """Subnets that AWS would not make in the VPC."""
+    vpc, earlier = IPv4Network(vpc_cidr), list[IPv4Network]()
+    faults: list[Fault] = []
+    for index, subnet in enumerate(IPv4Network(text) for text in subnet_cidrs):
+        other = next((other for other in earlier if other.overlaps(subnet)), None)
+        if not layout.LARGEST <= subnet.prefixlen <= layout.SMALLEST:
+            faults.append(((index,), f"must be between /{layout.LARGEST} and /{layout.SMALLEST}: AWS takes no others"))
+        elif not subnet.subnet_of(vpc):
+            faults.append(((index,), f"must lie in vpc_cidr, which is {vpc}"))
+        elif other is not None:
+            faults.append(((index,), f"overlaps {other}"))
+        earlier.append(subnet)
+    return faults
+
+
 class EksSettings(ClusterSettings):
-    """Settings of a cluster on AWS EKS. ``subnet_cidrs`` are the public subnets, one for each zone.
+    """Settings of a cluster on AWS EKS. ``subnet_cidrs`` are the public subnets, one for each zone; those of the
+    machines are computed beside them. None given: as many as there are ``zones``, or three, out of ``vpc_cidr``.
 
     ``nat_gateways``: one for all zones, or one for each. ``public_access_cidrs`` may reach the API from outside; none
-    given: everybody may. ``support`` is how long AWS supports the cluster's version. ``shared_storage``: a file system
-    and a StorageClass for volumes that many pods write.
+    given: everybody may. ``support`` is how long AWS supports the cluster's version. ``addon_versions`` are those that
+    shall not be EKS's default. ``shared_storage``: a file system and a StorageClass for volumes that many pods write.
+    ``namespace`` is that of the manifest that the cluster came from.
     """
 
-    region_name: aws_fields.Region = DEFAULT_REGION
-    vpc_cidr: fields.Cidr = DEFAULT_VPC
-    subnet_cidrs: Annotated[list[fields.Cidr], Field(min_length=2, max_length=6), AfterValidator(fields.distinct)] = (
-        Field(default_factory=lambda: [*DEFAULT_SUBNETS])
+    CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
+        {"node_groups", "addon_versions", "public_access_cidrs", "support"}
     )
-    zones: Annotated[list[Zone], Field(max_length=6), AfterValidator(fields.distinct)] = Field(default_factory=list)
+
+    region_name: aws_fields.Region = DEFAULT_REGION
+    vpc_cidr: Annotated[fields.Cidr, AfterValidator(_vpc_cidr)] = DEFAULT_VPC
+    subnet_cidrs: Annotated[list[fields.Cidr], Field(min_length=FEWEST_ZONES, max_length=MOST_ZONES)] | None = None
+    zones: Annotated[list[Zone], Field(max_length=MOST_ZONES), AfterValidator(fields.distinct)] = Field(
+        default_factory=list
+    )
     nat_gateways: Literal["one", "zone"] = "one"
     public_access_cidrs: fields.Cidrs = Field(default_factory=list)
     support: Literal["standard", "extended"] = "standard"
-    addon_versions: dict[str, str] = Field(default_factory=dict)
+    addon_versions: dict[AddonName, AddonVersion] = Field(default_factory=dict)
     shared_storage: bool = True
     namespace: Annotated[str, StringConstraints(max_length=63)] = ""
     node_groups: Annotated[list[EksNodeGroup], Field(max_length=MAX_GROUPS), AfterValidator(_groups)] = Field(
@@ -101,14 +158,70 @@ class EksSettings(ClusterSettings):
     )
 
     @model_validator(mode="after")
-    def _places(self) -> EksSettings:
-        if self.zones and len(self.zones) != len(self.subnet_cidrs):
-            raise refuse((("zones",), "must name as many zones as there are subnets"))
+    def _agree(self) -> EksSettings:
+        check([*self._network_faults(), *self._zone_faults()])
         return self
+
+    def _network_faults(self) -> list[Fault]:
+        """Of subnets, and of a VPC that has no room for them."""
+        if self.subnet_cidrs is not None:
+            faults = _subnet_faults(self.vpc_cidr, self.subnet_cidrs)
+            if faults:
+                return [(("subnet_cidrs", *place), text) for place, text in faults]
+        try:
+            layout.private_cidrs(self.vpc_cidr, self.public_cidrs())
+        except ValueError as error:
+            place = "vpc_cidr" if self.subnet_cidrs is None else "subnet_cidrs"
+            return [((place,), str(error) if self.subnet_cidrs is not None else "has no room for all subnets")]
+        return []
+
+    def _zone_faults(self) -> list[Fault]:
+        """Of zones that are not the region's, and of groups outside the cluster's zones."""
+        faults: list[Fault] = []
+        subnets = len(self.subnet_cidrs) if self.subnet_cidrs is not None else None
+        if self.zones and subnets not in (None, len(self.zones)):
+            faults.append((("zones",), "must name as many zones as there are subnets"))
+        elif len(self.zones) == 1:
+            faults.append((("zones",), f"must name {FEWEST_ZONES} to {MOST_ZONES} zones"))
+        faults += [(("zones", index), self._foreign) for index, zone in enumerate(self.zones) if not self._own(zone)]
+        for number, group in enumerate(self.node_groups):
+            for index, zone in enumerate(group.zones):
+                if not self._own(zone):
+                    faults.append((("node_groups", number, "zones", index), self._foreign))
+                elif self.zones and zone not in self.zones:
+                    text = f"must be one of the cluster's zones, {', '.join(self.zones)}"
+                    faults.append((("node_groups", number, "zones", index), text))
+        return faults
+
+    @property
+    def _foreign(self) -> str:
+        return f"must be a zone of region {self.region_name}"
+
+    def _own(self, zone: str) -> bool:
+        return zone.startswith(self.region_name)
+
+    def public_cidrs(self) -> list[str]:
+        """The public subnets. ``ValueError`` where the VPC has no room for those that nobody has named."""
+        if self.subnet_cidrs is not None:
+            return list(self.subnet_cidrs)
+        return layout.public_cidrs(self.vpc_cidr, len(self.zones) or layout.USUAL_SUBNETS)
+
+    def change_faults(self, before: Mapping[str, Any]) -> Sequence[FieldProblem]:
+        """See ``ClusterSettings.change_faults``. A group of another role is another group: its image differs."""
+        roles = {group["name"]: group["role"] for group in before["node_groups"]}
+        return [
+            FieldProblem(pointer("node_groups", index, "role"), "cannot change; give the group another name")
+            for index, group in enumerate(self.node_groups)
+            if roles.get(group.name, group.role) != group.role
+        ]
 
     def normal(self) -> dict[str, Any]:
         """The settings as the record keeps them: with the group of the name ``system`` that every cluster has."""
         document = super().normal()
+        document["subnet_cidrs"] = self.public_cidrs()
+        for group in document["node_groups"]:
+            if not group["builtin"]:
+                del group["builtin"]
         if not any(group.name == SYSTEM for group in self.node_groups):
             document["node_groups"] = [builtin_group(), *document["node_groups"]]
         return document
@@ -116,7 +229,19 @@ class EksSettings(ClusterSettings):
 
 def builtin_group() -> dict[str, Any]:
     """The group of a cluster that names none called ``system``."""
-    group = EksNodeGroup(
-        name=SYSTEM, role="system", instance_type="m6i.xlarge", disk_gib=None, count=1, min_size=1, max_size=2
-    )
-    return {**group.model_dump(mode="json"), "builtin": True}
+    return {
+        "name": SYSTEM,
+        "role": SYSTEM,
+        "instance_type": "m6i.xlarge",
+        "disk_gib": None,
+        "count": 1,
+        "min_size": 1,
+        "max_size": 2,
+        "zones": [],
+        "fabric": "none",
+        "accelerator_type": "",
+        "capacity_reservation_id": None,
+        "labels": {},
+        "taints": [],
+        "builtin": True,
+    }

@@ -1,0 +1,63 @@
+"""The rows of operations that change a ready cluster whose control plane is a service of the cloud.
+
+What is wanted is on the record before an operation begins, and each phase brings what stands to it. So a phase that is
+done twice, or after another operation has failed, does what is still missing and no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stockyard.lifecycle.procedure import ENSURE, FAIL, Phase, Procedure
+
+CHANGE_CLUSTER = "change_cluster"
+UPGRADE_CLUSTER = "upgrade_cluster"
+CHANGES = (CHANGE_CLUSTER, UPGRADE_CLUSTER)
+
+_END = Phase("complete", 600, "changed")
+CHANGE = Procedure(
+    kind=CHANGE_CLUSTER,
+    workflow="change_managed",
+    machine="change-managed-cluster",
+    subject="cluster",
+    comment="Brings what stands of a ready cluster to its changed settings. The cluster goes on serving.",
+    phases=(
+        Phase("checks", 600, "checks"),
+        Phase("control_plane", 3600, ENSURE),
+        Phase("access", 600, ENSURE),
+        # Nodes leave before the groups do that they came from; new groups are there before their nodes.
+        Phase("surplus", 14_400, "surplus"),
+        Phase("node_groups", 7200, ENSURE),
+        Phase("pools", 600, "pools"),
+        Phase("addons", 2400, ENSURE),
+        Phase("storage", 1800, ENSURE),
+        Phase("objects", 900, ENSURE),
+        _END,
+    ),
+    on_failure=FAIL,
+    error="ClusterCouldNotBeChanged",
+    doing="its settings were being changed",
+    advice="A resume goes on from the phase that failed; a further change begins anew.",
+    ends=("changed", "not_changed"),
+    resumable=True,
+    timeout_seconds=43_200,
+)
+UPGRADE = replace(
+    CHANGE,
+    kind=UPGRADE_CLUSTER,
+    workflow="upgrade_managed",
+    machine="upgrade-managed-cluster",
+    comment="Brings a ready cluster to the next minor of Kubernetes. The cluster goes on serving.",
+    phases=(
+        Phase("checks", 600, "checks"),
+        Phase("control_plane", 7200, ENSURE),
+        Phase("addons", 2400, ENSURE),
+        Phase("node_groups", 14_400, ENSURE),
+        Phase("objects", 900, ENSURE),
+        _END,
+    ),
+    error="ClusterCouldNotBeUpgraded",
+    doing="it was being upgraded",
+    advice="A resume goes on from the phase that failed.",
+    ends=("upgraded", "not_upgraded"),
+)

@@ -1,0 +1,100 @@
+"""What a change of a ready cluster is: pure functions of the record as it is and as it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.kubernetes_minors import upgrade_fault
+from stockyard.domain.node_groups import GROUPS, Group, name_of
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import Cluster, Operation
+from stockyard.errors import IllegalTransition, InvalidInput
+from stockyard.lifecycle.change_phases import CHANGE_CLUSTER, CHANGES, UPGRADE_CLUSTER
+from stockyard.lifecycle.operation import phase_of
+
+VERSION = "/kubernetes_version"
+AT_ONCE = frozenset({"mirror"})
+"""Settings that are the record's alone: nothing in a cloud is changed with them."""
+
+Difference = dict[str, Any]
+"""``pointer``, ``before`` and ``after``."""
+
+
+def is_unfinished(operation: Operation | None) -> bool:
+    """Whether it is a change that has failed: what stands may be neither as it was nor as it is wanted."""
+    return operation is not None and operation.kind in CHANGES and operation.status == "failed"
+
+
+def kind_of(cluster: Cluster, target: Cluster, current: Operation | None, *, again: bool) -> str:
+    """The kind of operation that makes the cluster what is wanted; empty when the record alone changes.
+
+    ``again``: what is asked for once more after it has failed is begun anew. ``current`` is the cluster's last
+    operation. Raises ``InvalidInput`` or ``IllegalTransition`` for an upgrade that cannot be.
+    """
+    if target.kubernetes_version != cluster.kubernetes_version:
+        return _kind_of_version_change(cluster, target, current)
+    if _lasting(target.settings) != _lasting(cluster.settings):
+        return CHANGE_CLUSTER
+    if again and is_unfinished(current) and current is not None and target.settings == cluster.settings:
+        return current.kind
+    return ""
+
+
+def _kind_of_version_change(cluster: Cluster, target: Cluster, current: Operation | None) -> str:
+    if is_unfinished(current) and current is not None:
+        if _can_go_back(current, target.kubernetes_version):
+            return CHANGE_CLUSTER
+        raise IllegalTransition(f"Operation {current.id} has failed. Resume it before the next upgrade.")
+    fault = upgrade_fault(cluster.kubernetes_version, target.kubernetes_version)
+    if fault:
+        raise InvalidInput.at(VERSION, fault)
+    if target.settings.get(GROUPS) != cluster.settings.get(GROUPS):
+        text = "cannot change together with the version: one after the other"
+        raise InvalidInput.at(pointer("settings", GROUPS), text)
+    return UPGRADE_CLUSTER
+
+
+def _can_go_back(failed: Operation, version: str) -> bool:
+    """Whether the failed operation was an upgrade from that version that has touched nothing yet."""
+    phase = phase_of(failed, "control_plane")
+    before = {change["pointer"]: change["before"] for change in failed.changes}.get(VERSION)
+    return before == version and (phase.state, phase.attempt) == ("pending", 0)
+
+
+def _lasting(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in AT_ONCE}
+
+
+def differences(cluster: Cluster, target: Cluster) -> list[Difference]:
+    """What changes, field by field: of node groups each field of each group. Pointers are into the body of a patch; one
+    of a group that goes has its place among those of before."""
+    changes = []
+    if target.kubernetes_version != cluster.kubernetes_version:
+        changes.append(_difference((VERSION[1:],), cluster.kubernetes_version, target.kubernetes_version))
+    for name, value in target.settings.items():
+        before = cluster.settings.get(name)
+        if name == GROUPS:
+            changes += _of_groups(before or (), value or ())
+        elif before != value:
+            changes.append(_difference(("settings", name), before, value))
+    return changes
+
+
+def _of_groups(before: Sequence[Group], after: Sequence[Group]) -> Iterator[Difference]:
+    earlier, later = ({name_of(group): group for group in groups} for groups in (before, after))
+    for index, group in enumerate(after):
+        place, former = ("settings", GROUPS, index), earlier.get(name_of(group))
+        if former is None:
+            yield _difference(place, None, dict(group))
+            continue
+        for name in sorted(former.keys() | group.keys()):
+            if former.get(name) != group.get(name):
+                yield _difference((*place, name), former.get(name), group.get(name))
+    for index, group in enumerate(before):
+        if name_of(group) not in later:
+            yield _difference(("settings", GROUPS, index), dict(group), None)
+
+
+def _difference(place: Sequence[str | int], before: Any, after: Any) -> Difference:
+    return {"pointer": pointer(*place), "before": before, "after": after}

@@ -1,0 +1,180 @@
+"""Settings and version of a ready cluster that are to change: which operation does it, what speaks against it, and what
+it would make, change, remove and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from stockyard.domain.node_groups import GROUPS, follows, name_of, worker_groups
+from stockyard.domain.pointers import pointer
+from stockyard.domain.pool_records import GROUP, Pool
+from stockyard.domain.prices import PriceItem
+from stockyard.domain.records import CloudAccount, Cluster, Operation
+from stockyard.domain.requirements import Requirements
+from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
+from stockyard.lifecycle.cluster_changes import VERSION, Difference, differences, kind_of
+from stockyard.lifecycle.pool import living, surplus_of
+from stockyard.lifecycle.pool_drift import template_hash
+from stockyard.operations.clusters.check import check
+from stockyard.operations.pools.follow import most_nodes
+from stockyard.operations.pools.groups import group_pools
+from stockyard.operations.pools.pools import claims_of, pools_of
+from stockyard.operations.pricing import plan_of, price
+from stockyard.operations.quotas.limits import check_pools
+from stockyard.operations.services import Services
+from stockyard.ports import Finding
+from stockyard.ports.clusters import ServesNodeGroups
+
+_FIXED = "cannot be changed after creation"
+
+
+def current_operation(services: Services, cluster: Cluster) -> Operation | None:
+    """The cluster's last operation."""
+    return services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
+
+
+def target_of(cluster: Cluster, settings: dict[str, Any] | None, version: str | None) -> Cluster:
+    """The cluster as it is to be; None leaves a field as it is."""
+    changed = cluster if settings is None else replace(cluster, settings=settings)
+    return changed if version is None else replace(changed, kubernetes_version=version)
+
+
+def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str:
+    """The kind of operation that the change needs; empty when the record alone changes. ``target`` is the ``cluster``
+    itself where neither settings nor version are asked for.
+
+    ``IllegalTransition`` unless the cluster is ready and nothing works on it, naming what does; ``InvalidInput`` for a
+    version that it cannot have next, or that its driver does not change.
+    """
+    current = current_operation(services, cluster)
+    again = target is not cluster and cluster.status == "ready"
+    kind = kind_of(cluster, target, current, again=again)
+    if not kind:
+        return ""
+    try:
+        services.procedure(kind, cluster.driver)
+    except KeyError:
+        places = sorted({_field(difference) for difference in differences(cluster, target)})
+        raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
+    if cluster.status != "ready":
+        raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
+    if current is not None and current.status == "running":
+        raise IllegalTransition(f"Operation {current.id} ({current.kind}) is still at work on the cluster.")
+    return kind
+
+
+def _field(difference: Difference) -> str:
+    return "/".join(str(difference["pointer"]).split("/")[:3])
+
+
+def check_target(services: Services, cluster: Cluster, target: Cluster) -> Sequence[Finding]:
+    """Warnings. ``InvalidInput`` with every fault of what is wanted, ``QuotaExceeded`` for too many pools or nodes."""
+    account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
+    if account is None:
+        raise IllegalTransition(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
+    if follows(target.settings):
+        _check_pools(services, target)
+    return check(services, target, account)
+
+
+def _check_pools(services: Services, target: Cluster) -> None:
+    pools = {pool.name: pool for pool in group_pools(services, target, "")}
+    own_pools = [pool for pool in pools_of(services, target.id) if pool.form != GROUP]
+    foreign_names = {pool.name for pool in own_pools} & pools.keys()
+    faults = [
+        FieldProblem(pointer("settings", GROUPS, index, "name"), "the cluster has a pool of this name that is no group")
+        for index, group in enumerate(target.settings[GROUPS])
+        if name_of(group) in foreign_names
+    ]
+    if faults:
+        raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
+    check_pools(services, [*own_pools, *pools.values()])
+
+
+def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The dry run of a change by an operation: every check, what it does, and the price before and after. ``fields``
+    change on the record with it."""
+    findings = check_target(services, cluster, target)
+    before, after = (_items(services, cluster), _items(services, target))
+    creates, deletes = _things(services, cluster, target), _things(services, target, cluster)
+    changes = [
+        *(
+            {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
+            for name, value in fields.items()
+            if value != getattr(cluster, name)
+        ),
+        *differences(cluster, target),
+    ]
+    return {
+        **plan_of(
+            after,
+            creates=creates,
+            changes=changes,
+            deletes=deletes,
+            warnings=[
+                *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
+                *_of_nodes(services, cluster, target),
+            ],
+        ),
+        "price_before": price(before),
+    }
+
+
+def _items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
+    """What is billed while the cluster stands as it says, with the nodes that its groups never go below."""
+    driver: object = services.cluster_drivers[cluster.driver]
+    floors = driver.floor_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
+    return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *floors]
+
+
+def _things(services: Services, before: Cluster, after: Cluster) -> list[dict[str, str]]:
+    """What the second has that the first has not, as its driver names it, and its pools."""
+    driver = services.cluster_drivers[before.driver]
+    there = {*driver.plan(before, services.prices).creates, *_pool_names(before)}
+    things = [*driver.plan(after, services.prices).creates, *_pool_names(after)]
+    return [{"kind": kind, "name": name} for kind, name in things if (kind, name) not in there]
+
+
+def _pool_names(cluster: Cluster) -> list[tuple[str, str]]:
+    return [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
+
+
+def _of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
+    """What becomes of the nodes that are there, as remarks."""
+    if target.kubernetes_version != cluster.kubernetes_version:
+        text = "The control plane is upgraded first, then add-ons, then the nodes of each group, one by one."
+        yield {"pointer": VERSION, "detail": text}
+    later_pools = {pool.name: pool for pool in group_pools(services, target, "")}
+    present = {pool.name: pool for pool in group_pools(services, cluster, "")}
+    places = {name_of(group): index for index, group in enumerate(target.settings.get(GROUPS) or ())}
+    for name, before in present.items() if follows(target.settings) else ():
+        claims = living(claims_of(services, cluster.id, name))
+        after = later_pools.get(name)
+        if not claims:
+            continue
+        if after is None:
+            yield _remark(GROUPS, text=f"{_nodes(len(claims))} of {name} are drained and given back.")
+            continue
+        leaving = len(surplus_of(before, claims, most_nodes(after)))
+        if leaving:
+            text = f"{_nodes(leaving)} of {name} are drained and given back: more than its new most."
+            yield _remark(GROUPS, places[name], "max_size", text=text)
+        if _replaces(before, after):
+            text = f"The {_nodes(len(claims) - leaving)} of {name} are replaced one by one."
+            yield _remark(GROUPS, places[name], text=text)
+
+
+def _replaces(before: Pool, after: Pool) -> bool:
+    return template_hash(before) != template_hash(after) or Requirements.of(before.requirements) != Requirements.of(
+        after.requirements
+    )
+
+
+def _remark(*place: str | int, text: str = "") -> dict[str, str]:
+    return {"pointer": pointer("settings", *place), "detail": text}
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"

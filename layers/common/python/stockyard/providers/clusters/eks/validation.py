@@ -1,0 +1,75 @@
+"""What the catalogue says of a cluster on EKS: versions that AWS supports, and instance types that fit their groups. No
+call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from stockyard.domain.node_groups import Group
+from stockyard.domain.offers import EXTENDED, STANDARD, ClusterVersion
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import Cluster
+from stockyard.ports import Finding, PriceList
+
+SOON_DAYS = 60
+"""How long before a version's support ends people are warned: as long as AWS tells it before."""
+ARCHITECTURE = "x86_64"
+"""What the images of the nodes are made for."""
+_VERSION = "/kubernetes_version"
+
+
+def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
+    """See ``ports.ClusterDriver.validate``."""
+    region, day = str(cluster.settings["region_name"]), cluster.created_at[:10]
+    versions = prices.versions(region)
+    yield from version_findings(cluster.kubernetes_version, str(cluster.settings["support"]), versions, day)
+    for place, group in sent_groups(cluster):
+        yield from _type_findings(group, region, prices, place)
+
+
+def sent_groups(cluster: Cluster) -> Iterator[tuple[str, Group]]:
+    """The groups that somebody has named, each with the pointer to it in what was sent."""
+    groups = [group for group in cluster.settings["node_groups"] if not group.get("builtin")]
+    return ((pointer("settings", "node_groups", number), group) for number, group in enumerate(groups))
+
+
+def version_findings(version: str, support: str, versions: Sequence[ClusterVersion], day: str) -> Iterator[Finding]:
+    """Of a version that a cluster shall have on that day, with ``support`` as its settings have it."""
+    offered = next((offer for offer in versions if offer.version == version), None)
+    if offered is None or not offered.support(day):
+        supported = ", ".join(offer.version for offer in versions if offer.support(day))
+        yield Finding(_VERSION, f"must be a version that EKS supports now: {supported}")
+    elif offered.support(day) == EXTENDED:
+        if support == STANDARD:
+            text = f"must be extended: standard support of {version} ended on {offered.standard_until}"
+            yield Finding("/settings/support", text)
+        end = f"and is not supported from {offered.extended_until} on"
+        text = f"{version} is in extended support, which costs more, {end}."
+        yield Finding(_VERSION, text, warning=True)
+    elif _days(day, offered.standard_until) <= SOON_DAYS:
+        then = "AWS upgrades the cluster then" if support == STANDARD else "extended support costs more"
+        text = f"Standard support of {version} ends on {offered.standard_until}: {then}."
+        yield Finding(_VERSION, text, warning=True)
+
+
+def _days(day: str, later: str) -> int:
+    return (date.fromisoformat(later) - date.fromisoformat(day)).days
+
+
+def _type_findings(group: Group, region: str, prices: PriceList, place: str) -> Iterator[Finding]:
+    """Of a group whose machines could not do what it is for. What an unknown type can do, AWS says later."""
+    name = group["instance_type"]
+    if prices.offered(region, name) is False:
+        yield Finding(f"{place}/instance_type", f"{name} is not offered in {region}.")
+        return
+    offer = prices.instance(region, name)
+    if offer is None:
+        return
+    if offer["architecture"] != ARCHITECTURE:
+        text = f"{name} has {offer['architecture']} processors; the images of the nodes are for {ARCHITECTURE}."
+        yield Finding(f"{place}/instance_type", text)
+    elif group["role"] == "gpu" and not any(gpu["manufacturer"] == "NVIDIA" for gpu in offer["gpus"]):
+        yield Finding(f"{place}/instance_type", f"{name} has no NVIDIA GPU, which a group with the role gpu needs.")
+    if group["fabric"] == "efa" and not offer["fabric_interfaces"]:
+        yield Finding(f"{place}/fabric", f"{name} has no EFA.")

@@ -1,0 +1,123 @@
+"""What the catalogue refuses of a cluster on EKS, and what it warns of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stockyard.adapters.catalog import Ec2PriceList
+from stockyard.domain.models.clusters import settings_for
+from stockyard.domain.records import Cluster
+from stockyard.operations.tenant_prices import TenantPrices
+from stockyard.ports import Finding, PriceList
+from stockyard.providers.clusters.eks.validation import findings
+from tests.harness.memory_store import MemoryRegistry
+
+GROUP = {"name": "g", "role": "gpu", "instance_type": "g6.xlarge", "accelerator_type": "l4", "zones": ["us-east-1a"]}
+TODAY = "2026-11-25T03:00:00.000Z"
+
+
+@pytest.fixture(scope="module")
+def prices() -> PriceList:
+    registry = MemoryRegistry()
+    return TenantPrices(Ec2PriceList(registry.platform()), registry.store("acme"))
+
+
+def findings_of(prices: PriceList, version: str = "1.36", now: str = TODAY, **named: Any) -> list[Finding]:
+    settings = settings_for("aws", "k8s", "eks", "demo", named)
+    cluster = Cluster("clu_1", "demo", "", "k8s", "aws", 1, "demo-0", "accepting", settings, now, now)
+    return list(findings(replace(cluster, kubernetes_version=version), prices))
+
+
+def of_group(prices: PriceList, **named: Any) -> list[tuple[str, str]]:
+    groups = [{"name": "first", "role": "system", "instance_type": "m6i.large"}, {**GROUP, **named}]
+    return [(finding.pointer, finding.detail) for finding in findings_of(prices, node_groups=groups)]
+
+
+def test_the_default_needs_no_remark(prices: PriceList) -> None:
+    assert findings_of(prices) == []
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.37", "1.99"])
+def test_a_version_that_eks_does_not_have_is_refused_with_those_that_it_has(prices: PriceList, version: str) -> None:
+    (finding,) = findings_of(prices, version)
+    assert finding.pointer == "/kubernetes_version"
+    assert finding.detail == "must be a version that EKS supports now: 1.36, 1.35, 1.34, 1.33, 1.32, 1.31"
+    assert not finding.warning
+
+
+def test_a_version_without_support_is_no_longer_named(prices: PriceList) -> None:
+    (finding,) = findings_of(prices, "1.31", "2026-11-26T00:00:00.000Z")
+    assert finding.detail.endswith(": 1.36, 1.35, 1.34, 1.33, 1.32")
+    (finding,) = findings_of(prices, "1.36", "2026-06-01T00:00:00.000Z")
+    assert not finding.warning
+
+
+def test_a_version_in_extended_support_is_one_whose_support_is_extended(prices: PriceList) -> None:
+    refused, warned = findings_of(prices, "1.33")
+    assert (refused.pointer, refused.warning) == ("/settings/support", False)
+    assert refused.detail == "must be extended: standard support of 1.33 ended on 2026-07-29"
+    assert [warned] == findings_of(prices, "1.33", support="extended")
+    assert (warned.pointer, warned.warning) == ("/kubernetes_version", True)
+    assert warned.detail == ("1.33 is in extended support, which costs more, and is not supported from 2027-07-29 on.")
+
+
+def test_of_an_end_that_is_near_it_warns(prices: PriceList) -> None:
+    (standard,) = findings_of(prices, "1.34")
+    assert standard.detail == "Standard support of 1.34 ends on 2026-12-02: AWS upgrades the cluster then."
+    (extended,) = findings_of(prices, "1.34", support="extended")
+    assert extended.detail == "Standard support of 1.34 ends on 2026-12-02: extended support costs more."
+    assert standard.warning
+    assert extended.warning
+    assert findings_of(prices, "1.34", "2026-10-02T00:00:00.000Z") == []
+    assert len(findings_of(prices, "1.34", "2026-10-03T00:00:00.000Z")) == 1
+
+
+AT = "/settings/node_groups/1"
+
+
+@pytest.mark.parametrize(
+    ("named", "place", "detail"),
+    [
+        ({"instance_type": "x9.none"}, "/instance_type", "x9.none is not offered in us-east-1."),
+        (
+            {"instance_type": "g5g.xlarge"},
+            "/instance_type",
+            "g5g.xlarge has arm64 processors; the images of the nodes are for x86_64.",
+        ),
+        (
+            {"instance_type": "m6i.large"},
+            "/instance_type",
+            "m6i.large has no NVIDIA GPU, which a group with the role gpu needs.",
+        ),
+        (
+            {"instance_type": "g4ad.xlarge"},
+            "/instance_type",
+            "g4ad.xlarge has no NVIDIA GPU, which a group with the role gpu needs.",
+        ),
+        ({"fabric": "efa"}, "/fabric", "g6.xlarge has no EFA."),
+    ],
+)
+def test_a_type_that_does_not_fit_its_group_is_refused(
+    prices: PriceList, named: dict[str, Any], place: str, detail: str
+) -> None:
+    assert of_group(prices, **named) == [(AT + place, detail)]
+
+
+def test_types_that_fit(prices: PriceList) -> None:
+    assert of_group(prices) == []
+    assert of_group(prices, instance_type="p4d.24xlarge", fabric="efa") == []
+
+
+def test_the_group_that_nobody_has_named_moves_no_pointer(prices: PriceList) -> None:
+    (finding,) = findings_of(prices, node_groups=[{**GROUP, "fabric": "efa"}])
+    assert finding.pointer == "/settings/node_groups/0/fabric"
+
+
+def test_of_a_region_that_is_not_known_only_sizes_are_checked(prices: PriceList) -> None:
+    group = {**GROUP, "zones": ["us-west-2a"], "instance_type": "x9.none", "fabric": "efa"}
+    assert findings_of(prices, region_name="us-west-2", node_groups=[group]) == []
+    (finding,) = findings_of(prices, region_name="us-west-2", node_groups=[{**group, "instance_type": "g6.xlarge"}])
+    assert finding.detail == "g6.xlarge has no EFA."
