@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from moto.ec2.models import ec2_backends
-from moto.efs.models import efs_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
 from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
+from local.aws.corrections.reservations import reservation_backends
 from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import template_versions
+
+_IN_CLUSTER = {
+    "node_group": "groups",
+    "addon": "addons",
+    "access_entry": "entries",
+    "pod_identity": "associations",
+}
+"""Kind of the ledger -> where the imitation of EKS keeps such things of a cluster."""
 
 
 def tenant_role(account: str, name: str) -> Any:
@@ -54,7 +63,7 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
 
 def _managed(account: str, region: str) -> dict[str, list[str]]:
     """What EKS has, and what it needs beside EC2 and IAM. The entries that EKS makes by itself go with its clusters."""
-    files, ids = efs_backends[account][region], dict[str, list[str]]()
+    files, ids = file_backends[account][region], dict[str, list[str]]()
     for name, cluster in eks_backends[account][region].clusters.items():
         ids.setdefault("eks_cluster", []).append(name)
         parts = {"node_group": cluster.groups, "addon": cluster.addons, "pod_identity": cluster.associations}
@@ -65,9 +74,24 @@ def _managed(account: str, region: str) -> dict[str, list[str]]:
     return ids | {
         "launch_template": list(ec2_backends[account][region].launch_templates),
         "auto_scaling_group": list(scaling_backends[account][region].groups),
-        "file_system": list(files.file_systems_by_id),
-        "mount_target": list(files.mount_targets_by_id),
+        "file_system": list(files.systems),
+        "mount_target": list(files.targets),
     }
+
+
+def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:
+    by_id: dict[str, dict[str, str]] = {}
+    for name, cluster in eks_backends[account][region].clusters.items():
+        by_id[name] = cluster.document["tags"]
+        for place in _IN_CLUSTER.values():
+            by_id |= {f"{name}/{key}": thing.document.get("tags", {}) for key, thing in getattr(cluster, place).items()}
+    return by_id
+
+
+def empty_managed(account: str, region: str) -> None:
+    """Forget what EKS, EFS, auto scaling and reservations have in an account."""
+    for backends in (eks_backends, file_backends, scaling_backends, reservation_backends):
+        backends[account][region].reset()
 
 
 def tags(account: str, region: str) -> dict[str, dict[str, str]]:
@@ -80,6 +104,8 @@ def tags(account: str, region: str) -> dict[str, dict[str, str]]:
         **ec2.tags,
         **{arn: balancing.tagging_service.get_tag_dict_for_resource(arn) for arn in arns},
         **{name: _mapping(identity.tags) for name, identity in [*iam.roles.items(), *iam.instance_profiles.items()]},
+        **_eks_tags(account, region),
+        **{name: _mapping(system.document["Tags"]) for name, system in file_backends[account][region].systems.items()},
         **{policy_id: policy["Tags"] for policy_id, policy in policies.items()},
     }
     return {thing: dict(by_id[thing]) for thing in ids if by_id.get(thing)}
