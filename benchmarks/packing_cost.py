@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from stockyard.adapters.catalog import OFFLINE_REGION, Ec2PriceList
 from stockyard.domain.node_types import CPU, MEMORY, PODS, allocatable, read_resources
 from stockyard.domain.offers import InstanceOffer
-from stockyard.providers.nodes.ec2.reserved import capacity, overhead, pods_with_addresses
+from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods_with_addresses
 from stockyard.scheduling.packing.price import EVERY, NANO, Answer, FreeProblem, Offer, Shape, solve
 from tests.harness import price_checker
 from tests.harness.memory_store import MemoryRegistry

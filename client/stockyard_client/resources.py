@@ -171,6 +171,16 @@ class Clusters(Collection):
         query = {"static": "true" if static else None}
         return self._transport.send("GET", path(self.name, cluster, "kubeconfig"), query=query).body
 
+    def kubeconfig_secret(self, cluster: str) -> dict[str, Any]:
+        """A Secret for Kubernetes with a kubeconfig, whose token is of now and ends in 15 minutes at most. For clusters
+        that their cloud admits people to; 409 for others."""
+        query = {"form": "secret"}
+        return self._transport.send("GET", path(self.name, cluster, "kubeconfig"), query=query).object()
+
+    def token(self, cluster: str) -> dict[str, Any]:
+        """An ExecCredential for a cluster that its cloud admits people to, made now; 409 for others."""
+        return self._transport.send("POST", path(self.name, cluster, "token")).object()
+
 
 class Operations(Collection):
     """Long-running changes."""

@@ -11,7 +11,7 @@ from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.edge.query import FORM, TAG, Query, tagged
-from stockyard.errors import Forbidden, UnexpectedBehavior, VendorError
+from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.services import Services
@@ -116,13 +116,13 @@ def change_cluster(request: Request) -> Answer:
     fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
     settings = body.settings_after(cluster)
     version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
-    wanted = reconfigure.wanted_cluster(cluster, settings, version)
+    target = reconfigure.target_of(cluster, settings, version)
     if request.dry_run:
-        kind = reconfigure.operation_kind(services, cluster, wanted)
+        kind = reconfigure.operation_kind(services, cluster, target)
         request.check_version("cluster", cluster.version)
         changes = {name: value for name, value in fields.items() if value is not None}
         if kind:
-            return Answer.plan(reconfigure.plan_change(services, cluster, wanted, changes))
+            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes))
         return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,
@@ -172,24 +172,62 @@ def resume_cluster(request: Request) -> Answer:
 @http.route(
     "GET /v1/clusters/{id}/kubeconfig",
     roles=Roles.READERS,
-    answers={200: "cluster_views:KubeconfigView"},
-    query=(Query("static", "The stored one, with a client certificate; admins only.", "boolean"),),
+    answers={200: "cluster_views:KubeconfigDocument"},
+    query=(
+        Query("static", "The stored one, with a client certificate; admins only.", "boolean"),
+        Query("form", "With `secret` a Secret with a kubeconfig and a token of now.", values=("secret",)),
+    ),
     audited=True,
+    description="With an `exec` user by default. `form=secret` is for clusters that their cloud admits people to: the "
+    "token in it is made for this answer, has the caller's role, and ends in 15 minutes at most. It is stored nowhere.",
 )
 def read_kubeconfig(request: Request) -> Answer:
     """Get a kubeconfig. With an ``exec`` user by default."""
     import json
 
-    from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, static_kubeconfig
+    from stockyard.operations.clusters.kubeconfig import exec_kubeconfig, kubeconfig_secret, static_kubeconfig
 
     services = wiring.services(request.caller.tenant)
     cluster = find_cluster(services, request.params["id"])
+    if request.query.get("form"):
+        if request.query.get("static"):
+            raise InvalidInput("Ask for static or for form, not for both.")
+        role = _role_in_cluster(request.caller.roles)
+        secret = kubeconfig_secret(services, cluster, role, request.caller.actor)
+        return Answer(200, secret, subject=cluster.id)
     if request.query.get("static"):
         if not request.caller.roles & (Roles.ADMIN | Roles.PLATFORM):
             raise Forbidden("The stored kubeconfig is for the role stockyard-admin.")
         return Answer(200, {"kubeconfig": static_kubeconfig(services, cluster)})
     # JSON is YAML; no YAML library is needed to write it.
     return Answer(200, {"kubeconfig": json.dumps(exec_kubeconfig(services, cluster), indent=2) + "\n"})
+
+
+@http.route(
+    "POST /v1/clusters/{id}/token",
+    roles=Roles.READERS,
+    answers={200: "cluster_views:ExecCredentialView"},
+    description="For clusters that their cloud admits people to; people log in to others. The token has the caller's "
+    "role: viewer, operator or admin. It ends in 15 minutes at most, and is stored nowhere.",
+)
+def make_cluster_token(request: Request) -> Answer:
+    """Make a token for a cluster. As `kubectl` takes it from a plugin."""
+    from stockyard.operations.clusters.kubeconfig import exec_credential
+    from stockyard.operations.clusters.tokens import mint
+
+    services = wiring.services(request.caller.tenant)
+    cluster = find_cluster(services, request.params["id"])
+    token = mint(services, cluster, _role_in_cluster(request.caller.roles), request.caller.actor)
+    return Answer(200, exec_credential(token), subject=cluster.id)
+
+
+def _role_in_cluster(roles: Roles) -> str:
+    """What the caller may be in a cluster that the cloud admits people to: the most that a role of theirs allows."""
+    from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
+
+    if roles & Roles.ADMINISTRATORS:
+        return ADMIN
+    return OPERATOR if roles & Roles.OPERATOR else VIEWER
 
 
 @http.route(

@@ -1,15 +1,26 @@
 """A correction for presigned requests. moto finds the service of a request by its ``Authorization`` header. Presigned
-requests have no such header, so moto sends them to S3. Machines attest by a presigned ``sts:GetCallerIdentity``.
+requests have no such header, so moto sends them to S3. Machines attest by a presigned ``sts:GetCallerIdentity``, and
+clusters know people by one. As at AWS its signature has to hold, and its session to last; moto looks at neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs
 
+from moto.iam.models import iam_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+from moto.sts.models import sts_backends
+
+from local.aws import signatures
+
+_ERROR = (
+    '<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>{}</Code>'
+    "<Message>The request is not accepted.</Message></Error><RequestId>refused</RequestId></ErrorResponse>"
+)
 
 
 def authorization(query: str) -> str | None:
@@ -23,6 +34,40 @@ def authorization(query: str) -> str | None:
     )
 
 
+def refusal(environ: dict[str, Any]) -> str:
+    """The code of the error by which STS refuses a presigned request; empty where it takes it. Keys that moto has not
+    given out are taken as they are."""
+    query = environ.get("QUERY_STRING", "")
+    parameters = {name: values[0] for name, values in parse_qs(query).items()}
+    secret, token, ends_at = _keys(parameters["X-Amz-Credential"].split("/")[0])
+    if not secret:
+        return ""
+    headers = {
+        name.removeprefix("HTTP_").replace("_", "-").lower(): str(value)
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    }
+    now = datetime.now(UTC)
+    if not signatures.holds(headers.get("host", ""), environ.get("PATH_INFO", ""), query, headers, secret):
+        return "SignatureDoesNotMatch"
+    if not signatures.is_current(query, now):
+        return "RequestExpired"
+    if parameters.get("X-Amz-Security-Token", "") != token:
+        return "InvalidClientTokenId"
+    return "ExpiredToken" if ends_at is not None and ends_at <= now else ""
+
+
+def _keys(access_key: str) -> tuple[str, str, datetime | None]:
+    """The secret key, the session's token and its end; empty for a key that is not known."""
+    for account in list(sts_backends.values()):
+        if (session := account["aws"].get_assumed_role_from_access_key(access_key)) is not None:
+            return session.secret_access_key, session.session_token, session.expiration.replace(tzinfo=UTC)
+    for account in list(iam_backends.values()):
+        if (key := account["aws"].access_keys.get(access_key)) is not None:
+            return str(key.secret_access_key), "", None
+    return "", "", None
+
+
 @contextmanager
 def presigned_requests() -> Iterator[None]:
     """Inside this context moto's server passes presigned requests for STS to STS, as the identity that signed them."""
@@ -32,6 +77,9 @@ def presigned_requests() -> Iterator[None]:
         if "HTTP_AUTHORIZATION" not in environ:
             header = authorization(environ.get("QUERY_STRING", ""))
             if header is not None and "/sts/aws4_request" in header:
+                if code := refusal(environ):
+                    start_response("403 Forbidden", [("Content-Type", "text/xml")])
+                    return [_ERROR.format(code).encode()]
                 environ["HTTP_AUTHORIZATION"] = header
         return original(self, environ, start_response)
 

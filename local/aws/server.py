@@ -22,10 +22,13 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.buses import Listener, heard_buses
 from local.aws.corrections.capacity import counted_capacity
+from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.console import shown_consoles
+from local.aws.corrections.eks import eks_service
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
+from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_answers import quick_answers
@@ -155,6 +158,9 @@ def running_aws(
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(tagged_interfaces())
         stack.enter_context(fifty_tags())
+        stack.enter_context(attachable_policies())
+        stack.enter_context(capacity_reservations())
+        stack.enter_context(eks_service())
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())

@@ -46,8 +46,9 @@ class Layers(Construct):
         )
 
 
-BESIDE = {"machines": ("agent",)}
-"""The folders that a function needs besides its own: control planes download the agent from it."""
+BESIDE = {"machines": ("agent",), "cluster_phases": ("agent",)}
+"""The folders that a function needs besides its own: control planes download the agent from the one, and the other
+installs it where a cluster has no machine that does."""
 
 
 def function_code(name: str) -> lambda_.Code:

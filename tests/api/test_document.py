@@ -29,9 +29,10 @@ def test_the_check_fails_when_files_differ_from_the_code(tmp_path, capsys):
     assert generator.main(["--check"], tmp_path) == 0
 
 
-def test_the_document_has_at_most_12200_lines(document_path):
-    """68 operations; those of disruption added 670, the trace of a simulation and its answer 730."""
-    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 12_200
+def test_the_document_has_at_most_12800_lines(document_path):
+    """69 operations; those of disruption added 670, the trace of a simulation and its answer 730, the settings of a
+    managed cluster 190, its tokens 160."""
+    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 12_800
 
 
 def test_the_table_of_paths_agrees_with_the_document(all_operations):

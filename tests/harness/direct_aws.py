@@ -21,8 +21,9 @@ from botocore.client import BaseClient
 from botocore.exceptions import ParamValidationError
 from botocore.utils import parse_to_aware_datetime
 from botocore.validate import ParamValidator
+from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.errors import get_error_model
-from moto.core.responses import ActionContext
+from moto.core.responses import ActionContext, BaseResponse
 from moto.core.serialize import AttributePickerContext, ResponseSerializer, XFormedAttributePicker
 from moto.core.utils import MISSING, get_service_model, get_value
 from moto.ec2.responses import EC2Response
@@ -31,13 +32,31 @@ from moto.iam.responses import IamResponse
 from moto.sts.responses import TokenResponse
 from moto.utilities.utils import get_partition
 
-from local.aws.corrections import lifecycle_policies
+from local.aws.corrections import eks, lifecycle_policies
 from local.aws.corrections.balancers import fifty_tags
-from local.aws.corrections.interfaces import tagged_interfaces
+from local.aws.corrections.capacity_reservations import capacity_reservations
+from local.aws.corrections.interfaces import managed_interfaces_hold, tagged_interfaces
+from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.quick_answers import quick_tags
 from local.aws.corrections.quick_offerings import quick_offerings
+from local.aws.corrections.rest_services import Imitation, ServiceRefusal
+from local.aws.corrections.scaling_calls import scaling_groups
 
-RESPONSES: Mapping[str, Any] = {"ec2": EC2Response, "elbv2": ELBV2Response, "iam": IamResponse, "sts": TokenResponse}
+
+class _Scaling(AutoScalingResponse):  # type: ignore[misc]
+    """moto's own without the checksum of the text, which there is none of."""
+
+    call_action = BaseResponse.call_action
+
+
+RESPONSES: Mapping[str, Any] = {
+    "autoscaling": _Scaling,
+    "ec2": EC2Response,
+    "elbv2": ELBV2Response,
+    "iam": IamResponse,
+    "sts": TokenResponse,
+}
+IMITATIONS: Mapping[str, Imitation] = {"eks": eks.answer}
 ABSENT = object()
 """Stands for values that the protocol cannot express: an empty structure, and an empty list."""
 
@@ -46,7 +65,7 @@ ABSENT = object()
 def direct_aws(*, wire: bool = False) -> Iterator[None]:
     """Inside this context every boto3 client of these services calls moto directly. It needs ``mock_aws``.
 
-    With ``wire`` only the Data Lifecycle Manager is called so, which moto does not have.
+    With ``wire`` only what moto does not have is called so: the Data Lifecycle Manager and EKS.
     """
     original: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
 
@@ -56,6 +75,8 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
             return answer(client, operation, parameters)
         if service == "dlm":
             return _lifecycle(client, operation, parameters)
+        if service in IMITATIONS:
+            return _imitated(client, operation, parameters)
         return original(client, operation, parameters)
 
     with (
@@ -63,7 +84,11 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         quick_offerings(),
         quick_tags(),
         tagged_interfaces(),
+        managed_interfaces_hold(),
+        capacity_reservations(),
+        scaling_groups(),
         fifty_tags(),
+        attachable_policies(),
     ):
         yield
 
@@ -103,6 +128,22 @@ def _lifecycle(client: Any, operation: str, parameters: Mapping[str, Any]) -> An
         body = lifecycle_policies.answer(key, client.meta.region_name, operation, parameters)
     except lifecycle_policies.NoSuchPolicy as error:
         response = {"Error": {"Code": error.code, "Message": str(error)}, "ResponseMetadata": _meta(error.status)}
+        raise client.exceptions.from_code(error.code)(response, operation) from error
+    return {**body, "ResponseMetadata": _meta(200)}
+
+
+def _imitated(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
+    """What one of our imitations of a service answers."""
+    model = client.meta.service_model.operation_model(operation)
+    if model.input_shape and (faults := ParamValidator().validate(parameters, model.input_shape)).has_errors():
+        raise ParamValidationError(report=faults.generate_report())
+    imitation = IMITATIONS[client.meta.service_model.service_name]
+    key = client._request_signer._credentials.access_key
+    try:
+        body = imitation(key, client.meta.region_name, operation, parameters)
+    except ServiceRefusal as error:
+        fault = {"Code": error.code, "Message": str(error)}
+        response = {"Error": fault, **error.fields, "ResponseMetadata": _meta(error.status)}
         raise client.exceptions.from_code(error.code)(response, operation) from error
     return {**body, "ResponseMetadata": _meta(200)}
 

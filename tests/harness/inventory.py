@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from moto.ec2.models import ec2_backends
+from moto.efs.models import efs_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
+from local.aws.corrections.eks import eks_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
+from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import template_versions
 
 
@@ -45,7 +48,26 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
     }
+    ids_by_kind |= _managed(account, region)
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}
+
+
+def _managed(account: str, region: str) -> dict[str, list[str]]:
+    """What EKS has, and what it needs beside EC2 and IAM. The entries that EKS makes by itself go with its clusters."""
+    files, ids = efs_backends[account][region], dict[str, list[str]]()
+    for name, cluster in eks_backends[account][region].clusters.items():
+        ids.setdefault("eks_cluster", []).append(name)
+        parts = {"node_group": cluster.groups, "addon": cluster.addons, "pod_identity": cluster.associations}
+        for kind, things_by_name in parts.items():
+            ids.setdefault(kind, []).extend(f"{name}/{part}" for part in things_by_name)
+        own = (principal for principal in cluster.entries if ":role/stockyard/" in principal)
+        ids.setdefault("access_entry", []).extend(f"{name}/{principal}" for principal in own)
+    return ids | {
+        "launch_template": list(ec2_backends[account][region].launch_templates),
+        "auto_scaling_group": list(scaling_backends[account][region].groups),
+        "file_system": list(files.file_systems_by_id),
+        "mount_target": list(files.mount_targets_by_id),
+    }
 
 
 def tags(account: str, region: str) -> dict[str, dict[str, str]]:

@@ -20,7 +20,7 @@ from local.kubernetes.store import stamp
 from stockyard.domain.offers import InstanceOffer
 from stockyard.kubernetes_versions import TESTED
 from stockyard.machines import on_machine
-from stockyard.providers.nodes.ec2.reserved import kubelet_args
+from stockyard.providers.clouds.aws.reserved import kubelet_args
 from tests.kubernetes.conftest import Cluster, machine_program, machine_values
 from tests.kubernetes.rigs import RealRig, until
 from tests.unit.agent.rig import TOKEN

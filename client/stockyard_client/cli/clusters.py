@@ -11,6 +11,7 @@ from stockyard_client import kubeconfigs
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli import operations, plans, progress, trees
 from stockyard_client.cli.completion import cluster_names
+from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.options import DryRun, KeepFailed, Timeout, Wait
 from stockyard_client.cli.output import CLUSTERS, EVENTS, Form, Output, show_many, show_one, write_document
@@ -144,15 +145,22 @@ def kubeconfig(
     file: Annotated[Path | None, typer.Option(help="Default: the first of $KUBECONFIG, else ~/.kube/config.")] = None,
     stdout: Annotated[bool, typer.Option("--print", help="Print it; write no file.")] = False,
     static: Annotated[bool, typer.Option(help="Stored credentials for admins, not the user's own token.")] = False,
+    secret: Annotated[bool, typer.Option(help="Print a Secret with it and a token of now; write no file.")] = False,
 ) -> None:
     """Put a cluster into your kubeconfig (other entries stay), with a user that asks this command for tokens."""
     context = contexts.of(run)
+    if secret:
+        if static or file:
+            raise BadInput("--secret goes without --static and --file")
+        with context.client() as client:
+            typer.echo(kubeconfigs.dump(client.clusters.kubeconfig_secret(cluster)).rstrip("\n"))
+        return
     with context.client() as client:
         config = kubeconfigs.document(client.clusters.kubeconfig(cluster, static=static))
         if static:
             kubeconfigs.check_static(config)
         name = cluster if not cluster.startswith("clu_") else client.clusters.get(cluster).name
-    config = kubeconfigs.for_person(config, name, context.api_url())
+    config = kubeconfigs.for_person(config, name, context.api_url(), context.means_tenant)
     if stdout:
         typer.echo(kubeconfigs.dump(config).rstrip("\n"))
         return

@@ -27,6 +27,9 @@ def login(
     if cluster:
         with context.client() as client:
             config = kubeconfigs.document(client.clusters.kubeconfig(cluster))
+        if kubeconfigs.asks_api(config):
+            context.say(f"The cluster {cluster} needs no login of its own: kubectl asks the API for tokens.")
+            return
         issuer_of_cluster, client_of_cluster = kubeconfigs.login(config)
         key = cluster_session(issuer_of_cluster, client_of_cluster)
         context.store.renew(context.log_in(key, issuer_of_cluster, client_of_cluster, scope))
@@ -46,14 +49,21 @@ def token(
     run: typer.Context,
     issuer: Annotated[str, typer.Option(help="The OIDC issuer, as the cluster's kubeconfig has it.")] = "",
     client_id: Annotated[str, typer.Option(help="The cluster's public client, likewise.")] = "",
+    cluster: Annotated[str, typer.Option(help="The cluster, where its cloud admits people to it.")] = "",
 ) -> None:
     """Print an ExecCredential for kubectl, which calls this by itself. The output is a secret."""
     context = contexts.of(run)
+    if cluster:
+        if issuer or client_id:
+            raise BadInput("--cluster goes without --issuer and --client-id")
+        with context.client() as client:
+            typer.echo(json.dumps(kubeconfigs.credential(client.clusters.token(cluster))))
+        return
     if not (issuer and client_id) and "STOCKYARD_CLUSTER_TOKEN" not in context.environment:
         raise BadInput("give --issuer and --client-id as the cluster's kubeconfig has them")
     id_token = context.cluster_token(issuer, client_id)
     status: dict[str, Any] = {"token": id_token}
     if (end := ends_at(id_token)) is not None:
         status["expirationTimestamp"] = datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    credential = {"apiVersion": kubeconfigs.CREDENTIAL_VERSION, "kind": "ExecCredential", "status": status}
     typer.echo(json.dumps(credential))

@@ -20,6 +20,9 @@ from moto.ec2.utils import convert_tag_spec, random_fleet_id
 from moto.elbv2.exceptions import DuplicateLoadBalancerName, DuplicateTargetGroupName
 from moto.elbv2.responses import ELBV2Response
 
+from local.aws.corrections.reservations import ReservationRefusal
+from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, places
+
 
 class IdempotentParameterMismatch(ServiceException):  # type: ignore[misc]
     """The client token was used with other parameters."""
@@ -171,7 +174,6 @@ def _hiding(
 
 TAGGED = ("instance", "volume", "network-interface")
 """What a fleet or its launch template tags of an instance."""
-ALIVE = frozenset({"pending", "running", "stopping", "stopped"})
 LAST = float("inf")
 """The priority of an override without one."""
 
@@ -201,7 +203,7 @@ def instant_fleets(limits: Mapping[str, int]) -> Iterator[None]:
             return original(response)
         return ActionResult(_Fleet(response, limits).answer())
 
-    with patch.object(EC2Response, "create_fleet", _by_token("create_fleet", create_fleet)):
+    with patch.object(EC2Response, "create_fleet", _by_token("create_fleet", create_fleet)), limited(limits):
         yield
 
 
@@ -223,15 +225,19 @@ class _Fleet:
             place = {"LaunchTemplateSpecification": specification, "Overrides": override}
             entry = {"LaunchTemplateAndOverrides": place, "Lifecycle": self._kind}
             ids: list[str] = []
+            refusal: ServiceException = InsufficientInstanceCapacity()
             while remaining and not self._full(override):
-                ids.append(self._run(specification, override))
+                try:
+                    ids.append(self._run(specification, override))
+                except ReservationRefusal as error:
+                    refusal = error
+                    break
                 remaining -= 1
             if ids:
                 instances.append({**entry, "InstanceIds": ids, "InstanceType": override["InstanceType"]})
             if not remaining:
                 break
-            message = "We currently do not have sufficient capacity in the Availability Zone you requested."
-            errors.append({**entry, "ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": message})
+            errors.append({**entry, "ErrorCode": refusal.code, "ErrorMessage": refusal.message})
         return {"FleetId": random_fleet_id(), "Instances": instances, "Errors": errors}
 
     def _ways(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -247,12 +253,7 @@ class _Fleet:
 
     def _full(self, override: Mapping[str, Any]) -> bool:
         kind, zone = override["InstanceType"], self._zone(override)
-        there = [
-            instance.placement.zone
-            for reservation in self._backend.reservations.values()
-            for instance in reservation.instances
-            if instance.instance_type == kind and instance.state in ALIVE
-        ]
+        there = places(self._backend, kind)
         counts = {kind: len(there), f"{kind}/{zone}": there.count(zone)}
         return any(counts[name] >= self._limits[name] for name in counts if name in self._limits)
 

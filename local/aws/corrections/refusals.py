@@ -17,10 +17,11 @@ from moto.core.responses import ActionResult, BaseResponse
 from moto.ec2.responses import EC2Response
 from moto.iam.models import IAMBackend
 
+from local.aws.corrections.scarcity import InsufficientInstanceCapacity, limited, shortage
+
 THROTTLED: Mapping[str, str] = {"ec2": "RequestLimitExceeded"}
 REFUSED: Mapping[str, str] = {"ec2": "UnauthorizedOperation"}
 """Service -> its error code, where it differs from the usual code."""
-ALIVE = frozenset({"pending", "running", "stopping", "stopped"})
 REMOVAL = re.compile(r"(Delete|Detach|Disassociate|Release|Terminate)[A-Z]")
 ROLE_KEYS = "ASIA"
 """The prefix of a role's access keys."""
@@ -39,13 +40,6 @@ class PlannedRefusal(ServiceException):  # type: ignore[misc]
     def __init__(self, code: str) -> None:
         super().__init__("The fault plan of the local cloud says no.")
         self.code = code
-
-
-class InsufficientInstanceCapacity(ServiceException):  # type: ignore[misc]
-    """The zone has no more capacity of the type."""
-
-    code = "InsufficientInstanceCapacity"
-    message = "We currently do not have sufficient capacity in the Availability Zone you requested."
 
 
 class Unsupported(ServiceException):  # type: ignore[misc]
@@ -79,20 +73,14 @@ def scarce_capacity(limits: Mapping[str, int]) -> Iterator[None]:
         kind = response._get_param("InstanceType")
         minimum = int(response._get_param("MinCount") or 1)
         zone = _zone(response)
-        zones = [
-            instance.placement.zone
-            for reservation in response.ec2_backend.reservations.values()
-            for instance in reservation.instances
-            if instance.instance_type == kind and instance.state in ALIVE
-        ]
-        for name, count in ((kind, len(zones)), (f"{kind}/{zone}", zones.count(zone))):
-            if limits.get(name, 0) < 0:
-                raise Unsupported(kind, zone)
-            if name in limits and count + minimum > limits[name]:
-                raise InsufficientInstanceCapacity
+        reason = shortage(response.ec2_backend, kind, zone, limits, minimum)
+        if reason == "Unsupported":
+            raise Unsupported(kind, zone)
+        if reason:
+            raise InsufficientInstanceCapacity
         return original(response)
 
-    with patch.object(EC2Response, "run_instances", run_instances):
+    with patch.object(EC2Response, "run_instances", run_instances), limited(limits):
         yield
 
 

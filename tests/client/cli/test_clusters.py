@@ -347,3 +347,47 @@ def test_kubeconfig_can_be_printed(cli, config, api, tmp_path):
     assert yaml.safe_load(result.stdout)["clusters"] == [{**config["clusters"][0], "name": "printed"}]
     assert api.requests[0].url.params["static"] == "true"
     assert not (tmp_path / ".kube").exists()
+
+
+KUBECONFIG_SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "demo-kubeconfig-1a2b3"},
+    "data": {"kubeconfig": "e30="},
+}
+
+
+def test_a_secret_with_the_kubeconfig_is_printed(cli, api, tmp_path):
+    api.answer("GET", "/v1/clusters/demo/kubeconfig", KUBECONFIG_SECRET)
+    result = cli("cluster", "kubeconfig", "demo", "--secret")
+    assert (result.exit_code, yaml.safe_load(result.stdout), result.stderr) == (0, KUBECONFIG_SECRET, "")
+    assert dict(api.requests[0].url.params) == {"form": "secret"}
+    assert not (tmp_path / ".kube").exists()
+
+
+@pytest.mark.parametrize("option", [("--static",), ("--file", "config")])
+def test_a_secret_is_no_file(cli, api, option):
+    assert cli("cluster", "kubeconfig", "demo", "--secret", *option).exit_code == 2
+    assert api.requests == []
+
+
+def test_a_kubeconfig_that_asks_the_api_says_which_one(cli, api, tmp_path):
+    users = [{"name": "demo", "user": {"exec": {"command": "stockyard", "args": ["token", "--cluster", "clu_01"]}}}]
+    document = {"clusters": [{"name": "demo", "cluster": {"server": "https://demo"}}], "users": users}
+    api.answer("GET", "/v1/clusters/demo/kubeconfig", document)
+    assert cli("cluster", "kubeconfig", "demo").exit_code == 0
+    written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())["users"][0]["user"]["exec"]
+    assert written["args"] == ["token", "--cluster", "clu_01"]
+    assert [variable["name"] for variable in written["env"]] == ["STOCKYARD_URL"]
+
+
+def test_a_kubeconfig_says_whom_somebody_of_the_platform_means(cli, api, tmp_path):
+    users = [{"name": "demo", "user": {"exec": {"command": "stockyard", "args": ["token", "--cluster", "clu_01"]}}}]
+    document = {"clusters": [{"name": "demo", "cluster": {"server": "https://demo"}}], "users": users}
+    api.answer("GET", "/v1/clusters/demo/kubeconfig", document)
+    assert cli("--tenant", "acme", "cluster", "kubeconfig", "demo").exit_code == 0
+    written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())["users"][0]["user"]["exec"]["env"]
+    assert {variable["name"]: variable["value"] for variable in written} == {
+        "STOCKYARD_URL": "https://api.test",
+        "STOCKYARD_TENANT": "acme",
+    }

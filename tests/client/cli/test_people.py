@@ -205,3 +205,57 @@ def test_version_is_that_of_the_package(cli):
     version = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["version"]
     assert cli("version").stdout == f"stockyard {version}\n"
     assert json.loads(cli("version", "-o", "json").stdout)["version"] == version
+
+
+CREDENTIAL = {
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "kind": "ExecCredential",
+    "status": {"token": "k8s-aws-v1.abc", "expirationTimestamp": "2026-01-02T03:04:05Z"},
+}
+
+
+def test_the_api_makes_tokens_for_a_cluster_that_its_cloud_admits_people_to(cli, api):
+    api.answer("POST", "/v1/clusters/clu_01/token", CREDENTIAL)
+    cli.environment["STOCKYARD_CLUSTER_TOKEN"] = "a token for other clusters"
+    for _ in range(2):
+        result = cli("token", "--cluster", "clu_01")
+        assert (result.exit_code, json.loads(result.stdout), result.stderr) == (0, CREDENTIAL, "")
+    assert [request.url.path for request in api.requests] == ["/v1/clusters/clu_01/token"] * 2, "nothing is kept"
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"kind": "ExecCredential"}, {**CREDENTIAL, "status": {"token": ""}}, {**CREDENTIAL, "kind": "Other"}]
+)
+def test_an_answer_without_a_token_is_no_credential(cli, api, answer):
+    api.answer("POST", "/v1/clusters/clu_01/token", answer)
+    result = cli("token", "--cluster", "clu_01")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no token" in result.stderr
+
+
+def test_a_credential_holds_nothing_but_the_token(cli, api):
+    status = {**CREDENTIAL["status"], "clientCertificateData": "x", "clientKeyData": "y"}
+    api.answer("POST", "/v1/clusters/clu_01/token", {**CREDENTIAL, "status": status, "spec": {"interactive": True}})
+    assert json.loads(cli("token", "--cluster", "clu_01").stdout) == CREDENTIAL
+
+
+def test_a_token_is_for_a_cluster_or_for_a_login(cli):
+    assert cli("token", "--cluster", "clu_01", "--issuer", ISSUER).exit_code == 2
+    assert cli("token", "--cluster", "clu_01", "--client-id", "demo-1-login").exit_code == 2
+
+
+def test_a_refusal_of_a_token_is_said(cli, api):
+    api.answer("POST", "/v1/clusters/clu_01/token", {"error_type": "Forbidden", "detail": "Needs a role."}, status=403)
+    result = cli("token", "--cluster", "clu_01")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "Needs a role." in result.stderr
+
+
+def test_such_a_cluster_needs_no_login(cli, api):
+    users = [{"name": "demo", "user": {"exec": {"command": "stockyard", "args": ["token", "--cluster", "clu_01"]}}}]
+    document = {"clusters": [{"name": "demo", "cluster": {"server": "https://demo"}}], "users": users}
+    api.answer("GET", "/v1/clusters/demo/kubeconfig", document)
+    result = cli("login", "--cluster", "demo")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "needs no login" in result.stderr
+    assert len(api.requests) == 1

@@ -220,6 +220,16 @@ class InsufficientCapacity(VendorError):
         self.refused = tuple(refused)
 
 
+class CapacityAwaited(InsufficientCapacity):
+    """Room that was bought cannot be used now. ``reason`` names why, and the claim is looked at again at ``again_at``
+    (RFC 3339)."""
+
+    def __init__(self, detail: str = "", *, reason: str, again_at: str, code: str = "") -> None:
+        super().__init__(detail, code=code)
+        self.reason = reason
+        self.again_at = again_at
+
+
 class VendorQuotaExceeded(VendorError):
     pass
 

@@ -307,18 +307,18 @@ def test_a_pool_gets_room_after_its_group_has_it(managed: ManagedWorld) -> None:
 def test_nodes_of_a_removed_group_leave_before_it(managed: ManagedWorld) -> None:
     managed.make_claims("l4", 2)
     managed.patch(managed.groups({"name": "system"}))
-    seen: list[tuple[str, int]] = []
+    calls: list[tuple[str, int]] = []
     ensure = managed.provider.ensure
 
     def watched(phase: str, work: Any) -> Any:
-        seen.append((phase, len(managed.claims("l4"))))
+        calls.append((phase, len(managed.claims("l4"))))
         return ensure(phase, work)
 
     managed.provider.ensure = watched  # type: ignore[method-assign]
     assert managed.drive() == "not_changed", "no pass gives the claims back here"
     assert managed.operation.error is not None
     assert managed.operation.error.phase == "surplus"
-    assert "node_groups" not in dict(seen)
+    assert "node_groups" not in dict(calls)
     assert managed.pools()["l4"].deleting
     from stockyard.operations.pools.reconcile import reconcile
 
@@ -327,7 +327,7 @@ def test_nodes_of_a_removed_group_leave_before_it(managed: ManagedWorld) -> None
     assert "l4" not in managed.pools()
     resume_cluster(managed.world.services, managed.id, USER)
     assert managed.drive() == "changed"
-    assert ("node_groups", 0) in seen
+    assert ("node_groups", 0) in calls
 
 
 def test_nodes_beyond_the_new_most_are_given_back(managed: ManagedWorld) -> None:

@@ -195,6 +195,8 @@ class NodeClaim(NodeClaimSpec):
     machine_id: str = ""
     """The vendor's id of the machine."""
     node_name: str = ""
+    host_name: str = ""
+    """What the cloud calls the machine, where its node has that name; empty: the node is called as the claim."""
     node_labels: dict[str, str] = field(default_factory=dict)
     """What the joined node is labelled with: the resolved properties."""
     drift_hash: str = ""
@@ -247,6 +249,15 @@ class LaunchGroup(VersionedRecord):
     """When a member made the launch template: AWS may not know that everywhere yet."""
     pause_until: str | None = None
     """When it may be tried again after a call that came too early."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineHold(VersionedRecord):
+    """Says which claim has a machine that a node group made by itself. ``id`` is ``{cluster id}/{machine id}``, so that
+    a machine has one holder at most. It goes when the machine has gone."""
+
+    claim_id: str
+    taken_at: str
 
 
 @dataclass(frozen=True, slots=True)

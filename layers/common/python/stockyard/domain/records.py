@@ -15,6 +15,7 @@ from stockyard.domain.conditions import Condition
 from stockyard.domain.disruption_records import ClusterDisruption
 from stockyard.domain.node_records import (
     LaunchGroup,
+    MachineHold,
     NodeClaim,
     NodeEnvironment,
     NodeProvider,
@@ -355,6 +356,7 @@ Record = (
     | NodeClaim
     | NodeEnvironment
     | LaunchGroup
+    | MachineHold
     | Refusal
     | SealedSecret
     | SimulatedMachine

@@ -52,6 +52,9 @@ class CloudWork:
     machine_token: str = field(default="", repr=False)
     """What the machine's user data has to hold, and nothing else may: see ``AttestsControlPlane``. Only the phase that
     makes the machine is told it."""
+    agent: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    """The objects that install the cluster's agent, its client's secret among them, in the order in which they are
+    made. Only the phase that applies them is told them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,8 @@ class LaunchesTogether(Protocol):
 class MachineHolds(Protocol):
     """Which claim holds which machine of a node group that makes its machines by itself."""
 
-    def holder(self, machine_id: str) -> str | None:
-        """The id of the claim that holds the machine; None when nobody does."""
+    def holders(self) -> Mapping[str, str]:
+        """The ids of the claims of the cluster that hold a machine, by the machine's id."""
 
     def take(self, machine_id: str) -> bool:
         """Hold the machine for the claim of the work. False when another claim has it; True again when it is ours."""
@@ -77,8 +77,8 @@ class MachineHolds(Protocol):
     def release(self, machine_id: str) -> None:
         """Hold it no longer. Nothing happens when another claim has it."""
 
-    def count(self) -> int:
-        """How many machines the claims of the pool hold or still want."""
+    def count(self, *, others: bool = False) -> int:
+        """How many machines the claims of the pool hold or still want; with ``others`` those besides ours."""
 
 
 @runtime_checkable

@@ -28,6 +28,7 @@ PROVIDERS = (
     "nodes.cluster_api",
     "nodes.ec2",
     "nodes.cudo",
+    "nodes.eks",
     "nodes.simulated",
 )
 

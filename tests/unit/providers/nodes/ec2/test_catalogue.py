@@ -15,7 +15,8 @@ from stockyard.domain.node_types import NodeType
 from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import Placement
 from stockyard.domain.requirements import Requirements
-from stockyard.providers.nodes.ec2 import catalogue, reserved
+from stockyard.providers.clouds.aws import reserved
+from stockyard.providers.nodes.ec2 import catalogue
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose

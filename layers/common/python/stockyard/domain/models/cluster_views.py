@@ -72,6 +72,35 @@ class KubeconfigView(View):
     kubeconfig: str
 
 
+class KubeconfigSecretView(View):
+    """A Secret as ``kubectl apply -f`` takes it, with a kubeconfig under the key ``kubeconfig``."""
+
+    api_version: Literal["v1"] = Field("v1", alias="apiVersion")
+    kind: Literal["Secret"] = "Secret"
+    metadata: dict[str, Any]
+    type: Literal["Opaque"] = "Opaque"
+    data: dict[str, str]
+
+
+class KubeconfigDocument(RootModel[KubeconfigView | KubeconfigSecretView]):
+    """The text of a kubeconfig, or a Secret that holds it."""
+
+
+class CredentialStatus(View):
+    """A token and when it ends."""
+
+    token: str
+    expires_at: str = Field(alias="expirationTimestamp")
+
+
+class ExecCredentialView(View):
+    """What ``kubectl`` takes from a plugin that a kubeconfig names."""
+
+    api_version: Literal["client.authentication.k8s.io/v1"] = Field(alias="apiVersion")
+    kind: Literal["ExecCredential"] = "ExecCredential"
+    status: CredentialStatus
+
+
 class ClientSecretView(View):
     """The Keycloak client of a cluster and its current secret."""
 

@@ -10,6 +10,7 @@ from stockyard.errors import ClusterCouldNotBeDeployed, CredentialsRevoked
 from stockyard.lifecycle.cluster import MOVES
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters import secrets as cluster_secrets
+from stockyard.operations.clusters.agent_installation import agent_documents
 from stockyard.operations.clusters.await_report import AUTHORITY, await_report
 from stockyard.operations.clusters.await_report import PHASE as REPORT
 from stockyard.operations.clusters.check import live_findings, refuse
@@ -37,6 +38,8 @@ FACTS = (
 )  # fmt: skip
 MACHINE_PHASE = "control_plane"
 """The phase whose ledger lines are the first machine."""
+AGENT_PHASE = "objects"
+"""The phase that installs the agent of a cluster without a machine of its own."""
 
 _LOOKS_BEYOND_ITS_LINES = frozenset({"leftovers", "control_plane"})
 """Phases that also remove what the cluster's own nodes made, which no line names."""
@@ -73,6 +76,8 @@ def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: 
     attests: object = driver
     if phase == MACHINE_PHASE and isinstance(attests, AttestsControlPlane) and attests.attestation(cluster) == TOKEN:
         work = replace(work, machine_token=issue_control_plane_token(services, cluster, fence))
+    if phase == AGENT_PHASE:
+        work = replace(work, agent=agent_documents(services, cluster))
     return driver.ensure(phase, work)
 
 

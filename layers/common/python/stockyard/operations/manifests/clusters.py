@@ -14,7 +14,7 @@ from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.create import NewCluster, create_cluster, plan_creation
-from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, wanted_cluster
+from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 
@@ -145,7 +145,7 @@ def _changes(current: Cluster, document: ClusterDocument, form: ClusterForm) -> 
 
 def _plan(services: Services, current: Cluster, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The plan of a change; empty where no operation is needed."""
-    target = wanted_cluster(current, fields.get("settings"), fields.get("kubernetes_version"))
+    target = target_of(current, fields.get("settings"), fields.get("kubernetes_version"))
     if not operation_kind(services, current, target):
         return {}
     described = {name: value for name, value in fields.items() if name == "description"}

@@ -22,7 +22,7 @@ from stockyard.operations.machines.attest import issue_token
 from stockyard.operations.machines.boot import last_words
 from stockyard.operations.machines.observe import facts_of, node_of, silence_seconds
 from stockyard.operations.node_claims import environments as node_environments
-from stockyard.operations.node_claims import launch_groups
+from stockyard.operations.node_claims import launch_groups, machine_holds
 from stockyard.operations.node_claims.delete import forgetting
 from stockyard.operations.node_claims.deprovision import drain, leave, place_of, terminate
 from stockyard.operations.node_claims.drift import as_launched
@@ -200,7 +200,8 @@ def _removal(services: Services, claim: NodeClaim) -> list[Write]:
         raise Conflict("The claim has not left the group that it was placed with.")
     facts = [Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)]
     record = Remove(NodeClaim, claim.id, version=claim.version)
-    return [record, *forgetting(services, claim), *facts, *place_of(services, claim)]
+    holds = machine_holds.forgetting(services, claim)
+    return [record, *forgetting(services, claim), *facts, *place_of(services, claim), *holds]
 
 
 def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
@@ -245,7 +246,7 @@ RUNNER: Runner[NodeClaim] = Runner(
         "power": end_by(lambda c, o, end, now: MOVES.end_power(c, o, "power", _power_in(end), now)),
         "release": end_deletion(MOVES, _removal),
     },
-    fact_fields=frozenset({"machine_id", "node_name"}),
+    fact_fields=frozenset({"machine_id", "node_name", "host_name"}),
     timed_out=NodeCouldNotBeProvisioned,
     failure_writes=place_of,
     last_words=lambda services, claim, phase: last_words(services, claim) if phase == "register" else "",

@@ -9,9 +9,10 @@ from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.node_claims.launch_groups import StoreGroup
+from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.node_providers.catalog import account_of
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import EnvironmentWork, NodeSource, NodeWork
+from stockyard.ports.nodes import EnvironmentWork, NodeSource, NodeWork, TakesFromGroups
 
 
 def environment_id(cluster_id: str, provider_id: str) -> str:
@@ -49,6 +50,7 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
         account=account,
         environment=environment,
         group=StoreGroup(services, placed.group, claim.id, owner.guard) if placed.group else None,
+        holds=StoreHolds(services, claim, owner.guard) if isinstance(source, TakesFromGroups) else None,
     )
     return source, work
 

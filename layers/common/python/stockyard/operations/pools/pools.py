@@ -7,8 +7,8 @@ from typing import Any
 
 from stockyard.domain.node_groups import follows
 from stockyard.domain.pointers import pointer
-from stockyard.domain.pool_records import GROUP, ClusterClaim, NewPool, Pool, entry_id, pool_id
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.pool_records import GROUP, NewPool, Pool, pool_id
+from stockyard.domain.records import Cluster
 from stockyard.errors import (
     Conflict,
     FieldProblem,
@@ -23,6 +23,7 @@ from stockyard.lifecycle.pool import is_ready
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.listing import every
+from stockyard.operations.node_claims import cluster_claims
 from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.quotas.limits import check_pools
 from stockyard.operations.services import Services
@@ -37,6 +38,7 @@ GROUP_FIELDS = frozenset(
 IN_SETTINGS = (
     "Pool {name} is a node group of the cluster's settings: change settings.node_groups by PATCH /v1/clusters/{{id}}."
 )
+claims_of = cluster_claims.claims_of
 
 
 def find_pool(services: Services, cluster: Cluster, name: str) -> Pool:
@@ -50,13 +52,6 @@ def find_pool(services: Services, cluster: Cluster, name: str) -> Pool:
 def pools_of(services: Services, cluster_id: str) -> list[Pool]:
     """The pools of a cluster, in order of name."""
     return list(every(services.store, Pool, prefix=f"{cluster_id}/"))
-
-
-def claims_of(services: Services, cluster_id: str, pool: str | None = None) -> list[NodeClaim]:
-    """The claims of a cluster, or of one of its pools, read consistently; those on their way out too."""
-    prefix = f"{cluster_id}/" if pool is None else entry_id(cluster_id, pool)
-    entries = every(services.store, ClusterClaim, prefix=prefix)
-    return list(services.store.get_all(NodeClaim, [entry.claim_id for entry in entries]))
 
 
 def shown_status(pool: Pool) -> str:

@@ -50,7 +50,7 @@ class Calls:
             return []
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[dict[str, Any]]:
-        """The items under ``key`` of all pages."""
+        """The items under ``key`` of all pages; where they are names, each is a text."""
         client = self.clients.get(service, self.region)
         with translated(f"{service} {operation}"):
             for page in client.get_paginator(operation).paginate(**parameters):

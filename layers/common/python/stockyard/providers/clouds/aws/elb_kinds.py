@@ -47,7 +47,7 @@ def _kind(name: str, plural: str, arn: str, describe: str, delete: str) -> Kind:
     def remove(calls: Calls, vendor_id: str) -> None:
         calls.call("elbv2", delete, **{arn: vendor_id})
 
-    return Kind(name, search, describe_one, remove, _state_of, repeatable=True)
+    return Kind(name, search, describe_one, remove, _state_of, repeatable=True, named=True)
 
 
 def _state_of(item: Mapping[str, Any]) -> State:

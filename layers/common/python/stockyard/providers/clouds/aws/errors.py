@@ -13,14 +13,40 @@ from stockyard import errors
 
 DUPLICATE = re.compile(
     r"EntityAlreadyExists|.*\.Duplicate$|Duplicate(LoadBalancer|TargetGroup)Name|InvalidSubnet\.Conflict|"
-    r".*\.AlreadyExists(Exception)?"
+    r".*\.AlreadyExists(Exception)?|FileSystemAlreadyExists|MountTargetConflict"
 )
 """Codes that say that something of this name or range exists already."""
 
 REPEATED = "IdempotentParameterMismatch"
 """The code that says that a call with this client token, but other values, has made its thing already."""
 
-_PROFILE_CODES = ("InvalidParameterValue", "InvalidParameterCombination")
+IN_USE = "ResourceInUseException"
+"""EKS's code for what is busy, and for a name that is taken."""
+
+BY_MESSAGE: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
+    # code, what the message contains in small letters, our error, what a person can do. These come before the table:
+    # the code alone says too little.
+    (
+        r"InvalidParameter(Value|Combination)",
+        r"invalid iam instance profile",
+        errors.NotYetVisible,
+        "The instance profile is new; IAM needs a moment.",
+    ),
+    (
+        r"Invalid(Parameter|Request|ParameterValue)Exception",
+        r"role with |the role |invalid principal",
+        errors.NotYetVisible,
+        # EKS says so of a role that it does not know yet; those that we name exist.
+        "The role is new; IAM needs a moment.",
+    ),
+    (
+        r"ValidationError",
+        # EC2 Auto Scaling has this one code for all that is wrong.
+        r"not found|no managed instance",
+        errors.VendorNotFound,
+        "The auto scaling group, or the machine in it, is gone.",
+    ),
+)
 
 TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
     # code, our error, what a person can do. The first row that matches decides.
@@ -36,12 +62,13 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "The zone has none of this instance type now; wait, or choose another type or region.",
     ),
     (
-        r"InsufficientFreeAddressesInSubnet",
+        r"InsufficientFreeAddressesInSubnet|NoFreeAddressesInSubnet",
         errors.VendorRefused,
         "The subnet has no free address; choose another subnet.",
     ),
     (
-        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume)?"
+        r"(Vcpu|Vpc|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume|FileSystem|"
+        r"NetworkInterface)?"
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
         r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"
         r"ServiceQuotaExceeded.*",
@@ -66,13 +93,15 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "It does not exist in this region of the account.",
     ),
     (
-        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse",
+        r"DependencyViolation|DeleteConflict|ResourceInUse(Exception)?|VolumeInUse|InvalidIPAddress\.InUse|.*\.InUse|"
+        r"FileSystemInUse|DependencyTimeout",
         errors.VendorConflict,
         "Something still uses it; it is tried again.",
     ),
     (
         r"IncorrectState|IncorrectInstanceState|Incorrect.*State.*|ConcurrentModification(Exception)?|OperationAborted|"
-        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted",
+        r"PriorRequestNotComplete|InvalidTarget|OperationNotPermitted|ScalingActivityInProgress(Fault)?|"
+        r"ResourceContention(Fault)?",
         errors.VendorConflict,
         "It is busy with another change; it is tried again.",
     ),
@@ -96,8 +125,9 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
 
 def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorError], str]:
     """The error class and hint for an answer's code, message and HTTP status."""
-    if code in _PROFILE_CODES and "invalid iam instance profile" in message.lower():
-        return errors.NotYetVisible, "The instance profile is new; IAM needs a moment."
+    for code_pattern, text, kind, hint in BY_MESSAGE:
+        if re.fullmatch(code_pattern, code) and re.search(text, message.lower()):
+            return kind, hint
     for code_pattern, kind, hint in TABLE:
         if re.fullmatch(code_pattern, code):
             return kind, hint

@@ -32,7 +32,7 @@ def _kind(kind_name: str, thing: str, remove: Callable[[Calls, str], None]) -> K
                     matches.append(TaggedThing(name, carried))
         return matches
 
-    return Kind(kind_name, search, lambda calls, name: _get(calls, thing, name), remove, repeatable=True)
+    return Kind(kind_name, search, lambda calls, name: _get(calls, thing, name), remove, repeatable=True, named=True)
 
 
 def _delete_role(calls: Calls, name: str) -> None:

@@ -51,6 +51,11 @@ class Kind:
     repeatable: bool = False
     borrowed: bool = False
     """It is the tenant's own; forgetting it is all that deletion means."""
+    named: bool = False
+    """Its name is its identity: also a deletion looks it up by that."""
+    later: bool = False
+    """Our role's permission to look came with a later version of the tenant's template. Who has an older one has none
+    of it."""
 
     def state(self, calls: Calls, vendor_id: str) -> State:
         """The thing's state now."""

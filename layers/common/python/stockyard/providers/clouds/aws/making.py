@@ -24,7 +24,7 @@ from stockyard.errors import (
 from stockyard.ports import Ledger, Outcome
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.errors import DUPLICATE, REPEATED
+from stockyard.providers.clouds.aws.errors import DUPLICATE, IN_USE, REPEATED
 from stockyard.providers.clouds.aws.kinds import Kind, State
 
 Create = Callable[[Resource, dict[str, str]], str]
@@ -142,7 +142,7 @@ class Maker:
 
     def _despite(self, error: VendorError, wish: Wish, line: Resource) -> str:
         """What is there already under the name, if it is ours. Otherwise nothing was made, and the line says so."""
-        if DUPLICATE.fullmatch(error.code):
+        if DUPLICATE.fullmatch(error.code) or error.code == IN_USE:
             vendor_id = self._owned_id(wish, line)
             if vendor_id:
                 return vendor_id
@@ -151,6 +151,9 @@ class Maker:
         if error.code == REPEATED:
             raise error  # The thing is there: the line stays intended until it is shown, or a removal finds it.
         self.ledger.gone(line)
+        if error.code == IN_USE and wish.identity and wish.kind.search(self.calls, {}, wish.name):
+            hint = "Something that is not ours has the same name; rename or remove it."
+            raise VendorRefused(error.detail, code=error.code, hint=hint) from error
         raise error
 
     def _taken_at(self, wish: Wish, line: Resource) -> str:
@@ -171,20 +174,20 @@ class Maker:
         younger_first = self.ledger.lines(phase)[::-1]
         lines = sorted(younger_first, key=lambda line: order.index(line.kind))
         for index, line in enumerate(lines):
-            waiting = self._unmade(line)
+            waiting = self.remove(line)
             if waiting:
                 remaining = tuple(f"{item.kind} {item.vendor_id or item.key}" for item in lines[index:])
                 return Outcome(done=False, message=waiting, remaining=remaining)
         return Outcome(done=True)
 
-    def _unmade(self, line: Resource) -> str:
-        """Empty when the thing is gone for sure, else what is waited for."""
+    def remove(self, line: Resource) -> str:
+        """Remove the thing of one line. Empty when it is gone for sure, else what is waited for."""
         kind = self.kinds[line.kind]
         if kind.borrowed:
             self.ledger.gone(line)
             return ""
         line_tags = tags.of_key(self.owner, line.kind, line.key)
-        named = str(line.detail.get("name") or "") if line.kind in _NAMED else ""
+        named = str(line.detail.get("name") or "") if kind.named else ""
         matches = kind.search(self.calls, line_tags, named or None)
         # Both: what the line names, and what carries its tags; a thing of another owner with our name is neither.
         ids = {item.vendor_id for item in matches if tags.carries(item.tags, line_tags)}
@@ -217,6 +220,3 @@ class Maker:
                     raise
         state = kind.state(self.calls, vendor_id)
         return "" if state is State.ABSENT else f"{kind.name} {vendor_id} is being deleted"
-
-
-_NAMED = frozenset({"role", "instance_profile", "load_balancer", "target_group"})

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, elb_kinds, iam_kinds
+from stockyard.providers.clouds.aws import dlm_kinds, ec2_kinds, efs_kinds, eks_kinds, elb_kinds, iam_kinds
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK, REFUSED_CAPACITY, Kind
 
 DELETION_ORDER: tuple[Kind, ...] = (
     dlm_kinds.SNAPSHOT_POLICY,
+    efs_kinds.MOUNT_TARGET,
+    efs_kinds.FILE_SYSTEM,
+    eks_kinds.ADDON,
+    eks_kinds.POD_IDENTITY,
+    eks_kinds.NODE_GROUP,
+    eks_kinds.ACCESS_ENTRY,
+    eks_kinds.CLUSTER,
     ec2_kinds.INSTANCE,
     ec2_kinds.LAUNCH_TEMPLATE,
     elb_kinds.LOAD_BALANCER,

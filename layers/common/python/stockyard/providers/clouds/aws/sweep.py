@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from stockyard.errors import VendorConflict, VendorError
+from stockyard.errors import PermissionDenied, VendorConflict, VendorError
 from stockyard.ports import Skipped, Tagged
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.kinds import State
+from stockyard.providers.clouds.aws.kinds import Kind, State, TaggedThing
 from stockyard.providers.clouds.aws.registry import DELETION_ORDER, GLOBAL, KINDS
 from stockyard.providers.clouds.aws.sessions import Clients
 
@@ -43,7 +43,7 @@ def _in_region(calls: Calls, installation: str, tenant: str, *, with_global: boo
     for kind in DELETION_ORDER:
         if kind.name in GLOBAL and not with_global:
             continue
-        for item in kind.search(calls, tags.of_tenant(installation, tenant), None):
+        for item in _matches(calls, kind, tags.of_tenant(installation, tenant)):
             if tags.RESOURCE in item.tags and tags.GENERATION in item.tags:
                 yield Tagged(
                     kind.name,
@@ -54,6 +54,15 @@ def _in_region(calls: Calls, installation: str, tenant: str, *, with_global: boo
                     item.tags[tags.GENERATION],
                     item.tags.get(tags.SINCE),
                 )
+
+
+def _matches(calls: Calls, kind: Kind, required_tags: Mapping[str, str]) -> Sequence[TaggedThing]:
+    try:
+        return kind.search(calls, required_tags, None)
+    except PermissionDenied:
+        if not kind.later:
+            raise
+        return ()
 
 
 def discard(calls: Calls, thing: Tagged) -> bool:

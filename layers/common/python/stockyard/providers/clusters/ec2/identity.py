@@ -8,7 +8,7 @@ from typing import Any
 
 from stockyard.domain.records import CloudAccount, Resource
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.aws import controller_statements, iam_kinds, tags
+from stockyard.providers.clouds.aws import controller_statements, iam_kinds, roles, tags
 from stockyard.providers.clouds.aws.boundary import NODE_ACTIONS, boundary_arn
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.sessions import account_number, partition
@@ -54,18 +54,6 @@ def ensure(builder: Builder) -> Outcome:
 def _identity(builder: Builder, key: str, role_suffix: str, profile_suffix: str, document: dict[str, Any]) -> None:
     role, profile = builder.name(role_suffix), builder.name(profile_suffix)
 
-    def create_role(_line: Resource, marks: dict[str, str]) -> str:
-        builder.calls.call(
-            "iam",
-            "create_role",
-            RoleName=role,
-            Path=iam_kinds.PATH,
-            AssumeRolePolicyDocument=json.dumps(_TRUST),
-            PermissionsBoundary=boundary_arn(builder.work.account, builder.config.name_prefix),
-            Tags=tags.pairs(marks),
-        )
-        return role
-
     def create_profile(_line: Resource, marks: dict[str, str]) -> str:
         builder.calls.call(
             "iam", "create_instance_profile", InstanceProfileName=profile, Path=iam_kinds.PATH, Tags=tags.pairs(marks)
@@ -76,7 +64,8 @@ def _identity(builder: Builder, key: str, role_suffix: str, profile_suffix: str,
         text = json.dumps(document)
         builder.calls.call("iam", "put_role_policy", RoleName=role, PolicyName=key, PolicyDocument=text)
 
-    builder.want(Wish(iam_kinds.ROLE, key, role, create_role, put_policy, identity=True))
+    boundary = boundary_arn(builder.work.account, builder.config.name_prefix)
+    roles.bounded_role(builder, key, role, _TRUST, boundary, put_policy)
     carry = partial(_carry, builder, role)
     builder.want(Wish(iam_kinds.INSTANCE_PROFILE, key, profile, create_profile, carry, identity=True))
 

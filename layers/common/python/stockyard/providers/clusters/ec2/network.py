@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from ipaddress import IPv4Network
 from typing import Any
 
 from stockyard.domain.records import Resource
-from stockyard.errors import NotYetVisible, VendorRefused
+from stockyard.errors import VendorRefused
 from stockyard.ports import Finding, Outcome
-from stockyard.providers.clouds.aws import ec2_kinds, tags
-from stockyard.providers.clouds.aws.errors import accepting
+from stockyard.providers.clouds.aws import ec2_kinds, own_network, tags
 from stockyard.providers.clouds.aws.kinds import GIVEN_NETWORK
 from stockyard.providers.clusters.ec2 import tenant_network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
@@ -52,25 +50,11 @@ def ensure(builder: Builder) -> Outcome:
         network = _tenant_network(builder)
         return Outcome(True, f"{network.vpc_id} and {network.subnet_id} are used as they are")
     cidr = vpc_cidr(builder.work.cluster)
-    create = builder.creation("create_vpc", "vpc", "Vpc", "VpcId", CidrBlock=cidr)
-    vpc = builder.want(Wish(ec2_kinds.VPC, "main", builder.name("vpc"), create, partial(_names, builder))).vendor_id
-    gateway = builder.want(
-        Wish(
-            ec2_kinds.INTERNET_GATEWAY,
-            "main",
-            builder.name("igw"),
-            builder.creation("create_internet_gateway", "internet-gateway", "InternetGateway", "InternetGatewayId"),
-            lambda gateway_id: _attach(builder, gateway_id, vpc),
-        )
-    ).vendor_id
+    vpc = own_network.vpc(builder, builder.name("vpc"), cidr)
+    gateway = own_network.internet_gateway(builder, builder.name("igw"), vpc)
     subnets = _subnets(builder, vpc)
     _route_table(builder, "public", vpc, [subnets["public-a"], subnets["public-b"]], {"GatewayId": gateway})
-    create = builder.creation("allocate_address", "elastic-ip", "AllocationId", Domain="vpc")
-    address = builder.want(Wish(ec2_kinds.ADDRESS, "nat", builder.name("nat"), create)).vendor_id
-    placed = {"SubnetId": subnets["public-a"], "AllocationId": address}
-    path = ("NatGateway", "NatGatewayId")
-    create = builder.creation("create_nat_gateway", "natgateway", *path, by_token=True, **placed)
-    nat = builder.want(Wish(ec2_kinds.NAT_GATEWAY, "main", builder.name("nat"), create))
+    nat = own_network.nat_gateway(builder, builder.name("nat"), subnets["public-a"])
     if nat.pending:
         return Outcome(False, f"NAT gateway {nat.vendor_id} is coming up")
     _route_table(builder, "private", vpc, [subnets["private-a"], subnets["private-b"]], {"NatGatewayId": nat.vendor_id})
@@ -132,23 +116,6 @@ def _network_of_line(line: Resource) -> Network:
     return Network(detail["vpc_id"], cidrs, detail["subnet_id"], balanced, detail["public"], places)
 
 
-def _names(builder: Builder, vpc: str) -> None:
-    # AWS takes one attribute a call; host names need support first.
-    for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
-        builder.calls.call("ec2", "modify_vpc_attribute", VpcId=vpc, **{attribute: {"Value": True}})
-
-
-def _attach(builder: Builder, gateway: str, vpc: str) -> None:
-    answer = builder.calls.call("ec2", "describe_internet_gateways", InternetGatewayIds=[gateway])
-    attached = [
-        item["VpcId"] for description in answer["InternetGateways"] for item in description.get("Attachments", ())
-    ]
-    if vpc in attached:
-        return
-    with accepting("Resource.AlreadyAssociated"):
-        builder.calls.call("ec2", "attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
-
-
 def zones(builder: Builder) -> list[str]:
     """Two zones of the region, the same ones each time: those that offer more of the control plane's types first."""
     types = control_plane_types(builder.work.cluster)
@@ -160,14 +127,7 @@ def zones(builder: Builder) -> list[str]:
         Filters=[{"Name": "instance-type", "Values": list(types)}],
     )
     offering = Counter(str(offer["Location"]) for offer in offers)
-    answer = builder.calls.call(
-        "ec2", "describe_availability_zones", Filters=[{"Name": "state", "Values": ["available"]}]
-    )
-    here = sorted(
-        str(zone["ZoneName"])
-        for zone in answer["AvailabilityZones"]
-        if zone.get("ZoneType", "availability-zone") == "availability-zone"
-    )
+    here = [str(zone["ZoneName"]) for zone in own_network.available_zones(builder)]
     if not any(offering[zone] for zone in here):
         names = " or ".join(types)
         raise VendorRefused(
@@ -198,18 +158,4 @@ def _subnets(builder: Builder, vpc: str) -> dict[str, str]:
 
 
 def _route_table(builder: Builder, key: str, vpc: str, subnets: list[str], target: dict[str, str]) -> None:
-    path = ("RouteTable", "RouteTableId")
-    create = builder.creation("create_route_table", "route-table", *path, by_token=True, VpcId=vpc)
-
-    def configure(table: str) -> None:
-        tables = builder.calls.call("ec2", "describe_route_tables", RouteTableIds=[table])["RouteTables"]
-        if not tables:
-            raise NotYetVisible(f"route table {table} is not shown yet")
-        if not any(route.get("DestinationCidrBlock") == "0.0.0.0/0" for route in tables[0]["Routes"]):
-            builder.calls.call("ec2", "create_route", RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **target)
-        associated = {item.get("SubnetId") for item in tables[0].get("Associations", ())}
-        for subnet in subnets:
-            if subnet not in associated:
-                builder.calls.call("ec2", "associate_route_table", RouteTableId=table, SubnetId=subnet)
-
-    builder.want(Wish(ec2_kinds.ROUTE_TABLE, key, builder.name(f"{key}-routes"), create, configure))
+    own_network.route_table(builder, key, builder.name(f"{key}-routes"), vpc, subnets, target)

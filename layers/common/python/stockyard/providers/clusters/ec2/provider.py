@@ -8,16 +8,17 @@ from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
 from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
-from stockyard.errors import CredentialsRevoked, NotYetVisible, PermissionDenied, VendorNotFound
+from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.providers.clouds.aws import leftovers
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions, account_number
+from stockyard.providers.clouds.aws.cluster_building import check_account
+from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
 from stockyard.providers.clusters.ec2 import (
     endpoint,
     groups,
     identity,
     inspection,
-    leftovers,
     machine,
     network,
     planning,
@@ -72,7 +73,7 @@ class Ec2ClusterDriver:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
         builder = self._builder(work)
         if phase == "account":
-            return _account(builder)
+            return check_account(builder)
         try:
             return _ENSURE[phase](builder)
         except (VendorNotFound, PermissionDenied) as error:
@@ -85,10 +86,10 @@ class Ec2ClusterDriver:
         """See ``ports.ClusterDriver.remove``."""
         builder = self._builder(work)
         if phase == "leftovers":
-            return leftovers.remove(builder)
+            return leftovers.remove(builder.calls, work.cluster.client_id)
         outcome = builder.unmake(phase)
         if phase == "control_plane" and outcome.done:
-            return leftovers.remove_rest(builder)
+            return leftovers.remove_rest(builder.calls, work.cluster.client_id)
         return outcome
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
@@ -102,14 +103,3 @@ class Ec2ClusterDriver:
     def _builder(self, work: CloudWork) -> Builder:
         clients = self._sessions.of(work.account, work.session)
         return Builder.of(Calls(clients, region(work.cluster)), work, self._config)
-
-
-def _account(builder: Builder) -> Outcome:
-    """The role works and leads into the account it names."""
-    account = str(builder.calls.call("sts", "get_caller_identity")["Account"])
-    expected = account_number(builder.work.account)
-    if account != expected:
-        raise CredentialsRevoked(
-            f"the role leads into account {account}, not {expected}", hint="Correct role_arn of the cloud account."
-        )
-    return Outcome(True, f"AWS account {account}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import ec2_kinds, tags
-from stockyard.providers.clouds.aws.errors import accepting
+from stockyard.providers.clouds.aws.security_groups import authorize
 from stockyard.providers.clusters.ec2 import network
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
@@ -72,19 +72,9 @@ def _group(
     def configure(group: str) -> None:
         permissions = rules or [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
         for rule in permissions:
-            # One rule a call: a duplicate from an earlier try would refuse the others with it.
-            _authorize(builder, group, rule)
+            authorize(builder.calls, group, rule)
 
     builder.want(Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure, extra_tags=extra))
-
-
-def _authorize(builder: Builder, group: str, rule: dict[str, Any]) -> None:
-    for part in ("IpRanges", "Ipv6Ranges", "UserIdGroupPairs"):
-        for peer in rule.get(part, ()):
-            ports: dict[str, Any] = {name: rule[name] for name in ("IpProtocol", "FromPort", "ToPort") if name in rule}
-            permission = {**ports, part: [peer]}
-            with accepting("InvalidPermission.Duplicate"):
-                builder.calls.call("ec2", "authorize_security_group_ingress", GroupId=group, IpPermissions=[permission])
 
 
 def group(builder: Builder, key: str) -> str:

@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
 from stockyard.domain.records import Cluster
+from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports.clusters import ClusterToken
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.cluster_building import check_account
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
-from stockyard.providers.clusters.eks import groups, validation
+from stockyard.providers.clusters.eks import (
+    access,
+    addons,
+    control_plane,
+    groups,
+    identity,
+    names,
+    network,
+    node_groups,
+    objects,
+    people,
+    removal,
+    storage,
+    validation,
+)
+from stockyard.providers.clusters.eks.building import Builder
+from stockyard.providers.clusters.eks.configuration import EksConfig, region
+from stockyard.providers.kubernetes.client import KubernetesApi
 
+__all__ = ["EksClusterDriver", "EksConfig"]
 
-@dataclass(frozen=True, slots=True)
-class EksConfig:
-    """Names and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
-
-    name_prefix: str
-    api_url: str
-    issuer: str
-    visibility_seconds: int = 60
-
-
-_ENSURE: dict[str, Callable[[CloudWork], Outcome]] = {}
+_ENSURE: dict[str, Callable[[Builder], Outcome]] = {
+    "account": check_account,
+    "network": network.ensure,
+    "identity": identity.ensure,
+    "control_plane": control_plane.ensure,
+    "access": access.ensure,
+    "node_groups": node_groups.ensure,
+    "addons": addons.ensure,
+    "storage": storage.ensure,
+}
 
 
 class EksClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
-    def __init__(self, config: EksConfig, session_factory: SessionFactory) -> None:
-        self._config = config
+    def __init__(
+        self, config: EksConfig, session_factory: SessionFactory, make_api: objects.MakeApi = KubernetesApi
+    ) -> None:
+        self._config, self._make_api = config, make_api
         self._sessions = Sessions(session_factory)
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
@@ -51,8 +74,36 @@ class EksClusterDriver:
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
-        return _ENSURE[phase](work)
+        builder = self._builder(work)
+        try:
+            if phase == objects.PHASE:
+                return objects.ensure(builder, self._make_api)
+            return _ENSURE[phase](builder)
+        except (VendorNotFound, PermissionDenied) as error:
+            # What an earlier step made may not be known everywhere yet, nor its tags, which the permissions ask for.
+            if phase != "account" and builder.hiding():
+                raise NotYetVisible(error.detail, code=error.code) from error
+            raise
 
-    def remove(self, phase: str, work: CloudWork) -> Outcome:  # noqa: ARG002
+    def remove(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.remove``."""
-        raise KeyError(phase)
+        builder = self._builder(work)
+        if phase == removal.LEFTOVERS:
+            return removal.leftovers(builder, self._make_api)
+        return removal.remove(phase, builder)
+
+    def mint(self, work: CloudWork, role: str) -> ClusterToken:
+        """See ``ports.clusters.MintsTokens.mint``."""
+        return people.mint(self._builder(work), role)
+
+    def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
+        """See ``ports.clusters.AdoptsNodes.group_of_node``."""
+        return people.group_of_node(cluster, node)
+
+    def secret_name(self, cluster: Cluster) -> str:
+        """See ``ports.clusters.MintsTokens.secret_name``."""
+        return names.secret_name(cluster)
+
+    def _builder(self, work: CloudWork) -> Builder:
+        clients = self._sessions.of(work.account, work.session)
+        return Builder.of(Calls(clients, region(work.cluster)), work, self._config)

@@ -20,9 +20,9 @@ from stockyard.domain.node_types import (
 from stockyard.domain.offers import InstanceOffer, RegionOffers, SpotPrice, SpotPrices
 from stockyard.domain.records import NodeProvider, Placement
 from stockyard.domain.requirements import REGION, ZONE
+from stockyard.providers.clouds.aws.reserved import capacity, overhead
+from stockyard.providers.clouds.aws.type_labels import labels
 from stockyard.providers.nodes.ec2.configuration import setting
-from stockyard.providers.nodes.ec2.labels import labels
-from stockyard.providers.nodes.ec2.reserved import capacity, overhead
 
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 """EC2's architectures that Linux nodes have, and Kubernetes' names of them."""

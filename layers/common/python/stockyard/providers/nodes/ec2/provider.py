@@ -11,8 +11,9 @@ from stockyard.domain.offers import RegionOffers, SpotPrices
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.providers.clouds.aws import reserved
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
-from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, reserved, together, topology
+from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
 from stockyard.providers.nodes.ec2.looks import Looks

@@ -17,8 +17,8 @@ from stockyard.errors import NotYetVisible, VendorError, VendorRefused
 from stockyard.providers.clouds.aws import ec2_kinds, images, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.errors import DUPLICATE
+from stockyard.providers.clouds.aws.reserved import DISK_GIB
 from stockyard.providers.nodes.ec2.place import Place
-from stockyard.providers.nodes.ec2.reserved import DISK_GIB
 
 _KIND = ec2_kinds.LAUNCH_TEMPLATE
 CONTENT = "stockyard:content"

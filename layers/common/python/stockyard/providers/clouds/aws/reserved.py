@@ -12,6 +12,8 @@ from stockyard.machines import reserved
 DISK_GIB = 50
 """Root volume of a node."""
 _UNSEEN = 0.075
+_SMALL_VCPUS, _MOST_OF_LARGE = 30, 250
+"""Managed node groups of EKS tell kubelets of machines with fewer vCPUs at most 110 pods, and others at most 250."""
 
 
 def pods(offer: InstanceOffer) -> int:
@@ -22,6 +24,12 @@ def pods(offer: InstanceOffer) -> int:
 def pods_with_addresses(offer: InstanceOffer) -> int:
     """How many pods a node takes where each has an address of the VPC and the kubelet is told so, as with EKS's CNI."""
     return offer.max_pods or reserved.MOST_PODS
+
+
+def pods_on_eks(offer: InstanceOffer) -> int:
+    """How many pods a node of EKS takes: no more than have an address of the VPC, nor than EKS tells a kubelet."""
+    most = reserved.MOST_PODS if offer.vcpu < _SMALL_VCPUS else _MOST_OF_LARGE
+    return min(pods_with_addresses(offer), most)
 
 
 def capacity(offer: InstanceOffer, most_pods: int | None = None) -> dict[str, str | float]:

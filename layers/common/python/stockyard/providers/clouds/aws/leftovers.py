@@ -17,10 +17,14 @@ from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import elb_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.elb_kinds import with_tags
-from stockyard.providers.clusters.ec2.building import Builder
 
 _BATCH = 20
 """Names that one DescribeTags of classic balancers takes."""
+
+
+_OF_THE_CLOUD = frozenset({"aws:eks:cluster-name", "eks:cluster-name"})
+"""Tags of what the cloud's own service made for the cluster and removes with it: a control plane's security group, and
+the machines of node groups with their disks. They carry a controller's tag too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class _Look:
     denied: dict[str, str] = field(default_factory=dict)
 
     def made_by_controllers(self, carried: Mapping[str, str]) -> bool:
-        return tags.RESOURCE not in carried and any(tags.carries(carried, mark) for mark in self.marks)
+        other = tags.RESOURCE in carried or _OF_THE_CLOUD.intersection(carried)
+        return not other and any(tags.carries(carried, mark) for mark in self.marks)
 
     def delete(self, name: str, call: Callable[[], object]) -> bool:
         """Whether the deletion was taken. What has just gone is."""
@@ -58,9 +63,12 @@ class _Look:
         return list(things.values())
 
 
-def remove(builder: Builder) -> Outcome:
-    """Delete load balancers, then target groups and security groups, then volumes that nothing uses any more."""
-    look = _look(builder, attached=False)
+def remove(calls: Calls, name: str) -> Outcome:
+    """Delete load balancers, then target groups and security groups, then volumes that nothing uses any more.
+
+    ``name`` is what the controllers call the cluster.
+    """
+    look = _look(calls, name, attached=False)
     if look.busy:
         return _waiting(look)
     if look.denied:
@@ -68,12 +76,12 @@ def remove(builder: Builder) -> Outcome:
     return Outcome(True)
 
 
-def remove_rest(builder: Builder) -> Outcome:
+def remove_rest(calls: Calls, name: str) -> Outcome:
     """The same once the control plane is gone: the volumes it used, and what its controllers made to the last.
 
     Raises ``PermissionDenied`` for what our role may not delete: nothing else will remove it.
     """
-    look = _look(builder, attached=True)
+    look = _look(calls, name, attached=True)
     if look.busy:
         return _waiting(look)
     if look.denied:
@@ -88,8 +96,8 @@ def _waiting(look: _Look) -> Outcome:
     return Outcome(False, f"of the cluster's controllers is left: {', '.join(look.busy)}", 10, remaining=(*look.busy,))
 
 
-def _look(builder: Builder, *, attached: bool) -> _Look:
-    look = _Look(builder.calls, tags.controllers(builder.work.cluster.client_id))
+def _look(calls: Calls, name: str, *, attached: bool) -> _Look:
+    look = _Look(calls, tags.controllers(name))
     _balancers(look)
     if not look.busy:
         # A balancer that is being deleted still uses its groups.

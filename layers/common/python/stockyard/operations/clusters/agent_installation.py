@@ -1,0 +1,31 @@
+"""The objects that install a cluster's agent where no machine of the cluster does it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from stockyard.domain.records import Cluster
+from stockyard.operations.services import Services
+
+
+def agent_documents(services: Services, cluster: Cluster) -> tuple[Mapping[str, Any], ...]:
+    """What ``GET /agent`` gives a control plane's machine, with the credentials of the cluster's client as a Secret
+    right after its namespace, in the order in which they are made."""
+    from agent import manifest, roles  # beside the function that runs phases, and not part of this layer
+
+    settings = services.settings
+    chosen_image = settings.agent_image or manifest.IMAGE
+    documents: list[Mapping[str, Any]] = list(
+        manifest.documents(manifest.Settings(settings.api_url, cluster.id, settings.token_url, chosen_image))
+    )
+    client = {"client_id": cluster.client_id, "client_secret": services.identity.client_secret(cluster.client_id)}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": manifest.SECRET, "namespace": roles.NAMESPACE},
+        "data": {name: base64.b64encode(value.encode()).decode() for name, value in client.items()},
+    }
+    place = next(index for index, document in enumerate(documents) if document["kind"] == "Namespace")
+    return (*documents[: place + 1], secret, *documents[place + 1 :])

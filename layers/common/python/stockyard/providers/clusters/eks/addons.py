@@ -1,0 +1,155 @@
+"""The addons phase: what EKS itself installs in the cluster, each in a version that fits the cluster's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from stockyard.domain.records import Cluster, Resource
+from stockyard.errors import VendorRefused
+from stockyard.ports import Outcome
+from stockyard.providers.clouds.aws import eks_kinds, tags
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clusters.eks import identity, names
+from stockyard.providers.clusters.eks.building import Builder, Wish
+from stockyard.providers.clusters.eks.configuration import has_storage
+from stockyard.providers.clusters.eks.control_plane import token
+
+NETWORK, FILES = "vpc-cni", "aws-efs-csi-driver"
+ALWAYS = (NETWORK, "kube-proxy", "coredns", "eks-pod-identity-agent")
+NAMESPACE, ACCOUNT = "kube-system", "efs-csi-controller-sa"
+"""Whom the EFS driver's role is for."""
+WAIT_SECONDS = 20
+
+
+def addons(cluster: Cluster) -> tuple[str, ...]:
+    """The add-ons of a cluster."""
+    return (*ALWAYS, FILES) if has_storage(cluster) else ALWAYS
+
+
+def ensure(builder: Builder) -> Outcome:
+    """The add-ons and the EFS driver's identity. Not done until all work: some need a node to run on."""
+    cluster = builder.work.cluster
+    if has_storage(cluster):
+        _pod_identity(builder)
+    waiting = [text for name in addons(cluster) if (text := _addon(builder, name))]
+    if waiting:
+        return Outcome(False, "; ".join(waiting), WAIT_SECONDS)
+    return Outcome(True, f"{len(addons(cluster))} add-ons of {names.cluster_name(cluster)}")
+
+
+def _addon(builder: Builder, name: str) -> str:
+    """Make it, or give it the version that is wanted. What is waited for; empty when it works."""
+    cluster = names.cluster_name(builder.work.cluster)
+    line = builder.ledger.find(eks_kinds.ADDON.name, name)
+    if line is None or line.state != "made":
+        version = wanted_version(builder, name, "")
+        create = partial(_create, builder, cluster, name, version)
+        builder.want(Wish(eks_kinds.ADDON, name, f"{cluster}/{name}", create, identity=True))
+        return f"{name} {version} is new"
+    described = builder.calls.call("eks", "describe_addon", clusterName=cluster, addonName=name)["addon"]
+    status = str(described["status"])
+    if status in ("CREATE_FAILED", "DELETE_FAILED"):
+        raise VendorRefused(f"add-on {name} is {status}: {_issues(described)}", code=status)
+    if status not in ("ACTIVE", "DEGRADED", "UPDATE_FAILED"):
+        return f"{name} is {status}"
+    version = wanted_version(builder, name, str(described["addonVersion"]))
+    if version != described["addonVersion"]:
+        _update(builder, line, described, version)
+        return f"{name} {described['addonVersion']} becomes {version}"
+    return "" if status == "ACTIVE" else f"{name} is {status}: {_issues(described)}"
+
+
+def wanted_version(builder: Builder, name: str, present: str) -> str:
+    """The version that the settings name, else the one that is there if it fits the cluster, else EKS's default."""
+    cluster = builder.work.cluster
+    own_version = dict(cluster.settings.get("addon_versions") or {}).get(name)
+    if own_version:
+        return str(own_version)
+    fitting = versions(builder.calls, name, cluster.kubernetes_version)
+    if not fitting:
+        raise VendorRefused(
+            f"EKS has no {name} for Kubernetes {cluster.kubernetes_version}",
+            hint="Name a version in addon_versions, or another Kubernetes version.",
+        )
+    return (
+        present if present in fitting else next((v for v, default in fitting.items() if default), next(iter(fitting)))
+    )
+
+
+def versions(calls: Calls, name: str, kubernetes_version: str) -> dict[str, bool]:
+    """The versions of an add-on that fit, the newest first, and whether each is the default one."""
+    listing = calls.pages(
+        "eks", "describe_addon_versions", "addons", addonName=name, kubernetesVersion=kubernetes_version
+    )
+    return {
+        str(item["addonVersion"]): any(
+            fit.get("defaultVersion") and fit.get("clusterVersion") == kubernetes_version
+            for fit in item.get("compatibilities", ())
+        )
+        for addon in listing
+        for item in addon.get("addonVersions", ())
+    }
+
+
+def _create(builder: Builder, cluster: str, name: str, version: str, line: Resource, marks: dict[str, str]) -> str:
+    builder.calls.call(
+        "eks",
+        "create_addon",
+        clusterName=cluster,
+        addonName=name,
+        addonVersion=version,
+        resolveConflicts="OVERWRITE",
+        tags=marks,
+        clientRequestToken=line.token,
+        **_configuration(builder, name),
+    )
+    return f"{cluster}/{name}"
+
+
+def _update(builder: Builder, line: Resource, described: Mapping[str, Any], version: str) -> None:
+    builder.calls.call(
+        "eks",
+        "update_addon",
+        clusterName=described["clusterName"],
+        addonName=described["addonName"],
+        addonVersion=version,
+        # What a person has changed of it stays.
+        resolveConflicts="PRESERVE",
+        clientRequestToken=token(line, str(described["addonVersion"]), version, str(described.get("modifiedAt"))),
+    )
+
+
+def _configuration(builder: Builder, name: str) -> dict[str, str]:
+    """The network's interfaces outlive their machines now and then: with our tags a deletion may remove them."""
+    if name != NETWORK:
+        return {}
+    marks = json.dumps(tags.of_owner(builder.owner) | {tags.GENERATION: builder.owner.generation}, sort_keys=True)
+    return {"configurationValues": json.dumps({"env": {"ADDITIONAL_ENI_TAGS": marks}})}
+
+
+def _issues(described: Mapping[str, Any]) -> str:
+    issues = described.get("health", {}).get("issues", ())
+    return "; ".join(str(issue.get("message") or issue.get("code")) for issue in issues) or "EKS gives no reason"
+
+
+def _pod_identity(builder: Builder) -> None:
+    cluster = names.cluster_name(builder.work.cluster)
+
+    def create(line: Resource, marks: dict[str, str]) -> str:
+        answer = builder.calls.call(
+            "eks",
+            "create_pod_identity_association",
+            clusterName=cluster,
+            namespace=NAMESPACE,
+            serviceAccount=ACCOUNT,
+            roleArn=identity.arn(builder, identity.FILES),
+            tags=marks,
+            clientRequestToken=line.token,
+        )
+        return f"{cluster}/{answer['association']['associationId']}"
+
+    name = f"{cluster}/{NAMESPACE}/{ACCOUNT}"
+    builder.want(Wish(eks_kinds.POD_IDENTITY, FILES, name, create, identity=True))

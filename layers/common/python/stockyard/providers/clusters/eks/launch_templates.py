@@ -1,0 +1,77 @@
+"""The launch template of a group whose machines EKS alone cannot ask for: of a capacity block, or with EFA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clusters.eks.building import Builder, Wish
+from stockyard.providers.clusters.eks.configuration import EFA
+
+ROOT_DEVICE = "/dev/xvda"
+"""Of Amazon Linux."""
+CARDS: Mapping[str, int] = {
+    "p5.48xlarge": 32,
+    "p5e.48xlarge": 32,
+    "p5en.48xlarge": 16,
+    "p4d.24xlarge": 4,
+    "p4de.24xlarge": 4,
+}
+"""Network cards with EFA, by instance type; any other type that has EFA has one."""
+_OF_INSTANCES = ("instance", "volume", "network-interface")
+
+
+def ensure(builder: Builder, key: str, name: str, group: Mapping[str, Any], security_groups: Sequence[str]) -> None:
+    """The template of a group's machines, which the group names by ``name``."""
+
+    def create(line: Resource, marks: dict[str, str]) -> str:
+        # What the machines carry: not the key of the template's line, which is the template's own.
+        own = {k: v for k, v in marks.items() if k not in (tags.KEY, tags.SINCE)}
+        answer = builder.calls.call(
+            "ec2",
+            "create_launch_template",
+            LaunchTemplateName=name,
+            LaunchTemplateData={**data(group, security_groups), "TagSpecifications": _specifications(own)},
+            ClientToken=line.token,
+            TagSpecifications=tags.specification(["launch-template"], marks),
+        )
+        return str(answer["LaunchTemplate"]["LaunchTemplateId"])
+
+    builder.want(Wish(ec2_kinds.LAUNCH_TEMPLATE, key, name, create, identity=True))
+
+
+def data(group: Mapping[str, Any], security_groups: Sequence[str]) -> dict[str, Any]:
+    """What the template says. It names no subnet: the group does."""
+    content: dict[str, Any] = {"InstanceType": group["instance_type"]}
+    if group.get("disk_gib"):
+        disk = {"VolumeSize": int(group["disk_gib"]), "DeleteOnTermination": True}
+        content["BlockDeviceMappings"] = [{"DeviceName": ROOT_DEVICE, "Ebs": disk}]
+    if group.get("fabric") == EFA:
+        content["NetworkInterfaces"] = interfaces(str(group["instance_type"]), security_groups)
+    reservation = group.get("capacity_reservation_id")
+    if reservation:
+        content["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
+        content["CapacityReservationSpecification"] = {
+            "CapacityReservationPreference": "capacity-reservations-only",
+            "CapacityReservationTarget": {"CapacityReservationId": reservation},
+        }
+    return content
+
+
+def interfaces(instance_type: str, security_groups: Sequence[str]) -> list[dict[str, Any]]:
+    """One interface for each card: the first carries IP too, the others EFA alone."""
+    return [
+        {
+            "NetworkCardIndex": card,
+            "DeviceIndex": 0 if card == 0 else 1,
+            "InterfaceType": "efa" if card == 0 else "efa-only",
+            "Groups": list(security_groups),
+        }
+        for card in range(CARDS.get(instance_type, 1))
+    ]
+
+
+def _specifications(marks: Mapping[str, str]) -> list[dict[str, Any]]:
+    return tags.specification(_OF_INSTANCES, marks)

@@ -1,0 +1,129 @@
+"""The objects phase: what stands in the cluster itself: the agent, the class of shared volumes, drivers of devices.
+
+It is applied by the cluster's API, to which the tenant's role is admitted as the one that made the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from stockyard.domain.records import Cluster
+from stockyard.errors import CredentialsRevoked, VendorError, VendorRefused, VendorTimeout, VendorUnavailable
+from stockyard.ports import Outcome
+from stockyard.providers.clouds.aws import cluster_tokens
+from stockyard.providers.clusters.eks import names, storage
+from stockyard.providers.clusters.eks.building import Builder
+from stockyard.providers.clusters.eks.configuration import EFA, has_storage, node_groups, region
+from stockyard.providers.clusters.eks.groups import GPU_LABEL
+from stockyard.providers.kubernetes.client import KubernetesApi
+
+PHASE = "objects"
+MakeApi = Callable[[str, str, Callable[[], str]], KubernetesApi]
+"""Makes a client of the API at an address, with an authority's certificate and what gives tokens."""
+_MANIFESTS = Path(__file__).parent / "manifests"
+
+
+def ensure(builder: Builder, make_api: MakeApi) -> Outcome:
+    """Apply everything. A cluster that cannot be reached says which of its settings may be why."""
+    api = of_cluster(builder, make_api)
+    if api is None:
+        raise VendorRefused("the cluster's endpoint is not known", hint="Resume from the phase control_plane.")
+    documents = [*builder.work.agent, *own_documents(builder), *drivers(builder.work.cluster)]
+    try:
+        for document in documents:
+            api.apply(document)
+    except (VendorTimeout, VendorUnavailable) as error:
+        if not builder.work.cluster.settings.get("public_access_cidrs"):
+            raise
+        hint = "Stockyard reaches the cluster from outside: public_access_cidrs must contain where it comes from."
+        raise type(error)(error.detail, code=error.code, hint=hint) from error
+    finally:
+        api.close()
+    return Outcome(True, f"{len(documents)} objects are applied")
+
+
+def of_cluster(builder: Builder, make_api: MakeApi) -> KubernetesApi | None:
+    """The cluster's API with tokens of the tenant's role; None while nobody knows where it is."""
+    cluster = builder.work.cluster
+    if not cluster.endpoint or not cluster.certificate_authority:
+        return None
+    own = builder.calls.clients.session.get_credentials()
+    if own is None:
+        raise CredentialsRevoked("the session in the account has no keys")
+    credentials = own.get_frozen_credentials()
+    keys = {
+        "AccessKeyId": credentials.access_key,
+        "SecretAccessKey": credentials.secret_key,
+        "SessionToken": credentials.token,
+    }
+
+    def token() -> str:
+        return cluster_tokens.presign(keys, names.cluster_name(cluster), region(cluster), builder.now)
+
+    return make_api(cluster.endpoint, cluster.certificate_authority, token)
+
+
+def own_documents(builder: Builder) -> Iterator[dict[str, Any]]:
+    """The class of volumes that many pods write, as Modelplane has it."""
+    if not has_storage(builder.work.cluster):
+        return
+    yield {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": storage.STORAGE_CLASS},
+        "provisioner": "efs.csi.aws.com",
+        "parameters": {
+            "provisioningMode": "efs-ap",
+            "fileSystemId": storage.file_system(builder),
+            "directoryPerms": "700",
+        },
+        "volumeBindingMode": "Immediate",
+    }
+
+
+def drivers(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
+    """What makes GPUs and EFA known to the scheduler, where a group has them."""
+    groups = node_groups(cluster)
+    if any(group.get("role") == "gpu" for group in groups):
+        for document in manifest("nvidia-device-plugin"):
+            yield _on_nodes_with_gpus(document)
+    if any(group.get("fabric") == EFA for group in groups):
+        yield from manifest("aws-dranet")
+
+
+@cache
+def manifest(name: str) -> tuple[Mapping[str, Any], ...]:
+    """The documents of one of the folder's files."""
+    return tuple(json.loads((_MANIFESTS / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def balancers(builder: Builder, make_api: MakeApi) -> str:
+    """Let the cluster remove the load balancers that it has made, since it marks them in its own way. What is waited
+    for. A cluster that cannot be asked any more is left to the look at the cloud."""
+    api = of_cluster(builder, make_api)
+    if api is None:
+        return ""
+    try:
+        services = [item for item in api.list("v1", "Service") if item.get("spec", {}).get("type") == "LoadBalancer"]
+        for service in services:
+            meta = service["metadata"]
+            api.delete("v1", "Service", meta["name"], meta.get("namespace", ""))
+    except VendorError:
+        return ""
+    finally:
+        api.close()
+    labels = (f"{item['metadata'].get('namespace')}/{item['metadata']['name']}" for item in services)
+    return f"the load balancers of the services {', '.join(labels)} are being deleted" if services else ""
+
+
+def _on_nodes_with_gpus(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document, its pods on nodes with GPUs alone."""
+    term = {"matchExpressions": [{"key": GPU_LABEL, "operator": "Exists"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    changed: dict[str, Any] = json.loads(json.dumps(document))
+    changed["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": required}
+    return changed

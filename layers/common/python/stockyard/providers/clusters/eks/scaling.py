@@ -1,0 +1,185 @@
+"""How many machines a managed node group may have, and what else EKS changes of one that is there.
+
+The desired size is given once. From then on the claims of the group's pool decide it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from stockyard.domain.records import Resource
+from stockyard.errors import VendorRefused
+from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clusters.eks import names
+from stockyard.providers.clusters.eks.building import Builder
+from stockyard.providers.clusters.eks.control_plane import token
+from stockyard.providers.clusters.eks.groups import node_labels, node_taints
+
+LEAST_MAXIMUM = 1
+"""EKS takes no smaller one."""
+_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+_UPDATE, _UPDATES = "update", "updates"
+"""In the line's detail: the update that goes on, and how many there were."""
+_MARKED = "marked"
+
+
+def first(builder: Builder, group: Mapping[str, Any]) -> dict[str, int]:
+    """The limits and the number of machines that a new group has at first. A capacity block has none before it
+    begins: EKS would try for its time-out, and fail."""
+    least, most = int(group["min_size"]), max(LEAST_MAXIMUM, int(group["max_size"]))
+    if group.get("capacity_reservation_id") and not has_begun(builder, str(group["capacity_reservation_id"])):
+        return {"minSize": 0, "maxSize": most, "desiredSize": 0}
+    return {"minSize": least, "maxSize": most, "desiredSize": min(max(int(group["count"]), least), most)}
+
+
+def has_begun(builder: Builder, reservation: str) -> bool:
+    """Whether machines can be had of the reservation now."""
+    listing = builder.calls.described_items(
+        "describe_capacity_reservations", "CapacityReservations", CapacityReservationIds=[reservation]
+    )
+    if not listing:
+        raise VendorRefused(
+            f"there is no capacity reservation {reservation} in {builder.calls.region}",
+            hint="Name one of this account and region in the group.",
+        )
+    start = listing[0].get("StartDate")
+    is_open = not isinstance(start, datetime) or start <= builder.now
+    return is_open and listing[0].get("State") == "active"
+
+
+def limits(builder: Builder, group: Mapping[str, Any], present: Mapping[str, int]) -> dict[str, int]:
+    """The limits that a group with these has to have. No machine goes because a limit is lowered: the claims see to
+    that."""
+    desired = int(present.get("desiredSize") or 0)
+    least, most = int(group["min_size"]), max(LEAST_MAXIMUM, int(group["max_size"]))
+    if group.get("capacity_reservation_id") and not has_begun(builder, str(group["capacity_reservation_id"])):
+        least = 0
+    return {"minSize": least, "maxSize": max(most, desired), "desiredSize": max(desired, least)}
+
+
+def converge(builder: Builder, line: Resource, group: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+    """Bring limits, labels, taints and version to the settings, one call a time. What is waited for."""
+    name = str(described["nodegroupName"])
+    if described["status"] not in ("ACTIVE", "DEGRADED"):
+        return f"node group {name} is {described['status']}"
+    waiting = _update_in_progress(builder, line, name)
+    if waiting:
+        return waiting
+    change = _changes(builder, group, described)
+    if change:
+        _call(builder, line, "update_nodegroup_config", name, change)
+        return f"node group {name} is changed"
+    version = builder.work.cluster.kubernetes_version
+    if described.get("version", version) != version:
+        _call(builder, line, "update_nodegroup_version", name, {"version": version})
+        return f"the nodes of {name} get Kubernetes {version}"
+    return ""
+
+
+def lower(builder: Builder, line: Resource, described: Mapping[str, Any]) -> bool:
+    """Let a group that is to go make no more machines. Whether it still has any."""
+    present = described["scalingConfig"]
+    desired = int(present.get("desiredSize") or 0)
+    target = {"minSize": 0, "maxSize": max(LEAST_MAXIMUM, desired), "desiredSize": desired}
+    if described["status"] != "UPDATING" and dict(present) != target:
+        _call(builder, line, "update_nodegroup_config", str(described["nodegroupName"]), {"scalingConfig": target})
+    return desired > 0
+
+
+def mark(builder: Builder, line: Resource, described: Mapping[str, Any]) -> str:
+    """Give the scaling groups behind the group our tags, once: by these our role may change them. What is waited
+    for."""
+    if line.detail.get(_MARKED):
+        return ""
+    own = {**tags.of_owner(builder.owner), tags.GENERATION: builder.owner.generation}
+    for scaling_group in described.get("resources", {}).get("autoScalingGroups", ()):
+        pairs = [
+            {
+                "ResourceId": scaling_group["name"],
+                "ResourceType": "auto-scaling-group",
+                "Key": key,
+                "Value": value,
+                "PropagateAtLaunch": False,
+            }
+            for key, value in own.items()
+        ]
+        builder.calls.call("autoscaling", "create_or_update_tags", Tags=pairs)
+    builder.ledger.made(line, line.vendor_id, {**line.detail, _MARKED: True})
+    return ""
+
+
+def _changes(builder: Builder, group: Mapping[str, Any], described: Mapping[str, Any]) -> dict[str, Any]:
+    """What a group differs in, as EKS takes it."""
+    change: dict[str, Any] = {}
+    present = {name: int(size) for name, size in described["scalingConfig"].items()}
+    target = limits(builder, group, present)
+    if target != present:
+        change["scalingConfig"] = target
+    labels, former = node_labels(group), dict(described.get("labels") or {})
+    if labels != former:
+        surplus = sorted(former.keys() - labels.keys())
+        added = {key: value for key, value in labels.items() if former.get(key) != value}
+        change["labels"] = _without_empty({"addOrUpdateLabels": added, "removeLabels": surplus})
+    taints = {_as_key(taint): taint for taint in eks_taints(group)}
+    present_taints = {_as_key(taint): _whole(taint) for taint in described.get("taints") or ()}
+    if taints != present_taints:
+        added_taints = [taint for key, taint in taints.items() if present_taints.get(key) != taint]
+        gone_taints = [taint for key, taint in present_taints.items() if key not in taints]
+        change["taints"] = _without_empty({"addOrUpdateTaints": added_taints, "removeTaints": gone_taints})
+    return change
+
+
+def eks_taints(group: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The group's taints as EKS spells them."""
+    return [_whole({**taint, "effect": _EFFECTS[taint["effect"]]}) for taint in node_taints(group)]
+
+
+def _whole(taint: Mapping[str, str]) -> dict[str, str]:
+    return {"key": taint["key"], "value": taint.get("value", ""), "effect": taint["effect"]}
+
+
+def _as_key(taint: Mapping[str, str]) -> tuple[str, str]:
+    return taint["key"], taint["effect"]
+
+
+def _without_empty(parts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parts.items() if value}
+
+
+def _call(builder: Builder, line: Resource, operation: str, name: str, parameters: Mapping[str, Any]) -> None:
+    number = int(line.detail.get(_UPDATES) or 0)
+    answer = builder.calls.call(
+        "eks",
+        operation,
+        clusterName=names.cluster_name(builder.work.cluster),
+        nodegroupName=name,
+        clientRequestToken=token(line, str(number), operation, json.dumps(parameters, sort_keys=True)),
+        **parameters,
+    )
+    builder.ledger.made(line, line.vendor_id, {**line.detail, _UPDATE: str(answer["update"]["id"])})
+
+
+def _update_in_progress(builder: Builder, line: Resource, name: str) -> str:
+    """What is waited for while an update goes on. One that is over is written down as such, so that a later one is
+    another. Raises ``VendorRefused`` for one that failed."""
+    update_id = line.detail.get(_UPDATE)
+    if not update_id:
+        return ""
+    cluster = names.cluster_name(builder.work.cluster)
+    answer = builder.calls.call("eks", "describe_update", name=cluster, nodegroupName=name, updateId=update_id)
+    update = answer["update"]
+    if update["status"] == "InProgress":
+        return f"EKS works on {update['type']} of node group {name}"
+    number = int(line.detail.get(_UPDATES) or 0) + 1
+    builder.ledger.made(line, line.vendor_id, {**line.detail, _UPDATE: "", _UPDATES: number})
+    if update["status"] != "Successful":
+        reasons = "; ".join(str(error.get("errorMessage")) for error in update.get("errors", ()))
+        raise VendorRefused(
+            f"EKS did not carry out {update['type']} of node group {name}: {reasons or update['status']}",
+            code=str(update["status"]),
+            hint="Mend what EKS names, and change the cluster again.",
+        )
+    return f"{update['type']} of node group {name} is done"

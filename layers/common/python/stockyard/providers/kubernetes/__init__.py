@@ -1,0 +1,1 @@
+"""A small client of the Kubernetes API, for what a driver or a source puts into a cluster by itself."""

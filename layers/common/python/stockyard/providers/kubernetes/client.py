@@ -1,0 +1,221 @@
+"""The Kubernetes API of one cluster over HTTPS: objects are applied, read, listed and deleted.
+
+Each of these calls may be repeated: what was applied or deleted before is so again. This is the one layer that does.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from stockyard.errors import VendorNotFound, VendorRefused, VendorThrottled, VendorTimeout, VendorUnavailable
+from stockyard.providers.kubernetes.errors import EXPIRED, Subject, refused, unanswered
+
+if TYPE_CHECKING:
+    import httpx
+
+MANAGER = "stockyard"
+"""Under this name the fields are ours that we apply."""
+APPLY = "application/apply-patch+yaml"
+CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0
+ATTEMPTS = 3
+PAGE = 500
+_NEW_LISTS = 3
+"""How often a list is begun anew that has expired between two pages."""
+_TRANSIENT = (VendorTimeout, VendorUnavailable, VendorThrottled)
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    """A kind as the server's discovery names it."""
+
+    root: str
+    name: str
+    namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """The path of an object, or of all objects; without a namespace, of those of all namespaces."""
+        inside = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace else ""
+        return f"{self.root}{inside}/{self.name}" + (f"/{quote(name, safe='')}" if name else "")
+
+
+class KubernetesApi:
+    """A cluster's API at ``server``, an https URL, known by its authority's certificate (PEM in base64).
+
+    ``token`` is asked at each call, and what it gives is kept nowhere. ``transport`` replaces the network.
+    Errors are leaves of ``VendorError``, and none repeats what was sent.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        certificate_authority_b64: str,
+        token: Callable[[], str],
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        if not server.startswith("https://"):
+            raise VendorRefused("the cluster's address is no https URL", code="Address")
+        self._server, self._authority, self._token = server.rstrip("/"), certificate_authority_b64, token
+        self._transport = transport
+        self._client: httpx.Client | None = None
+        self._kinds: dict[tuple[str, str], _Resource] = {}
+
+    def close(self) -> None:
+        """Close the connections. A later call opens others."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def apply(self, document: Mapping[str, Any]) -> Object:
+        """Make the object, or give the one that is there the fields of ``document``, also those that somebody else has
+        set; fields that an earlier document had and this one lacks are removed. The object as it then is.
+
+        ``VendorNotFound`` where the cluster does not serve the kind, or has not the namespace.
+        """
+        meta = document["metadata"]
+        kind, name = str(document["kind"]), str(meta["name"])
+        resource = self._resource(str(document["apiVersion"]), kind)
+        namespace = _namespace(resource, str(meta.get("namespace") or ""))
+        query = {"fieldManager": MANAGER, "force": "true"}
+        subject = Subject("apply", kind, name, namespace)
+        return self._call(subject, "PATCH", resource.path(namespace, name), query, document)
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> Object | None:
+        """The object; None where there is none, or where the cluster does not serve its kind."""
+        try:
+            resource = self._resource(api_version, kind)
+            inside = _namespace(resource, namespace)
+            return self._call(Subject("get", kind, name, inside), "GET", resource.path(inside, name))
+        except VendorNotFound:
+            return None
+
+    def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
+        """Begin to delete the object with all that it owns; one that is gone is no error. It stays readable until its
+        finalizers are done."""
+        try:
+            resource = self._resource(api_version, kind)
+            inside = _namespace(resource, namespace)
+            options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+            self._call(Subject("delete", kind, name, inside), "DELETE", resource.path(inside, name), body=options)
+        except VendorNotFound:
+            return
+
+    def list(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[Object]:
+        """All objects of a kind, of all namespaces without one, by a label selector; none where it is not served."""
+        for attempt in range(_NEW_LISTS):
+            try:
+                return list(self._pages(api_version, kind, namespace, labels))
+            except VendorNotFound:
+                return []
+            except VendorRefused as error:
+                if error.code != EXPIRED or attempt == _NEW_LISTS - 1:
+                    raise
+        raise AssertionError
+
+    def _pages(self, api_version: str, kind: str, namespace: str, labels: str) -> Iterator[Object]:
+        resource = self._resource(api_version, kind)
+        query = {"limit": str(PAGE), **({"labelSelector": labels} if labels else {})}
+        subject = Subject("list", kind, namespace=namespace)
+        while True:
+            page = self._call(subject, "GET", resource.path(namespace), query)
+            # the items of a list do not say themselves what they are
+            yield from ({"apiVersion": api_version, "kind": kind, **item} for item in page.get("items") or ())
+            following = (page.get("metadata") or {}).get("continue")
+            if not following:
+                return
+            query["continue"] = str(following)
+
+    def _resource(self, api_version: str, kind: str) -> _Resource:
+        """Where objects of a kind are. What is served is remembered; what is not may be served in a moment."""
+        if (api_version, kind) not in self._kinds:
+            root = f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
+            for entry in self._call(Subject("discover", kind), "GET", root).get("resources") or ():
+                if "/" not in entry["name"]:
+                    resource = _Resource(root, entry["name"], bool(entry["namespaced"]))
+                    self._kinds.setdefault((api_version, entry["kind"]), resource)
+        if (api_version, kind) not in self._kinds:
+            raise VendorNotFound(f"the cluster serves no {kind} of {api_version}", code="NotServed")
+        return self._kinds[api_version, kind]
+
+    def _call(
+        self,
+        subject: Subject,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Object:
+        import stamina  # kept out of cold starts
+
+        for attempt in stamina.retry_context(on=_pause, attempts=ATTEMPTS, wait_initial=0.2, wait_max=2.0):
+            with attempt:
+                answer = self._send(subject, method, path, query, body)
+        return answer
+
+    def _send(
+        self, subject: Subject, method: str, path: str, query: Mapping[str, str] | None, body: Mapping[str, Any] | None
+    ) -> Object:
+        import httpx  # kept out of cold starts
+
+        headers = {"Authorization": f"Bearer {self._token()}", "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = APPLY if method == "PATCH" else "application/json"
+        content = json.dumps(body).encode() if body is not None else None
+        try:
+            answer = self._connected().request(method, path, params=query, headers=headers, content=content)
+        except httpx.HTTPError as error:
+            raise unanswered(subject, error) from None  # the chain would hold the request
+        if not answer.is_success:
+            raise refused(subject, answer.status_code, answer.content, answer.headers.get("Retry-After", ""))
+        try:
+            document = answer.json()
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise VendorUnavailable(f"{subject}: the answer is no object", code=str(answer.status_code))
+        return document
+
+    def _connected(self) -> httpx.Client:
+        import httpx
+
+        if self._client is None:
+            self._client = httpx.Client(
+                base_url=self._server,
+                verify=_trust(self._authority),
+                transport=self._transport,
+                timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
+                follow_redirects=False,
+                trust_env=False,
+            )
+        return self._client
+
+
+def _trust(certificate_authority_b64: str) -> ssl.SSLContext:
+    """Trusts this authority and no other. ``VendorRefused`` where it is no certificate."""
+    try:
+        pem = base64.b64decode(certificate_authority_b64, validate=True).decode("ascii")
+        context = ssl.create_default_context(cadata=pem or None)
+    except (binascii.Error, UnicodeDecodeError, ssl.SSLError):
+        pem = ""
+    if not pem:
+        raise VendorRefused("the cluster's authority is no certificate in base64", code="Authority")
+    return context
+
+
+def _namespace(resource: _Resource, namespace: str) -> str:
+    """Where an object is: an object that has a namespace is in ``default`` unless it says otherwise."""
+    return (namespace or "default") if resource.namespaced else ""
+
+
+def _pause(error: Exception) -> bool | float:
+    """Whether to try again, or after how many seconds where the server says so."""
+    if not isinstance(error, _TRANSIENT):
+        return False
+    return float(error.retry_after) if error.retry_after is not None else True

@@ -1,0 +1,26 @@
+"""Nodes of managed node groups of EKS: the kind ``eks``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stockyard.domain.provider_kinds import ProviderKind
+from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
+
+if TYPE_CHECKING:
+    from stockyard.ports.nodes import NodeSource
+
+
+def _make(tools: SourceTools) -> NodeSource:
+    import boto3
+
+    from stockyard.providers.nodes.eks.configuration import EksNodesConfig
+    from stockyard.providers.nodes.eks.provider import EksNodes
+
+    settings = tools.settings
+    config = EksNodesConfig(name_prefix=settings.name_prefix, visibility_seconds=settings.visibility_seconds)
+    return EksNodes(config, boto3.Session, tools.offers)
+
+
+KIND = ProviderKind("eks", f"{__name__}.document:EksBlock", own=True, discovers=True, cloud="aws", cloud_title="AWS")
+DESCRIPTOR = NodeSourceDescriptor(KIND, _make)

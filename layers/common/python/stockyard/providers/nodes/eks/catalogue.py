@@ -1,0 +1,41 @@
+"""The node types of a provider: what its region offers by the product's own catalogue."""
+
+from __future__ import annotations
+
+from stockyard.domain.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND, Declaration, NodeType, Offering, node_type_of
+from stockyard.domain.offers import InstanceOffer, RegionOffers
+from stockyard.domain.records import NodeProvider
+from stockyard.domain.requirements import REGION
+from stockyard.providers.clouds.aws.reserved import capacity, overhead, pods_on_eks
+from stockyard.providers.clouds.aws.type_labels import labels
+
+ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+"""EC2's architectures that nodes of EKS have, and Kubernetes' names of them."""
+
+
+def node_types(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeType, ...]:
+    """The node type of each instance type of the region: those with GPUs too, since EKS has an image for them."""
+    return tuple(
+        _node_type(provider, offers.region, offer)
+        for offer in offers.instances.values()
+        if offer.architecture in ARCHITECTURES
+    )
+
+
+def _node_type(provider: NodeProvider, region: str, offer: InstanceOffer) -> NodeType:
+    pods = pods_on_eks(offer)
+    # A capacity block is paid for when it is bought: each machine of it costs nothing more.
+    ways = (Offering(ON_DEMAND, (ANY,), offer.usd_hour), Offering(CAPACITY_BLOCK, (ANY,), 0.0))
+    return node_type_of(
+        Declaration(
+            provider=provider.name,
+            name=offer.name,
+            resources=capacity(offer, pods),
+            overhead=overhead(offer, pods),
+            properties={**labels(offer), REGION: region},
+            unit_price=provider.price_per_cost_unit,
+            instance_type=offer.name,
+            arch=ARCHITECTURES[offer.architecture],
+            offerings=ways,
+        )
+    )

@@ -1,0 +1,263 @@
+"""A claim's machine: taken from its node group, looked at, given back by name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND
+from stockyard.domain.records import Cluster, Resource
+from stockyard.domain.requirements import ZONE, Requirements
+from stockyard.errors import (
+    InsufficientCapacity,
+    NodeCouldNotBeProvisioned,
+    NotYetVisible,
+    VendorError,
+    VendorNotFound,
+    VendorRefused,
+)
+from stockyard.ports import Outcome
+from stockyard.ports.nodes import Machine, MachineHolds, NodeWork
+from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws.making import Maker
+from stockyard.providers.nodes.eks import capacity_blocks, scaling
+from stockyard.providers.nodes.eks.configuration import reservation_of
+from stockyard.providers.nodes.eks.scaling import ScalingGroup
+from stockyard.providers.nodes.eks.work import REBOOT
+
+KEY = "machine"
+AFTER = "after"
+"""In the line's detail: the newest activity of the group when the claim first waited for a machine."""
+_STATES = {
+    "pending": "starting",
+    "running": "running",
+    "stopping": "stopped",
+    "stopped": "stopped",
+    "shutting-down": "gone",
+    "terminated": "gone",
+}
+_WAIT, _ENDING = 15, 10
+"""Seconds between looks at a group that makes a machine, and at a machine that is being ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One try to get one claim's machine."""
+
+    maker: Maker
+    work: NodeWork
+    cluster: Cluster
+    holds: MachineHolds
+    pool: str
+
+    def run(self) -> Outcome:
+        """Take a machine of the group that nobody holds, or have the group make one and come again."""
+        line = self.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+        if line is not None and line.state == "made":
+            return self._outcome(line.vendor_id)
+        group = scaling.find(self.maker.calls, self.cluster, self.pool)
+        if group is None:
+            raise NotYetVisible(f"The cluster has no node group {self.pool} yet.")
+        if line is None:
+            line = self.maker.ledger.intend(ec2_kinds.INSTANCE.name, KEY, {"name": self.work.claim.name})
+        machine_id = self._machine(group)
+        if not machine_id:
+            return self._grow(group, line)
+        since, name = str(line.detail.get("since") or line.intended_at), self.maker.name(self.work.claim.name)
+        marks = tags.full(self.maker.owner, ec2_kinds.INSTANCE.name, KEY, name, since)
+        self.maker.calls.call("ec2", "create_tags", Resources=[machine_id], Tags=tags.pairs(marks))
+        self.maker.ledger.made(line, machine_id)
+        return self._outcome(machine_id)
+
+    def _machine(self, group: ScalingGroup) -> str:
+        """The machine that the claim holds, or takes now; empty when there is none for it."""
+        holders = self.holds.holders()
+        for machine_id, holder in holders.items():
+            if holder == self.work.claim.id:
+                return machine_id
+        for machine_id in self._candidates(group, holders):
+            if self.holds.take(machine_id):
+                return machine_id
+        return ""
+
+    def _candidates(self, group: ScalingGroup, holders: Mapping[str, str]) -> list[str]:
+        """The machines that nobody holds, in a zone that will do; those that are up first. Claims that look at one time
+        begin with different ones."""
+        candidates = [
+            machine_id
+            for machine_id, member in group.machines.items()
+            if machine_id not in holders
+            and member.get("HealthStatus", "Healthy").lower() == "healthy"
+            and self._may_be_in(str(member.get("AvailabilityZone", "")))
+        ]
+
+        def order(machine_id: str) -> tuple[bool, str]:
+            turn = hashlib.sha256(f"{self.work.claim.id}/{machine_id}".encode()).hexdigest()
+            return group.machines[machine_id]["LifecycleState"] != "InService", turn
+
+        return sorted(candidates, key=order)
+
+    def _may_be_in(self, zone: str) -> bool:
+        requirement = Requirements.of(self.work.claim.requirements).get(ZONE)
+        return requirement is None or requirement.has(zone)
+
+    def _grow(self, group: ScalingGroup, line: Resource) -> Outcome:
+        """Have the group as large as its claims need it, unless it has told that it cannot be."""
+        shown_activities = scaling.activities(self.maker.calls, group)
+        failure = scaling.failure_after(shown_activities, str(line.detail[AFTER])) if AFTER in line.detail else None
+        if failure is not None:
+            scaling.shrink(self.maker.calls, group, self.holds.count(others=True))
+            self.maker.ledger.gone(line)
+            raise self._with_ways(failure, group)
+        wanted = self.holds.count()
+        size = max(group.desired, min(group.most, wanted))
+        self._check_zone(group, wanted)
+        if size > group.desired or AFTER not in line.detail:
+            reservation = reservation_of(self.cluster, self.pool)
+            if reservation:
+                capacity_blocks.check(self.maker.calls, reservation, group, self.maker.now)
+            # What failed before concerns earlier claims, so that the moment is kept from the first try on.
+            self.maker.ledger.intend(line.kind, line.key, {AFTER: scaling.newest(shown_activities)})
+        if size > group.desired:
+            scaling.resize(self.maker.calls, group, size)
+        if wanted > group.most:
+            text = f"Node group {self.pool} has all of the {group.most} machines that it may have."
+            return Outcome(False, text, wait_seconds=_WAIT)
+        return Outcome(False, f"Node group {self.pool} makes a machine.", wait_seconds=_WAIT)
+
+    def _check_zone(self, group: ScalingGroup, wanted: int) -> None:
+        """``InsufficientCapacity`` when the group has a machine for each claim, and none left in a zone for this one: a
+        group chooses the zones itself."""
+        if len(group.machines) >= max(wanted, group.desired) and not all(map(self._may_be_in, group.zones)):
+            refusal = InsufficientCapacity(f"Node group {self.pool} made no machine in a zone that was asked for.")
+            raise self._with_ways(refusal, group)
+
+    def _with_ways(self, error: VendorError, group: ScalingGroup) -> VendorError:
+        """Of a refused capacity the error that names what was refused."""
+        if not isinstance(error, InsufficientCapacity):
+            return error
+        placed = self.work.claim.placement
+        options = placed.options if placed is not None else ()
+        zones = [zone for zone in group.zones if self._may_be_in(zone)]
+        refused = {
+            (name, option.capacity_type, zone): None
+            for option in options
+            if (name := option.type_of(self.work.provider.name))
+            for zone in (*zones, *((ANY,) if ANY in option.zones else ()))
+        }
+        return InsufficientCapacity(error.detail, code=error.code, hint=error.hint, refused=list(refused))
+
+    def _outcome(self, machine_id: str) -> Outcome:
+        """What the claim's machine is. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
+        item = described(self.maker, machine_id)
+        if item is None or not item.get("PrivateDnsName"):
+            raise NotYetVisible(f"{machine_id} is not shown yet")
+        if _STATES.get(item["State"]["Name"]) == "gone":
+            why = item.get("StateReason", {}).get("Message") or "no reason given"
+            raise NodeCouldNotBeProvisioned(f"{machine_id} was ended: {why}")
+        facts = {
+            "machine_id": machine_id,
+            "host_name": str(item["PrivateDnsName"]),
+            "type": f"{self.work.provider.name}.{item['InstanceType']}",
+            "capacity_type": str(item.get("InstanceLifecycle") or self._bought_as()),
+            "zone": str(item["Placement"]["AvailabilityZone"]),
+        }
+        text = f"{machine_id} ({facts['type']}) of node group {self.pool} was taken in {facts['zone']}."
+        return Outcome(True, text, facts=facts)
+
+    def _bought_as(self) -> str:
+        return CAPACITY_BLOCK if reservation_of(self.cluster, self.pool) else ON_DEMAND
+
+
+def look(maker: Maker) -> Machine:
+    """The machine as EC2 has it. What was just taken and is not shown is ``starting``."""
+    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    if line is None or line.state != "made":
+        return Machine("absent")
+    item = described(maker, line.vendor_id)
+    if item is None:
+        return Machine("starting" if maker.recent(line.made_at) else "gone", line.vendor_id)
+    zone = str(item.get("Placement", {}).get("AvailabilityZone", ""))
+    return Machine(_STATES.get(item["State"]["Name"], "starting"), line.vendor_id, zone=zone)
+
+
+def power(maker: Maker, state: str, operation: str) -> Outcome:
+    """Reboot it, once for an operation. ``VendorRefused`` for ``Off``: its group would replace a machine that is."""
+    now = look(maker)
+    if now.state in ("absent", "gone"):
+        raise NodeCouldNotBeProvisioned("The claim has no machine.")
+    if state == "Off":
+        raise VendorRefused(
+            "a machine of a node group cannot be switched off: the group would replace it",
+            hint="Delete the claim, or give the node group a smaller minimum.",
+        )
+    if state == "Reboot":
+        line = maker.ledger.intend(REBOOT.name, operation)
+        if line.state != "made":
+            maker.calls.call("ec2", "reboot_instances", InstanceIds=[now.machine_id])
+            maker.ledger.made(line, now.machine_id)
+        return Outcome(True, f"{now.machine_id} was rebooted.", facts={"power": "On"})
+    if now.state == "running":
+        return Outcome(True, f"{now.machine_id} is On.", facts={"power": "On"})
+    return Outcome(False, f"{now.machine_id} is {now.state}", wait_seconds=_ENDING)
+
+
+def terminate(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWork) -> Outcome:
+    """Have the group end the machine, and hold it no longer when it is gone. Of a claim that has none yet the size of
+    the group follows."""
+    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    if line is None:
+        return _forget(maker)
+    held = (machine_id for machine_id, holder in holds.holders().items() if holder == work.claim.id)
+    machine_id = line.vendor_id if line.state == "made" else next(held, "")
+    if not machine_id:
+        return _unwanted(maker, cluster, holds, work, line)
+    item = described(maker, machine_id)
+    state = item["State"]["Name"] if item is not None else "terminated"
+    if state == "terminated" and (item is not None or not maker.recent(line.made_at or line.intended_at)):
+        holds.release(machine_id)
+        maker.ledger.gone(line)
+        return _forget(maker)
+    if state != "shutting-down":
+        _end(maker, cluster, work, machine_id)
+    return Outcome(False, f"{machine_id} is being ended", wait_seconds=_ENDING, remaining=(f"instance {machine_id}",))
+
+
+def _end(maker: Maker, cluster: Cluster, work: NodeWork, machine_id: str) -> None:
+    """By the group while it has the machine, so that it makes no other; else by EC2, since the group is gone."""
+    group = scaling.find(maker.calls, cluster, work.claim.pool)
+    if group is not None and machine_id in group.leaving:
+        return
+    if group is not None and machine_id in group.machines:
+        with suppress(VendorNotFound):
+            scaling.end(maker.calls, group, machine_id)
+        return
+    ec2_kinds.INSTANCE.delete(maker.calls, machine_id)
+
+
+def _unwanted(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWork, line: Resource) -> Outcome:
+    if AFTER in line.detail:
+        with suppress(NotYetVisible):
+            group = scaling.find(maker.calls, cluster, work.claim.pool)
+            if group is not None:
+                scaling.shrink(maker.calls, group, holds.count(others=True))
+    maker.ledger.gone(line)
+    return _forget(maker)
+
+
+def _forget(maker: Maker) -> Outcome:
+    """What is left on the ledger stands for nothing in the cloud."""
+    for line in maker.ledger.lines():
+        if line.kind == REBOOT.name:
+            maker.ledger.gone(line)
+    return Outcome(True)
+
+
+def described(maker: Maker, machine_id: str) -> Mapping[str, Any] | None:
+    """The machine as EC2 describes it; None when it does not show it."""
+    with suppress(VendorNotFound):
+        return ec2_kinds.INSTANCE.describe(maker.calls, machine_id)
+    return None

@@ -1,0 +1,133 @@
+"""The auto scaling group behind a managed node group: its size, its machines, and what failed in it of late."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stockyard.domain.records import Cluster
+from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorNotFound
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.child_names import cluster_name, node_group_name
+from stockyard.providers.clouds.aws.errors import classify
+
+COMING = frozenset({"Pending", "Pending:Wait", "Pending:Proceed", "InService"})
+"""States of machines in a group that are there or come up."""
+_RECENT = 20
+"""Activities that one look reads."""
+_CODE = re.compile(r"\b([A-Z][A-Za-z]+(?:\.[A-Z][A-Za-z]+)*) - ")
+_SCARCE = re.compile(r"not have sufficient|insufficient .*capacity|capacity reservation .*(exceed|not enough)", re.I)
+_USED_UP = re.compile(r"current (vCPU|instance) limit", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingGroup:
+    """``machines`` are those that stay or come, by id, as EC2 Auto Scaling describes them."""
+
+    name: str
+    least: int
+    most: int
+    desired: int
+    zones: tuple[str, ...]
+    machines: Mapping[str, Mapping[str, Any]]
+    leaving: frozenset[str]
+    """Machines that the group is ending."""
+
+
+def find(calls: Calls, cluster: Cluster, pool: str) -> ScalingGroup | None:
+    """The group of a pool; None when there is none any more. ``NotYetVisible`` while EKS has not made it."""
+    group = node_group_name(pool)
+    try:
+        answer = calls.call("eks", "describe_nodegroup", clusterName=cluster_name(cluster), nodegroupName=group)
+    except VendorNotFound:
+        return None
+    resources = answer["nodegroup"].get("resources") or {}
+    names = [str(entry["name"]) for entry in resources.get("autoScalingGroups") or ()]
+    if not names:
+        raise NotYetVisible(f"Node group {group} has no auto scaling group yet.")
+    return described(calls, names[0])
+
+
+def described(calls: Calls, name: str) -> ScalingGroup | None:
+    """The group of that name; None when it is not there."""
+    answer = calls.call("autoscaling", "describe_auto_scaling_groups", AutoScalingGroupNames=[name])
+    for item in answer["AutoScalingGroups"]:
+        members: Sequence[Mapping[str, Any]] = item.get("Instances") or ()
+        return ScalingGroup(
+            name=name,
+            least=int(item["MinSize"]),
+            most=int(item["MaxSize"]),
+            desired=int(item["DesiredCapacity"]),
+            zones=tuple(item.get("AvailabilityZones") or ()),
+            machines={str(m["InstanceId"]): m for m in members if m.get("LifecycleState") in COMING},
+            leaving=frozenset(str(m["InstanceId"]) for m in members if m.get("LifecycleState") not in COMING),
+        )
+    return None
+
+
+def resize(calls: Calls, group: ScalingGroup, size: int) -> None:
+    """Set the desired size, which is absolute: said twice it is the same."""
+    calls.call(
+        "autoscaling",
+        "set_desired_capacity",
+        AutoScalingGroupName=group.name,
+        DesiredCapacity=size,
+        HonorCooldown=False,
+    )
+
+
+def shrink(calls: Calls, group: ScalingGroup, wanted: int) -> None:
+    """Lower the desired size to what is still wanted: never below the machines that are there, since the group would
+    end any of them, and not below the least."""
+    size = max(group.least, len(group.machines), min(group.desired, wanted))
+    if size < group.desired:
+        resize(calls, group, size)
+
+
+def end(calls: Calls, group: ScalingGroup, machine_id: str) -> None:
+    """End a machine of the group by name. At the least size the group replaces it."""
+    calls.call(
+        "autoscaling",
+        "terminate_instance_in_auto_scaling_group",
+        InstanceId=machine_id,
+        ShouldDecrementDesiredCapacity=group.desired > group.least,
+    )
+
+
+def activities(calls: Calls, group: ScalingGroup) -> Sequence[Mapping[str, Any]]:
+    """What the group did of late, the newest first."""
+    answer = calls.call(
+        "autoscaling", "describe_scaling_activities", AutoScalingGroupName=group.name, MaxRecords=_RECENT
+    )
+    return list(answer.get("Activities") or ())
+
+
+def newest(shown_activities: Sequence[Mapping[str, Any]]) -> str:
+    """The id of the newest activity; empty for none."""
+    return str(shown_activities[0]["ActivityId"]) if shown_activities else ""
+
+
+def failure_after(shown_activities: Sequence[Mapping[str, Any]], activity_id: str) -> VendorError | None:
+    """What failed for good after an activity: the group tries it again for ever, its claims do not."""
+    for activity in shown_activities:
+        if str(activity["ActivityId"]) == activity_id:
+            return None
+        if activity.get("StatusCode") == "Failed":
+            error = error_of(str(activity.get("StatusMessage") or ""))
+            if isinstance(error, InsufficientCapacity) or not error.retryable:
+                return error
+    return None
+
+
+def error_of(message: str) -> VendorError:
+    """What a failed activity means. Its text begins with EC2's code, or is EC2's message alone."""
+    match = _CODE.search(message)
+    code = match[1] if match else ""
+    kind, hint = classify(code, message, 400)
+    if not match and _SCARCE.search(message):
+        code, (kind, hint) = "InsufficientInstanceCapacity", classify("InsufficientInstanceCapacity", message, 400)
+    if not match and _USED_UP.search(message):
+        code, (kind, hint) = "VcpuLimitExceeded", classify("VcpuLimitExceeded", message, 400)
+    return kind(message or "a machine could not be launched", code=code, hint=hint)

@@ -1,0 +1,53 @@
+"""What EKS offers: versions of Kubernetes and of add-ons, and policies. As AWS had them in the spring of 2026."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+VERSIONS: Mapping[str, tuple[str, str, str, str]] = {
+    "1.36": ("2026-05-14", "2027-07-14", "2028-07-14", "1.36.1"),
+    "1.35": ("2026-01-27", "2027-03-27", "2028-03-27", "1.35.4"),
+    "1.34": ("2025-10-02", "2026-12-02", "2027-12-02", "1.34.6"),
+    "1.33": ("2025-05-29", "2026-07-29", "2027-07-29", "1.33.9"),
+    "1.32": ("2025-01-23", "2026-03-23", "2027-03-23", "1.32.12"),
+    "1.31": ("2024-09-26", "2025-11-26", "2026-11-26", "1.31.14"),
+}
+"""Version -> days of its release, of the end of standard and of extended support, and its patch."""
+EXTENDED = frozenset({"1.31", "1.32"})
+"""Versions out of standard support."""
+DEFAULT_VERSION = "1.35"
+ADDONS: Mapping[str, Sequence[str]] = {
+    "vpc-cni": ("v1.21.1-eksbuild.3", "v1.20.5-eksbuild.1"),
+    "kube-proxy": ("v{patch}-eksbuild.2", "v{minor}.0-eksbuild.2"),
+    "coredns": ("v1.13.2-eksbuild.1", "v1.12.4-eksbuild.1"),
+    "eks-pod-identity-agent": ("v1.3.10-eksbuild.2", "v1.3.9-eksbuild.3"),
+    "aws-efs-csi-driver": ("v2.3.0-eksbuild.1", "v2.1.15-eksbuild.1"),
+    "aws-ebs-csi-driver": ("v1.55.0-eksbuild.1", "v1.54.0-eksbuild.1"),
+}
+"""Name -> versions, the default one first; those of kube-proxy follow the cluster's."""
+NEEDS_NODES = frozenset({"coredns", "aws-efs-csi-driver", "aws-ebs-csi-driver"})
+"""Add-ons with a Deployment, which no pod of can run without a node."""
+POLICY_ARN = "arn:aws:eks::aws:cluster-access-policy/"
+POLICIES: Sequence[str] = (
+    "AmazonEKSAdminPolicy",
+    "AmazonEKSAdminViewPolicy",
+    "AmazonEKSClusterAdminPolicy",
+    "AmazonEKSEditPolicy",
+    "AmazonEKSViewPolicy",
+)
+
+
+def minor(version: str) -> int:
+    """The second number of a version."""
+    return int(version.split(".")[1])
+
+
+def addon_versions(name: str, cluster_version: str) -> tuple[str, ...]:
+    """The versions of an add-on for a version of Kubernetes, the default one first."""
+    patch = VERSIONS[cluster_version][3]
+    return tuple(text.format(patch=patch, minor=cluster_version) for text in ADDONS.get(name, ()))
+
+
+def release_version(cluster_version: str) -> str:
+    """The newest release of the machine images for a version."""
+    return f"{VERSIONS[cluster_version][3]}-20260512"

@@ -1,0 +1,54 @@
+"""How fast what a managed service does is done: by a clock and a time for each kind of change.
+
+The services of this folder change their states when somebody looks: what has its time behind it is done then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """``seconds`` is the time that a kind of change takes, by the clock ``now``, which counts from 1970."""
+
+    seconds: Callable[[str], float] = lambda _kind: 0.0
+    now: Callable[[], float] = time.time
+
+
+_paces = [Pace()]
+
+
+@contextmanager
+def paced(seconds: Callable[[str], float], now: Callable[[], float] = time.time) -> Iterator[None]:
+    """While it is open, each change takes ``seconds(kind)`` by the clock ``now``. Without it a change is done at the
+    next look.
+
+    Kinds: ``cluster``, ``cluster update``, ``cluster deletion``, the same of ``add-on``, ``node group`` and ``mount
+    target``, ``file system``, ``launch`` and ``end`` of an instance of a group.
+    """
+    pace = Pace(seconds, now)
+    _paces.append(pace)
+    try:
+        yield
+    finally:
+        _paces.remove(pace)
+
+
+def now() -> float:
+    """The present moment, in seconds since 1970."""
+    return _paces[-1].now()
+
+
+def moment() -> datetime:
+    """The present moment."""
+    return datetime.fromtimestamp(now(), UTC)
+
+
+def after(kind: str) -> float:
+    """When a change of that kind is done that begins now."""
+    return now() + _paces[-1].seconds(kind)

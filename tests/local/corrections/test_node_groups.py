@@ -1,0 +1,329 @@
+"""EKS's node groups and their auto scaling groups: machines that come, fail to come, die and leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local.aws.corrections.refusals import scarce_capacity
+from local.aws.corrections.reservations import NOTICE, new_block
+from tests.harness.eks_setting import REGION, ZONES, Setting, eks_setting, refusal
+
+ACCOUNT, BLOCK = "123456789012", "cr-0123456789abcdef0"
+DAY = 86_400.0
+
+
+@pytest.fixture(params=[False, True], ids=["direct", "wire"])
+def setting(request: pytest.FixtureRequest) -> Iterator[Setting]:
+    with eks_setting(wire=request.param) as setting:
+        setting.cluster()
+        setting.look()
+        yield setting
+
+
+def set_desired(setting: Setting, desired: int, name: str = "system") -> None:
+    scaling = setting.scaling_group(name)["AutoScalingGroupName"]
+    setting.scaling.set_desired_capacity(AutoScalingGroupName=scaling, DesiredCapacity=desired)
+
+
+def ids(group: Any, state: str = "InService") -> list[str]:
+    return [member["InstanceId"] for member in group["Instances"] if member["LifecycleState"] == state]
+
+
+def failures(setting: Setting, name: str = "system") -> list[str]:
+    scaling = setting.scaling_group(name)["AutoScalingGroupName"]
+    activities = setting.scaling.describe_scaling_activities(AutoScalingGroupName=scaling)["Activities"]
+    return [activity["StatusMessage"] for activity in activities if activity["StatusCode"] == "Failed"]
+
+
+def test_a_group_has_machines_in_its_subnets_and_ends_them(setting: Setting) -> None:
+    setting.time.seconds = 10
+    assert setting.group(labels={"a": "b"}, diskSize=50)["status"] == "CREATING"
+    assert [member["LifecycleState"] for member in setting.scaling_group()["Instances"]] == ["Pending"] * 2
+    setting.time.now += 10
+    group, machines = setting.look_at_group(), setting.machines()
+    assert (group["status"], group["version"], group["amiType"]) == ("ACTIVE", "1.35", "AL2023_x86_64_STANDARD")
+    assert len(ids(setting.scaling_group())) == 2
+    assert {machine["SubnetId"] for machine in machines} == set(setting.subnets)
+    tags = {tag["Key"]: tag["Value"] for tag in machines[0]["Tags"]}
+    assert tags["eks:cluster-name"] == "demo"
+    assert tags["kubernetes.io/cluster/demo"] == "owned"
+    assert tags["aws:autoscaling:groupName"] == setting.scaling_group()["AutoScalingGroupName"]
+    cluster_group = setting.look()["resourcesVpcConfig"]["clusterSecurityGroupId"]
+    assert [group["GroupId"] for group in machines[0]["SecurityGroups"]] == [cluster_group]
+    disk = machines[0]["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]
+    assert setting.ec2.describe_volumes(VolumeIds=[disk])["Volumes"][0]["Size"] == 50
+    assert setting.node_role in setting.eks.list_access_entries(clusterName="demo")["accessEntries"]
+    assert refusal(setting.eks.delete_cluster, name="demo")[0] == "ResourceInUseException"
+    setting.eks.delete_nodegroup(clusterName="demo", nodegroupName="system")
+    assert len(ids(setting.scaling_group(), "Terminating")) == 2
+    assert refusal(setting.eks.delete_cluster, name="demo")[0] == "ResourceInUseException"
+    setting.time.now += 10
+    assert refusal(setting.look_at_group)[0] == "ResourceNotFoundException"
+    assert setting.machines() == []
+    assert setting.scaling.describe_auto_scaling_groups()["AutoScalingGroups"] == []
+    setting.eks.delete_cluster(name="demo")
+
+
+def test_what_cannot_be_is_refused_at_creation(setting: Setting) -> None:
+    for fields, text in (
+        ({"scalingConfig": {"minSize": 1, "maxSize": 2, "desiredSize": 3}}, "can't be greater than max size"),
+        ({"scalingConfig": {"minSize": 2, "maxSize": 2, "desiredSize": 1}}, "can't be greater than desired size"),
+        ({"nodeRole": setting.cluster_role}, "could not be assumed"),
+        ({"subnets": ["subnet-1"]}, "does not exist"),
+        ({"instanceTypes": ["m99.large"]}, "do not exist"),
+        ({"amiType": "AL2023_ARM_64_STANDARD"}, "not a valid instance type"),
+        ({"version": "1.36"}, "not supported"),
+        ({"launchTemplate": {"name": "none"}}, "does not exist"),
+        ({"capacityType": "CAPACITY_BLOCK"}, "capacity-block"),
+    ):
+        code, message = refusal(setting.group, **fields)
+        assert code == "InvalidParameterException"
+        assert text in message
+    setting.group()
+    assert refusal(setting.group)[0] == "ResourceInUseException"
+    other = refusal(setting.eks.describe_nodegroup, clusterName="demo", nodegroupName="other")
+    assert other[0] == "ResourceNotFoundException"
+
+
+def test_the_desired_size_moves_within_its_bounds(setting: Setting) -> None:
+    setting.group()
+    set_desired(setting, 4)
+    assert len(setting.machines()) == 4
+    assert setting.look_at_group()["scalingConfig"]["desiredSize"] == 4
+    scaling = setting.scaling_group()["AutoScalingGroupName"]
+    for desired, text in ((5, "above max value 4"), (0, "below min value 1")):
+        call = {"AutoScalingGroupName": scaling, "DesiredCapacity": desired}
+        code, message = refusal(setting.scaling.set_desired_capacity, **call)
+        assert (code, text in message) == ("ValidationError", True)
+    absent = refusal(setting.scaling.set_desired_capacity, AutoScalingGroupName="none", DesiredCapacity=1)
+    assert absent[0] == "ValidationError"
+    set_desired(setting, 1)
+    assert len(setting.machines()) == 1
+
+
+def test_a_machine_leaves_by_name_with_and_without_another_in_its_place(setting: Setting) -> None:
+    setting.group()
+    first, second = ids(setting.scaling_group())
+    leave = setting.scaling.terminate_instance_in_auto_scaling_group
+    activity = leave(InstanceId=first, ShouldDecrementDesiredCapacity=True)["Activity"]
+    assert first in activity["Description"]
+    assert (ids(setting.scaling_group()), setting.scaling_group()["DesiredCapacity"]) == ([second], 1)
+    code, message = refusal(leave, InstanceId=second, ShouldDecrementDesiredCapacity=True)
+    assert (code, "desiredSize equals minSize (1)" in message) == ("ValidationError", True)
+    leave(InstanceId=second, ShouldDecrementDesiredCapacity=False)
+    (third,) = ids(setting.scaling_group())
+    assert third not in {first, second}
+    assert refusal(leave, InstanceId=first, ShouldDecrementDesiredCapacity=False)[0] == "ValidationError"
+    setting.time.seconds = 10
+    leave(InstanceId=third, ShouldDecrementDesiredCapacity=False)
+    again = refusal(leave, InstanceId=third, ShouldDecrementDesiredCapacity=False)
+    assert again[0] == "ScalingActivityInProgress"
+
+
+@pytest.mark.parametrize("end", ["terminate_instances", "stop_instances"])
+def test_a_machine_that_dies_is_replaced(setting: Setting, end: str) -> None:
+    setting.group()
+    first, second = ids(setting.scaling_group())
+    getattr(setting.ec2, end)(InstanceIds=[first])
+    left_over = ids(setting.scaling_group())
+    assert len(left_over) == 2
+    assert first not in left_over
+    assert second in left_over
+    assert {machine["InstanceId"] for machine in setting.machines()} == set(left_over)
+
+
+def test_a_group_stays_small_while_ec2_has_no_more(setting: Setting) -> None:
+    limits = {"m6i.xlarge": 1}
+    with scarce_capacity(limits):
+        setting.group()
+        group = setting.look_at_group()
+        assert (group["status"], group["health"]["issues"][0]["code"]) == ("CREATE_FAILED", "AsgInstanceLaunchFailures")
+        assert len(ids(setting.scaling_group())) == 1
+        (message,) = failures(setting)
+        assert message.startswith("Could not launch On-Demand Instances. InsufficientInstanceCapacity - ")
+        assert message.endswith("Launching EC2 instance failed.")
+        limits["m6i.xlarge"] = 2
+        assert len(ids(setting.scaling_group())) == 2
+        setting.group("more")
+        assert setting.scaling_group("more")["Instances"] == []
+
+
+def test_a_full_zone_is_avoided_and_an_active_group_becomes_degraded(setting: Setting) -> None:
+    with scarce_capacity({f"m6i.xlarge/{ZONES[0]}": 0, "m6i.xlarge": 3}):
+        setting.group()
+        assert {machine["SubnetId"] for machine in setting.machines()} == {setting.subnets[1]}
+        assert setting.look_at_group()["status"] == "ACTIVE"
+        set_desired(setting, 4)
+        assert setting.look_at_group()["status"] == "DEGRADED"
+        set_desired(setting, 3)
+        assert (setting.look_at_group()["status"], setting.look_at_group()["health"]["issues"]) == ("ACTIVE", [])
+
+
+def test_sizes_labels_and_taints_change(setting: Setting) -> None:
+    taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}
+    setting.group(labels={"a": "b", "c": "d"}, taints=[taint])
+    setting.time.seconds = 10
+    place = {"clusterName": "demo", "nodegroupName": "system"}
+    update = setting.eks.update_nodegroup_config(
+        **place,
+        scalingConfig={"minSize": 0, "maxSize": 5, "desiredSize": 3},
+        labels={"addOrUpdateLabels": {"a": "z"}, "removeLabels": ["c"]},
+        taints={"removeTaints": [taint]},
+        updateConfig={"maxUnavailable": 2},
+    )["update"]
+    assert setting.look_at_group()["status"] == "UPDATING"
+    assert refusal(setting.eks.update_nodegroup_config, **place, labels={})[0] == "ResourceInUseException"
+    assert refusal(setting.eks.delete_nodegroup, **place)[0] == "ResourceInUseException"
+    setting.time.now += 10
+    group = setting.look_at_group()
+    assert (group["status"], group["labels"], group["taints"]) == ("ACTIVE", {"a": "z"}, [])
+    assert group["scalingConfig"] == {"minSize": 0, "maxSize": 5, "desiredSize": 3}
+    assert len(setting.machines()) == 3
+    status = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]["status"]
+    assert status == "Successful"
+    too_many = refusal(setting.eks.update_nodegroup_config, **place, scalingConfig={"desiredSize": 6})
+    assert too_many[0] == "InvalidParameterException"
+
+
+@pytest.mark.parametrize("strategy", ["DEFAULT", "MINIMAL"])
+def test_a_version_comes_machine_by_machine(setting: Setting, strategy: str) -> None:
+    setting.group(version="1.34", updateConfig={"maxUnavailable": 1, "updateStrategy": strategy})
+    before = ids(setting.scaling_group())
+    setting.time.seconds = 10
+    place = {"clusterName": "demo", "nodegroupName": "system"}
+    update = setting.eks.update_nodegroup_version(**place, version="1.35")["update"]
+    counts = set()
+    for _ in range(12):
+        counts.add(len(setting.machines()))
+        setting.time.now += 10
+        assert setting.look_at_group()["status"] in {"UPDATING", "ACTIVE"}
+    # One comes before another leaves, unless the group is to take away first.
+    assert max(counts) == (3 if strategy == "DEFAULT" else 2)
+    group = setting.look_at_group()
+    assert (group["status"], group["version"], group["releaseVersion"][:4]) == ("ACTIVE", "1.35", "1.35")
+    assert not set(before) & set(ids(setting.scaling_group()))
+    assert len(ids(setting.scaling_group())) == 2
+    told_update = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]
+    assert (told_update["status"], told_update["type"]) == ("Successful", "VersionUpdate")
+    back = refusal(setting.eks.update_nodegroup_version, **place, version="1.34")
+    assert back[0] == "InvalidParameterException"
+
+
+def test_a_version_without_room_for_another_machine_fails(setting: Setting) -> None:
+    setting.group(version="1.34")
+    before = ids(setting.scaling_group())
+    place = {"clusterName": "demo", "nodegroupName": "system"}
+    with scarce_capacity({"m6i.xlarge": 2}):
+        update = setting.eks.update_nodegroup_version(**place, version="1.35")["update"]
+        told_update = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]
+    assert (told_update["status"], told_update["errors"][0]["errorCode"]) == ("Failed", "NodeCreationFailure")
+    assert setting.look_at_group()["version"] == "1.34"
+    assert ids(setting.scaling_group()) == before
+
+
+def of_block(setting: Setting, name: str = "block", **fields: Any) -> Any:
+    """A group of a block, whose launch template is made first."""
+    data = {
+        "InstanceType": "p5.48xlarge",
+        "InstanceMarketOptions": {"MarketType": "capacity-block"},
+        "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": BLOCK}},
+        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 100, "VolumeType": "gp3"}}],
+    }
+    setting.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
+    usual = {
+        "launchTemplate": {"name": name},
+        "instanceTypes": None,
+        "capacityType": "CAPACITY_BLOCK",
+        "amiType": "AL2023_x86_64_NVIDIA",
+        "subnets": setting.subnets[:1],
+        "scalingConfig": {"minSize": 0, "maxSize": 3, "desiredSize": 1},
+    }
+    return setting.group(name, **{**usual, **fields})
+
+
+def test_a_group_of_a_block_has_machines_between_its_dates_alone(setting: Setting) -> None:
+    begin = datetime.fromtimestamp(setting.time.now + DAY, UTC)
+    new_block(ACCOUNT, REGION, "p5.48xlarge", ZONES[0], 2, begin, begin + timedelta(days=1), name=BLOCK)
+    of_block(setting)
+    assert setting.scaling_group("block")["Instances"] == []
+    assert "ReservationCapacityExceeded" in failures(setting, "block")[0]
+    setting.time.now += DAY
+    with scarce_capacity({"p5.48xlarge": 0}):
+        assert len(ids(setting.scaling_group("block"))) == 1
+    set_desired(setting, 3, "block")
+    assert len(ids(setting.scaling_group("block"))) == 2
+    assert setting.machines("block")[0]["CapacityReservationId"] == BLOCK
+    setting.time.now += DAY - NOTICE.total_seconds()
+    assert setting.scaling_group("block")["Instances"] == []
+    assert setting.machines("block") == []
+
+
+def test_a_group_of_a_block_in_another_zone_has_no_machines(setting: Setting) -> None:
+    begin = datetime.fromtimestamp(setting.time.now, UTC)
+    new_block(ACCOUNT, REGION, "p5.48xlarge", ZONES[0], 2, begin, begin + timedelta(days=1), name=BLOCK)
+    of_block(setting, subnets=setting.subnets[1:])
+    assert setting.machines("block") == []
+    assert setting.look_at_group("block")["status"] == "CREATE_FAILED"
+
+
+def test_a_launch_template_gives_disk_tags_and_groups(setting: Setting) -> None:
+    efa = setting.ec2.create_security_group(GroupName="efa", Description="d", VpcId=setting.vpc)["GroupId"]
+    data = {
+        "InstanceType": "g6.12xlarge",
+        "NetworkInterfaces": [{"DeviceIndex": 0, "NetworkCardIndex": 0, "InterfaceType": "efa", "Groups": [efa]}],
+        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 77, "VolumeType": "gp3"}}],
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "own", "Value": "tag"}]}],
+    }
+    template = setting.ec2.create_launch_template(LaunchTemplateName="template", LaunchTemplateData=data)[
+        "LaunchTemplate"
+    ]
+    both = refusal(setting.group, launchTemplate={"name": "template"})
+    assert "not in both" in both[1]
+    fields = {"launchTemplate": {"id": template["LaunchTemplateId"]}, "instanceTypes": None}
+    assert "Disk size" in refusal(setting.group, **fields, diskSize=20)[1]
+    group = setting.group(**fields)
+    assert group["launchTemplate"] == {"name": "template", "version": "1", "id": template["LaunchTemplateId"]}
+    assert "diskSize" not in group
+    machine = setting.machines()[0]
+    assert machine["InstanceType"] == "g6.12xlarge"
+    assert [entry["GroupId"] for entry in machine["SecurityGroups"]] == [efa]
+    assert {"Key": "own", "Value": "tag"} in machine["Tags"]
+    (mapping,) = machine["BlockDeviceMappings"]
+    assert setting.ec2.describe_volumes(VolumeIds=[mapping["Ebs"]["VolumeId"]])["Volumes"][0]["Size"] == 77
+    setting.ec2.create_launch_template_version(
+        LaunchTemplateName="template", LaunchTemplateData={**data, "InstanceType": "g6.xlarge"}
+    )
+    setting.eks.update_nodegroup_version(
+        clusterName="demo", nodegroupName="system", launchTemplate={"name": "template", "version": "2"}
+    )
+    assert {machine["InstanceType"] for machine in setting.machines()} == {"g6.xlarge"}
+    assert setting.look_at_group()["launchTemplate"]["version"] == "2"
+
+
+def test_a_group_is_found_by_its_tags_and_its_machines_by_their_ids(setting: Setting) -> None:
+    setting.group()
+    setting.group("gpu", scalingConfig={"minSize": 0, "maxSize": 1, "desiredSize": 0})
+    by_tag = [{"Name": "tag:eks:nodegroup-name", "Values": ["system"]}]
+    (group,) = setting.scaling.describe_auto_scaling_groups(Filters=by_tag)["AutoScalingGroups"]
+    member = group["Instances"][0]["InstanceId"]
+    (row,) = setting.scaling.describe_auto_scaling_instances(InstanceIds=[member])["AutoScalingInstances"]
+    assert row["AutoScalingGroupName"] == group["AutoScalingGroupName"]
+    assert setting.scaling_group("gpu")["Instances"] == []
+    setting.scaling.set_instance_protection(
+        AutoScalingGroupName=group["AutoScalingGroupName"], InstanceIds=[member], ProtectedFromScaleIn=True
+    )
+    set_desired(setting, 1)
+    assert ids(setting.scaling_group()) == [member]
+    setting.scaling.suspend_processes(AutoScalingGroupName=group["AutoScalingGroupName"], ScalingProcesses=["Launch"])
+    set_desired(setting, 2)
+    assert ids(setting.scaling_group()) == [member]
+    setting.scaling.resume_processes(AutoScalingGroupName=group["AutoScalingGroupName"])
+    assert len(ids(setting.scaling_group())) == 2
+    setting.scaling.set_instance_health(InstanceId=member, HealthStatus="Unhealthy")
+    assert member not in ids(setting.scaling_group())
+    setting.scaling.update_auto_scaling_group(AutoScalingGroupName=group["AutoScalingGroupName"], MinSize=3)
+    assert len(ids(setting.scaling_group())) == 3

@@ -1,0 +1,340 @@
+"""The client of the Kubernetes API: against answers that are set, and against the simulated API over TLS."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import stamina
+
+from local.authority import Authority
+from local.kubernetes.api import Fault, KubeApi, node
+from local.kubernetes.store import Key
+from stockyard.errors import (
+    CredentialsRevoked,
+    PermissionDenied,
+    StockyardError,
+    VendorNotFound,
+    VendorRefused,
+    VendorThrottled,
+    VendorTimeout,
+    VendorUnavailable,
+)
+from stockyard.providers.kubernetes import client as client_module
+from stockyard.providers.kubernetes.client import KubernetesApi
+
+TOKEN = "k8s-aws-v1.token-of-a-test"
+VALUE = base64.b64encode(b"a-very-secret-value").decode()
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "web"}, "data": {"x": "1"}}
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "web"}, "data": {"k": VALUE}}
+PAGES = {
+    "/api/v1": [("configmaps", "ConfigMap", True), ("secrets", "Secret", True), ("nodes", "Node", False)],
+    "/apis/storage.k8s.io/v1": [("storageclasses", "StorageClass", False)],
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=3):
+        yield
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("pki"))
+
+
+class Answers:
+    """An API server that answers with what is set, after discovery, and keeps the requests."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers = list(answers)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path in PAGES:
+            entries = [{"name": n, "kind": k, "namespaced": s} for n, k, s in PAGES[request.url.path]]
+            return httpx.Response(200, json={"kind": "APIResourceList", "resources": entries})
+        self.requests.append(request)
+        answer = self.answers.pop(0) if self.answers else httpx.Response(404, json={"reason": "NotFound"})
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def client_of(authority: Authority, handler: Callable[[httpx.Request], httpx.Response]) -> KubernetesApi:
+    pem = base64.b64encode(authority.pem.encode()).decode()
+    return KubernetesApi("https://cluster.example.test", pem, lambda: TOKEN, httpx.MockTransport(handler))
+
+
+def done(document: Any = None) -> httpx.Response:
+    return httpx.Response(200, json=document if document is not None else {"kind": "Status"})
+
+
+def test_apply_is_server_side_with_our_name_and_force(authority: Authority):
+    server = Answers(done(CONFIG))
+    assert client_of(authority, server).apply(CONFIG) == CONFIG
+    (request,) = server.requests
+    assert (request.method, request.url.path) == ("PATCH", "/api/v1/namespaces/web/configmaps/a")
+    assert dict(request.url.params) == {"fieldManager": "stockyard", "force": "true"}
+    assert request.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert request.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert json.loads(request.content) == CONFIG
+
+
+def test_paths_come_from_discovery(authority: Authority):
+    server = Answers(*(done({}) for _ in range(5)))
+    client = client_of(authority, server)
+    client.get("storage.k8s.io/v1", "StorageClass", "fast")
+    client.get("v1", "Node", "a/b", "ignored")
+    client.get("v1", "ConfigMap", "a")
+    client.list("v1", "ConfigMap", "web", "a=b,c")
+    client.list("v1", "ConfigMap")
+    assert [request.url.raw_path.decode() for request in server.requests] == [
+        "/apis/storage.k8s.io/v1/storageclasses/fast",
+        "/api/v1/nodes/a%2Fb",
+        "/api/v1/namespaces/default/configmaps/a",
+        "/api/v1/namespaces/web/configmaps?limit=500&labelSelector=a%3Db%2Cc",
+        "/api/v1/configmaps?limit=500",
+    ]
+
+
+def test_a_kind_is_looked_up_once_and_one_that_is_not_served_each_time(authority: Authority):
+    looked: list[str] = []
+    server = Answers(*(done({}) for _ in range(3)))
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        looked.append(request.url.path)
+        return server(request)
+
+    client = client_of(authority, handler)
+    for _ in range(3):
+        client.get("v1", "ConfigMap", "a", "web")
+        assert client.get("v1", "Widget", "a") is None
+        assert client.list("example.test/v1", "Widget") == []
+        client.delete("example.test/v1", "Widget", "a")
+    with pytest.raises(VendorNotFound, match=r"serves no Widget of v1"):
+        client.apply({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a"}})
+    assert looked.count("/api/v1") == 5
+
+
+def test_a_token_is_asked_for_at_each_call(authority: Authority):
+    tokens = iter(f"token-{number}" for number in range(9))
+    server = Answers(httpx.Response(503), done({}), done({}))
+    pem = base64.b64encode(authority.pem.encode()).decode()
+    client = KubernetesApi("https://c.test", pem, lambda: next(tokens), httpx.MockTransport(server))
+    client.get("v1", "Node", "a")
+    client.get("v1", "Node", "b")
+    assert [request.headers["Authorization"] for request in server.requests] == [
+        "Bearer token-1", "Bearer token-2", "Bearer token-3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "leaf", "tries"),
+    [
+        (httpx.Response(503), VendorUnavailable, 3),
+        (httpx.Response(429, headers={"Retry-After": "1"}), VendorThrottled, 3),
+        (httpx.Response(504), VendorTimeout, 3),
+        (httpx.ReadTimeout("x"), VendorTimeout, 3),
+        (httpx.ConnectError("x"), VendorUnavailable, 3),
+        (httpx.Response(200, content=b"<html>"), VendorUnavailable, 3),
+        (httpx.Response(200, json=[]), VendorUnavailable, 3),
+        (httpx.Response(401), CredentialsRevoked, 1),
+        (httpx.Response(403), PermissionDenied, 1),
+        (httpx.Response(422), VendorRefused, 1),
+        (httpx.Response(302, headers={"Location": "https://elsewhere.test"}), VendorRefused, 1),
+    ],
+)
+@pytest.mark.parametrize("call", ["apply", "get", "delete", "list"])
+def test_what_may_pass_is_tried_again_and_nothing_else(
+    authority: Authority, call: str, answer: httpx.Response | Exception, leaf: type[StockyardError], tries: int
+):
+    server = Answers(*(answer for _ in range(5)))
+    client = client_of(authority, server)
+    calls: dict[str, Callable[[], Any]] = {
+        "apply": lambda: client.apply(SECRET),
+        "get": lambda: client.get("v1", "Secret", "s", "web"),
+        "delete": lambda: client.delete("v1", "Secret", "s", "web"),
+        "list": lambda: client.list("v1", "Secret"),
+    }
+    with pytest.raises(leaf) as caught:
+        calls[call]()
+    assert type(caught.value) is leaf
+    assert len(server.requests) == tries
+
+
+def test_a_server_says_how_long_to_wait():
+    assert client_module._pause(PermissionDenied("x")) is False
+    assert client_module._pause(VendorTimeout("x")) is True
+    throttled = VendorThrottled("x")
+    throttled.retry_after = 7
+    assert client_module._pause(throttled) == 7.0
+
+
+def test_what_is_gone_is_no_error(authority: Authority):
+    client = client_of(authority, Answers())
+    assert client.get("v1", "ConfigMap", "a", "web") is None
+    client.delete("v1", "ConfigMap", "a", "web")
+
+
+def test_deletion_takes_what_the_object_owns(authority: Authority):
+    server = Answers(done())
+    client_of(authority, server).delete("v1", "Secret", "s", "web")
+    (request,) = server.requests
+    assert (request.method, request.url.path) == ("DELETE", "/api/v1/namespaces/web/secrets/s")
+    assert json.loads(request.content)["propagationPolicy"] == "Background"
+
+
+def test_a_list_goes_on_and_begins_anew_when_it_has_expired(authority: Authority):
+    first = {"items": [{"metadata": {"name": "a"}}], "metadata": {"continue": "t"}}
+    last = {"items": [{"metadata": {"name": "b"}}], "metadata": {}}
+    expired = httpx.Response(410, json={"reason": "Expired"})
+    server = Answers(done(first), expired, done(first), done(last))
+    items = client_of(authority, server).list("v1", "Node")
+    assert [(item["apiVersion"], item["kind"], item["metadata"]["name"]) for item in items] == [
+        ("v1", "Node", "a"), ("v1", "Node", "b"),
+    ]  # fmt: skip
+    assert [request.url.params.get("continue") for request in server.requests] == [None, "t", None, "t"]
+    with pytest.raises(VendorRefused):
+        client_of(authority, Answers(*(done(first) if n % 2 == 0 else expired for n in range(6)))).list("v1", "Node")
+
+
+def test_neither_data_nor_token_is_in_an_error_or_a_log(authority: Authority, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    answer = httpx.Response(422, json={"reason": "Invalid", "message": f"Secret: data.k: {VALUE}: Bearer {TOKEN}"})
+    for answers in ([answer], [httpx.Response(503)] * 3, [httpx.ReadTimeout("x")] * 3):
+        with pytest.raises(StockyardError) as caught:
+            client_of(authority, Answers(*answers)).apply(SECRET)
+        printed = "".join(traceback.format_exception(caught.value)) + caplog.text + repr(vars(caught.value))
+        assert VALUE not in printed
+        assert TOKEN not in printed
+        assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("server", ["http://c.test", "c.test", ""])
+def test_a_token_goes_to_https_alone(server: str):
+    with pytest.raises(VendorRefused, match="https"):
+        KubernetesApi(server, "", lambda: TOKEN)
+
+
+@pytest.mark.parametrize("authority_b64", ["", "%%%", base64.b64encode(b"no certificate").decode(), "w6k=", "/w=="])
+def test_an_authority_that_is_no_certificate_is_refused(authority_b64: str):
+    with pytest.raises(VendorRefused, match="no certificate"):
+        KubernetesApi("https://c.test", authority_b64, lambda: TOKEN).get("v1", "Node", "a")
+
+
+class Cluster:
+    """A simulated cluster behind TLS and a client with its administrator's token."""
+
+    def __init__(self, authority: Authority, trusted: Authority | None = None) -> None:
+        self.api = KubeApi()
+        self.token = self.api.administrator()
+        self.url = self.api.serve(authority.serving("apiserver"))
+        pem = base64.b64encode((trusted or authority).pem.encode()).decode()
+        self.client = KubernetesApi(self.url, pem, lambda: self.token)
+
+    def close(self) -> None:
+        self.client.close()
+        self.api.close()
+
+
+@pytest.fixture
+def cluster(authority: Authority) -> Iterator[Cluster]:
+    cluster = Cluster(authority)
+    yield cluster
+    cluster.close()
+
+
+def test_objects_come_change_and_go(cluster: Cluster):
+    client = cluster.client
+    for document in (NAMESPACE, CONFIG, SECRET):
+        client.apply(document)
+    assert client.get("v1", "ConfigMap", "a", "web")["data"] == {"x": "1"}  # type: ignore[index]
+    version = client.get("v1", "Secret", "s", "web")["metadata"]["resourceVersion"]  # type: ignore[index]
+    assert client.apply(SECRET)["metadata"]["resourceVersion"] == version, "applied again, nothing changes"
+    assert client.apply({**CONFIG, "data": {"y": "2"}})["data"] == {"y": "2"}, "what is no longer sent is removed"
+    assert [item["metadata"]["name"] for item in client.list("v1", "ConfigMap")] == ["a"]
+    assert client.list("v1", "ConfigMap", "other") == []
+    client.delete("v1", "ConfigMap", "a", "web")
+    client.delete("v1", "ConfigMap", "a", "web")
+    assert client.get("v1", "ConfigMap", "a", "web") is None
+
+
+def test_a_field_of_somebody_else_becomes_ours_and_theirs_stay(cluster: Cluster):
+    with cluster.api.locked_store() as store:
+        other = {**CONFIG, "data": {"x": "theirs", "z": "theirs"}}
+        from local.kubernetes import apply as kube_apply
+
+        kube_apply.apply(store, Key("", "configmaps", "web", "a"), other, "somebody", force=True)
+    assert cluster.client.apply(CONFIG)["data"] == {"x": "1", "z": "theirs"}
+
+
+def test_a_definition_is_served_as_soon_as_it_is_there(cluster: Cluster):
+    widget = {"apiVersion": "example.test/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
+    with pytest.raises(VendorNotFound):
+        cluster.client.apply(widget)
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "example.test", "names": names, "scope": "Cluster", "versions": [version]}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.test"}, "spec": spec,
+    }  # fmt: skip
+    cluster.client.apply(definition)
+    assert cluster.client.apply(widget)["spec"] == {"size": 1}
+
+
+def test_more_objects_than_a_page_has(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    cluster.api.install([{**node(f"n{number}")} for number in range(5)])
+    monkeypatch.setattr(client_module, "PAGE", 2)
+    items = cluster.client.list("v1", "Node", labels="kubernetes.io/os=linux")
+    assert [item["metadata"]["name"] for item in items] == ["n0", "n1", "n2", "n3", "n4"]
+    assert cluster.client.list("v1", "Node", labels="kubernetes.io/os=windows") == []
+
+
+def test_a_token_that_is_no_longer_good(cluster: Cluster):
+    cluster.api.revoke(cluster.token)
+    with pytest.raises(CredentialsRevoked, match="401 Unauthorized"):
+        cluster.client.apply(NAMESPACE)
+
+
+def test_who_may_not_write_is_refused(cluster: Cluster):
+    cluster.token = cluster.api.issue("web", "viewer")
+    with pytest.raises(PermissionDenied, match="403 Forbidden"):
+        cluster.client.apply(CONFIG)
+
+
+@pytest.mark.parametrize("reset", ["before", "after"])
+def test_a_lost_answer_is_repaired_by_the_next_try(cluster: Cluster, reset: str):
+    cluster.client.apply(NAMESPACE)
+    cluster.api.faults.append(Fault("patch", "configmaps", reset=reset, times=2))
+    assert cluster.client.apply(CONFIG)["data"] == {"x": "1"}
+    cluster.api.faults.append(Fault("delete", "configmaps", reset=reset, times=2))
+    cluster.client.delete("v1", "ConfigMap", "a", "web")
+    assert cluster.client.get("v1", "ConfigMap", "a", "web") is None
+
+
+def test_a_server_of_another_authority_gets_no_token(authority: Authority, tmp_path: Path):
+    cluster = Cluster(authority, trusted=Authority(tmp_path))
+    try:
+        with pytest.raises(VendorRefused, match="not of the cluster's authority"):
+            cluster.client.get("v1", "Node", "a")
+        assert cluster.api.calls == []
+    finally:
+        cluster.close()
+
+
+def test_nobody_answers(authority: Authority, cluster: Cluster):
+    cluster.api.close()
+    with pytest.raises(VendorUnavailable, match="cannot be reached"):
+        cluster.client.get("v1", "Node", "a")
