@@ -170,6 +170,21 @@ def resume_cluster(request: Request) -> Answer:
 
 
 @http.route(
+    "POST /v1/clusters/{id}/cancel",
+    roles=Roles.CHANGERS,
+    answers={202: "operations:OperationView"},
+    description="The step that is being done is finished, and none follows. What the operation has done so far stands:"
+    " the cluster is ready and `Degraded`. `POST /v1/clusters/{id}/resume` goes on, and a further change begins anew.",
+)
+def cancel_change(request: Request) -> Answer:
+    """Stop an operation that changes a ready cluster."""
+    from stockyard.operations.clusters import cancel
+
+    services = wiring.services(request.caller.tenant)
+    return _operation(services, cancel.cancel_change(services, request.params["id"], request.caller.actor))
+
+
+@http.route(
     "GET /v1/clusters/{id}/kubeconfig",
     roles=Roles.READERS,
     answers={200: "cluster_views:KubeconfigDocument"},

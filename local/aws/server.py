@@ -29,6 +29,7 @@ from local.aws.corrections.eks import eks_service
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
+from local.aws.corrections.pace import SECONDS, paced
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_answers import quick_answers
@@ -158,9 +159,7 @@ def running_aws(
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(tagged_interfaces())
         stack.enter_context(fifty_tags())
-        stack.enter_context(attachable_policies())
-        stack.enter_context(capacity_reservations())
-        stack.enter_context(eks_service())
+        stack.enter_context(_managed_services(scale))
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
@@ -173,3 +172,14 @@ def running_aws(
         port = server.get_host_and_port()[1]
         stack.enter_context(patch.dict(os.environ, {"MOTO_PORT": str(port)}))
         yield Aws(f"http://127.0.0.1:{port}", lock, began, forgets)
+
+
+@contextmanager
+def _managed_services(scale: float) -> Iterator[None]:
+    """EKS and what belongs to it, at the pace of AWS, scaled."""
+    with ExitStack() as stack:
+        stack.enter_context(attachable_policies())
+        stack.enter_context(capacity_reservations())
+        stack.enter_context(eks_service())
+        stack.enter_context(paced(lambda kind: SECONDS.get(kind, 0.0) * scale))
+        yield

@@ -40,6 +40,7 @@ RESOURCES = (
     Resource("", "v1", "pods", "Pod", True),
     Resource("", "v1", "secrets", "Secret", True),
     Resource("", "v1", "configmaps", "ConfigMap", True),
+    Resource("", "v1", "services", "Service", True),
     Resource("", "v1", "serviceaccounts", "ServiceAccount", True),
     Resource("apps", "v1", "deployments", "Deployment", True),
     Resource("apps", "v1", "daemonsets", "DaemonSet", True),

@@ -120,8 +120,9 @@ class Cluster(Thing):
 class ControlPlanes(Protocol):
     """Who plays the control planes of EKS's clusters."""
 
-    def begin(self, account: str, region: str, cluster: Document) -> tuple[str, str]:
-        """URL and authority (PEM) of the API of a new cluster."""
+    def begin(self, account: str, region: str, cluster: Document) -> tuple[str, str] | None:
+        """URL and authority (PEM) of the API of a new cluster; None while it starts. Raises an error when it does
+        not."""
 
     def update(self, account: str, region: str, cluster: Document) -> None:
         """The cluster has another version."""

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from stockyard.errors import PermissionDenied, VendorError, VendorNotFound, VendorThrottled, VendorTimeout
-from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws import retagging, tags
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.ec2 import retag
 from stockyard.providers.clusters.ec2.etcd_volume import MOST_TAGS
 from tests.harness import inventory
 from tests.unit.providers.conftest import ACME, Yard
@@ -229,7 +228,7 @@ def test_refusal_names_the_resource_and_the_code_of_aws(cluster: Yard, monkeypat
 
 
 def test_many_things_are_written_by_batches(cluster: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retag, "_BATCH", 4)
+    monkeypatch.setattr(retagging, "_BATCH", 4)
     before = all_tags()
     assert count_writes(cluster, monkeypatch).count("create_tags") >= 4
     assert_changed(before)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from stockyard.domain.records import Cluster
 
 LONGEST = 63
 _DIGITS = 5
+_TAKEN_BY_EKS = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
 
 
 def child_name(*parts: str) -> str:
@@ -27,6 +29,9 @@ def cluster_name(cluster: Cluster) -> str:
     return child_name(namespace, cluster.name, "eks") if namespace else child_name(cluster.client_id, "eks")
 
 
-def node_group_name(pool: str) -> str:
-    """What EKS calls the managed node group of a pool; the name is unique within the cluster."""
-    return pool
+def node_group_name(pool: str, generation: int = 1) -> str:
+    """What EKS calls the managed node group of a pool; the name is unique within the cluster. A group that was replaced
+    by another of the same pool has one of its own, and so has one whose pool has a name that EKS does not take."""
+    if generation == 1 and _TAKEN_BY_EKS.fullmatch(pool):
+        return pool
+    return child_name(pool, f"generation-{generation}").replace(".", "-")

@@ -22,10 +22,8 @@ REPEATED = "IdempotentParameterMismatch"
 
 IN_USE = "ResourceInUseException"
 """EKS's code for what is busy, and for a name that is taken."""
-
-BY_MESSAGE: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
-    # code, what the message contains in small letters, our error, what a person can do. These come before the table:
-    # the code alone says too little.
+_BY_TEXT: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
+    # code, text, our error, what a person can do. These codes stand for all that is wrong, and the text says what.
     (
         r"InvalidParameter(Value|Combination)",
         r"invalid iam instance profile",
@@ -34,14 +32,12 @@ BY_MESSAGE: tuple[tuple[str, str, type[errors.VendorError], str], ...] = (
     ),
     (
         r"Invalid(Parameter|Request|ParameterValue)Exception",
-        r"role with |the role |invalid principal",
+        r"role with |the role |invalid principal",  # those that we name exist
         errors.NotYetVisible,
-        # EKS says so of a role that it does not know yet; those that we name exist.
         "The role is new; IAM needs a moment.",
     ),
     (
         r"ValidationError",
-        # EC2 Auto Scaling has this one code for all that is wrong.
         r"not found|no managed instance",
         errors.VendorNotFound,
         "The auto scaling group, or the machine in it, is gone.",
@@ -125,7 +121,7 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
 
 def classify(code: str, message: str, status: int) -> tuple[type[errors.VendorError], str]:
     """The error class and hint for an answer's code, message and HTTP status."""
-    for code_pattern, text, kind, hint in BY_MESSAGE:
+    for code_pattern, text, kind, hint in _BY_TEXT:
         if re.fullmatch(code_pattern, code) and re.search(text, message.lower()):
             return kind, hint
     for code_pattern, kind, hint in TABLE:

@@ -27,8 +27,13 @@ class Addition:
     purpose: str
     actions: tuple[str, ...]
     needed: bool = False
-    """Whether no cluster can be made without them."""
+    """Whether no cluster can be made without them; of a feature, none that has it."""
+    feature: str = ""
+    """What alone needs them; empty: every cluster may."""
 
+
+EKS = "eks"
+"""The feature that clusters on EKS are."""
 
 ADDITIONS = (
     Addition(2, "read which version of the template an account has", ("iam:ListRoleTags",)),
@@ -101,8 +106,9 @@ def deployed(calls: Calls, account: CloudAccount) -> int:
     return int(version) if version.isdecimal() else FIRST
 
 
-def shortage(version: int) -> Shortage | None:
-    """What a template of that version lacks; None when it is the current one, or a later release's."""
+def shortage(version: int, feature: str = "") -> Shortage | None:
+    """What a template of that version lacks; None when it is the current one, or a later release's. With a feature,
+    clusters are made that have it."""
     lacking = [addition for addition in ADDITIONS if addition.version > version]
     if not lacking:
         return None
@@ -111,4 +117,4 @@ def shortage(version: int) -> Shortage | None:
         f"The template of the cloud account is version {version}, the current one is {CURRENT}. It lacks {parts}."
         " Deploy the account's current template again."
     )
-    return Shortage(text, any(addition.needed for addition in lacking))
+    return Shortage(text, any(addition.needed and addition.feature in ("", feature) for addition in lacking))

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.ports import Finding
-from stockyard.providers.clouds.aws import DEFAULT_REGION, images, regions, template_versions
+from stockyard.providers.clouds.aws import images, offerings, quotas
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.ec2 import quotas, tenant_network
+from stockyard.providers.clusters.ec2 import tenant_network
 from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
     named_control_plane_types,
@@ -19,22 +19,20 @@ from stockyard.providers.clusters.ec2.network import is_given
 
 def findings(calls: Calls, cluster: Cluster, account: CloudAccount) -> Iterator[Finding]:
     """Everything that is wrong or surprising."""
-    usual = str(account.attributes.get("region") or DEFAULT_REGION)
-    if calls.region != usual:
-        yield Finding(
-            "/settings/region_name", f"{calls.region} is not the account's default region {usual}.", warning=True
-        )
-    if calls.region not in regions.every():
+    faults = list(offerings.region_findings(calls.region, account))
+    yield from faults
+    if not all(fault.warning for fault in faults):
         # there is nobody to ask, and each answer would be a time-out
-        yield Finding("/settings/region_name", f"AWS has no region {calls.region}.")
         return
-    shortage = template_versions.shortage(template_versions.deployed(calls, account))
-    if shortage is not None:
-        yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
+    yield from offerings.template_findings(calls, account)
     yield from _key_pair(calls, str(cluster.settings.get("key_pair") or ""))
     yield from _types(calls, cluster)
     yield from _image(calls, cluster.settings.get("image"))
-    yield from quotas.findings(calls, control_plane_types(cluster), own_network=not is_given(cluster.settings))
+    types = control_plane_types(cluster)
+    pointer = "/settings/control_plane_instance_type"
+    yield from quotas.findings(
+        calls, types, pointer, addresses=0 if is_given(cluster.settings) else 1, network="/settings/vpc_id"
+    )
     if is_given(cluster.settings):
         network = tenant_network.choose(calls, cluster.settings)
         if isinstance(network, Finding):
@@ -75,15 +73,4 @@ def _types(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
 
 
 def _offered(calls: Calls, names: Sequence[str]) -> set[str]:
-    offered: set[str] = set()
-    for start in range(0, len(names), 100):
-        filters = [{"Name": "instance-type", "Values": list(names[start : start + 100])}]
-        offers = calls.pages(
-            "ec2",
-            "describe_instance_type_offerings",
-            "InstanceTypeOfferings",
-            LocationType="region",
-            Filters=filters,
-        )
-        offered.update(str(offer["InstanceType"]) for offer in offers)
-    return offered
+    return {name for name, _ in offerings.places(calls, names)}

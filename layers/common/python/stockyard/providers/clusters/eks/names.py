@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stockyard.domain.records import Cluster
-from stockyard.providers.clouds.aws.child_names import child_name, cluster_name, node_group_name
+from stockyard.providers.clouds.aws.child_names import LONGEST, child_name, cluster_name, node_group_name
 
-__all__ = ["child_name", "cluster_name", "node_group_name", "part", "role_name", "secret_name", "stem"]
+__all__ = ["LONGEST", "child_name", "cluster_name", "node_group_name", "part", "role_name", "secret_name", "stem"]
 
 LONGEST_ROLE = 64
 _UNIQUE = 13

@@ -6,7 +6,6 @@ reservation) a new generation of the group is made beside the former one, which 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,10 +48,8 @@ class Generation:
 
     @property
     def name(self) -> str:
-        """What EKS calls it: as the settings do, if it is the first and EKS takes that name."""
-        if self.number == 1 and re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z_-]*", self.pool):
-            return self.pool
-        return names.child_name(self.pool, f"generation-{self.number}").replace(".", "-")
+        """What EKS calls it."""
+        return names.node_group_name(self.pool, self.number)
 
     def template(self, cluster: Cluster) -> str:
         """What its launch template is called."""

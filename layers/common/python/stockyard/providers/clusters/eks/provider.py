@@ -7,10 +7,12 @@ from typing import Any
 
 from stockyard.domain.manifests import ProviderDocument
 from stockyard.domain.node_groups import Group
+from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import ClusterToken
+from stockyard.providers.clouds.aws import retagging
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_building import check_account
 from stockyard.providers.clouds.aws.sessions import SessionFactory, Sessions
@@ -20,11 +22,13 @@ from stockyard.providers.clusters.eks import (
     control_plane,
     groups,
     identity,
+    inspection,
     names,
     network,
     node_groups,
     objects,
     people,
+    planning,
     removal,
     storage,
     validation,
@@ -58,19 +62,31 @@ class EksClusterDriver:
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""
-        return list(validation.findings(cluster, prices))
+        return [
+            *validation.findings(cluster, prices),
+            *planning.name_findings(cluster, self._config.name_prefix),
+            *planning.access_findings(cluster),
+        ]
 
-    def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:  # noqa: ARG002
+    def plan(self, cluster: Cluster, prices: PriceList) -> ClusterPlan:
         """See ``ports.ClusterDriver.plan``."""
-        return ClusterPlan((), ())
+        return planning.plan(cluster, prices, self._config.name_prefix)
 
     def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:  # noqa: ARG002 - one serves all
         """See ``ports.clusters.ServesNodeGroups``."""
         return groups.provider(cluster)
 
-    def inspect(self, work: CloudWork) -> Sequence[Finding]:  # noqa: ARG002
+    def floor_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+        """See ``ports.clusters.ServesNodeGroups``."""
+        return planning.floor_items(cluster, prices)
+
+    def inspect(self, work: CloudWork) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.inspect``."""
-        return ()
+        return list(inspection.findings(self._builder(work)))
+
+    def upgrade_findings(self, work: CloudWork) -> Sequence[Finding]:
+        """See ``ports.clusters.Upgrades``."""
+        return list(inspection.upgrade_findings(self._builder(work)))
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
@@ -99,6 +115,10 @@ class EksClusterDriver:
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
         """See ``ports.clusters.AdoptsNodes.group_of_node``."""
         return people.group_of_node(cluster, node)
+
+    def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
+        """See ``ports.Retags.retag``."""
+        return retagging.retag(self._builder(work), stale_keys)
 
     def secret_name(self, cluster: Cluster) -> str:
         """See ``ports.clusters.MintsTokens.secret_name``."""

@@ -9,8 +9,8 @@ import pytest
 from local.aws.corrections.quotas import account_quotas
 from stockyard.errors import PermissionDenied
 from stockyard.ports import Finding
+from stockyard.providers.clouds.aws import quotas
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.clusters.ec2 import quotas
 
 VPCS, ADDRESSES, PROCESSORS = "L-F678F1CE", "L-0263D0A3", "L-1216C47A"
 NEW_ACCOUNT = {VPCS: 5, ADDRESSES: 5, PROCESSORS: 5}
@@ -18,7 +18,9 @@ NEW_ACCOUNT = {VPCS: 5, ADDRESSES: 5, PROCESSORS: 5}
 
 def findings(yard: Any, *types: str, own_network: bool = True) -> list[Finding]:
     calls = Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1")
-    return list(quotas.findings(calls, types or ("t3.xlarge",), own_network=own_network))
+    pointers = ("/settings/control_plane_instance_type", "/settings/vpc_id")
+    addresses = 1 if own_network else 0
+    return list(quotas.findings(calls, types or ("t3.xlarge",), pointers[0], addresses=addresses, network=pointers[1]))
 
 
 def test_a_new_account_has_room_for_a_first_cluster(yard: Any) -> None:

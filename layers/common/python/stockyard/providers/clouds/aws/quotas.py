@@ -24,17 +24,18 @@ _STANDARD_FAMILIES = tuple("acdhimrtz")
 _RUNNING = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
 
 
-def findings(calls: Calls, instance_types: Sequence[str], *, own_network: bool) -> Iterator[Finding]:
-    """Each quota that has no room for the cluster. A warning when only some of the types that are tried have no room,
-    and when our role may not look."""
+def findings(
+    calls: Calls, instance_types: Sequence[str], types_at: str, *, addresses: int, network: str
+) -> Iterator[Finding]:
+    """Each quota that has no room for the cluster, with the pointers ``types_at`` and ``network``. A warning when only
+    some of the types have no room, and when our role may not look.
+
+    ``addresses`` are those of a network of its own, 0 where it has none.
+    """
     try:
-        if own_network:
-            for service, code, noun, operation, key in _NETWORK:
-                used = len(calls.call("ec2", operation)[key])
-                quota = _quota(calls, service, code)
-                if used + 1 > quota:
-                    yield Finding("/settings/vpc_id", _text(calls.region, code, quota, noun, used, "1"))
-        yield from _processors(calls, instance_types)
+        if addresses:
+            yield from _network(calls, network, addresses)
+        yield from _processors(calls, instance_types, types_at)
     except PermissionDenied:
         yield Finding(
             "/cloud_account_id",
@@ -43,7 +44,15 @@ def findings(calls: Calls, instance_types: Sequence[str], *, own_network: bool) 
         )
 
 
-def _processors(calls: Calls, instance_types: Sequence[str]) -> Iterator[Finding]:
+def _network(calls: Calls, pointer: str, addresses: int) -> Iterator[Finding]:
+    for (service, code, noun, operation, key), count in zip(_NETWORK, (1, addresses), strict=True):
+        used = len(calls.call("ec2", operation)[key])
+        quota = _quota(calls, service, code)
+        if used + count > quota:
+            yield Finding(pointer, _text(calls.region, code, quota, noun, used, str(count)))
+
+
+def _processors(calls: Calls, instance_types: Sequence[str], pointer: str) -> Iterator[Finding]:
     standard = [name for name in instance_types if name.startswith(_STANDARD_FAMILIES)]
     if not standard:
         return
@@ -63,7 +72,7 @@ def _processors(calls: Calls, instance_types: Sequence[str]) -> Iterator[Finding
     if full:
         needed = ", ".join(f"{sizes[name]} for {name}" for name in full)
         text = _text(calls.region, _STANDARD, quota, "vCPUs of standard instances", used, needed)
-        yield Finding("/settings/control_plane_instance_type", text, warning=len(full) < len(instance_types))
+        yield Finding(pointer, text, warning=len(full) < len(instance_types))
 
 
 def _quota(calls: Calls, service: str, code: str) -> float:

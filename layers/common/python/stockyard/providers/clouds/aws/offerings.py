@@ -1,0 +1,44 @@
+"""Which instance types a region or its zones offer, and what else of the account a cluster's settings may get wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stockyard.domain.records import CloudAccount
+from stockyard.ports import Finding
+from stockyard.providers.clouds.aws import DEFAULT_REGION, regions, template_versions
+from stockyard.providers.clouds.aws.calls import Calls
+
+_NAMES = 100
+"""Of types that one call is asked for."""
+
+
+def region_findings(region: str, account: CloudAccount) -> Iterator[Finding]:
+    """A region that is not the account's usual one, or none at all: then there is nobody to ask."""
+    usual = str(account.attributes.get("region") or DEFAULT_REGION)
+    if region != usual:
+        yield Finding("/settings/region_name", f"{region} is not the account's default region {usual}.", warning=True)
+    if region not in regions.every():
+        yield Finding("/settings/region_name", f"AWS has no region {region}.")
+
+
+def template_findings(calls: Calls, account: CloudAccount, feature: str = "") -> Iterator[Finding]:
+    """What the account's template lacks, and whether clusters, or those with the feature, can be made without it."""
+    shortage = template_versions.shortage(template_versions.deployed(calls, account), feature)
+    if shortage is not None:
+        yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
+
+
+def places(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
+    """The types that are offered, each with the region or, with ``zones``, with each zone that has it."""
+    offers: set[tuple[str, str]] = set()
+    for start in range(0, len(names), _NAMES):
+        pages = calls.pages(
+            "ec2",
+            "describe_instance_type_offerings",
+            "InstanceTypeOfferings",
+            LocationType="availability-zone" if zones else "region",
+            Filters=[{"Name": "instance-type", "Values": list(names[start : start + _NAMES])}],
+        )
+        offers.update((str(offer["InstanceType"]), str(offer["Location"])) for offer in pages)
+    return offers

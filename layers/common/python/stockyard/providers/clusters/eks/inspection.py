@@ -1,0 +1,147 @@
+"""Live checks of a cluster's settings in the account, and of an upgrade of one that stands. Nothing is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from stockyard.domain.node_groups import Group
+from stockyard.errors import VendorNotFound
+from stockyard.ports import Finding
+from stockyard.providers.clouds.aws import offerings, own_network, quotas
+from stockyard.providers.clouds.aws.template_versions import EKS
+from stockyard.providers.clusters.eks import names, network, planning, validation
+from stockyard.providers.clusters.eks.building import Builder
+from stockyard.providers.clusters.eks.configuration import node_groups
+
+_VERSION = "/kubernetes_version"
+_SKEW = 3
+"""By how many minors nodes may be older than their control plane."""
+
+
+def findings(builder: Builder) -> Iterator[Finding]:
+    """Everything that is wrong or surprising."""
+    cluster, calls = builder.work.cluster, builder.calls
+    if cluster.status != "ready":
+        faults = list(offerings.region_findings(calls.region, builder.work.account))
+        yield from faults
+        if not all(fault.warning for fault in faults):
+            return
+    yield from offerings.template_findings(calls, builder.work.account, EKS)
+    zones, zone_faults = _zones(builder)
+    yield from zone_faults
+    yield from _groups(builder, zones)
+    if cluster.status != "ready":
+        types = sorted({str(group["instance_type"]) for group in node_groups(cluster)})
+        addresses = planning.nat_gateways(cluster)
+        own = "/settings/node_groups"
+        yield from quotas.findings(calls, types, own, addresses=addresses, network="/settings/vpc_cidr")
+
+
+def upgrade_findings(builder: Builder) -> Iterator[Finding]:
+    """See ``ports.clusters.Upgrades``: what EKS itself has seen, and groups whose nodes would be too old."""
+    cluster, calls = builder.work.cluster, builder.calls
+    name = names.cluster_name(cluster)
+    present = str(calls.call("eks", "describe_cluster", name=name)["cluster"]["version"])
+    if present == cluster.kubernetes_version:
+        return
+    listing = calls.pages(
+        "eks",
+        "list_insights",
+        "insights",
+        clusterName=name,
+        filter={"categories": ["UPGRADE_READINESS"], "kubernetesVersions": [cluster.kubernetes_version]},
+    )
+    for insight in listing:
+        status = insight.get("insightStatus") or {}
+        if status.get("status") in ("ERROR", "WARNING"):
+            reason = status.get("reason") or insight.get("description") or "EKS gives no reason"
+            text = f"EKS finds for {cluster.kubernetes_version}: {insight.get('name')}: {reason}"
+            yield Finding(_VERSION, text, warning=status["status"] == "WARNING")
+    for group in calls.pages("eks", "list_nodegroups", "nodegroups", clusterName=name):
+        yield from _too_old(builder, name, str(group))
+
+
+def _too_old(builder: Builder, cluster: str, group: str) -> Iterator[Finding]:
+    target = builder.work.cluster.kubernetes_version
+    try:
+        answer = builder.calls.call("eks", "describe_nodegroup", clusterName=cluster, nodegroupName=group)
+    except VendorNotFound:
+        return
+    version = str(answer["nodegroup"].get("version") or target)
+    if _minor(target) - _minor(version) > _SKEW:
+        text = f"The nodes of {group} have Kubernetes {version}: they must not be more than {_SKEW} minors behind."
+        yield Finding(_VERSION, text)
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
+
+
+def _zones(builder: Builder) -> tuple[Sequence[str], list[Finding]]:
+    """The zones of the cluster's subnets, and what is wrong with those that the settings name."""
+    cluster = builder.work.cluster
+    here = {str(zone["ZoneName"]): str(zone.get("ZoneId")) for zone in own_network.available_zones(builder)}
+    named_zones = [str(zone) for zone in cluster.settings.get("zones") or ()]
+    if not named_zones:
+        usable = [zone for zone, zone_id in here.items() if zone_id not in network.WITHOUT_CONTROL_PLANES]
+        count = len(cluster.settings["subnet_cidrs"])
+        text = f"{builder.calls.region} has {len(usable)} zones for {count} subnets. Name fewer, or another region."
+        return usable[:count], [Finding("/settings/subnet_cidrs", text)] if len(usable) < count else []
+    faults = []
+    for index, zone in enumerate(named_zones):
+        if zone not in here:
+            faults.append(Finding(f"/settings/zones/{index}", f"{builder.calls.region} has no zone {zone}."))
+        elif here[zone] in network.WITHOUT_CONTROL_PLANES:
+            faults.append(Finding(f"/settings/zones/{index}", f"EKS has no control planes in {zone}."))
+    return named_zones, faults
+
+
+def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
+    cluster = builder.work.cluster
+    types = sorted({str(group["instance_type"]) for group in node_groups(cluster)})
+    offers = offerings.places(builder.calls, types, zones=True)
+    for place, group in validation.sent_groups(cluster):
+        outside = [zone for zone in group["zones"] if zone not in zones]
+        if outside:
+            text = f"The cluster has no subnet in {', '.join(outside)}; its zones are {', '.join(zones)}."
+            yield Finding(f"{place}/zones", text)
+            continue
+        name = str(group["instance_type"])
+        lacking = [zone for zone in group["zones"] or zones if (name, zone) not in offers]
+        if lacking and (group["zones"] or len(lacking) == len(zones)):
+            yield Finding(f"{place}/instance_type", f"{name} is not offered in {', '.join(lacking)}.")
+        if group.get("capacity_reservation_id"):
+            yield from _reservation(builder, group, place)
+
+
+def _reservation(builder: Builder, group: Group, place: str) -> Iterator[Finding]:
+    """Whether there is such a capacity block, and whether it is what the group takes it for."""
+    reservation = str(group["capacity_reservation_id"])
+    pointer = f"{place}/capacity_reservation_id"
+    listing = builder.calls.described_items(
+        "describe_capacity_reservations", "CapacityReservations", CapacityReservationIds=[reservation]
+    )
+    if not listing:
+        yield Finding(pointer, f"There is no capacity reservation {reservation} in {builder.calls.region}.")
+        return
+    described = listing[0]
+    if described.get("InstanceType") != group["instance_type"]:
+        yield Finding(f"{place}/instance_type", f"{reservation} is of {described.get('InstanceType')}.")
+    if described.get("AvailabilityZone") not in group["zones"]:
+        yield Finding(f"{place}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
+    count = int(described.get("TotalInstanceCount") or 0)
+    if int(group["max_size"]) > count:
+        yield Finding(f"{place}/max_size", f"{reservation} has {count} machines.")
+    yield from _dates(builder.now, described, reservation, pointer)
+
+
+def _dates(now: datetime, described: Mapping[str, Any], reservation: str, pointer: str) -> Iterator[Finding]:
+    start, end = described.get("StartDate"), described.get("EndDate")
+    over = described.get("State") in ("expired", "cancelled", "failed", "payment-failed")
+    if over or (isinstance(end, datetime) and end <= now):
+        yield Finding(pointer, f"{reservation} has ended{f' at {end:%Y-%m-%d %H:%M}' if end else ''}.")
+    elif isinstance(start, datetime) and start > now:
+        text = f"{reservation} begins at {start:%Y-%m-%d %H:%M}; nodes of the group wait until then."
+        yield Finding(pointer, text, warning=True)

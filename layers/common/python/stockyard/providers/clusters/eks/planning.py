@@ -1,0 +1,139 @@
+"""What a cluster on EKS consists of and costs, as its settings and the catalogue say. No call is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.prices import HOURS_A_MONTH, PriceItem
+from stockyard.domain.records import Cluster
+from stockyard.ports import ClusterPlan, Finding, PriceList
+from stockyard.providers.clusters.eks import access, addons, identity, names, network
+from stockyard.providers.clusters.eks.configuration import EFA, has_storage, has_template, node_groups, region
+from stockyard.providers.clusters.eks.storage import STORAGE_CLASS
+
+USUAL_DISK_GIB = 20
+"""Of a group that names no disk: EKS's own."""
+
+
+def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
+    """See ``ports.ClusterDriver.plan``. ``prefix`` begins the names of roles."""
+    return ClusterPlan(tuple(_creates(cluster, prefix)), tuple(price_items(cluster, prices)))
+
+
+def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
+    """What is billed while the cluster stands, without what its groups never go below: that is ``floor_items``."""
+    place, count = region(cluster), nat_gateways(cluster)
+    items = [_control_plane(cluster, prices)]
+    items.append(_times("NAT gateway", count, prices.rate(place, "nat_gateway")))
+    items.append(_times("public IPv4 address", count, prices.rate(place, "public_ipv4")))
+    if has_storage(cluster):
+        # A new file system is empty, and an elastic one costs what is in it and what goes through it.
+        month = prices.rate(place, "efs")
+        text = "EFS, empty at first" if month is None else f"EFS, empty at first; {month:g} USD a GB and month"
+        items.append(PriceItem(text, 1, 0.0))
+    for group in node_groups(cluster):
+        first = int(group["count"]) - int(group["min_size"])
+        if first > 0:
+            items += _nodes(group, first, place, prices, "at first")
+    return items
+
+
+def floor_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
+    """See ``ports.clusters.ServesNodeGroups.floor_items``."""
+    place = region(cluster)
+    groups = [group for group in node_groups(cluster) if int(group["min_size"])]
+    return [item for group in groups for item in _nodes(group, int(group["min_size"]), place, prices, "always")]
+
+
+def nat_gateways(cluster: Cluster) -> int:
+    """How many there are."""
+    return len(cluster.settings["subnet_cidrs"]) if network.has_nat_in_each_zone(cluster) else 1
+
+
+def name_findings(cluster: Cluster, prefix: str) -> Iterator[Finding]:
+    """Names that AWS would refuse."""
+    for key in identity.keys(cluster):
+        role = names.role_name(prefix, cluster.client_id, f"{key}-role")
+        if len(role) > names.LONGEST_ROLE:
+            yield Finding("/name", f"The role name {role} would have more than {names.LONGEST_ROLE} characters.")
+            return
+
+
+def access_findings(cluster: Cluster) -> Iterator[Finding]:
+    """Who reaches the API from outside must be able to: we install the agent that way."""
+    if cluster.settings.get("public_access_cidrs"):
+        text = "Stockyard installs the cluster's agent from outside: the list must contain the addresses it comes from."
+        yield Finding("/settings/public_access_cidrs", text, warning=True)
+
+
+def _control_plane(cluster: Cluster, prices: PriceList) -> PriceItem:
+    """In standard or in extended support; the latter's price comes on top."""
+    place = region(cluster)
+    rate = prices.rate(place, "eks")
+    if _is_extended(cluster, prices):
+        surcharge = prices.rate(place, "eks_extended")
+        total = None if rate is None or surcharge is None else rate + surcharge
+        return PriceItem("EKS control plane in extended support", 1, total)
+    return PriceItem("EKS control plane", 1, rate)
+
+
+def _is_extended(cluster: Cluster, prices: PriceList) -> bool:
+    """Whether the version's standard support is over, on the day that the cluster is of."""
+    day = cluster.created_at[:10]
+    offers = prices.versions(region(cluster))
+    offered = next((offer for offer in offers if offer.version == cluster.kubernetes_version), None)
+    return offered is not None and offered.support(day) == "extended"
+
+
+def _nodes(group: Mapping[str, Any], count: int, place: str, prices: PriceList, when: str) -> Iterator[PriceItem]:
+    noun = "node" if count == 1 else "nodes"
+    text = f"{count} {noun} of pool {group['name']} ({group['instance_type']}) {when}"
+    if group.get("capacity_reservation_id"):
+        yield PriceItem(f"{text}, paid with the capacity block", count, 0.0)
+    else:
+        offer = prices.instance(place, str(group["instance_type"]))
+        yield _times(text, count, None if offer is None else offer["usd_hour"])
+    gib = int(group.get("disk_gib") or USUAL_DISK_GIB)
+    month = prices.rate(place, "gp3")
+    rate = None if month is None else month * gib / HOURS_A_MONTH
+    yield _times(f"disk gp3 {gib} GiB of pool {group['name']} {when}", count, rate)
+
+
+def _times(name: str, count: int, rate: float | None) -> PriceItem:
+    return PriceItem(name, count, None if rate is None else rate * count)
+
+
+def _creates(cluster: Cluster, prefix: str) -> Iterator[tuple[str, str]]:
+    eks = names.cluster_name(cluster)
+    yield from _network(cluster)
+    for key in identity.keys(cluster):
+        yield "iam role", names.role_name(prefix, cluster.client_id, f"{key}-role")
+    yield "eks cluster", f"{eks} (Kubernetes {cluster.kubernetes_version})"
+    for role, policy in access.POLICIES.items():
+        yield "access entry", f"{role} ({policy})"
+    if any(group.get("fabric") == EFA for group in node_groups(cluster)):
+        yield "security group", f"{names.stem(cluster)}-efa"
+    for group in node_groups(cluster):
+        if has_template(group):
+            yield "launch template", names.part(cluster, f"lt-{group['name']}")
+        limits = f"{group['count']} at first, {group['min_size']} to {group['max_size']}"
+        yield "node group", f"{group['name']} ({group['instance_type']}, {limits})"
+    for name in addons.addons(cluster):
+        yield "add-on", name
+    if has_storage(cluster):
+        yield "pod identity", f"{addons.NAMESPACE}/{addons.ACCOUNT}"
+        yield "security group", f"{names.stem(cluster)}-efs"
+        yield "file system", f"{names.stem(cluster)}-efs"
+        yield "mount target", f"{names.stem(cluster)}-efs, one in each zone"
+        yield "storage class", STORAGE_CLASS
+
+
+def _network(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    zones, gateways = len(cluster.settings["subnet_cidrs"]), nat_gateways(cluster)
+    yield "vpc", f"{names.part(cluster, 'vpc')} ({network.vpc_cidr(cluster)})"
+    yield "internet gateway", names.part(cluster, "igw")
+    yield "subnet", f"{names.stem(cluster)} public, in {zones} zones"
+    yield "subnet", f"{names.stem(cluster)} private, in {zones} zones"
+    yield "nat gateway", f"{names.stem(cluster)}, {gateways} with an address each"
+    yield "route table", f"{names.stem(cluster)} public and private, {1 + gateways}"
