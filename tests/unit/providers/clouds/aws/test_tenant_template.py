@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import stack
 from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from stockyard.domain.models.base import read
 from stockyard.errors import Internal
-from stockyard.providers.clouds.aws import calls, node_statements, tags, tenant_template
+from stockyard.providers.clouds.aws import calls, iam_kinds, node_statements, tags, tenant_template
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2 import identity
 from stockyard.providers.clusters.eks import addons
 from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
 from stockyard.providers.clusters.eks.settings import EksSettings
-from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER, OF_A_VOLUME_KEY
+from tests.harness.calls import ASKED_FOR_THE_FIRST_BALANCER, OF_A_VOLUME_KEY, Account
 from tests.harness.memory_kubernetes import MemoryKubernetes
-from tests.harness.policies import Ask, allowed_by
+from tests.harness.policies import Ask, allowed_by, refused, used, without
 from tests.harness.stage import Stage
 from tests.unit.providers.clusters.eks.conftest import CREATE as EKS_CREATE
 from tests.unit.providers.clusters.eks.conftest import DELETE as EKS_DELETE
@@ -60,10 +63,10 @@ NODES = ("NodePermissions", "GroupPermissions")
 OF_EKS = (*NODES, "EksPermissions", "EksRolePermissions", "FilePermissions")
 
 
-def _statements(template: dict[str, Any], *, without: Sequence[str] = ()) -> list[dict[str, Any]]:
+def _statements(template: dict[str, Any], *, leaving: Sequence[str] = ()) -> list[dict[str, Any]]:
     attached = [item["Ref"] for item in template["Resources"]["Role"]["Properties"]["ManagedPolicyArns"]]
     assert len(attached) <= 10, "IAM attaches no more to a role"
-    attached = [name for name in attached if name not in without]
+    attached = [name for name in attached if name not in leaving]
     policies = [template["Resources"][name]["Properties"]["PolicyDocument"] for name in attached]
     return [statement for policy in policies for statement in policy["Statement"]]
 
@@ -139,9 +142,9 @@ def test_template_grants_exactly_the_calls_of_the_driver(yard: Any, actions: set
     yard.delete()
     needed = actions | {implied for action in actions for implied in IMPLIED.get(action, ())}
     template = tenant_template.render(yard.account, "inst-1", Stage())
-    every = {a for s in _statements(template, without=NODES) for a in s["Action"]}
+    every = {a for s in _statements(template, leaving=NODES) for a in s["Action"]}
     assert needed - every - NEEDS_NO_PERMISSION == set()
-    granted = {a for s in _statements(template, without=OF_EKS) for a in s["Action"]}
+    granted = {a for s in _statements(template, leaving=OF_EKS) for a in s["Action"]}
     assert (
         granted - needed - {"eks:TagResource", "eks:UntagResource", *(f"elasticfilesystem:{n}" for n in TAGGING)}
         == set()
@@ -166,10 +169,75 @@ def test_template_grants_exactly_what_clusters_on_eks_need(
     template = tenant_template.render(yard.account, "inst-1", Stage())
     granted = {a for s in _statements(template) for a in s["Action"]}
     assert needed - granted - NEEDS_NO_PERMISSION == set()
-    own = {a for s in _statements(template, without=[*NODES, "Permissions", "MachinePermissions"]) for a in s["Action"]}
+    own = {a for s in _statements(template, leaving=[*NODES, "Permissions", "MachinePermissions"]) for a in s["Action"]}
     own = {action for action in own if action.startswith(("eks:", "elasticfilesystem:", "sts:", "iam:Attach"))}
     assert own - needed == set()
     assert granted >= GROUPS
+
+
+def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its resources and conditions: tags of the request and of the things, the boundary, who gets a role."""
+    recorded = _recorded(monkeypatch)
+    settings = read(EksSettings, {"node_groups": [EFA_GROUP], "region_name": "us-east-1"}).normal()
+    yard.provider = EksClusterDriver(EksConfig("vantage", "u", "i"), boto3.Session, MemoryKubernetes().client)
+    yard.cluster = replace(yard.cluster, settings=settings, kubernetes_version="1.35", driver="eks", tags={"team": "a"})
+    yard.ledger.cluster = yard.cluster
+    with capacity_reservations():
+        _whole_life_on_eks(yard)
+    account = Account("222222222222", iam_kinds.PATH)
+    asks = {str(ask): ask for call in recorded for ask in account.asks(call)}
+    template = tenant_template.render(yard.account, "inst-1", Stage())
+    statements = [_in_aws(statement) for statement in _statements(template)]
+    assert refused({"tenant": asks}, {"tenant": statements}) == []
+    of_eks = [_in_aws(statement) for statement in _statements(template, leaving=[*NODES, *OTHERS])]
+    grants = {f"{statement['Sid']} {action}" for statement in of_eks for action in statement["Action"]}
+    assert sorted(grants - used({"tenant": asks}, {"tenant": statements})["tenant"] - set(ELSEWHERE)) == []
+    for grant in sorted(grants - set(ELSEWHERE)):
+        sid, action = grant.split(" ")
+        assert refused({"tenant": asks}, {"tenant": without(statements, sid, action)}), f"nobody needs {grant}"
+
+
+OTHERS = ("MachinePermissions", "Permissions", "SnapshotPermissions", "TagPermissions")
+ELSEWHERE = {"UseReservations ec2:RunInstances": "a group of a capacity block"}
+"""Granted action that this life has no use for -> who has."""
+
+
+def _in_aws(value: Any) -> Any:
+    return json.loads(json.dumps(_resolved(value)).replace("aws-us-gov", "aws"))
+
+
+def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The calls from now on that the driver makes in the account, as AWS sees them."""
+    recorded: list[dict[str, Any]] = []
+    original: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def call(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
+        entry = {
+            "service": str(client.meta.service_model.service_id),
+            "operation": operation,
+            "parameters": parameters,
+            "region": client.meta.region_name,
+            "answer": None,
+            "error": "",
+        }
+        try:
+            entry["answer"] = original(client, operation, parameters)
+        except ClientError as error:
+            entry["error"] = str(error)
+            raise
+        finally:
+            ours = operation == "AssumeRole" and parameters["RoleArn"].endswith(":role/stockyard")
+            if _by_the_driver() and not ours:
+                recorded.append(entry)
+        return entry["answer"]
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", call)
+    return recorded
+
+
+def _by_the_driver() -> bool:
+    """Whether the call comes from our code: the test itself looks at the account too."""
+    return any("/providers/clouds/aws/" in frame.filename and "tests" not in frame.filename for frame in stack(0))
 
 
 EFA_GROUP = {
