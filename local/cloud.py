@@ -19,6 +19,7 @@ from typing import Any
 
 from local.authority import Authority, trusted
 from local.aws.corrections.balancers import addressed_balancers
+from local.aws.corrections.eks_things import played_control_planes
 from local.aws.corrections.roles import service_session
 from local.aws.server import ACME_ACCOUNT, GLOBEX_ACCOUNT, OWN_ACCOUNT, REGION, Aws, running_aws
 from local.children import WARDEN
@@ -32,6 +33,7 @@ from local.functions.processes import Definition, Functions
 from local.identity.keycloak import KeycloakServer, Unavailable
 from local.identity.server import IdentityServer
 from local.kubernetes.clusters import Clusters
+from local.kubernetes.managed import ManagedClusters
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import own_address
@@ -195,7 +197,7 @@ class LocalCloud:
     def _clear(self) -> None:
         """End and remove what a local cloud has left here that was killed; list what this one starts."""
         clear(self.home / "processes")
-        for name in ("machines", "pki"):
+        for name in ("machines", "managed", "pki"):
             shutil.rmtree(self.home / name, ignore_errors=True)
         WARDEN.record(self.home / "processes")
 
@@ -226,7 +228,9 @@ class LocalCloud:
         self._stack.callback(self.clusters.close)
         self.clusters.start()
         where = (logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines)
-        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, *where)
+        managed = ManagedClusters(self.clusters, self.home / "managed", logs / "agents.log", self.aws.url)
+        self._stack.enter_context(played_control_planes(managed))
+        self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, *where, managed)
         self._stack.callback(self.machines.close)
         self.machines.start()
         self.virtual_machines = VirtualMachines(lambda: self.cudo.started, *where)

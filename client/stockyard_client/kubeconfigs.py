@@ -64,15 +64,17 @@ def default_path(environment: Mapping[str, str]) -> Path:
     return Path(first) if first else Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
 
 
-def for_person(config: dict[str, Any], name: str, url: str) -> dict[str, Any]:
+def for_person(config: dict[str, Any], name: str, url: str, tenant: str = "") -> dict[str, Any]:
     """``config`` as it can stand beside others: its one cluster, user and context are called ``name``.
 
-    A user that asks ``stockyard`` for tokens is told the API's ``url``, so that it finds the right login.
+    A user that asks ``stockyard`` for tokens is told the API's ``url``, so that it finds the right login, and the
+    ``tenant`` that somebody of the platform means.
     """
+    variables = {"STOCKYARD_URL": url, **({"STOCKYARD_TENANT": tenant} if tenant else {})}
     adapted = {**config, "current-context": name}
     adapted["clusters"] = [{**entry, "name": name} for entry in config.get("clusters") or ()]
     adapted["users"] = [
-        {**entry, "name": name, "user": _with_api_url(entry.get("user") or {}, url)}
+        {**entry, "name": name, "user": _with_variables(entry.get("user") or {}, variables)}
         for entry in config.get("users") or ()
     ]
     adapted["contexts"] = [{"name": name, "context": {"cluster": name, "user": name}}]
@@ -108,12 +110,13 @@ def login(config: dict[str, Any]) -> tuple[str, str]:
         raise UnexpectedAnswer("the cluster's kubeconfig does not say how people log in") from None
 
 
-def _with_api_url(user: dict[str, Any], url: str) -> dict[str, Any]:
+def _with_variables(user: dict[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
     command = user.get("exec") or {}
     if command.get("command") != "stockyard":
         return user
-    variables = [variable for variable in command.get("env") or () if variable.get("name") != "STOCKYARD_URL"]
-    return {**user, "exec": {**command, "env": [*variables, {"name": "STOCKYARD_URL", "value": url}]}}
+    more = [variable for variable in command.get("env") or () if variable.get("name") not in variables]
+    named = [{"name": name, "value": value} for name, value in variables.items()]
+    return {**user, "exec": {**command, "env": [*more, *named]}}
 
 
 def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -110,6 +110,8 @@ class Operation(Resource):
     subject: str
     status: str
     phases: tuple[Phase, ...] = ()
+    changes: tuple[dict[str, Any], ...] = ()
+    """Of a change of a ready cluster: ``pointer``, ``before`` and ``after``."""
     error: OperationError | None = None
     progress: int = 0
     created_at: str | None = None
@@ -151,5 +153,7 @@ class Plan(Model):
     changes: tuple[Any, ...] = ()
     deletes: tuple[Any, ...] = ()
     price: Price | None = None
+    price_before: Price | None = None
+    """What is paid now, where a change has a price."""
     rejected: tuple[Any, ...] = ()
     warnings: tuple[Any, ...] = ()

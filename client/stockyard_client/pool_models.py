@@ -9,6 +9,8 @@ from pydantic import Field
 from stockyard_client.models import Condition, Model, Resource
 
 STATIC = "static"
+GROUP = "group"
+"""The form of a pool that is a node group of its cluster."""
 READY = "Ready"
 
 
@@ -27,6 +29,7 @@ class Pool(Resource):
     cluster_id: str = ""
     name: str
     kind: str
+    form: str = ""
     provider: str = ""
     quantity: int = 0
     floor: int = 0

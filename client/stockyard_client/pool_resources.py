@@ -35,16 +35,18 @@ class Pools(Collection):
         """One pool."""
         return self._record(Pool, self._transport.send("GET", _path(cluster, pool)))
 
-    def update(self, cluster: str, pool: Pool | str, changes: Body) -> Pool:
+    def update(self, cluster: str, pool: Pool | str, changes: Body, *, latest: Pool | None = None) -> Pool:
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed).
 
-        Of a name alone the record is read first, and again when a pass over the pool changed it in between.
+        Of a name alone the record is read first, and again when a pass over the pool changed it in between. ``latest``
+        is the record of that name as it was read just now.
         """
         if isinstance(pool, Pool):
             return self._changed(cluster, pool, changes)
         for _ in range(ATTEMPTS - 1):
+            record, latest = latest or self.get(cluster, pool), None
             try:
-                return self._changed(cluster, self.get(cluster, pool), changes)
+                return self._changed(cluster, record, changes)
             except ApiError as error:
                 if error.status != 412:
                     raise

@@ -150,6 +150,15 @@ class Clusters(Collection):
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(Cluster, cluster, changes)
 
+    def plan_update(self, cluster: Cluster | str, changes: Body) -> Plan:
+        """What :meth:`update` would do, and what the cluster costs before and after."""
+        current = cluster if isinstance(cluster, Cluster) else self.get(cluster)
+        return self._plan("PATCH", path(self.name, current.id), changes, {"If-Match": current.etag})
+
+    def cancel(self, cluster: str) -> Operation:
+        """Stops an operation that changes a ready cluster, between two of its steps."""
+        return self._started(self._transport.send("POST", path(self.name, cluster, "cancel")))
+
     def delete(self, cluster: str) -> Operation:
         """Starts the deletion, or gives the one that runs."""
         return self._started(self._transport.send("DELETE", path(self.name, cluster)))

@@ -104,13 +104,13 @@ def change_cluster(request: Request) -> Answer:
     fields: dict[str, Any] = {"description": description, "tags": body.tags_after(cluster.tags)}
     settings = body.settings_after(cluster)
     version = body.kubernetes_version if "kubernetes_version" in body.model_fields_set else None
-    wanted = reconfigure.wanted_cluster(cluster, settings, version)
+    target = reconfigure.target_of(cluster, settings, version)
     if request.dry_run:
-        kind = reconfigure.operation_kind(services, cluster, wanted)
+        kind = reconfigure.operation_kind(services, cluster, target)
         request.check_version("cluster", cluster.version)
         changes = {name: value for name, value in fields.items() if value is not None}
         if kind:
-            return Answer.plan(reconfigure.plan_change(services, cluster, wanted, changes))
+            return Answer.plan(reconfigure.plan_change(services, cluster, target, changes))
         return Answer.change_plan(cluster, changes | ({} if settings is None else {"settings": settings}))
     changed = change.change_cluster(
         services,
@@ -155,6 +155,21 @@ def resume_cluster(request: Request) -> Answer:
 
     services = wiring.services(request.caller.tenant)
     return _operation(services, resume.resume_cluster(services, request.params["id"], request.caller.actor))
+
+
+@http.route(
+    "POST /v1/clusters/{id}/cancel",
+    roles=Roles.CHANGERS,
+    answers={202: "operations:OperationView"},
+    description="The step that is being done is finished, and none follows. What the operation has done so far stands:"
+    " the cluster is ready and `Degraded`. `POST /v1/clusters/{id}/resume` goes on, and a further change begins anew.",
+)
+def cancel_change(request: Request) -> Answer:
+    """Stop an operation that changes a ready cluster."""
+    from stockyard.operations.clusters import cancel
+
+    services = wiring.services(request.caller.tenant)
+    return _operation(services, cancel.cancel_change(services, request.params["id"], request.caller.actor))
 
 
 @http.route(

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -26,8 +27,12 @@ from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.console import shown_consoles
 from local.aws.corrections.eks import eks_service
+from local.aws.corrections.eks_things import planned_insights
+from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
+from local.aws.corrections.managed_policies import attachable_policies
+from local.aws.corrections.pace import SECONDS, paced
 from local.aws.corrections.packed_items import packed_items
 from local.aws.corrections.pricing import listed_prices
 from local.aws.corrections.quick_answers import quick_answers
@@ -42,6 +47,7 @@ from local.aws.corrections.refusals import (
     planned_refusals,
     scarce_capacity,
 )
+from local.aws.corrections.reservations import new_block
 from local.aws.corrections.retention import (
     first_position,
     forgotten_executions,
@@ -157,8 +163,7 @@ def running_aws(
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(tagged_interfaces())
         stack.enter_context(fifty_tags())
-        stack.enter_context(capacity_reservations())
-        stack.enter_context(eks_service())
+        stack.enter_context(_managed_services(scale, faults))
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
@@ -171,3 +176,20 @@ def running_aws(
         port = server.get_host_and_port()[1]
         stack.enter_context(patch.dict(os.environ, {"MOTO_PORT": str(port)}))
         yield Aws(f"http://127.0.0.1:{port}", lock, began, forgets)
+
+
+@contextmanager
+def _managed_services(scale: float, plan: FaultPlan) -> Iterator[None]:
+    """EKS and EFS and what belongs to them, at the pace of AWS, scaled."""
+    with ExitStack() as stack:
+        stack.enter_context(attachable_policies())
+        stack.enter_context(capacity_reservations())
+        stack.enter_context(eks_service())
+        stack.enter_context(file_systems())
+        stack.enter_context(paced(lambda kind: SECONDS.get(kind, 0.0) * scale))
+        stack.enter_context(planned_insights([insight.model_dump() for insight in plan.insights]))
+        for block in plan.blocks:
+            begin = datetime.now(UTC) + timedelta(seconds=block.begins_in)
+            end = begin + timedelta(seconds=block.lasts)
+            new_block(ACME_ACCOUNT, REGION, block.instance_type, block.zone, block.count, begin, end, name=block.id)
+        yield

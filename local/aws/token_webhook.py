@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from local.kubernetes.people import WebhookFailed
+
 PREFIX, CLUSTER_HEADER = "k8s-aws-v1.", "x-k8s-aws-id"
 _LONGEST = 4096
 _LIFE = timedelta(minutes=15)
@@ -38,7 +40,7 @@ class Rejected(Exception):
     """The token is not one of this cluster. The text says why, for logs of the local cloud."""
 
 
-class Unanswered(Exception):
+class Unanswered(WebhookFailed):
     """STS itself failed, so nothing is known of the token."""
 
 
@@ -62,6 +64,13 @@ class AccessEntry:
     username: str = ""
     groups: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
+
+    @classmethod
+    def described(cls, entry: Mapping[str, Any], policies: Iterable[Mapping[str, Any]] = ()) -> AccessEntry:
+        """An entry as EKS describes it, with its associated policies; those of single namespaces are left out."""
+        names = [policy["policyArn"] for policy in policies if policy["accessScope"]["type"] == "cluster"]
+        groups = tuple(entry.get("kubernetesGroups") or ())
+        return cls(entry["principalArn"], entry.get("username") or "", groups, tuple(names))
 
 
 @dataclass(frozen=True)

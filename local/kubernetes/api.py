@@ -23,7 +23,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from local.kubernetes import apply as kube_apply
 from local.kubernetes import certificates as kube_certificates
 from local.kubernetes import pods as kube_pods
-from local.kubernetes.rules import Action, Grant, grants, refusal
+from local.kubernetes.people import MASTERS, Person, Webhook, reviewed
+from local.kubernetes.rules import Action, Grant, grants, person_grants, refusal
 from local.kubernetes.server import ConnectionReset, Server, serve
 from local.kubernetes.store import (
     CERTIFICATES,
@@ -44,6 +45,8 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 _PAGE = re.compile("/version|/api/v1|/apis/[^/]+/[^/]+")
 """Where discovery may have a page."""
 _MASTER = ("", "kubernetes-admin")  # no rules hold for it
+Account = tuple[str, str] | Person
+"""Who asks: a service account, or whom the webhook knows."""
 
 
 @dataclass
@@ -101,6 +104,8 @@ class KubeApi:
     """The grants that requests have used."""
     terminating: set[str] = field(default_factory=set)
     """Namespaces that are being deleted: nothing can be created in them."""
+    webhook: Webhook | None = None
+    """Who knows the tokens that are no service account's."""
 
     def __post_init__(self) -> None:
         self.store = KubeStore(self.now)
@@ -156,16 +161,25 @@ class KubeApi:
     def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> tuple[int, Any]:
         """Status and body of one request: an object, or text. Header names are in lower case. A fault may raise
         ``ConnectionReset``."""
+        person = self._person(headers)  # not under the lock: the webhook asks others
         with self._lock:
             try:
-                status, answer = self._judged(method, target, headers, body)
+                status, answer = self._judged(method, target, headers, body, person)
             except StatusError as error:
                 return error.status, error.message if error.plain else error.body
             return status, copied(answer)
 
-    def _judged(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
+    def _person(self, headers: Mapping[str, str]) -> Person | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
-        account = self._accounts.get(token) if kind == "Bearer" else None
+        if self.webhook is None or kind != "Bearer" or token in self._accounts:
+            return None
+        return reviewed(self.webhook, token)
+
+    def _judged(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, person: Person | None
+    ) -> tuple[int, Any]:
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        account: Account | None = self._accounts.get(token, person) if kind == "Bearer" else None
         if account is None:
             raise StatusError(401, "Unauthorized")
         path = urlsplit(target).path
@@ -188,7 +202,7 @@ class KubeApi:
             self.calls.append(RecordedCall(action, status))
         return status, answer
 
-    def _carry_out(self, request: _Request, account: tuple[str, str]) -> tuple[int, Any]:
+    def _carry_out(self, request: _Request, account: Account) -> tuple[int, Any]:
         self._authorize(request.action, account)
         if request.resource is None:
             raise request.refusal or StatusError(404, _NOWHERE)
@@ -232,12 +246,12 @@ class KubeApi:
             document.setdefault("status", {"phase": "Pending"})
         return self.store.create(key_of(document, key.namespace, self.store.resources), document)
 
-    def _approve(self, request: _Request, account: tuple[str, str]) -> Object:
+    def _approve(self, request: _Request, account: Account) -> Object:
         signer = self.store.get(request.key)["spec"]["signerName"]
         self._authorize(Action("approve", CERTIFICATES, "signers", "", signer), account)
         return kube_certificates.decide(self.store, request.key, request.body)
 
-    def _patch(self, request: _Request, account: tuple[str, str]) -> tuple[int, Object]:
+    def _patch(self, request: _Request, account: Account) -> tuple[int, Object]:
         store, key = self.store, request.key
         if request.content_type == MERGE:
             return 200, store.replace(key, kube_apply.merged(store.get(key), request.body))
@@ -253,13 +267,17 @@ class KubeApi:
         force = request.query.get("force") == "true"
         return status, kube_apply.apply(store, key, request.body, manager, force=force)
 
-    def _authorize(self, action: Action, account: tuple[str, str]) -> None:
-        if account == _MASTER:
+    def _authorize(self, action: Action, account: Account) -> None:
+        if account == _MASTER or (isinstance(account, Person) and MASTERS in account.groups):
             return
-        allowed = {grant for grant in grants(self.store, account) if grant.covers(action)}
+        if isinstance(account, Person):
+            name, granted = account.name, person_grants(self.store, account.name, account.groups)
+        else:
+            name, granted = f"system:serviceaccount:{account[0]}:{account[1]}", grants(self.store, account)
+        allowed = {grant for grant in granted if grant.covers(action)}
         self.used |= allowed
         if not allowed:
-            raise StatusError(403, refusal(f"system:serviceaccount:{account[0]}:{account[1]}", action))
+            raise StatusError(403, refusal(name, action))
 
     def _discovery(self) -> dict[str, Object]:
         """What every authenticated user may read: the version, and the resources of each group."""

@@ -35,8 +35,12 @@ class Clusters:
         """The cluster after ``kubeadm init``, not started. The machine's ``kubeadm.yaml`` is in ``state``, its own node
         is to be called ``node``. Raises ``InitFailed``."""
         cluster = self._initialize(state, node, self._log)
-        self._clusters[cluster.endpoint] = cluster
+        self.add(cluster)
         return cluster
+
+    def add(self, cluster: Cluster) -> None:
+        """Do the periodic work of a cluster too that no machine has initialized."""
+        self._clusters[cluster.endpoint] = cluster
 
     def at(self, endpoint: str) -> Cluster:
         """The cluster behind an endpoint. Raises ``JoinFailed`` when nothing answers there."""

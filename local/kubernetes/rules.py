@@ -54,6 +54,12 @@ def group_grants(store: KubeStore, groups: frozenset[str]) -> list[Grant]:
     return _grants(store, lambda subject: subject["kind"] == "Group" and subject["name"] in groups)
 
 
+def person_grants(store: KubeStore, name: str, groups: frozenset[str]) -> list[Grant]:
+    """All grants of a user who is in these groups."""
+    names = {("User", name), *(("Group", group) for group in groups)}
+    return _grants(store, lambda subject: (subject["kind"], subject["name"]) in names)
+
+
 def _grants(store: KubeStore, matches: Callable[[Subject], bool]) -> list[Grant]:
     return [
         Grant(verb, group, resource, namespace, name)

@@ -39,6 +39,8 @@ class SimulatedCluster:
         self.endpoint = endpoint
         self.authority = Authority(folder / "pki")
         self.api = KubeApi(version=version)
+        self.url = ""
+        """Where its API listens, while it runs."""
         self._folder, self._log = folder, log
         self._containers: Containers | None = None
         self._down: set[str] = set()
@@ -62,7 +64,7 @@ class SimulatedCluster:
         with self._lock:
             if self._containers is not None:
                 return
-            url = self.api.serve(self.authority.serving("apiserver"))
+            self.url = url = self.api.serve(self.authority.serving("apiserver"))
             config = _kubeconfig(urlsplit(url).netloc, self.authority.pem, self.api.administrator())
             processes.write(self._folder / ADMINISTRATOR, yaml.safe_dump(config).encode())
             self._containers = Containers(self.api, url, self.authority.pem, self._folder, self._log)

@@ -9,6 +9,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,11 +19,14 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.iam.models import iam_backends
 
+from local.aws.corrections.node_groups import GROUP_TAG
 from local.aws.corrections.roles import AccessDenied, service_session
 from local.fault_plan import MachinePlan
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
+from local.kubernetes.managed import ManagedClusters
 from local.machines.booted import TERMINATED, Machine, MachineWatch
+from local.machines.managed_nodes import ManagedNode
 from local.machines.metadata import InstanceData, Metadata
 from local.machines.programs import Place, cloud_init_files, program_of
 from stockyard.domain.ids import CLUSTER
@@ -34,7 +38,7 @@ class Machines(MachineWatch):
     """Watches the instances of some accounts, and boots each new instance with our tag.
 
     ``plan`` says how long an instance takes to boot and how many instances never report. Their output goes to ``log``,
-    their files below ``folder``.
+    their files below ``folder``. With ``managed`` those of EKS's node groups become nodes of its clusters.
     """
 
     def __init__(
@@ -45,8 +49,10 @@ class Machines(MachineWatch):
         folder: Path,
         clusters: Clusters,
         plan: MachinePlan | None = None,
+        managed: ManagedClusters | None = None,
     ) -> None:
         super().__init__("machines")
+        self._managed = managed
         self._accounts, self._region, self._log, self._clusters = accounts, region, log, clusters
         self._folder = folder
         self._plan = plan or MachinePlan()
@@ -95,6 +101,8 @@ class Machines(MachineWatch):
     def look(self) -> None:
         """See ``MachineWatch``."""
         for account in self._accounts:
+            if self._managed is not None:
+                self._managed.look(account, self._region)
             for reservation in list(ec2_backends[account][self._region].reservations.values()):
                 for instance in reservation.instances:
                     self._look(account, instance)
@@ -104,12 +112,30 @@ class Machines(MachineWatch):
         machine = self._machines.get(instance.id)
         if machine is not None:
             machine.tell(state)
+            if isinstance(machine.program, ManagedNode):
+                machine.program.look()
             if state in TERMINATED:
                 del self._machines[instance.id]
-        elif instance.id not in self._seen and state == "running" and TAG in _tags(instance):
+        elif instance.id in self._seen or state != "running":
+            return
+        elif GROUP_TAG in _tags(instance) and self._managed is not None:
+            self._seen.add(instance.id)
+            self._boot_managed(account, instance, self._managed)
+        elif TAG in _tags(instance):
             # An instance without the tag is checked again, because moto shows an instance before its tags.
             self._seen.add(instance.id)
             self._boot(account, instance)
+
+    def _boot_managed(self, account: str, instance: Any, managed: ManagedClusters) -> None:
+        """A machine of a node group of EKS, which has no script of ours."""
+        if self._silent:
+            self._silent -= 1
+            return
+        kubelet = replace(_kubelet(instance), gpus=_gpus(instance.instance_type))
+        machine = Machine(instance.id, self._plan.boot_seconds, lambda: None)
+        machine.program = ManagedNode(account, self._region, instance, kubelet, _tags(instance), managed)
+        self._machines[instance.id] = machine
+        machine.start()
 
     def _boot(self, account: str, instance: Any) -> None:
         if not instance.user_data:
@@ -158,6 +184,12 @@ def _kubelet(instance: Any) -> Kubelet:
         "arm64" if architecture == "arm64" else "amd64",
         str(instance.private_ip or ""),
     )
+
+
+def _gpus(kind: str) -> int:
+    """How many GPUs of NVIDIA machines of a type have."""
+    gpus = INSTANCE_TYPES.get(kind, {}).get("GpuInfo", {}).get("Gpus", [])
+    return sum(int(gpu["Count"]) for gpu in gpus if gpu["Manufacturer"] == "NVIDIA")
 
 
 def _tags(instance: Any) -> dict[str, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from moto.ec2.models import ec2_backends
-from moto.efs.models import efs_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
 from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
+from local.aws.corrections.reservations import reservation_backends
+from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import template_versions
 
 _IN_CLUSTER = {
@@ -54,27 +56,27 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "target_group": balancing.target_groups,
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
-        **_eks_things(account, region),
-        "file_system": efs_backends[account][region].file_systems_by_id,
-        "mount_target": efs_backends[account][region].mount_targets_by_id,
-        "launch_template": ec2.launch_templates,
     }
+    ids_by_kind |= _managed(account, region)
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}
 
 
-def _eks_things(account: str, region: str) -> dict[str, list[str]]:
-    """What the imitation of EKS has, as the driver's ids name it."""
-    things: dict[str, list[str]] = {name: [] for name in ("eks_cluster", *_IN_CLUSTER)}
+def _managed(account: str, region: str) -> dict[str, list[str]]:
+    """What EKS has, and what it needs beside EC2 and IAM. The entries that EKS makes by itself go with its clusters."""
+    files, ids = file_backends[account][region], dict[str, list[str]]()
     for name, cluster in eks_backends[account][region].clusters.items():
-        things["eks_cluster"].append(name)
-        for kind, place in _IN_CLUSTER.items():
-            things[kind] += [f"{name}/{key}" for key, thing in getattr(cluster, place).items() if _is_ours(thing)]
-    return things
-
-
-def _is_ours(thing: Any) -> bool:
-    """EKS itself gives an entry to whoever makes a cluster, and to the role of its nodes."""
-    return bool(thing.document.get("tags"))
+        ids.setdefault("eks_cluster", []).append(name)
+        parts = {"node_group": cluster.groups, "addon": cluster.addons, "pod_identity": cluster.associations}
+        for kind, things_by_name in parts.items():
+            ids.setdefault(kind, []).extend(f"{name}/{part}" for part in things_by_name)
+        own = (principal for principal in cluster.entries if ":role/stockyard/" in principal)
+        ids.setdefault("access_entry", []).extend(f"{name}/{principal}" for principal in own)
+    return ids | {
+        "launch_template": list(ec2_backends[account][region].launch_templates),
+        "auto_scaling_group": list(scaling_backends[account][region].groups),
+        "file_system": list(files.systems),
+        "mount_target": list(files.targets),
+    }
 
 
 def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:
@@ -86,11 +88,16 @@ def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:
     return by_id
 
 
+def empty_managed(account: str, region: str) -> None:
+    """Forget what EKS, EFS, auto scaling and reservations have in an account."""
+    for backends in (eks_backends, file_backends, scaling_backends, reservation_backends):
+        backends[account][region].reset()
+
+
 def tags(account: str, region: str) -> dict[str, dict[str, str]]:
     """The tags of all that :func:`things` names and of network interfaces, by id. Without what has none."""
     iam, policies = iam_backends[account]["aws"], dlm_backends[account][region].policies
     balancing, ec2 = elbv2_backends[account][region], ec2_backends[account][region]
-    efs = efs_backends[account][region]
     ids = {thing for _, thing in things(account, region)} | set(ec2.enis)
     arns = [thing for thing in ids if ":elasticloadbalancing:" in thing]
     by_id: dict[str, Any] = {
@@ -98,7 +105,7 @@ def tags(account: str, region: str) -> dict[str, dict[str, str]]:
         **{arn: balancing.tagging_service.get_tag_dict_for_resource(arn) for arn in arns},
         **{name: _mapping(identity.tags) for name, identity in [*iam.roles.items(), *iam.instance_profiles.items()]},
         **_eks_tags(account, region),
-        **{name: _mapping(efs.list_tags_for_resource(name)) for name in efs.file_systems_by_id},
+        **{name: _mapping(system.document["Tags"]) for name, system in file_backends[account][region].systems.items()},
         **{policy_id: policy["Tags"] for policy_id, policy in policies.items()},
     }
     return {thing: dict(by_id[thing]) for thing in ids if by_id.get(thing)}

@@ -9,6 +9,7 @@ from stacks.permissions import BY_THE_PLATFORM
 
 UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"
 SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing is left"
+OVERTAKEN = "a deletion overtakes a change; its own tests do it, here the changes have ended before"
 DISRUPTION = "a decision about nodes; the passes' own tests make them, here no cluster has an agent that tells of pods"
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
@@ -19,6 +20,15 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionStandaloneCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteStandaloneCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "ProvisionManagedCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "DeleteManagedCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "ChangeManagedCluster states:DescribeExecution"): SWEEP,
+    ("reaper", "UpgradeManagedCluster states:DescribeExecution"): SWEEP,
+    **{
+        ("cluster_phases", f"{workflow}ManagedCluster states:{action}Execution"): OVERTAKEN
+        for workflow in ("Change", "Upgrade")
+        for action in ("Describe", "Stop")
+    },
     ("reaper", "RetagCluster states:DescribeExecution"): SWEEP,
     ("reaper", "DeleteNode states:DescribeExecution"): SWEEP,
     ("reaper", "PowerNode states:DescribeExecution"): SWEEP,

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client import kubeconfigs
+from stockyard_client.cli import changes, operations, plans, progress, trees
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import operations, plans, progress, trees
 from stockyard_client.cli.completion import cluster_names
 from stockyard_client.cli.failures import BadInput
 from stockyard_client.cli.inputs import pairs, read_document
 from stockyard_client.cli.options import DryRun, KeepFailed, Timeout, Wait
-from stockyard_client.cli.output import CLUSTERS, EVENTS, Form, Output, show_many, show_one, write_document
+from stockyard_client.cli.output import CLUSTERS, EVENTS, OPERATIONS, Form, Output, show_many, show_one, write_document
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name or id.", autocompletion=cluster_names)]
@@ -127,6 +127,52 @@ def delete(
 
 
 @app.command()
+def change(
+    run: typer.Context,
+    cluster: Name,
+    file: Annotated[str, typer.Option("--file", "-f", help="JSON or YAML merge patch; - reads standard input.")],
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Change a cluster by a JSON merge patch; a list, such as the node groups, is replaced as a whole."""
+    context, patch = contexts.of(run), read_document(file)
+    with context.client() as client:
+        changes.change(
+            context, client, cluster, lambda _: patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output
+        )
+
+
+@app.command()
+def upgrade(
+    run: typer.Context,
+    cluster: Name,
+    to: Annotated[str, typer.Option("--to", metavar="MINOR", help="The next minor of Kubernetes, such as 1.36.")],
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    timeout: Timeout = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Upgrade a cluster by one minor of Kubernetes, while it goes on serving."""
+    context, patch = contexts.of(run), {"kubernetes_version": to}
+    with context.client() as client:
+        changes.change(
+            context, client, cluster, lambda _: patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output
+        )
+
+
+@app.command()
+def cancel(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
+    """Stop an operation that changes a ready cluster, between two of its steps; a resume goes on."""
+    context = contexts.of(run)
+    with context.client() as client:
+        operation = client.clusters.cancel(cluster)
+        context.say(f"Operation {operation.id} is stopped. What it has done so far stands.")
+        show_one(context, output, OPERATIONS, operation)
+
+
+@app.command()
 def resume(
     run: typer.Context, cluster: Name, wait: Wait = False, timeout: Timeout = None, output: Output = Form.TABLE
 ) -> None:
@@ -160,7 +206,7 @@ def kubeconfig(
         if static:
             kubeconfigs.check_static(config)
         name = cluster if not cluster.startswith("clu_") else client.clusters.get(cluster).name
-    config = kubeconfigs.for_person(config, name, context.api_url())
+    config = kubeconfigs.for_person(config, name, context.api_url(), context.means_tenant)
     if stdout:
         typer.echo(kubeconfigs.dump(config).rstrip("\n"))
         return

@@ -74,13 +74,18 @@ class Context:
             raise NotConfigured("the API's URL must start with https:// or http://")
         return url.rstrip("/")
 
+    @property
+    def means_tenant(self) -> str:
+        """Whom somebody of the platform means: the option, the environment; empty for the token's own tenant."""
+        return self.tenant or self.environment.get("STOCKYARD_TENANT") or ""
+
     def client(self) -> Client:
         """A client of that API with the environment's token, else the one kept by ``login``."""
         url = self.api_url()
         return Client(
             url,
             lambda: self.token(url),
-            tenant=self.tenant or self.environment.get("STOCKYARD_TENANT"),
+            tenant=self.means_tenant or None,
             timeout=self.call_timeout,
             transport=self.transport,
             sleep=self.sleep,

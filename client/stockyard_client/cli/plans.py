@@ -27,6 +27,10 @@ def show(context: Context, form: Form, plan: Plan) -> None:
         context.out.print("Nothing would change.")
     if plan.price is not None and plan.price.items:
         _show_price(context, plan.price)
+        if plan.price_before is not None:
+            before, currency = plan.price_before, plan.price_before.currency
+            text = f"Now: {money(before.hour, currency, 4)} /hour, {money(before.month, currency, 2)} /month"
+            context.out.print(Text(text, style="bold"))
     for warning in plan.warnings:
         context.say(f"Warning: {_described(warning)}", "yellow")
     context.say("This was a dry run; nothing was changed.", "dim")

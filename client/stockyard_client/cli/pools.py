@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from stockyard_client.cli import changes, plans, progress
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli import plans, progress
 from stockyard_client.cli.apply import of_cluster
 from stockyard_client.cli.claims import requirement
 from stockyard_client.cli.completion import cluster_names
@@ -17,7 +17,7 @@ from stockyard_client.cli.options import DryRun, File, Timeout, Wait
 from stockyard_client.cli.output import Form, Output, show_many, show_one
 from stockyard_client.cli.pool_sheets import POOLS
 from stockyard_client.client import Client
-from stockyard_client.pool_models import Pool
+from stockyard_client.pool_models import GROUP, Pool
 
 app = typer.Typer(no_args_is_help=True, help="Pools of a cluster.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="POOL", help="Its name.")]
@@ -160,18 +160,46 @@ def scale(
     cluster: Cluster,
     quantity: Quantity = None,
     floor: Floor = None,
+    most: Annotated[int | None, typer.Option(help="Nodes that a dynamic pool never goes beyond.")] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Change how many nodes a pool has: the quantity of a static one, the floor of a dynamic one."""
-    if (quantity is None) == (floor is None):
-        raise BadInput("give either --quantity, of a static pool, or --floor, of a dynamic one")
+    """Change how many nodes a pool has: the quantity of a static one, floor and most of a dynamic one. A node group of
+    the cluster's settings is changed there, by an operation."""
+    if (quantity is None) == (floor is None and most is None):
+        raise BadInput("give either --quantity, of a static pool, or --floor and --most, of a dynamic one")
     context = contexts.of(run)
-    patch = {"quantity": quantity} if quantity is not None else {"floor": floor}
+    limits = {} if most is None else {"limits": {"nodes": most}}
+    sizes = {name: value for name, value in (("quantity", quantity), ("floor", floor)) if value is not None}
     with context.client() as client:
-        _change(context, client, cluster, pool, patch, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
+        record = client.pools.get(cluster, pool)
+        settings = client.clusters.get(cluster).settings if record.form == GROUP else {}
+        if quantity is None and "node_groups" in settings:
+            changes.change(
+                context,
+                client,
+                cluster,
+                changes.resized(pool, floor, most),
+                dry_run=dry_run,
+                wait=wait,
+                timeout=timeout,
+                output=output,
+            )
+            return
+        _change(
+            context,
+            client,
+            cluster,
+            pool,
+            {**sizes, **limits},
+            dry_run=dry_run,
+            wait=wait,
+            timeout=timeout,
+            output=output,
+            latest=record,
+        )
 
 
 @app.command()
@@ -209,11 +237,12 @@ def _change(
     wait: bool,
     timeout: float | None,
     output: Form,
+    latest: Pool | None = None,
 ) -> None:
     if dry_run:
         plans.show(context, output, client.pools.plan_update(cluster, pool, patch))
         return
-    record = client.pools.update(cluster, pool, patch)
+    record = client.pools.update(cluster, pool, patch, latest=latest)
     if wait:
         record = _waited(context, client, cluster, pool, timeout)
     show_one(context, output, POOLS, record)

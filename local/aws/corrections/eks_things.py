@@ -120,8 +120,9 @@ class Cluster(Thing):
 class ControlPlanes(Protocol):
     """Who plays the control planes of EKS's clusters."""
 
-    def begin(self, account: str, region: str, cluster: Document) -> tuple[str, str]:
-        """URL and authority (PEM) of the API of a new cluster."""
+    def begin(self, account: str, region: str, cluster: Document) -> tuple[str, str] | None:
+        """URL and authority (PEM) of the API of a new cluster; None while it starts. Raises an error when it does
+        not."""
 
     def update(self, account: str, region: str, cluster: Document) -> None:
         """The cluster has another version."""
@@ -142,6 +143,19 @@ class NobodyThere:
 
     def end(self, account: str, region: str, cluster: Document) -> None:
         """See ``ControlPlanes``."""
+
+
+_insights: list[Sequence[Document]] = []
+
+
+@contextmanager
+def planned_insights(insights: Sequence[Document]) -> Iterator[None]:
+    """While it is open, ``ListInsights`` says this of every cluster: fields as of an insight, with a plain status."""
+    _insights.append(insights)
+    try:
+        yield
+    finally:
+        _insights.remove(insights)
 
 
 _players: list[ControlPlanes] = [NobodyThere()]
@@ -179,10 +193,13 @@ class Eks(BaseBackend):  # type: ignore[misc]
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         self.clusters: dict[str, Cluster] = {}
-        self.insights: list[Document] = []
-        """What ``ListInsights`` says of every cluster: fields as of an insight, without what follows from the rest."""
         self.tokens: dict[tuple[str, str], tuple[str, Document]] = {}
         self.caller = ""
+
+    @property
+    def insights(self) -> list[Document]:
+        """What is planned."""
+        return [insight for insights in _insights for insight in insights]
 
     def settle(self) -> None:
         """Do what has its time behind it."""

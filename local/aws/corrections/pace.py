@@ -6,10 +6,28 @@ The services of this folder change their states when somebody looks: what has it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+SECONDS: Mapping[str, float] = {
+    "cluster": 540,
+    "cluster update": 480,
+    "cluster deletion": 180,
+    "add-on": 45,
+    "add-on update": 45,
+    "add-on deletion": 10,
+    "node group": 60,
+    "node group update": 30,
+    "node group deletion": 120,
+    "launch": 40,
+    "end": 60,
+    "file system": 10,
+    "mount target": 90,
+    "mount target deletion": 60,
+}
+"""How long AWS usually takes for each kind of change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +46,7 @@ def paced(seconds: Callable[[str], float], now: Callable[[], float] = time.time)
     """While it is open, each change takes ``seconds(kind)`` by the clock ``now``. Without it a change is done at the
     next look.
 
-    Kinds: ``cluster``, ``cluster update``, ``cluster deletion``, the same of ``add-on``, ``node group`` and ``mount
-    target``, ``file system``, ``launch`` and ``end`` of an instance of a group.
+    The kinds are those of ``SECONDS``.
     """
     pace = Pace(seconds, now)
     _paces.append(pace)

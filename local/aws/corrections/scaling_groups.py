@@ -22,7 +22,7 @@ from local.aws.corrections import pace, reservations
 
 LOCK = threading.RLock()
 """Held while a group changes."""
-GONE = frozenset({"shutting-down", "terminated", "stopping", "stopped"})
+DEAD = frozenset({"shutting-down", "terminated", "stopping", "stopped"})
 """States of an instance that a group takes for dead."""
 LEAVING = frozenset({"Terminating", "Terminating:Wait"})
 _MOST_STEPS = 1000
@@ -108,7 +108,7 @@ class ScalingGroup:
             for instance in reservation.instances
             if instance.id in self.members
         }
-        for member in [m for m in self.members.values() if states.get(m.id, "terminated") in GONE]:
+        for member in [m for m in self.members.values() if states.get(m.id, "terminated") in DEAD]:
             del self.members[member.id]
             if states.get(member.id, "").startswith("stop"):
                 self._ec2.terminate_instances([member.id])

@@ -64,7 +64,8 @@ def own_address() -> str:
 
 class ControlPlane:
     """``documents`` are kubeadm's, as ``stockyard_machine.kubeadm`` makes them; ``files`` is the folder of what the
-    machine wrote for the API server. ``environment`` is added to that of its programs. What ``kubeadm init`` leaves in
+    machine wrote for the API server. ``environment`` is added to that of its programs, ``api_flags`` to the flags of
+    its API server. What ``kubeadm init`` leaves in
     ``/etc/kubernetes`` is in ``folder``."""
 
     def __init__(
@@ -76,9 +77,11 @@ class ControlPlane:
         *,
         address: str = "",
         node: str = "control-plane",
+        api_flags: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.files, self.node = folder, files, node
         self.address = address or own_address()
+        self._more_api_flags = dict(api_flags or {})
         self._environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), **(environment or {})}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
@@ -201,6 +204,7 @@ class ControlPlane:
             "--etcd-servers": f"http://{self.address}:2379",
             "--bind-address": self.address,
             "--audit-log-path": str(self.folder / "audit.log"),
+            **self._more_api_flags,
         }
         return _with([flag for flag in self._flags("kube-apiserver") if flag.partition("=")[0] not in _OF_ETCD], own)
 

@@ -379,3 +379,15 @@ def test_a_kubeconfig_that_asks_the_api_says_which_one(cli, api, tmp_path):
     written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())["users"][0]["user"]["exec"]
     assert written["args"] == ["token", "--cluster", "clu_01"]
     assert [variable["name"] for variable in written["env"]] == ["STOCKYARD_URL"]
+
+
+def test_a_kubeconfig_says_whom_somebody_of_the_platform_means(cli, api, tmp_path):
+    users = [{"name": "demo", "user": {"exec": {"command": "stockyard", "args": ["token", "--cluster", "clu_01"]}}}]
+    document = {"clusters": [{"name": "demo", "cluster": {"server": "https://demo"}}], "users": users}
+    api.answer("GET", "/v1/clusters/demo/kubeconfig", document)
+    assert cli("--tenant", "acme", "cluster", "kubeconfig", "demo").exit_code == 0
+    written = yaml.safe_load((tmp_path / ".kube" / "config").read_text())["users"][0]["user"]["exec"]["env"]
+    assert {variable["name"]: variable["value"] for variable in written} == {
+        "STOCKYARD_URL": "https://api.test",
+        "STOCKYARD_TENANT": "acme",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stockyard.errors import VendorError
+from stockyard.lifecycle.change_phases import CHANGES
 from stockyard.lifecycle.hints import HINTS, hint
 from stockyard.lifecycle.phases import CREATE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.lifecycle.procedure import Procedure
@@ -15,8 +16,8 @@ def test_every_failure_of_a_cloud_has_advice_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.kind)
-def test_only_the_creation_of_a_cluster_is_resumed(procedure: Procedure) -> None:
-    assert procedure.resumable == (procedure.kind == CREATE_CLUSTER)
+def test_creations_and_changes_of_clusters_are_resumed(procedure: Procedure) -> None:
+    assert procedure.resumable == (procedure.kind in (CREATE_CLUSTER, *CHANGES))
     for name in (*HINTS, "KeyError"):
         assert ("resume" in hint(name, procedure.advice)) == procedure.resumable
         assert hint(name, procedure.advice).count(".") >= 2

@@ -16,7 +16,7 @@ from stockyard.domain.prices import PriceItem
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.operations.clusters.change import change_cluster
 from stockyard.operations.clusters.create import NewCluster, create_cluster
-from stockyard.operations.clusters.reconfigure import plan_change, wanted_cluster
+from stockyard.operations.clusters.reconfigure import plan_change, target_of
 from stockyard.operations.pools.claims import commit_claims, draft_claim
 from stockyard.operations.pools.pools import claims_of, pools_of
 from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
@@ -108,8 +108,8 @@ class ManagedWorld:
     def plan(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """A dry run of a PATCH."""
         cluster, body = self.cluster, read(ClusterPatch, document)
-        wanted = wanted_cluster(cluster, body.settings_after(cluster), body.kubernetes_version)
-        return plan_change(self.world.services, cluster, wanted, {})
+        target = target_of(cluster, body.settings_after(cluster), body.kubernetes_version)
+        return plan_change(self.world.services, cluster, target, {})
 
     def drive(self, document: str = "change_managed") -> str:
         return self.world.drive(self.cluster, document)

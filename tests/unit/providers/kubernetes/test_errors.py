@@ -74,8 +74,14 @@ def test_what_goes_with_its_namespace_is_tried_again():
     assert type(refused(MAP, 403, status(403, "Forbidden", "forbidden", causes))) is VendorConflict
 
 
-def test_an_object_that_does_not_fit_the_schema_is_not_tried_again():
-    text = f"failed to create typed patch object (web/a): .data.x: expected string, got {VALUE}"
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"failed to create typed patch object (web/a): .data.x: expected string, got {VALUE}",
+        f"failed to convert new object (web/a; /v1, Kind=ConfigMap) to proper version: error decoding {VALUE}",
+    ],
+)
+def test_an_object_that_does_not_fit_its_kind_is_not_tried_again(text: str):
     error = refused(MAP, 500, status(500, "", text))
     assert type(error) is VendorRefused
     assert VALUE not in error.detail + error.hint

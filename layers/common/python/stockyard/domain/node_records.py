@@ -259,6 +259,11 @@ class MachineHold(VersionedRecord):
     claim_id: str
     taken_at: str
 
+    @property
+    def machine_id(self) -> str:
+        """The machine that is held."""
+        return self.id.partition("/")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class NodeEnvironment(VersionedRecord):

@@ -299,8 +299,8 @@ class Fact(VersionedRecord):
     """Something a machine or a workflow told us about a cluster or claim. ``id`` is ``cluster or claim id/name``.
 
     Names of a cluster's: ``reported_ready``, ``task_token``, ``bootstrapped``, ``observed``, ``observed-mirror``,
-    ``observed-attended``, ``machine_token``. Of a claim's: ``node``, those of ``node_commands.done_fact``, and
-    ``machine_token-{attempt}``. Of tokens the hash is kept.
+    ``observed-attended``, ``observed-unclaimed``, ``machine_token``. Of a claim's: ``node``, those of
+    ``node_commands.done_fact``, and ``machine_token-{attempt}``. Of tokens the hash is kept.
     """
 
     value: str

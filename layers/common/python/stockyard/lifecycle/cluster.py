@@ -18,10 +18,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from stockyard.domain.conditions import Condition
-from stockyard.domain.records import Cluster, Operation, TagChange
+from stockyard.domain.records import Cluster, Operation, OperationError, TagChange
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle import phases
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
+from stockyard.lifecycle.change_phases import CHANGES
 from stockyard.lifecycle.operation import Moves, execution_name, operation_started
 from stockyard.lifecycle.procedure import Procedure
 
@@ -151,6 +152,21 @@ class ClusterMoves(Moves[Cluster]):
         if any(condition.type == phases.DEGRADED for condition in cluster.conditions):
             changed = self.condition(changed, phases.DEGRADED, "False", "Changed", text, now)
         return self._success(changed, operation, phase, self._noted(cluster, "Changed", text), now)
+
+    def cancel(
+        self, cluster: Cluster, operation: Operation, procedure: Procedure, actor: str, now: str
+    ) -> Change[Cluster]:
+        """A person stops a change of a ready cluster. What it has done so far stands; it can be resumed.
+        ``IllegalTransition`` where none runs."""
+        if operation.kind not in CHANGES or operation.status != "running":
+            raise IllegalTransition("No change of the cluster is at work that could be stopped.")
+        cause = f"Stopped by {actor}. What it has done so far stands."
+        phase = self.current_phase(cluster, operation)
+        error = OperationError(procedure.error, phase, cause, procedure.advice, "Cancelled")
+        change = self.fail(cluster, operation, Failure(procedure, error), now)
+        if change is None:
+            raise IllegalTransition("The operation has ended.")
+        return change
 
     def change_tags(self, cluster: Cluster, tags: Mapping[str, str], now: str) -> Cluster:
         """The cluster with other tags, which its cloud is to get; its version stays. Also the same tags count, because

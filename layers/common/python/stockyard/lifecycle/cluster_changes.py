@@ -26,30 +26,30 @@ def is_unfinished(operation: Operation | None) -> bool:
     return operation is not None and operation.kind in CHANGES and operation.status == "failed"
 
 
-def kind_of(cluster: Cluster, wanted: Cluster, current: Operation | None, *, again: bool) -> str:
+def kind_of(cluster: Cluster, target: Cluster, current: Operation | None, *, again: bool) -> str:
     """The kind of operation that makes the cluster what is wanted; empty when the record alone changes.
 
     ``again``: what is asked for once more after it has failed is begun anew. ``current`` is the cluster's last
     operation. Raises ``InvalidInput`` or ``IllegalTransition`` for an upgrade that cannot be.
     """
-    if wanted.kubernetes_version != cluster.kubernetes_version:
-        return _kind_of_version_change(cluster, wanted, current)
-    if _lasting(wanted.settings) != _lasting(cluster.settings):
+    if target.kubernetes_version != cluster.kubernetes_version:
+        return _kind_of_version_change(cluster, target, current)
+    if _lasting(target.settings) != _lasting(cluster.settings):
         return CHANGE_CLUSTER
-    if again and is_unfinished(current) and current is not None and wanted.settings == cluster.settings:
+    if again and is_unfinished(current) and current is not None and target.settings == cluster.settings:
         return current.kind
     return ""
 
 
-def _kind_of_version_change(cluster: Cluster, wanted: Cluster, current: Operation | None) -> str:
+def _kind_of_version_change(cluster: Cluster, target: Cluster, current: Operation | None) -> str:
     if is_unfinished(current) and current is not None:
-        if _can_go_back(current, wanted.kubernetes_version):
+        if _can_go_back(current, target.kubernetes_version):
             return CHANGE_CLUSTER
         raise IllegalTransition(f"Operation {current.id} has failed. Resume it before the next upgrade.")
-    fault = upgrade_fault(cluster.kubernetes_version, wanted.kubernetes_version)
+    fault = upgrade_fault(cluster.kubernetes_version, target.kubernetes_version)
     if fault:
         raise InvalidInput.at(VERSION, fault)
-    if wanted.settings.get(GROUPS) != cluster.settings.get(GROUPS):
+    if target.settings.get(GROUPS) != cluster.settings.get(GROUPS):
         text = "cannot change together with the version: one after the other"
         raise InvalidInput.at(pointer("settings", GROUPS), text)
     return UPGRADE_CLUSTER
@@ -57,22 +57,22 @@ def _kind_of_version_change(cluster: Cluster, wanted: Cluster, current: Operatio
 
 def _can_go_back(failed: Operation, version: str) -> bool:
     """Whether the failed operation was an upgrade from that version that has touched nothing yet."""
-    begun = phase_of(failed, "control_plane")
+    phase = phase_of(failed, "control_plane")
     before = {change["pointer"]: change["before"] for change in failed.changes}.get(VERSION)
-    return before == version and (begun.state, begun.attempt) == ("pending", 0)
+    return before == version and (phase.state, phase.attempt) == ("pending", 0)
 
 
 def _lasting(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in AT_ONCE}
 
 
-def differences(cluster: Cluster, wanted: Cluster) -> list[Difference]:
+def differences(cluster: Cluster, target: Cluster) -> list[Difference]:
     """What changes, field by field: of node groups each field of each group. Pointers are into the body of a patch; one
     of a group that goes has its place among those of before."""
     changes = []
-    if wanted.kubernetes_version != cluster.kubernetes_version:
-        changes.append(_difference((VERSION[1:],), cluster.kubernetes_version, wanted.kubernetes_version))
-    for name, value in wanted.settings.items():
+    if target.kubernetes_version != cluster.kubernetes_version:
+        changes.append(_difference((VERSION[1:],), cluster.kubernetes_version, target.kubernetes_version))
+    for name, value in target.settings.items():
         before = cluster.settings.get(name)
         if name == GROUPS:
             changes += _of_groups(before or (), value or ())

@@ -30,6 +30,9 @@ PENDING, AVAILABLE, FAILED = "Pending", "Available", "Failed"
 DELETING = "Deleting"
 """What events call a claim on its way out; its phase stays what it was."""
 
+ADOPTED, ADOPTED_TEXT = "Adopted", "The claim was made for a node that its group has made by itself."
+"""Why a claim is there that neither a person nor a pod has asked for."""
+
 
 def shown_phase(claim: NodeClaim) -> str:
     """The phase as events name it."""
@@ -116,13 +119,22 @@ class NodeClaimMoves(Moves[NodeClaim]):
 
     # --- moves of claims only ----------------------------------------------------------------------------------------
 
-    def accept(self, draft: NodeClaim, operation: Operation, now: str) -> Change[NodeClaim]:
-        """A new claim waits for the scheduler, due at once."""
+    def accept(self, draft: NodeClaim, operation: Operation, now: str, *, adopting: bool = False) -> Change[NodeClaim]:
+        """A new claim waits for the scheduler, due at once. ``adopting``: its machine is there already."""
         conditions = tuple(Condition(name, "Unknown", "Pending", "Not yet.", now) for name in phases.READINESS)
+        reason, message = (ADOPTED, ADOPTED_TEXT) if adopting else ("Pending", "")
         claim = replace(
-            draft, phase=PENDING, reason="Pending", conditions=conditions, due_at=now, operation_id=operation.id
+            draft,
+            phase=PENDING,
+            reason=reason,
+            message=message,
+            conditions=conditions,
+            due_at=now,
+            operation_id=operation.id,
         )
         accepted = self.transition(None, PENDING, "Accepted", "The claim waits for a node type.")
+        if adopting:
+            accepted = self.transition(None, PENDING, ADOPTED, ADOPTED_TEXT)
         return Change(claim, operation, (accepted, operation_started(operation)))
 
     def bind(self, claim: NodeClaim, placement: Placement, now: str) -> tuple[NodeClaim, Transition]:
@@ -156,14 +168,22 @@ class NodeClaimMoves(Moves[NodeClaim]):
         return claim, self.transition(PENDING, PENDING, reason, message)
 
     def place_again(
-        self, claim: NodeClaim, operation: Operation, reason: str, message: str, now: str
+        self, claim: NodeClaim, operation: Operation, reason: str, message: str, now: str, due_at: str = ""
     ) -> Change[NodeClaim]:
-        """What was placed cannot be had: the claim waits for the next cheapest, as the next attempt."""
+        """What was placed cannot be had: the claim waits for the next cheapest, as the next attempt. It is looked at
+        again at once, or at ``due_at``."""
         attempt = claim.attempt + 1
         records = tuple(PhaseRecord(record.name, attempt=record.attempt) for record in operation.phases)
         operation = replace(operation, phases=records, attempt=attempt, updated_at=now, version=operation.version + 1)
         claim = self.touch(
-            claim, now, attempt=attempt, placement=None, type_ref="", due_at=now, reason=reason, message=message
+            claim,
+            now,
+            attempt=attempt,
+            placement=None,
+            type_ref="",
+            due_at=max(now, due_at),
+            reason=reason,
+            message=message,
         )
         claim = self.condition(claim, phases.SCHEDULED, "False", reason, message, now)
         return Change(claim, operation, (self.transition(PENDING, PENDING, reason, message),))

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from stockyard.domain import ids, times
+from stockyard.domain.mirror import CLAIM_LABEL
 from stockyard.domain.node_types import is_extended
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.loss import is_lost
@@ -75,7 +76,8 @@ def commands_of(
     waits = claim.phase == PENDING and claim.placement is not None and claim.machine_id
     if waits and node is not None and done_fact(claim, LABEL) not in facts:
         return _labelling(claim, node)
-    if not waits or node is not None or claim.node_name:
+    if not waits or node is not None or claim.node_name or claim.host_name:
+        # A machine whose node its cloud names is admitted by its cloud too.
         return []
     token_made_at = facts.get(done_fact(claim, TOKEN))
     if token_made_at is not None and now < times.from_text(token_made_at) + TOKEN_LIFE / 2:
@@ -84,6 +86,12 @@ def commands_of(
     # The token admits a node of this name and no other.
     arguments |= {"claim": claim.id, "node": claim.name}
     return [Command(command_id(claim, TOKEN), TOKEN, None, arguments)]
+
+
+def labels_of(claim: NodeClaim) -> dict[str, str]:
+    """The labels that the claim's node shall have. A machine that was told its claim joins with that label; on one
+    that its cloud names, and whose kubelet knows of no claim, it is set like the others."""
+    return {**claim.node_labels, CLAIM_LABEL: claim.id} if claim.host_name else dict(claim.node_labels)
 
 
 def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +104,7 @@ def seen_of(claim: NodeClaim, node: Mapping[str, Any]) -> dict[str, Any]:
     starting = [taint["key"] for taint in claim.startup_taints if (taint["key"], taint["effect"]) in taints]
     starting += [key for key, _ in sorted(taints) if key == UNINITIALIZED]
     labels = node["labels"]
-    unlabelled = [key for key, value in claim.node_labels.items() if labels.get(key) != value]
+    unlabelled = [key for key, value in labels_of(claim).items() if labels.get(key) != value]
     allocatable = node.get("allocatable", {})
     lacking = [name for name in claim.resources if is_extended(name) and allocatable.get(name, "0") == "0"]
     summary = {name: node[name] for name in ("name", "uid", "ready")}
@@ -121,7 +129,8 @@ def waits_for(claim: NodeClaim, facts: Mapping[str, str], node: Mapping[str, Any
 
 def _labelling(claim: NodeClaim, node: Mapping[str, Any]) -> list[Command]:
     """The labels that the node did not bring along: a kubelet may not give itself all of them."""
-    labels = {key: claim.node_labels[key] for key in node.get(UNLABELLED, ()) if key in claim.node_labels}
+    desired_labels = labels_of(claim)
+    labels = {key: desired_labels[key] for key in node.get(UNLABELLED, ()) if key in desired_labels}
     if not labels:
         return []
     return [Command(command_id(claim, LABEL), LABEL, None, {"node": node["name"], "labels": labels})]

@@ -35,7 +35,15 @@ def price(items: Sequence[PriceItem]) -> dict[str, Any]:
 def plan_of(items: Sequence[PriceItem], **parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The body of a dry run's answer; of ``creates``, ``changes``, ``deletes``, ``rejected`` and ``warnings`` each is
     empty that is not given."""
-    return {"creates": [], "changes": [], "deletes": [], "price": price(items), "rejected": [], "warnings": [], **parts}
+    empty: dict[str, Any] = {
+        "creates": [],
+        "changes": [],
+        "deletes": [],
+        "price_before": None,
+        "rejected": [],
+        "warnings": [],
+    }
+    return {**empty, "price": price(items), **parts}
 
 
 def kept_warnings(minutes: int, items: Sequence[PriceItem]) -> list[dict[str, str]]:

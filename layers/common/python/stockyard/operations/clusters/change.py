@@ -17,7 +17,7 @@ from stockyard.lifecycle.cluster import MOVES
 from stockyard.lifecycle.cluster_changes import differences, is_unfinished
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import RETAG_CLUSTER
-from stockyard.operations.clusters.reconfigure import check_wanted, current_operation, operation_kind, wanted_cluster
+from stockyard.operations.clusters.reconfigure import check_target, current_operation, operation_kind, target_of
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.tell import tell
@@ -50,18 +50,18 @@ def change_cluster(
         "settings": settings,
         "kubernetes_version": kubernetes_version,
     }
-    wanted = wanted_cluster(cluster, settings, kubernetes_version)
+    target = target_of(cluster, settings, kubernetes_version)
     # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
-    kind = operation_kind(services, cluster, wanted)
+    kind = operation_kind(services, cluster, target)
     if cluster.version != version:
         raise PreconditionFailed(f"The cluster is at version {cluster.version}, not {version}.")
     if cluster.status == "deleting":
         raise IllegalTransition("The cluster is being deleted.")
     if kind:
-        check_wanted(services, cluster, wanted)
+        check_target(services, cluster, target)
     message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
-    changed = wanted if description is None else replace(wanted, description=description)
+    changed = target if description is None else replace(target, description=description)
     if tags is not None:
         changed = MOVES.change_tags(changed, tags, services.now())
         kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else "")

@@ -35,28 +35,28 @@ def current_operation(services: Services, cluster: Cluster) -> Operation | None:
     return services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
 
 
-def wanted_cluster(cluster: Cluster, settings: dict[str, Any] | None, version: str | None) -> Cluster:
+def target_of(cluster: Cluster, settings: dict[str, Any] | None, version: str | None) -> Cluster:
     """The cluster as it is to be; None leaves a field as it is."""
     changed = cluster if settings is None else replace(cluster, settings=settings)
     return changed if version is None else replace(changed, kubernetes_version=version)
 
 
-def operation_kind(services: Services, cluster: Cluster, wanted: Cluster) -> str:
-    """The kind of operation that the change needs; empty when the record alone changes. ``wanted`` is the ``cluster``
+def operation_kind(services: Services, cluster: Cluster, target: Cluster) -> str:
+    """The kind of operation that the change needs; empty when the record alone changes. ``target`` is the ``cluster``
     itself where neither settings nor version are asked for.
 
     ``IllegalTransition`` unless the cluster is ready and nothing works on it, naming what does; ``InvalidInput`` for a
     version that it cannot have next, or that its driver does not change.
     """
     current = current_operation(services, cluster)
-    again = wanted is not cluster and cluster.status == "ready"
-    kind = kind_of(cluster, wanted, current, again=again)
+    again = target is not cluster and cluster.status == "ready"
+    kind = kind_of(cluster, target, current, again=again)
     if not kind:
         return ""
     try:
         services.procedure(kind, cluster.driver)
     except KeyError:
-        places = sorted({_field(difference) for difference in differences(cluster, wanted)})
+        places = sorted({_field(difference) for difference in differences(cluster, target)})
         raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
     if cluster.status != "ready":
         raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.")
@@ -69,43 +69,43 @@ def _field(difference: Difference) -> str:
     return "/".join(str(difference["pointer"]).split("/")[:3])
 
 
-def check_wanted(services: Services, cluster: Cluster, wanted: Cluster) -> Sequence[Finding]:
+def check_target(services: Services, cluster: Cluster, target: Cluster) -> Sequence[Finding]:
     """Warnings. ``InvalidInput`` with every fault of what is wanted, ``QuotaExceeded`` for too many pools or nodes."""
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
     if account is None:
         raise IllegalTransition(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
-    if follows(wanted.settings):
-        _check_pools(services, wanted)
-    return check(services, wanted, account)
+    if follows(target.settings):
+        _check_pools(services, target)
+    return check(services, target, account)
 
 
-def _check_pools(services: Services, wanted: Cluster) -> None:
-    pools = {pool.name: pool for pool in group_pools(services, wanted, "")}
-    own_pools = [pool for pool in pools_of(services, wanted.id) if pool.form != GROUP]
-    taken = {pool.name for pool in own_pools} & pools.keys()
+def _check_pools(services: Services, target: Cluster) -> None:
+    pools = {pool.name: pool for pool in group_pools(services, target, "")}
+    own_pools = [pool for pool in pools_of(services, target.id) if pool.form != GROUP]
+    foreign_names = {pool.name for pool in own_pools} & pools.keys()
     faults = [
         FieldProblem(pointer("settings", GROUPS, index, "name"), "the cluster has a pool of this name that is no group")
-        for index, group in enumerate(wanted.settings[GROUPS])
-        if name_of(group) in taken
+        for index, group in enumerate(target.settings[GROUPS])
+        if name_of(group) in foreign_names
     ]
     if faults:
         raise InvalidInput(f"{len(faults)} field(s) are not valid.", errors=faults)
     check_pools(services, [*own_pools, *pools.values()])
 
 
-def plan_change(services: Services, cluster: Cluster, wanted: Cluster, fields: Mapping[str, Any]) -> dict[str, Any]:
+def plan_change(services: Services, cluster: Cluster, target: Cluster, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The dry run of a change by an operation: every check, what it does, and the price before and after. ``fields``
     change on the record with it."""
-    findings = check_wanted(services, cluster, wanted)
-    before, after = (_items(services, one) for one in (cluster, wanted))
-    creates, deletes = _things(services, cluster, wanted), _things(services, wanted, cluster)
+    findings = check_target(services, cluster, target)
+    before, after = (_items(services, cluster), _items(services, target))
+    creates, deletes = _things(services, cluster, target), _things(services, target, cluster)
     changes = [
         *(
             {"pointer": f"/{name}", "before": getattr(cluster, name), "after": value}
             for name, value in fields.items()
             if value != getattr(cluster, name)
         ),
-        *differences(cluster, wanted),
+        *differences(cluster, target),
     ]
     return {
         **plan_of(
@@ -115,7 +115,7 @@ def plan_change(services: Services, cluster: Cluster, wanted: Cluster, fields: M
             deletes=deletes,
             warnings=[
                 *({"pointer": f.pointer, "detail": f.detail} for f in findings if f.warning),
-                *_of_nodes(services, cluster, wanted),
+                *_of_nodes(services, cluster, target),
             ],
         ),
         "price_before": price(before),
@@ -141,17 +141,17 @@ def _pool_names(cluster: Cluster) -> list[tuple[str, str]]:
     return [("pool", name_of(group)) for group in worker_groups(cluster.settings)]
 
 
-def _of_nodes(services: Services, cluster: Cluster, wanted: Cluster) -> Iterator[dict[str, str]]:
+def _of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:
     """What becomes of the nodes that are there, as remarks."""
-    if wanted.kubernetes_version != cluster.kubernetes_version:
+    if target.kubernetes_version != cluster.kubernetes_version:
         text = "The control plane is upgraded first, then add-ons, then the nodes of each group, one by one."
         yield {"pointer": VERSION, "detail": text}
-    wanted_pools = {pool.name: pool for pool in group_pools(services, wanted, "")}
+    later_pools = {pool.name: pool for pool in group_pools(services, target, "")}
     present = {pool.name: pool for pool in group_pools(services, cluster, "")}
-    places = {name_of(group): index for index, group in enumerate(wanted.settings.get(GROUPS) or ())}
-    for name, before in present.items() if follows(wanted.settings) else ():
+    places = {name_of(group): index for index, group in enumerate(target.settings.get(GROUPS) or ())}
+    for name, before in present.items() if follows(target.settings) else ():
         claims = living(claims_of(services, cluster.id, name))
-        after = wanted_pools.get(name)
+        after = later_pools.get(name)
         if not claims:
             continue
         if after is None:

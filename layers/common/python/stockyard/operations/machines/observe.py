@@ -28,6 +28,7 @@ from stockyard.lifecycle.node_commands import (
 )
 from stockyard.operations.listing import every
 from stockyard.operations.machines.mirror import MIRROR, version_of
+from stockyard.operations.machines.unclaimed import UNCLAIMED, has_any, note_unclaimed
 from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.services import Services
 from stockyard.ports import Put
@@ -90,6 +91,9 @@ def observe(
     fresh = last is None or observation["sequence"] > last["sequence"]
     claims = [claim for tenant, claim in in_hand(cluster.id) if tenant == services.tenant]
     mirror = version_of(cluster, facts_of_posts.get(f"{cluster.id}/{MIRROR}"), claims)
+    unclaimed = facts_of_posts.get(f"{cluster.id}/{UNCLAIMED}")
+    if fresh:
+        unclaimed = note_unclaimed(services, cluster, observation["nodes"], unclaimed)
     # A cluster that is being made asks often too: its first claims come as soon as it is ready.
     busy = any(not _is_patient(services, claim) for claim in claims) or cluster.status != "ready"
     busy_at = services.now() if busy or last is None else str(last.get("busy_at", ""))
@@ -99,21 +103,20 @@ def observe(
     if fresh:
         _remember(services, cluster, observation, busy_at, None if busy or attended else last)
     commands: list[Command] = []
-    # Everybody who may label nodes can write a claim's id on any: only the node of the claim's own name is the claim's.
-    nodes = {(node["claim"], node["name"]): node for node in observation["nodes"] if node.get("claim")}
+    nodes = {node["name"]: node for node in observation["nodes"]}
     done = {result["id"] for result in observation["results"] if result["status"] == "done"}
     holders = {result["id"]: _holders(result["data"]) for result in observation["results"] if "held" in result["data"]}
     for claim in claims:
         facts = facts_of(services, claim)
         if fresh:
-            node = nodes.get((claim.id, claim.node_name or claim.name))
+            node = _own_node(claim, nodes)
             facts = _learned(services, claim, facts, node, done, holders.get(command_id(claim, DRAIN)))
         token = join_token(key, claim.id, claim.attempt)
         # Only what is given back is drained.
         deadline = drain_deadline(claim, drain_seconds(services, claim)) if claim.deleting else None
         commands += commands_of(claim, facts, node_of(facts), token, now, deadline)
     rules = services.settings
-    if busy or _expects_claims(services, cluster):
+    if busy or _expects_claims(services, cluster) or _is_new(services, unclaimed):
         pause = rules.agent_busy_seconds
     else:
         pause = min(
@@ -121,6 +124,20 @@ def observe(
         )
     # Half of it, so that with the time to the next post nothing is older than two posts.
     return AgentReply(tuple(commands), pause, mirror, rules.agent_quiet_seconds // 2 if attended else None)
+
+
+def _own_node(claim: NodeClaim, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The claim's node among those of the cluster, by name.
+
+    Everybody who may label nodes can write a claim's id on any: only the node of the claim's own name is the claim's.
+    A node that is called as its cloud calls its machine has to be that machine's; the label comes later.
+    """
+    if claim.host_name:
+        node = nodes.get(claim.host_name)
+        is_own = node is not None and str(node.get("provider_id", "")).rpartition("/")[2] == claim.machine_id
+        return node if is_own else None
+    node = nodes.get(claim.node_name or claim.name)
+    return node if node is not None and node.get("claim") == claim.id else None
 
 
 def _is_patient(services: Services, claim: NodeClaim) -> bool:
@@ -144,6 +161,11 @@ def _expects_claims(services: Services, cluster: Cluster) -> bool:
     report = services.store.get(WorkloadReport, cluster.id)
     woken_at = report.woken_at if report is not None else ""
     return bool(woken_at) and services.seconds_since(woken_at) < EXPECTANT_SECONDS
+
+
+def _is_new(services: Services, unclaimed: Fact | None) -> bool:
+    """Whether claims are expected for nodes that have been seen of late without one."""
+    return unclaimed is not None and has_any(unclaimed) and services.seconds_since(unclaimed.time) < EXPECTANT_SECONDS
 
 
 def _pause(services: Services, observation: Mapping[str, Any], busy_at: str) -> int:

@@ -55,11 +55,14 @@ def create_claim(services: Services, request: NewClaim, actor: str, id: str | No
     return claim
 
 
-def acceptance(services: Services, draft: NodeClaim, actor: str) -> tuple[NodeClaim, list[Write]]:
-    """A new claim and the writes that make it, its name first; the quotas that it counts for are not among them."""
+def acceptance(
+    services: Services, draft: NodeClaim, actor: str, *, adopting: bool = False
+) -> tuple[NodeClaim, list[Write]]:
+    """A new claim and the writes that make it, its name first; the quotas that it counts for are not among them.
+    ``adopting``: its machine is there already."""
     procedure, now = services.procedure(CREATE_NODE), draft.created_at
     operation = new_operation(services.new_id(ids.OPERATION), procedure, draft.id, actor, now)
-    claim, operation, messages = change_writes(services, actor, MOVES.accept(draft, operation, now))
+    claim, operation, messages = change_writes(services, actor, MOVES.accept(draft, operation, now, adopting=adopting))
     name = Name(f"node-claim/{claim.name}", claim.id)
     entries = [Create(cluster_claim(claim.cluster_id, claim.pool, claim.id, now))] if claim.cluster_id else []
     return claim, [Create(name), Create(claim), Create(operation), *entries, *messages]

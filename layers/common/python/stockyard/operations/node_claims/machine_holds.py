@@ -24,11 +24,6 @@ def hold_id(cluster_id: str, machine_id: str) -> str:
     return f"{cluster_id}/{machine_id}"
 
 
-def machine_of(hold: MachineHold) -> str:
-    """The machine that a record is about."""
-    return hold.id.partition("/")[2]
-
-
 def holds_of(services: Services, cluster_id: str) -> list[MachineHold]:
     """The records of all machines of the cluster that claims hold."""
     return list(every(services.store, MachineHold, prefix=f"{cluster_id}/"))
@@ -52,7 +47,7 @@ class StoreHolds:
 
     def holders(self) -> Mapping[str, str]:
         """See ``ports.nodes.MachineHolds.holders``."""
-        return {machine_of(hold): hold.claim_id for hold in holds_of(self.services, self.claim.cluster_id)}
+        return {hold.machine_id: hold.claim_id for hold in holds_of(self.services, self.claim.cluster_id)}
 
     def take(self, machine_id: str) -> bool:
         """See ``ports.nodes.MachineHolds.take``. ``Fenced`` when the claim is no longer this attempt's."""
@@ -74,11 +69,11 @@ class StoreHolds:
         if hold is not None and hold.claim_id == self.claim.id:
             self.services.store.commit(Remove(MachineHold, hold.id, hold.version))
 
-    def count(self, *, others: bool = False) -> int:
+    def count(self, *, own: bool = True) -> int:
         """See ``ports.nodes.MachineHolds.count``."""
         holders = frozenset(self.holders().values())
         claims = claims_of(self.services, self.claim.cluster_id, self.claim.pool)
-        return sum(_counts(claim, holders) for claim in claims if not (others and claim.id == self.claim.id))
+        return sum(_counts(claim, holders) for claim in claims if own or claim.id != self.claim.id)
 
     def _hold(self, machine_id: str) -> MachineHold | None:
         return self.services.store.get(MachineHold, hold_id(self.claim.cluster_id, machine_id))

@@ -70,17 +70,20 @@ def commit_claims(
     guard: Pool | None = None,
     quota: Callable[[str], int | None] | None = None,
     besides: Sequence[Write] = (),
+    *,
+    adopting: bool = False,
 ) -> dict[str, Pool]:
     """Make claims of a pool in one transaction, at most ``AT_ONCE``; the pools that it has written, by name.
 
     ``quota`` gives the limits of quotas to who makes many batches; None: they are read. ``besides`` is written in the
-    same transaction.
+    same transaction. ``adopting``: their machines are there already.
 
     The pool and the ``guard`` must stand at these versions, and the cluster must be ready: else ``Conflict``. Raises
     ``QuotaExceeded``.
     """
     quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, len(drafts), quota)
-    claim_writes = [write for draft in drafts for write in acceptance(services, draft, WORKFLOW_ACTOR)[1]]
+    accepted = [acceptance(services, draft, WORKFLOW_ACTOR, adopting=adopting)[1] for draft in drafts]
+    claim_writes = [write for writes in accepted for write in writes]
     now = services.now()
     changed = {each.name: replace(each, version=each.version + 1, updated_at=now) for each in (guard or pool, pool)}
     changed[pool.name] = replace(changed[pool.name], claims_made=pool.claims_made + len(drafts))

@@ -52,12 +52,12 @@ def following_pools(services: Services, cluster: Cluster) -> list[Pool]:
 def release_surplus(services: Services, cluster: Cluster) -> Outcome:
     """Give back the pools of groups that the settings have no more, and the nodes beyond the most of a group. Done when
     they are gone: until then a node may hold work."""
-    wanted = {pool.name: pool for pool in group_pools(services, cluster, WORKFLOW_ACTOR)}
+    targets = {pool.name: pool for pool in group_pools(services, cluster, WORKFLOW_ACTOR)}
     leaving: list[str] = []
     try:
         for pool in following_pools(services, cluster):
-            if pool.name in wanted and not pool.deleting:
-                leaving += _shrunk(services, pool, wanted[pool.name])
+            if pool.name in targets and not pool.deleting:
+                leaving += _shrunk(services, pool, targets[pool.name])
             else:
                 give_back_pool(services, pool, WORKFLOW_ACTOR)
                 leaving += [f"pool {pool.name}"]
@@ -69,11 +69,11 @@ def release_surplus(services: Services, cluster: Cluster) -> Outcome:
     return Outcome(False, f"Waiting for {', '.join(leaving[:NAMED])}{more} to leave.", wait_seconds=LOOK_AGAIN)
 
 
-def _shrunk(services: Services, pool: Pool, wanted: Pool) -> list[str]:
+def _shrunk(services: Services, pool: Pool, target: Pool) -> list[str]:
     """The nodes beyond the most that the group is to have, which leave; no pod makes others from now on."""
-    most = most_nodes(wanted)
-    limits, floor = (wanted.limits if most < most_nodes(pool) else pool.limits), min(pool.floor, wanted.floor)
-    pool = _moved(services, pool, replace(wanted, limits=limits, floor=floor))
+    most = most_nodes(target)
+    limits, floor = (target.limits if most < most_nodes(pool) else pool.limits), min(pool.floor, target.floor)
+    pool = _moved(services, pool, replace(target, limits=limits, floor=floor))
     for claim in surplus_of(pool, living(claims_of(services, pool.cluster_id, pool.name)), most):
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
@@ -84,28 +84,28 @@ def _shrunk(services: Services, pool: Pool, wanted: Pool) -> list[str]:
 def follow_settings(services: Services, cluster: Cluster) -> Outcome:
     """Make the pools of new groups, and let the others become what their groups say."""
     present = {pool.name: pool for pool in following_pools(services, cluster)}
-    made, changed = 0, 0
+    created, changed = 0, 0
     try:
-        for wanted in group_pools(services, cluster, WORKFLOW_ACTOR):
-            pool = present.get(wanted.name)
+        for target in group_pools(services, cluster, WORKFLOW_ACTOR):
+            pool = present.get(target.name)
             if pool is None:
                 ready = Check(Cluster, cluster.id, {"status": "ready"})
-                services.store.commit(*creation(services, wanted, WORKFLOW_ACTOR), ready)
-                made += 1
+                services.store.commit(*creation(services, target, WORKFLOW_ACTOR), ready)
+                created += 1
             elif pool.deleting:
                 return Outcome(False, f"Waiting for pool {pool.name} of before to leave.", wait_seconds=LOOK_AGAIN)
-            elif _moved(services, pool, wanted) is not pool:
+            elif _moved(services, pool, target) is not pool:
                 changed += 1
     except Conflict:
         return Outcome(False, "Pools were changed by somebody else just now.", wait_seconds=AT_ONCE)
-    return Outcome(True, f"{made} pools were made, and {changed} changed.")
+    return Outcome(True, f"{created} pools were made, and {changed} changed.")
 
 
-def _moved(services: Services, pool: Pool, wanted: Pool) -> Pool:
+def _moved(services: Services, pool: Pool, target: Pool) -> Pool:
     """The pool with all that its group says of it; the same one where it has that already."""
-    said = {name: getattr(wanted, name) for name in GROUP_FIELDS}
-    new_pool = NewPool(name=pool.name, form=pool.form, document=wanted.document, **{**pool.spec(), **said})
-    if pool.document == wanted.document and not changes_of(pool, new_pool):
+    fields = {name: getattr(target, name) for name in GROUP_FIELDS}
+    new_pool = NewPool(name=pool.name, form=pool.form, document=target.document, **{**pool.spec(), **fields})
+    if pool.document == target.document and not changes_of(pool, new_pool):
         return pool
     moved, writes = changed_pool(services, pool, new_pool, WORKFLOW_ACTOR)
     services.store.commit(*writes)

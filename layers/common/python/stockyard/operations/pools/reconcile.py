@@ -41,6 +41,7 @@ from stockyard.operations.machines import mirror
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.drift import compare_pool
 from stockyard.operations.pools import conditions
+from stockyard.operations.pools.adoption import adopt
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
 from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import LEAVING, claims_of, pools_of, shown_status
@@ -97,6 +98,10 @@ def reconcile(services: Services, cluster_id: str) -> Report:
     if any(step is not pool for step, pool in zip(steps, occupied, strict=True)):
         claims = None  # Something was written: there may be other claims now.
     if cluster.status == "ready":
+        adopted_nodes = adopt(services, cluster, settled, claims)
+        if adopted_nodes:
+            report.created += adopted_nodes
+            settled, claims = pools_of(services, cluster.id), None
         placed = _scale_up(services, cluster, settled, claims, report, going)
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)

@@ -46,8 +46,8 @@ _SPOKEN = frozenset({401, 404, 409, 429})
 """Statuses whose messages name objects, fields and people, and no value."""
 _WORD = re.compile(r"[A-Za-z]{1,64}", re.ASCII)
 _FIELD = re.compile(r"[A-Za-z0-9_.\[\]\-/]{1,120}", re.ASCII)
-_SCHEMA = "failed to create typed patch object"
-"""How the message of a 500 begins that says that the object does not fit the schema: to try again is of no use."""
+_UNFIT = ("failed to create typed patch object", "failed to convert new object")
+"""How the message of a 500 begins that says that the object does not fit its kind: to try again is of no use."""
 _WEBHOOK = "admission webhook"
 """How the message begins of what a webhook refuses: it may choose any status, and say anything."""
 _ENDING = "NamespaceTerminating"
@@ -103,8 +103,8 @@ def unanswered(subject: Subject, error: Exception) -> VendorError:
 def _meaning(status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> tuple[type[VendorError], str]:
     if status == 403 and any(cause.get("reason") == _ENDING for cause in causes):
         return VendorConflict, "Its namespace is being deleted; it is tried again."
-    if status == 500 and message.startswith(_SCHEMA):
-        return VendorRefused, "The object does not fit the cluster's schema."
+    if status == 500 and message.startswith(_UNFIT):
+        return VendorRefused, "The object does not fit its kind."
     if status in _TABLE:
         return _TABLE[status]
     if status >= 500:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from botocore.auth import SIGV4_TIMESTAMP, SigV4QueryAuth
@@ -83,6 +84,7 @@ def expires_at(keys: Mapping[str, Any], now: datetime) -> datetime:
     return (min(by_date, session_ends) if isinstance(session_ends, datetime) else by_date) - MARGIN
 
 
+@cache
 def host(region: str) -> str:
     """STS of a region. The token names it whatever endpoint our own calls go to: the cluster takes no other."""
     resolver = regions.session().get_component("endpoint_resolver")

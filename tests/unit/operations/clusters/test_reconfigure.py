@@ -8,21 +8,25 @@ import pytest
 
 from stockyard.domain.records import Event, Operation, Outbox
 from stockyard.errors import (
+    Fenced,
     IllegalTransition,
     InvalidInput,
     PreconditionFailed,
-    QuotaExceeded,
     VendorRefused,
     VendorUnavailable,
 )
 from stockyard.lifecycle.phases import DEGRADED, TAGS_APPLIED
+from stockyard.operations.clusters.cancel import cancel_change
 from stockyard.operations.clusters.delete import delete_cluster
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.clusters.resume import resume_cluster
+from stockyard.operations.engine.advance import Fence
+from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.engine.sweep import CLOSED, sweep_operation
 from stockyard.operations.listing import every
 from stockyard.ports import Finding
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
+from tests.unit.operations.conftest import make_world
 
 EXTENDED: dict[str, Any] = {"settings": {"support": "extended"}}
 UPGRADE = {"kubernetes_version": "1.35"}
@@ -173,6 +177,33 @@ def test_tags_leave_a_failed_change_as_it_is(managed: ManagedWorld) -> None:
     assert managed.operation.kind == "retag_cluster"
 
 
+def test_a_change_is_stopped_between_two_steps(managed: ManagedWorld) -> None:
+    with pytest.raises(IllegalTransition):
+        cancel_change(managed.world.services, managed.id, USER)
+    first = managed.patch(EXTENDED).operation_id
+    fence = Fence.of(managed.cluster)
+    assert run_phase(RUNNER, managed.world.services, fence, "checks").done
+    stopped = cancel_change(managed.world.services, managed.id, USER)
+    assert (stopped.status, stopped.operation_id, managed.condition(DEGRADED)) == ("ready", first, "True")
+    error = managed.operation.error
+    assert error is not None
+    assert (error.phase, error.cause_type) == ("control_plane", "Cancelled")
+    with pytest.raises(Fenced):
+        run_phase(RUNNER, managed.world.services, fence, "control_plane")
+    with pytest.raises(IllegalTransition):
+        cancel_change(managed.world.services, managed.id, USER)
+    assert managed.provider.stands["control_plane"][1]["support"] == "standard"
+    assert resume_cluster(managed.world.services, managed.id, USER).phase == "control_plane"
+    assert managed.drive() == "changed"
+
+
+def test_a_creation_cannot_be_stopped() -> None:
+    world = make_world()
+    cluster = world.create()
+    with pytest.raises(IllegalTransition, match="No change"):
+        cancel_change(world.services, cluster.id, USER)
+
+
 # --- what may change --------------------------------------------------------------------------------------------------
 
 
@@ -279,112 +310,6 @@ def test_an_upgrade_that_has_failed_later_is_finished_before_the_next(managed: M
     assert managed.drive("upgrade_managed") == "upgraded"
     managed.patch({"kubernetes_version": "1.36"})
     assert managed.drive("upgrade_managed") == "upgraded"
-
-
-# --- node groups ------------------------------------------------------------------------------------------------------
-
-
-def test_pools_follow_added_and_resized_groups(managed: ManagedWorld) -> None:
-    assert set(managed.pools()) == {"system", "l4"}
-    more = {"name": "batch", "role": "system", "instance_type": "m6i.2xlarge", "min_size": 1, "max_size": 4}
-    managed.patch(managed.groups({"name": "system", "min_size": 1, "max_size": 5}, GPU, more))
-    assert set(managed.pools()) == {"system", "l4"}, "a pool is made when its group is there"
-    assert managed.drive() == "changed"
-    pools = managed.pools()
-    assert set(pools) == {"system", "l4", "batch"}
-    assert (pools["system"].floor, pools["system"].limits) == (1, {"nodes": "5"})
-    assert (pools["batch"].floor, pools["batch"].limits, pools["batch"].form) == (1, {"nodes": "4"}, "group")
-
-
-def test_a_pool_gets_room_after_its_group_has_it(managed: ManagedWorld) -> None:
-    managed.provider.faults["node_groups"] = [VendorRefused("no")]
-    managed.patch(managed.groups({"name": "system", "labels": {"tier": "a"}, "max_size": 5}, GPU))
-    assert managed.drive() == "not_changed"
-    pool = managed.pools()["system"]
-    assert (pool.limits, pool.labels["tier"]) == ({"nodes": "2"}, "a")
-
-
-def test_nodes_of_a_removed_group_leave_before_it(managed: ManagedWorld) -> None:
-    managed.make_claims("l4", 2)
-    managed.patch(managed.groups({"name": "system"}))
-    seen: list[tuple[str, int]] = []
-    ensure = managed.provider.ensure
-
-    def watched(phase: str, work: Any) -> Any:
-        seen.append((phase, len(managed.claims("l4"))))
-        return ensure(phase, work)
-
-    managed.provider.ensure = watched  # type: ignore[method-assign]
-    assert managed.drive() == "not_changed", "no pass gives the claims back here"
-    assert managed.operation.error is not None
-    assert managed.operation.error.phase == "surplus"
-    assert "node_groups" not in dict(seen)
-    assert managed.pools()["l4"].deleting
-    from stockyard.operations.pools.reconcile import reconcile
-
-    reconcile(managed.world.services, managed.id)
-    reconcile(managed.world.services, managed.id)
-    assert "l4" not in managed.pools()
-    resume_cluster(managed.world.services, managed.id, USER)
-    assert managed.drive() == "changed"
-    assert ("node_groups", 0) in seen
-
-
-def test_nodes_beyond_the_new_most_are_given_back(managed: ManagedWorld) -> None:
-    managed.make_claims("l4", 2)
-    plan = managed.plan(managed.groups({"name": "system"}, {**GPU, "max_size": 1}))
-    assert plan["warnings"] == [
-        {
-            "pointer": "/settings/node_groups/1/max_size",
-            "detail": "1 node of l4 are drained and given back: more than its new most.",
-        }
-    ]
-    managed.patch(managed.groups({"name": "system"}, {**GPU, "max_size": 1}))
-    assert managed.drive() == "changed"
-    assert len(managed.claims("l4")) == 1
-    assert managed.pools()["l4"].limits == {"nodes": "1"}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"instance_type": "g6.2xlarge"}, {"disk_gib": 200}, {"labels": {"a": "b"}}, {"zones": ["us-east-1b"]}],
-    ids=lambda fields: next(iter(fields)),
-)
-def test_nodes_of_a_changed_group_have_drifted(managed: ManagedWorld, fields: dict[str, Any]) -> None:
-    from dataclasses import replace
-
-    from stockyard.domain.requirements import Requirements
-    from stockyard.lifecycle.pool_drift import pool_drift, template_hash
-
-    managed.make_claims("l4", 1)
-    labels = {"node.kubernetes.io/instance-type": "g6.xlarge", "topology.kubernetes.io/zone": "us-east-1a"}
-    claim = replace(managed.claims("l4")[0], node_labels={**labels, "karpenter.sh/capacity-type": "on-demand"})
-
-    def drifts() -> tuple[str, ...]:
-        pool = managed.pools()["l4"]
-        return pool_drift(pool, Requirements.of(pool.requirements), template_hash(pool), claim)
-
-    assert drifts() == ()
-    change = managed.groups({"name": "system"}, {**GPU, **fields})
-    assert [w["detail"] for w in managed.plan(change)["warnings"]] == ["The 1 node of l4 are replaced one by one."]
-    managed.patch(change)
-    assert managed.drive() == "changed"
-    assert drifts()
-
-
-def test_a_group_cannot_take_the_name_of_a_pool(managed: ManagedWorld) -> None:
-    from stockyard.domain.pool_records import NewPool
-    from stockyard.operations.pools.pools import create_pool
-
-    create_pool(managed.world.services, managed.cluster, NewPool(name="burst", kind="dynamic"), USER)
-    with pytest.raises(InvalidInput) as refused:
-        managed.patch(managed.groups({"name": "system"}, GPU, {**GPU, "name": "burst"}))
-    assert list(faults(refused.value)) == ["/settings/node_groups/2/name"]
-
-
-def test_quotas_hold_for_groups_that_grow(managed: ManagedWorld) -> None:
-    with pytest.raises(QuotaExceeded, match="nodes_per_group"):
-        managed.patch(managed.groups({"name": "system"}, {**GPU, "max_size": 1000}))
 
 
 def test_the_plan_says_what_is_made_changed_and_removed_and_what_it_costs(managed: ManagedWorld) -> None:

@@ -1,0 +1,75 @@
+"""Changes of a ready cluster: sent again when the record has moved on, and shown as the operation that carries them
+out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stockyard_client.cli import operations, plans
+from stockyard_client.cli.context import Context
+from stockyard_client.cli.failures import BadInput
+from stockyard_client.cli.output import CLUSTERS, Form, show_one
+from stockyard_client.client import Client
+from stockyard_client.errors import ApiError
+from stockyard_client.models import Cluster
+
+ATTEMPTS = 5
+"""How often a change is tried while other things change the cluster's record."""
+
+Patch = Callable[[Cluster], dict[str, Any]]
+"""The merge patch of a cluster as it is now."""
+
+
+def change(
+    context: Context,
+    client: Client,
+    cluster: str,
+    patch: Patch,
+    *,
+    dry_run: bool,
+    wait: bool,
+    timeout: float | None,
+    output: Form,
+) -> None:
+    """Change a cluster, or show the plan of that; what an operation does is waited for and shown."""
+    current = client.clusters.get(cluster)
+    if dry_run:
+        plans.show(context, output, client.clusters.plan_update(current, patch(current)))
+        return
+    changed = _sent(client, current, patch)
+    if changed.operation_id is None or changed.operation_id == current.operation_id:
+        show_one(context, output, CLUSTERS, changed)
+        return
+    context.say(f"Cluster {changed.name} is being changed by operation {changed.operation_id}.")
+    operation = client.operations.get(changed.operation_id)
+    operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)
+
+
+def _sent(client: Client, current: Cluster, patch: Patch) -> Cluster:
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return client.clusters.update(current, patch(current))
+        except ApiError as error:
+            if error.status != 412:
+                raise
+        current = client.clusters.get(current.id)
+    return client.clusters.update(current, patch(current))
+
+
+def resized(group: str, floor: int | None, most: int | None) -> Patch:
+    """The patch that lets a node group have so many nodes."""
+
+    def patch(cluster: Cluster) -> dict[str, Any]:
+        groups = list(cluster.settings.get("node_groups") or ())
+        index = next((place for place, entry in enumerate(groups) if entry.get("name") == group), None)
+        if index is None:
+            raise BadInput(f"the settings of cluster {cluster.name} have no node group {group}")
+        entry = dict(groups[index])
+        entry["min_size"] = entry.get("min_size") if floor is None else floor
+        entry["max_size"] = entry.get("max_size") if most is None else most
+        if "count" in entry:
+            entry["count"] = min(max(entry["count"], entry["min_size"]), entry["max_size"])
+        return {"settings": {"node_groups": [*groups[:index], entry, *groups[index + 1 :]]}}
+
+    return patch

@@ -1,0 +1,62 @@
+"""People whom a simulated Kubernetes API knows by a webhook, as a real one does with a file of configuration for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from local.kubernetes.store import RBAC, RESOURCES, Object
+
+Webhook = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Takes and gives the body of a ``TokenReview``. Raises ``WebhookFailed``."""
+MASTERS = "system:masters"
+"""The group that no rules hold for."""
+READ, WRITE = ["get", "list", "watch"], ["create", "update", "patch", "delete", "deletecollection"]
+
+
+class WebhookFailed(Exception):
+    """The webhook does not know whether the token is good, because it cannot look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who has a token, as a webhook says."""
+
+    name: str
+    groups: frozenset[str] = frozenset()
+
+
+def reviewed(webhook: Webhook, token: str) -> Person | None:
+    """Whose token it is; None for nobody's, and when the webhook fails."""
+    try:
+        answer = webhook({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}})
+    except WebhookFailed:
+        return None
+    status = answer["status"]
+    if not status.get("authenticated"):
+        return None
+    user = status["user"]
+    return Person(user["username"], frozenset(user.get("groups") or ()) | {"system:authenticated"})
+
+
+def standard_roles() -> list[Object]:
+    """The roles ``view``, ``edit`` and ``cluster-admin``, which a real API has from the start. Who may only look sees
+    no Secret, and neither sees roles or what belongs to no namespace."""
+    plain = [resource for resource in RESOURCES if resource.namespaced and resource.group != RBAC]
+    groups = sorted({resource.group for resource in plain})
+    names = [resource.name for resource in plain]
+    seen_names = [*(name for name in names if name != "secrets"), "namespaces"]
+    return [
+        _role("view", {"apiGroups": groups, "resources": seen_names, "verbs": READ}),
+        _role(
+            "edit",
+            {"apiGroups": groups, "resources": [*names, "namespaces"], "verbs": READ},
+            {"apiGroups": groups, "resources": [*names, "pods/eviction"], "verbs": WRITE},
+        ),
+        _role("cluster-admin", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
+    ]
+
+
+def _role(name: str, *rules: Object) -> Object:
+    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": list(rules)}

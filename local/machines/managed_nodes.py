@@ -1,0 +1,103 @@
+"""Machines of EKS's node groups: they run no script of ours, and are nodes of their cluster once they are up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+
+from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.node_groups import CLUSTER_TAG, GROUP_TAG
+from local.aws.corrections.scaling_groups import LOCK
+from local.kubernetes.cluster import InitFailed, Kubelet
+from local.kubernetes.managed import ManagedCluster, ManagedClusters
+from local.kubernetes.store import Object
+
+EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
+
+
+@dataclass
+class ManagedNode:
+    """See ``Program``: what an instance of a node group does. ``tags`` are the instance's."""
+
+    account: str
+    region: str
+    instance: Any
+    kubelet: Kubelet
+    tags: Mapping[str, str]
+    clusters: ManagedClusters
+    _joined: ManagedCluster | None = field(default=None, init=False)
+    _own: tuple[dict[str, str], list[Object]] = field(default_factory=lambda: ({}, []), init=False)
+
+    name: str = field(default="", init=False)
+    """The node's: the private name that EC2 gives the instance while it lives."""
+
+    def begin(self) -> bool:
+        """See ``Program``: the kubelet registers its node."""
+        self.name = str(self.instance.private_dns_name)
+        cluster = self.clusters.at(self.account, self.region, self.tags[CLUSTER_TAG])
+        own = self._of_group()
+        if cluster is None or own is None:
+            return False
+        labels, taints = own
+        try:
+            cluster.admit(self.name, self.kubelet, {**self._labels(), **labels}, taints)
+        except InitFailed:
+            return False
+        self._joined, self._own = cluster, own
+        return True
+
+    def look(self) -> None:
+        """Give the node the labels and taints that its group has now."""
+        own = self._of_group()
+        if self._joined is None or own is None or own == self._own:
+            return
+        removed_labels = [key for key in self._own[0] if key not in own[0]]
+        self._joined.change(self.name, *own, removed_labels)
+        self._own = own
+
+    def switched(self, *, on: bool) -> None:
+        """See ``Program``."""
+        if self._joined is not None:
+            self._joined.power(self.name, on=on)
+
+    def end(self) -> None:
+        """See ``Program``: the cloud's controller deletes the node of an instance that is gone."""
+        if self._joined is not None:
+            self._joined.forget(self.name, self.kubelet.provider_id)
+
+    def _of_group(self) -> tuple[dict[str, str], list[Object]] | None:
+        """Labels and taints of the group; None when it is gone."""
+        with LOCK:
+            cluster = eks_backends[self.account][self.region].clusters.get(self.tags[CLUSTER_TAG])
+            group = cluster.groups.get(self.tags[GROUP_TAG]) if cluster else None
+            if group is None:
+                return None
+            return dict(group.document["labels"]), _taints(group.document["taints"])
+
+    def _labels(self) -> dict[str, str]:
+        """What kubelets and the cloud's controller put on every node."""
+        kind, zone = str(self.instance.instance_type), str(self.instance.placement.zone)
+        zones = RegionsAndZonesBackend.zones.get(self.region, [])
+        lifecycle = self.instance.lifecycle
+        return {
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/hostname": self.name,
+            "node.kubernetes.io/instance-type": kind,
+            "topology.kubernetes.io/region": self.region,
+            "topology.kubernetes.io/zone": zone,
+            "topology.k8s.aws/zone-id": next((entry.zone_id for entry in zones if entry.name == zone), ""),
+            "eks.amazonaws.com/nodegroup": self.tags[GROUP_TAG],
+            "eks.amazonaws.com/nodegroup-image": str(self.instance.image_id),
+            "eks.amazonaws.com/capacityType": {"spot": "SPOT", "capacity-block": "CAPACITY_BLOCK"}.get(
+                lifecycle, "ON_DEMAND"
+            ),
+        }
+
+
+def _taints(taints: Sequence[Mapping[str, str]]) -> list[Object]:
+    return [
+        {"key": taint["key"], "value": taint.get("value", ""), "effect": EFFECTS[taint["effect"]]} for taint in taints
+    ]

@@ -1,0 +1,152 @@
+"""EKS for the crash world: moto with its corrections, and the cluster's own API, whose requests pass the tap too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import urlsplit
+
+import httpx
+
+from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.file_systems import file_backends
+from local.aws.corrections.pace import paced
+from local.aws.corrections.scaling_groups import scaling_backends
+from local.kubernetes.api import KubeApi
+from stockyard.providers.kubernetes.client import KubernetesApi
+from tests.harness.crash_cloud import Story
+from tests.harness.crash_ec2 import TENANT_ACCOUNT, CrashEc2
+from tests.harness.faults import Call, Errors, Tap
+from tests.harness.inprocess import REGION
+from tests.harness.memory import FixedClock
+
+_VERBS = {"GET": "Get", "POST": "Create", "PATCH": "Apply", "DELETE": "Delete"}
+_SECONDS: Mapping[str, float] = {
+    "cluster": 600.0,
+    "cluster deletion": 120.0,
+    "node group": 90.0,
+    "node group deletion": 60.0,
+    "add-on": 30.0,
+    "mount target": 45.0,
+    "file system": 10.0,
+}
+"""How long AWS takes, by the life's own clock."""
+
+
+class _Refused(Exception):
+    """What the tap makes of a refused or throttled request."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+_ERRORS = Errors(
+    lambda: httpx.ReadTimeout("no answer in time"),
+    lambda: _Refused(429, "TooManyRequests"),
+    lambda: _Refused(403, "Forbidden"),
+)
+
+
+class _Transport(httpx.BaseTransport):
+    """The requests of the product's client, each of them a call of the tap such as ``kubernetes.apply_deployments``."""
+
+    def __init__(self, cloud: CrashEks, tap: Tap) -> None:
+        self._cloud, self._tap = cloud, tap
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        body = request.read()
+        name = f"kubernetes.{_name(request)}"
+        self._tap.parameters = {}
+        target = str(request.url.raw_path, "ascii")
+        try:
+            status, answer = self._tap.around(name, lambda: self._cloud.answer(request, target, body), _ERRORS)
+        except _Refused as refused:
+            status, answer = refused.status, {"kind": "Status", "reason": refused.reason, "code": refused.status}
+        return httpx.Response(status, json=answer)
+
+
+def _name(request: httpx.Request) -> str:
+    """``ApplyDeployments`` for example, as calls to vendors are called; reading begins with ``Get``."""
+    parts = urlsplit(str(request.url)).path.strip("/").split("/")
+    inside = parts[2:] if parts[0] == "api" else parts[3:]
+    if not inside:
+        return "GetResources"
+    if len(inside) > 2 and inside[0] == "namespaces":
+        inside = inside[2:]
+    return f"{_VERBS[request.method]}{inside[0].capitalize()}"
+
+
+class CrashEks(CrashEc2):
+    """A tenant's AWS account in which clusters on EKS are made."""
+
+    rows = "managed"
+    body: Mapping[str, Any] = {
+        "name": "demo",
+        "description": "d",
+        "cloud_account_id": 1,
+        "cluster_type": "k8s",
+        "driver": "eks",
+        "kubernetes_version": "1.35",
+        "settings": {
+            "region_name": REGION,
+            "subnet_cidrs": ["10.0.0.0/20", "10.0.16.0/20"],
+            "node_groups": [
+                {
+                    "name": "training",
+                    "role": "gpu",
+                    "instance_type": "p4d.24xlarge",
+                    "accelerator_type": "nvidia-a100",
+                    "fabric": "efa",
+                    "count": 0,
+                    "zones": [f"{REGION}a"],
+                }
+            ],
+        },
+    }
+    stories: Mapping[str, Story] = {
+        "clean": Story(),
+        "undone": Story((Call("provision:network", "ec2.CreateNatGateway", 1),)),
+        "blocked": Story((Call("delete:network", "ec2.DeleteVpc", 1),)),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kube = KubeApi()
+        self._token = ""
+
+    @contextmanager
+    def installed(self, tap: Tap, clock: FixedClock) -> Iterator[None]:
+        """See ``CrashCloud.installed``. The pauses of the client of the cluster's API pass at once."""
+
+        def connected(api: KubernetesApi) -> httpx.Client:
+            return httpx.Client(base_url=api._server, transport=_Transport(self, tap))
+
+        with (
+            super().installed(tap, clock),
+            patch.object(KubernetesApi, "_connected", connected),
+            patch("stamina._core._smart_sleep", lambda _: None, create=True),
+        ):
+            yield
+
+    @contextmanager
+    def begin(self, story: str) -> Iterator[None]:
+        """See ``CrashCloud.begin``."""
+        self._kube = KubeApi(now=self._clock.now)
+        self._token = self._kube.administrator()
+        with ExitStack() as life:
+            life.enter_context(super().begin(story))
+            life.enter_context(paced(lambda kind: _SECONDS.get(kind, 0.0), lambda: self._clock.now().timestamp()))
+            yield
+
+    def _empty(self) -> None:
+        super()._empty()
+        for backends in (eks_backends, file_backends, scaling_backends):
+            backends[TENANT_ACCOUNT][REGION].reset()
+
+    def answer(self, request: httpx.Request, target: str, body: bytes) -> tuple[int, Any]:
+        """What the cluster's API answers to its administrator."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return self._kube.request(request.method, target, {**headers, "authorization": f"Bearer {self._token}"}, body)

@@ -1,0 +1,190 @@
+"""Clusters of EKS in the local cloud: an API that takes their tokens, and nodes that come and go with instances."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.core.base_backend import BackendDict
+from moto.ec2.models import ec2_backends
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+
+from local.aws.corrections.capacity_reservations import capacity_reservations
+from local.aws.corrections.eks import eks_service
+from local.aws.corrections.eks_tables import POLICY_ARN
+from local.aws.corrections.eks_things import played_control_planes
+from local.aws.presigned import presigned_requests
+from local.fault_plan import MachinePlan
+from local.kubernetes.clusters import Clusters
+from local.kubernetes.managed import GPU, ManagedClusters
+from local.machines.instances import Machines
+from stockyard.errors import CredentialsRevoked, PermissionDenied
+from stockyard.providers.clouds.aws.cluster_tokens import presign
+from stockyard.providers.kubernetes.client import KubernetesApi
+from tests.harness.eks_setting import KEYS, REGION, Setting, Time
+
+ACCOUNT = "123456789012"
+PLUGIN = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "nvidia-device-plugin-daemonset", "namespace": "kube-system"},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "p", "image": "nvcr.io/nvidia/k8s-device-plugin:v0.19.3"}]},
+        },
+    },
+}
+
+
+class World(Setting):
+    """The account with its machines switched on."""
+
+    clients: list[KubernetesApi]
+
+    def api(self, role: str) -> KubernetesApi:
+        """The cluster's API for a session of a role."""
+        session = self.client("sts").assume_role(RoleArn=role, RoleSessionName="ann", DurationSeconds=900)
+        cluster, keys = self.look(), session["Credentials"]
+        api = KubernetesApi(
+            cluster["endpoint"],
+            cluster["certificateAuthority"]["data"],
+            lambda: presign(keys, "demo", REGION, datetime.now(UTC)),
+        )
+        self.clients.append(api)
+        return api
+
+    def nodes(self, api: KubernetesApi) -> list[Any]:
+        return list(api.list("v1", "Node"))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    make: Any = boto3.client
+    with ExitStack() as stack:
+        BackendDict.reset()
+        stack.callback(BackendDict.reset)
+        for correction in (capacity_reservations, eks_service, presigned_requests):
+            stack.enter_context(correction())
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+        server.start()
+        stack.callback(server.stop)
+        url = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+        clusters = Clusters(tmp_path / "agents.log")
+        stack.callback(clusters.close)
+        clusters.start()
+        managed = ManagedClusters(clusters, tmp_path / "managed", tmp_path / "agents.log", url)
+        stack.enter_context(played_control_planes(managed))
+        plan = MachinePlan(boot_seconds=(0, 0))
+        machines = Machines(
+            (ACCOUNT,), REGION, tmp_path / "machines.log", tmp_path / "machines", clusters, plan, managed
+        )
+        stack.callback(machines.close)
+        machines.start()
+        world = World(lambda service: make(service, endpoint_url=url, **KEYS), Time())
+        world.clients = []
+        yield world
+        for client in world.clients:
+            client.close()
+
+
+def until(holds: Callable[[], Any], seconds: float = 15.0) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := holds():
+            return value
+        time.sleep(0.05)
+    raise AssertionError("it does not happen")
+
+
+def admitted(world: World, policy: str) -> str:
+    """A role with an access policy of the whole cluster."""
+    role = world.role(policy, "ec2.amazonaws.com")
+    world.eks.create_access_entry(clusterName="demo", principalArn=role)
+    world.eks.associate_access_policy(
+        clusterName="demo", principalArn=role, policyArn=POLICY_ARN + policy, accessScope={"type": "cluster"}
+    )
+    return role
+
+
+def test_machines_of_a_group_are_nodes_while_they_live(world: World) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}
+    sizes = {"minSize": 0, "maxSize": 2, "desiredSize": 1}
+    world.group("gpu", instanceTypes=["g6.12xlarge"], labels={"a": "b"}, taints=[taint], scalingConfig=sizes)
+    api = world.api(admitted(world, "AmazonEKSClusterAdminPolicy"))
+    (node,) = until(lambda: world.nodes(api))
+    (machine,) = world.machines("gpu")
+    zone = machine["Placement"]["AvailabilityZone"]
+    assert node["metadata"]["name"] == machine["PrivateDnsName"]
+    assert node["spec"]["providerID"] == f"aws:///{zone}/{machine['InstanceId']}"
+    assert node["spec"]["taints"] == [{"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}]
+    expected = {
+        "a": "b",
+        "eks.amazonaws.com/nodegroup": "gpu",
+        "eks.amazonaws.com/capacityType": "ON_DEMAND",
+        "node.kubernetes.io/instance-type": "g6.12xlarge",
+        "topology.kubernetes.io/zone": zone,
+        "topology.kubernetes.io/region": REGION,
+        "kubernetes.io/arch": "amd64",
+    }
+    assert expected.items() <= node["metadata"]["labels"].items()
+    assert GPU not in node["status"]["allocatable"]
+    api.apply(PLUGIN)
+    until(lambda: world.nodes(api)[0]["status"]["allocatable"].get(GPU) == "4")
+    world.eks.update_nodegroup_config(
+        clusterName="demo",
+        nodegroupName="gpu",
+        labels={"addOrUpdateLabels": {"c": "d"}, "removeLabels": ["a"]},
+        taints={"removeTaints": [taint]},
+    )
+    changed = until(lambda: next((node for node in world.nodes(api) if "c" in node["metadata"]["labels"]), None))
+    assert ("a" in changed["metadata"]["labels"], changed["spec"]["taints"]) == (False, [])
+    ec2_backends[ACCOUNT][REGION].terminate_instances([machine["InstanceId"]])
+    provider = node["spec"]["providerID"]
+    until(lambda: [node["spec"]["providerID"] != provider for node in world.nodes(api)] == [True])
+    world.eks.delete_nodegroup(clusterName="demo", nodegroupName="gpu")
+    until(lambda: not world.nodes(api))
+
+
+def test_a_role_may_do_what_its_access_policy_says(world: World) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    viewer, admin = (admitted(world, f"AmazonEKS{name}Policy") for name in ("View", "ClusterAdmin"))
+    space = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+    world.api(admin).apply(space)
+    looking = world.api(viewer)
+    assert looking.get("v1", "ConfigMap", "a", "default") is not None
+    with pytest.raises(PermissionDenied):
+        looking.apply({**space, "data": {"b": "c"}})
+    world.eks.delete_access_entry(clusterName="demo", principalArn=viewer)
+    with pytest.raises(CredentialsRevoked):
+        looking.get("v1", "ConfigMap", "a", "default")
+
+
+def test_the_api_ends_with_the_cluster(world: World) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    api = world.api(admitted(world, "AmazonEKSClusterAdminPolicy"))
+    assert world.nodes(api) == []
+    world.eks.delete_cluster(name="demo")
+    until(lambda: world.eks.list_clusters()["clusters"] == [])
+
+    def refused() -> bool:
+        try:
+            world.nodes(api)
+        except Exception:
+            return True
+        return False
+
+    until(refused)

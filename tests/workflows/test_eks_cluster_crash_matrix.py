@@ -1,0 +1,117 @@
+"""The crash matrix of clusters on EKS: every fault at every call of every phase, of the vendor's too.
+
+The cells are made from the documents and from recorded lives, as those of ``test_crash_matrix``. ``make test`` runs one
+cell of each place, ``make soak`` runs all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import pytest
+
+from tests.harness.crash_cells import Cell, Life, judge_all, live, matrix, recordings, sample, tasks
+from tests.harness.crash_eks import CrashEks
+from tests.harness.crash_world import CrashWorld, crash_world
+from tests.harness.faults import Mode
+
+Recorded = dict[str, tuple[int, Life]]
+FAILS_FIRST = {"undone"}
+"""Stories whose creation fails until a person resumes it."""
+
+
+def _no_sleep(seconds: float) -> None:
+    raise AssertionError(f"something sleeps for {seconds} s of real time")
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[CrashWorld]:
+    with pytest.MonkeyPatch.context() as patched, crash_world(CrashEks, lean=True) as crash_world_of_module:
+        patched.setattr(time, "sleep", _no_sleep)
+        yield crash_world_of_module
+
+
+@pytest.fixture(scope="module")
+def recorded(world: CrashWorld, seed: int) -> Recorded:
+    """For each story its seed, and a recorded life without the fault of a cell."""
+    return recordings(world, seed)
+
+
+def test_lives_without_a_fault_end_as_their_story_says(world: CrashWorld, recorded: Recorded) -> None:
+    ends = {story: (life.ready, life.failed, life.blocked, life.leftovers) for story, (_, life) in recorded.items()}
+    assert ends == {story: (True, story in FAILS_FIRST, story == "blocked", []) for story in world.cloud.stories}
+    for _, life in recorded.values():
+        assert life.things == {
+            "vpc": 1, "internet_gateway": 1, "subnet": 4, "route_table": 2, "nat_gateway": 1, "address": 1,
+            "role": 6, "eks_cluster": 1, "access_entry": 4, "security_group": 3, "launch_template": 1,
+            "node_group": 2, "auto_scaling_group": 2, "instance": 1, "volume": 1,
+            "addon": 5, "pod_identity": 1, "file_system": 1, "mount_target": 2,
+        }  # fmt: skip
+
+
+def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded: Recorded) -> None:
+    every = matrix(world.cloud.stories, recorded)
+    assert {cell.call.place for cell in every} >= tasks(world) | {"create", "relay", "reaper"}
+    for place in tasks(world) | {"create"}:
+        modes = {cell.mode for cell in every if cell.call.place == place}
+        beyond = any(cell.call.mutating and not cell.call.record for cell in every if cell.call.place == place)
+        assert modes >= set(Mode) - (set() if beyond else {Mode.RECORDED}), place
+    vendor = {cell.call.name for cell in every}
+    assert vendor >= {
+        "ec2.CreateVpc", "ec2.CreateSubnet", "ec2.CreateNatGateway", "ec2.CreateLaunchTemplate", "iam.CreateRole",
+        "eks.CreateCluster", "eks.CreateAccessEntry", "eks.AssociateAccessPolicy", "eks.CreateNodegroup",
+        "eks.CreateAddon", "eks.CreatePodIdentityAssociation", "efs.CreateFileSystem", "efs.CreateMountTarget",
+        "kubernetes.ApplyDeployments", "kubernetes.ApplyDaemonsets", "kubernetes.ApplyStorageclasses",
+        "eks.DeleteNodegroup", "eks.DeleteAddon", "efs.DeleteMountTarget", "efs.DeleteFileSystem", "eks.DeleteCluster",
+    }  # fmt: skip
+
+
+@pytest.mark.timeout(14_400)
+def test_eks_cluster_crash_matrix(
+    world: CrashWorld,
+    recorded: Recorded,
+    soaking: bool,
+    seed: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    every = matrix(world.cloud.stories, recorded)
+    cells = every if soaking else sample(world.cloud.stories, every, seed)
+    started = time.perf_counter()
+    faults_by_cell = judge_all(
+        world, cells, recorded["clean"][1].things, processes=(os.cpu_count() or 1) if soaking else 1
+    )
+    passed = [cell for cell, wrong in faults_by_cell.items() if not wrong]
+    figures: dict[str, object] = {
+        "cells": len(every),
+        "run": len(faults_by_cell),
+        "passed": len(passed),
+        "places": len({cell.call.place for cell in faults_by_cell}),
+        "by_mode": dict(Counter(cell.mode.value for cell in passed)),
+        "by_story": dict(Counter(cell.story for cell in passed)),
+        "seed": seed,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+    figures["milliseconds_a_life"] = round(_milliseconds_a_life(world, seed), 1)
+    record_property("figure:eks_cluster_crash_matrix", figures)
+    assert {str(cell): wrong for cell, wrong in faults_by_cell.items() if wrong} == {}
+
+
+def _milliseconds_a_life(world: CrashWorld, seed: int) -> float:
+    """Of CPU, for a life without a fault."""
+    lives = []
+    for number in range(9):
+        started = time.process_time()
+        live(world, "clean", seed + number)
+        lives.append(1000 * (time.process_time() - started))
+    return median(lives)
+
+
+def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: Recorded, seed: int) -> None:
+    every = matrix(world.cloud.stories, recorded)
+    cells: list[Cell] = sample(world.cloud.stories, every, seed)
+    assert {cell.call.place for cell in cells} >= tasks(world) | {"create"}
+    assert {cell.mode for cell in cells} == set(Mode)
