@@ -161,15 +161,15 @@ class ManagedThings:
     def _of_arn(self, arn: str) -> str:
         """The ARN as the checks name the thing: without the id at its end that EKS makes."""
         parts = arn.split(":", 5)
-        kind, _, rest = parts[5].partition("/")
+        kind, _, path = parts[5].partition("/")
         if kind in ("nodegroup", "addon"):
-            rest = rest.rpartition("/")[0]
+            path = path.rpartition("/")[0]
         if kind == "access-entry":
-            cluster, *path = rest.split("/")
-            own = "/".join(path[2:-1])
-            matches = [known for known in self.tags if f":access-entry/{cluster}/" in known and known.endswith(own)]
+            cluster, *place = path.split("/")
+            own = "/".join(place[2:-1])
+            matches = [thing for thing in self.tags if f":access-entry/{cluster}/" in thing and thing.endswith(own)]
             return matches[0] if matches else arn
-        return ":".join([*parts[:5], f"{kind}/{rest}"])
+        return ":".join([*parts[:5], f"{kind}/{path}"])
 
     # --- EFS ----------------------------------------------------------------------------------------------------------
 

@@ -189,7 +189,7 @@ def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monk
     template = tenant_template.render(yard.account, "inst-1", Stage())
     statements = [_in_aws(statement) for statement in _statements(template)]
     assert refused({"tenant": asks}, {"tenant": statements}) == []
-    of_eks = [_in_aws(statement) for statement in _statements(template, leaving=[*NODES, *OTHERS])]
+    of_eks = [_in_aws(statement) for statement in _statements(template, leaving=[*NODES, *BESIDES_EKS])]
     grants = {f"{statement['Sid']} {action}" for statement in of_eks for action in statement["Action"]}
     assert sorted(grants - used({"tenant": asks}, {"tenant": statements})["tenant"] - set(ELSEWHERE)) == []
     for grant in sorted(grants - set(ELSEWHERE)):
@@ -197,7 +197,7 @@ def test_each_call_for_a_cluster_on_eks_is_allowed_as_it_is_made(yard: Any, monk
         assert refused({"tenant": asks}, {"tenant": without(statements, sid, action)}), f"nobody needs {grant}"
 
 
-OTHERS = ("MachinePermissions", "Permissions", "SnapshotPermissions", "TagPermissions")
+BESIDES_EKS = ("MachinePermissions", "Permissions", "SnapshotPermissions", "TagPermissions")
 ELSEWHERE = {"UseReservations ec2:RunInstances": "a group of a capacity block"}
 """Granted action that this life has no use for -> who has."""
 
@@ -226,8 +226,8 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             entry["error"] = str(error)
             raise
         finally:
-            ours = operation == "AssumeRole" and parameters["RoleArn"].endswith(":role/stockyard")
-            if _by_the_driver() and not ours:
+            way_in = operation == "AssumeRole" and parameters["RoleArn"].endswith(":role/stockyard")
+            if _by_the_driver() and not way_in:
                 recorded.append(entry)
         return entry["answer"]
 
