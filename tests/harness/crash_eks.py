@@ -124,6 +124,13 @@ class CrashEks(CrashEc2):
                 {"settings": {"node_groups": [{**_BATCH, "instance_type": "m6i.4xlarge"}]}},
             )
         ),
+        "not_changed": Story(
+            (Call("change:node_groups", "eks.CreateNodegroup", 1),),
+            changes=({"settings": {"node_groups": [_TRAINING, _BATCH]}},),
+        ),
+        "not_upgraded": Story(
+            (Call("upgrade:control_plane", "eks.UpdateClusterVersion", 1),), changes=({"kubernetes_version": "1.35"},)
+        ),
         "undone": Story((Call("provision:network", "ec2.CreateNatGateway", 1),)),
         "blocked": Story((Call("delete:network", "ec2.DeleteVpc", 1),)),
     }
