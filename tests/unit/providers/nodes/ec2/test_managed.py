@@ -75,7 +75,7 @@ class Hand:
         (reservation,) = self.yard.groups.ec2.describe_instances(InstanceIds=[machine])["Reservations"]
         return reservation["Instances"][0]
 
-    def told(self, machine: str) -> dict[str, Any]:
+    def node_config(self, machine: str) -> dict[str, Any]:
         """What EKS's image reads of the user data."""
         answer = self.yard.groups.ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")
         (part,) = message_from_bytes(base64.b64decode(answer["UserData"]["Value"])).get_payload()
@@ -120,7 +120,7 @@ def test_a_machine_is_told_its_cluster_and_no_secret(hand: Hand) -> None:
     machine = outcome.facts["machine_id"]
     instance, shown_cluster = hand.instance(machine), hand.yard.groups.eks.describe_cluster(name=hand.yard.groups.name)
     assert outcome.facts["host_name"] == instance["PrivateDnsName"], "EKS calls the node so"
-    assert hand.told(machine) == {
+    assert hand.node_config(machine) == {
         "apiVersion": "node.eks.aws/v1alpha1",
         "kind": "NodeConfig",
         "spec": {
