@@ -15,7 +15,6 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.pool_records import Pool, pool_id
 from stockyard.domain.records import Cluster, Fact, MachineHold
 from stockyard.errors import Conflict
-from stockyard.lifecycle.phases import MANAGED
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Put, Replace
@@ -32,7 +31,7 @@ Machines = Mapping[str, Sequence[str]]
 
 def unclaimed_machines(services: Services, cluster: Cluster) -> Machines:
     """The machines of nodes that no claim has, without those that a claim has taken since."""
-    if cloud_kinds.rows_of(cluster.driver) != MANAGED:
+    if not cloud_kinds.is_managed(cluster.driver):
         return {}
     fact = services.store.get(Fact, f"{cluster.id}/{UNCLAIMED}")
     return _without_held(services, cluster, json.loads(fact.value)) if has_any(fact) and fact is not None else {}
@@ -47,7 +46,7 @@ def note_unclaimed(
     services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]], earlier: Fact | None
 ) -> Fact | None:
     """Remember which nodes no claim has, and have the pools looked at that have new ones. The fact as it then is."""
-    if cloud_kinds.rows_of(cluster.driver) != MANAGED:
+    if not cloud_kinds.is_managed(cluster.driver):
         return earlier
     machines = _without_held(services, cluster, _of_groups(services, cluster, nodes))
     value = json.dumps(machines, sort_keys=True)

@@ -18,6 +18,8 @@ READ = (
     "eks:ListClusters",
 )
 """AWS offers no resource narrower than ``*`` for these."""
+IMAGES = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/eks/optimized-ami/*"
+"""The publisher's current images, for nodes of clusters on EKS that are in no managed group."""
 LOOK = (
     "DescribeAccessEntry",
     "DescribeAddon",
@@ -60,6 +62,7 @@ def clusters(here: Place, installation: str) -> list[Statement]:
     every = [here.arn("eks", f"{kind}/*") for kind in THINGS]
     return [
         allow("ReadEks", list(READ), ["*"]),
+        allow("ReadEksImages", ["ssm:GetParameter"], [IMAGES]),
         allow("LookAtClusters", _eks(*LOOK), every),
         allow("CreateClusters", _eks("CreateCluster", "TagResource"), every, request_tagged),
         allow(
