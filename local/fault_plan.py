@@ -4,6 +4,8 @@ A plan is a JSON object; every part may be left out::
 
     {"throttled": {"ec2:CreateVpc": 2}, "refused": {"ec2:CreateNatGateway": 1},
      "capacity": {"t3.xlarge": 1}, "machines": {"silent": 1, "interrupted": 1, "boot_seconds": [0.2, 0.6]},
+     "blocks": [{"id": "cr-0123456789abcdef0", "instance_type": "p5.48xlarge", "zone": "us-east-1a", "lasts": 3600}],
+     "insights": [{"name": "Deprecated APIs removed in 1.36", "status": "ERROR"}],
      "cudo": {"failing": {"CreateVM": 1}, "free_vcpus": {"intel-broadwell/us-dallas-1": 4}}}
 """
 
@@ -11,9 +13,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
@@ -66,9 +68,34 @@ class CudoPlan(BaseModel):
     free_vcpus: Mapping[str, Count] = Field(default_factory=dict)
 
 
+class Block(BaseModel):
+    """A capacity block of the tenant ``acme``, which begins ``begins_in`` seconds after the start, and ``lasts`` so
+    many."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Annotated[str, StringConstraints(pattern=re.compile(r"^cr-[0-9a-f]{8,17}$"))]
+    instance_type: str
+    zone: str
+    count: Annotated[int, Field(ge=1)] = 1
+    begins_in: float = 0
+    lasts: Annotated[float, Field(gt=0)] = 86_400
+
+
+class Insight(BaseModel):
+    """What EKS says of the upgrade of every cluster. One with ``ERROR`` stops it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    status: Literal["PASSING", "WARNING", "ERROR", "UNKNOWN"]
+    reason: str = ""
+    recommendation: str = ""
+
+
 class FaultPlan(BaseModel):
     """``throttled``, ``refused``: call -> how many of the next ones. ``capacity``: instance type -> how many fit.
-    ``quotas``: code of Service Quotas -> what the account may have."""
+    ``quotas``: code of Service Quotas -> what the account may have. ``blocks``: capacity blocks that are there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -76,6 +103,8 @@ class FaultPlan(BaseModel):
     refused: Mapping[Action, Count] = Field(default_factory=dict)
     capacity: Mapping[str, Count] = Field(default_factory=dict)
     quotas: Mapping[str, Count] = Field(default_factory=dict)
+    blocks: Sequence[Block] = ()
+    insights: Sequence[Insight] = ()
     machines: MachinePlan = Field(default_factory=MachinePlan)
     cudo: CudoPlan = Field(default_factory=CudoPlan)
 

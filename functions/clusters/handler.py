@@ -134,7 +134,8 @@ def change_cluster(request: Request) -> Answer:
         actor=request.caller.actor,
         request_id=request.request_id,
     )
-    if changed.phase is None or (settings is None and version is None):
+    has_begun = changed.operation_id != cluster.operation_id
+    if not has_begun or (settings is None and version is None):
         return _cluster_answer(changed, 200, audited=True)
     return _cluster_answer(changed, 202, audited=True, location=f"/v1/operations/{changed.operation_id}")
 

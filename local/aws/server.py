@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -26,6 +27,8 @@ from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.console import shown_consoles
 from local.aws.corrections.eks import eks_service
+from local.aws.corrections.eks_things import planned_insights
+from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.interfaces import interfaces_go_with_gateways, tagged_interfaces
 from local.aws.corrections.lifecycle_policies import lifecycle_policies
 from local.aws.corrections.managed_policies import attachable_policies
@@ -44,6 +47,7 @@ from local.aws.corrections.refusals import (
     planned_refusals,
     scarce_capacity,
 )
+from local.aws.corrections.reservations import new_block
 from local.aws.corrections.retention import (
     first_position,
     forgotten_executions,
@@ -159,7 +163,7 @@ def running_aws(
         stack.enter_context(interfaces_go_with_gateways())
         stack.enter_context(tagged_interfaces())
         stack.enter_context(fifty_tags())
-        stack.enter_context(_managed_services(scale))
+        stack.enter_context(_managed_services(scale, faults))
         stack.enter_context(idempotent_calls())
         stack.enter_context(hidden_at_first(lambda: random.uniform(0, HIDDEN_SECONDS) * scale))
         stack.enter_context(presigned_requests())
@@ -175,11 +179,17 @@ def running_aws(
 
 
 @contextmanager
-def _managed_services(scale: float) -> Iterator[None]:
-    """EKS and what belongs to it, at the pace of AWS, scaled."""
+def _managed_services(scale: float, plan: FaultPlan) -> Iterator[None]:
+    """EKS and EFS and what belongs to them, at the pace of AWS, scaled."""
     with ExitStack() as stack:
         stack.enter_context(attachable_policies())
         stack.enter_context(capacity_reservations())
         stack.enter_context(eks_service())
+        stack.enter_context(file_systems())
         stack.enter_context(paced(lambda kind: SECONDS.get(kind, 0.0) * scale))
+        stack.enter_context(planned_insights([insight.model_dump() for insight in plan.insights]))
+        for block in plan.blocks:
+            begin = datetime.now(UTC) + timedelta(seconds=block.begins_in)
+            end = begin + timedelta(seconds=block.lasts)
+            new_block(ACME_ACCOUNT, REGION, block.instance_type, block.zone, block.count, begin, end, name=block.id)
         yield

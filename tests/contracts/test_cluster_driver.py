@@ -29,13 +29,18 @@ from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.cudo.configuration import CudoConfig
 from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
 from stockyard.providers.clusters.cudo.settings import CudoSettings
+from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
+from stockyard.providers.clusters.eks.settings import EksSettings
 from stockyard.providers.descriptors import ProviderTools
 from stockyard.settings import Settings
 from tests.harness import inventory
 from tests.harness.direct_aws import direct_aws
 from tests.harness.memory import FixedClock, MemorySecrets
+from tests.harness.memory_kubernetes import MemoryKubernetes
 from tests.harness.memory_store import MemoryStore, MemoryTable
 
+FACTS = ("endpoint", "certificate_authority")
+"""Of a phase, what later ones read of the cluster."""
 CLUSTER = "clu_01KDVJXQ80000000000000000A"
 
 
@@ -98,7 +103,20 @@ def cudo() -> Case:
     return Case(driver, cloud, account, settings, clock, unseen, untagged, tags)
 
 
-WITH_NEEDS: dict[str, Callable[[], Case]] = {"ec2": ec2, "cudo": cudo}
+def eks() -> Case:
+    """With the template's role, and a cluster whose API takes what is applied. The group of EKS's own gets our tags
+    from us, but for its name; mount targets take none."""
+    inventory.tenant_role("222222222222", "stockyard")
+    group = {"name": "gpus", "role": "gpu", "instance_type": "p5.48xlarge", "accelerator_type": "h100", "fabric": "efa"}
+    settings = read(EksSettings, {"node_groups": [{**group, "zones": ["us-east-1b"]}]}).normal()
+    case = described("eks", **settings)
+    config = EksConfig("t", "https://api.example.test", "https://id.example.test")
+    case.driver = EksClusterDriver(config, boto3.Session, MemoryKubernetes().client)
+    case.untagged = frozenset({"mount_target"})
+    return case
+
+
+WITH_NEEDS: dict[str, Callable[[], Case]] = {"ec2": ec2, "cudo": cudo, "eks": eks}
 DRIVERS = {name: WITH_NEEDS.get(name, partial(described, name)) for name in registry.names("clusters")}
 """Every driver in the registry; those whose clusters need something in the account are made by a function."""
 
@@ -136,6 +154,8 @@ class World:
             for _ in range(60):
                 outcome: Outcome = getattr(self.case.driver, method)(phase, self.work(phase, operation))
                 if outcome.done:
+                    facts = {name: outcome.facts[name] for name in FACTS if name in outcome.facts}
+                    self.cluster = replace(self.cluster, **facts)  # type: ignore[arg-type]
                     break
                 assert outcome.message
                 assert outcome.wait_seconds > 0

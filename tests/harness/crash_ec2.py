@@ -86,6 +86,7 @@ class CrashEc2:
         ec2.amis, ec2.key_pairs["my-key"] = images, self._key_pair
         elbv2_backends[TENANT_ACCOUNT][REGION].reset()
         dlm_backends[TENANT_ACCOUNT][REGION].reset()
+        inventory.empty_managed(TENANT_ACCOUNT, REGION)
         iam = iam_backends[TENANT_ACCOUNT]["aws"]
         iam.roles.clear()
         iam.roles[self._role.id] = self._role

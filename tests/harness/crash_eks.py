@@ -9,9 +9,9 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import httpx
-from moto.efs.models import efs_backends
 
 from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.pace import paced
 from local.aws.corrections.scaling_groups import scaling_backends
 from local.kubernetes.api import KubeApi
@@ -143,7 +143,7 @@ class CrashEks(CrashEc2):
 
     def _empty(self) -> None:
         super()._empty()
-        for backends in (eks_backends, efs_backends, scaling_backends):
+        for backends in (eks_backends, file_backends, scaling_backends):
             backends[TENANT_ACCOUNT][REGION].reset()
 
     def answer(self, request: httpx.Request, target: str, body: bytes) -> tuple[int, Any]:

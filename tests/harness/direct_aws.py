@@ -32,7 +32,7 @@ from moto.iam.responses import IamResponse
 from moto.sts.responses import TokenResponse
 from moto.utilities.utils import get_partition
 
-from local.aws.corrections import eks, lifecycle_policies
+from local.aws.corrections import eks, file_systems, lifecycle_policies
 from local.aws.corrections.balancers import fifty_tags
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.interfaces import managed_interfaces_hold, tagged_interfaces
@@ -56,7 +56,7 @@ RESPONSES: Mapping[str, Any] = {
     "iam": IamResponse,
     "sts": TokenResponse,
 }
-IMITATIONS: Mapping[str, Imitation] = {"eks": eks.answer}
+IMITATIONS: Mapping[str, Imitation] = {"efs": file_systems.answer, "eks": eks.answer}
 ABSENT = object()
 """Stands for values that the protocol cannot express: an empty structure, and an empty list."""
 
@@ -65,7 +65,7 @@ ABSENT = object()
 def direct_aws(*, wire: bool = False) -> Iterator[None]:
     """Inside this context every boto3 client of these services calls moto directly. It needs ``mock_aws``.
 
-    With ``wire`` only what moto does not have is called so: the Data Lifecycle Manager and EKS.
+    With ``wire`` only what moto does not have is called so: the Data Lifecycle Manager, EKS and EFS.
     """
     original: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
 

@@ -15,6 +15,7 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.eks import eks_service
+from local.aws.corrections.file_systems import file_systems
 from local.aws.corrections.pace import paced
 from tests.harness.direct_aws import direct_aws
 
@@ -128,6 +129,7 @@ def eks_setting(*, wire: bool = False) -> Iterator[Setting]:
             return
         stack.enter_context(capacity_reservations())
         stack.enter_context(eks_service())
+        stack.enter_context(file_systems())
         server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         server.start()
         stack.callback(server.stop)

@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from moto.ec2.models import ec2_backends
-from moto.efs.models import efs_backends
 from moto.elbv2.models import elbv2_backends
 from moto.iam.models import iam_backends
 
 from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.lifecycle_policies import dlm_backends
+from local.aws.corrections.reservations import reservation_backends
 from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.providers.clouds.aws import template_versions
+
+_IN_CLUSTER = {
+    "node_group": "groups",
+    "addon": "addons",
+    "access_entry": "entries",
+    "pod_identity": "associations",
+}
+"""Kind of the ledger -> where the imitation of EKS keeps such things of a cluster."""
 
 
 def tenant_role(account: str, name: str) -> Any:
@@ -47,27 +56,43 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "target_group": balancing.target_groups,
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
+        **_eks_things(account, region),
+        "file_system": file_backends[account][region].systems,
+        "mount_target": file_backends[account][region].targets,
+        "launch_template": ec2.launch_templates,
+        "auto_scaling_group": scaling_backends[account][region].groups,
     }
-    ids_by_kind |= _managed(account, region)
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}
 
 
-def _managed(account: str, region: str) -> dict[str, list[str]]:
-    """What EKS has, and what it needs beside EC2 and IAM. The entries that EKS makes by itself go with its clusters."""
-    files, ids = efs_backends[account][region], dict[str, list[str]]()
+def _eks_things(account: str, region: str) -> dict[str, list[str]]:
+    """What the imitation of EKS has, as the driver's ids name it."""
+    things: dict[str, list[str]] = {name: [] for name in ("eks_cluster", *_IN_CLUSTER)}
     for name, cluster in eks_backends[account][region].clusters.items():
-        ids.setdefault("eks_cluster", []).append(name)
-        parts = {"node_group": cluster.groups, "addon": cluster.addons, "pod_identity": cluster.associations}
-        for kind, things_by_name in parts.items():
-            ids.setdefault(kind, []).extend(f"{name}/{part}" for part in things_by_name)
-        own = (principal for principal in cluster.entries if ":role/stockyard/" in principal)
-        ids.setdefault("access_entry", []).extend(f"{name}/{principal}" for principal in own)
-    return ids | {
-        "launch_template": list(ec2_backends[account][region].launch_templates),
-        "auto_scaling_group": list(scaling_backends[account][region].groups),
-        "file_system": list(files.file_systems_by_id),
-        "mount_target": list(files.mount_targets_by_id),
-    }
+        things["eks_cluster"].append(name)
+        for kind, place in _IN_CLUSTER.items():
+            things[kind] += [f"{name}/{key}" for key, thing in getattr(cluster, place).items() if _is_ours(thing)]
+    return things
+
+
+def _is_ours(thing: Any) -> bool:
+    """EKS itself gives an entry to whoever makes a cluster, and to the role of its nodes."""
+    return bool(thing.document.get("tags"))
+
+
+def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:
+    by_id: dict[str, dict[str, str]] = {}
+    for name, cluster in eks_backends[account][region].clusters.items():
+        by_id[name] = cluster.document["tags"]
+        for place in _IN_CLUSTER.values():
+            by_id |= {f"{name}/{key}": thing.document.get("tags", {}) for key, thing in getattr(cluster, place).items()}
+    return by_id
+
+
+def empty_managed(account: str, region: str) -> None:
+    """Forget what EKS, EFS, auto scaling and reservations have in an account."""
+    for backends in (eks_backends, file_backends, scaling_backends, reservation_backends):
+        backends[account][region].reset()
 
 
 def tags(account: str, region: str) -> dict[str, dict[str, str]]:
@@ -80,6 +105,8 @@ def tags(account: str, region: str) -> dict[str, dict[str, str]]:
         **ec2.tags,
         **{arn: balancing.tagging_service.get_tag_dict_for_resource(arn) for arn in arns},
         **{name: _mapping(identity.tags) for name, identity in [*iam.roles.items(), *iam.instance_profiles.items()]},
+        **_eks_tags(account, region),
+        **{name: _mapping(system.document["Tags"]) for name, system in file_backends[account][region].systems.items()},
         **{policy_id: policy["Tags"] for policy_id, policy in policies.items()},
     }
     return {thing: dict(by_id[thing]) for thing in ids if by_id.get(thing)}

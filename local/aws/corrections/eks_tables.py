@@ -1,11 +1,11 @@
-"""What EKS offers: versions of Kubernetes and of add-ons, and policies. As AWS had them in the spring of 2026."""
+"""What EKS offers: versions of Kubernetes and of add-ons, and policies. As AWS had them in November of 2026."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 VERSIONS: Mapping[str, tuple[str, str, str, str]] = {
-    "1.36": ("2026-05-14", "2027-07-14", "2028-07-14", "1.36.1"),
+    "1.36": ("2026-06-02", "2027-08-02", "2028-08-02", "1.36.1"),
     "1.35": ("2026-01-27", "2027-03-27", "2028-03-27", "1.35.4"),
     "1.34": ("2025-10-02", "2026-12-02", "2027-12-02", "1.34.6"),
     "1.33": ("2025-05-29", "2026-07-29", "2027-07-29", "1.33.9"),
@@ -13,7 +13,7 @@ VERSIONS: Mapping[str, tuple[str, str, str, str]] = {
     "1.31": ("2024-09-26", "2025-11-26", "2026-11-26", "1.31.14"),
 }
 """Version -> days of its release, of the end of standard and of extended support, and its patch."""
-EXTENDED = frozenset({"1.31", "1.32"})
+EXTENDED = frozenset({"1.31", "1.32", "1.33"})
 """Versions out of standard support."""
 DEFAULT_VERSION = "1.35"
 ADDONS: Mapping[str, Sequence[str]] = {

@@ -145,6 +145,19 @@ class NobodyThere:
         """See ``ControlPlanes``."""
 
 
+_insights: list[Sequence[Document]] = []
+
+
+@contextmanager
+def planned_insights(insights: Sequence[Document]) -> Iterator[None]:
+    """While it is open, ``ListInsights`` says this of every cluster: fields as of an insight, with a plain status."""
+    _insights.append(insights)
+    try:
+        yield
+    finally:
+        _insights.remove(insights)
+
+
 _players: list[ControlPlanes] = [NobodyThere()]
 
 
@@ -180,10 +193,13 @@ class Eks(BaseBackend):  # type: ignore[misc]
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         self.clusters: dict[str, Cluster] = {}
-        self.insights: list[Document] = []
-        """What ``ListInsights`` says of every cluster: fields as of an insight, without what follows from the rest."""
         self.tokens: dict[tuple[str, str], tuple[str, Document]] = {}
         self.caller = ""
+
+    @property
+    def insights(self) -> list[Document]:
+        """What is planned."""
+        return [insight for insights in _insights for insight in insights]
 
     def settle(self) -> None:
         """Do what has its time behind it."""

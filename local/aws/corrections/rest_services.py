@@ -43,7 +43,7 @@ def service_model(service: str) -> Any:
 def served(service: str, imitation: Imitation) -> Iterator[None]:
     """Inside this context moto's server passes requests that are signed for the service to ``imitation``."""
     original = DomainDispatcherApplication.__call__
-    signed_for = re.compile(rf"Credential=([^/]+)/\d{{8}}/([^/]+)/{service}/")
+    signed_for = re.compile(rf"Credential=([^/]+)/\d{{8}}/([^/]+)/{service_model(service).signing_name}/")
 
     def call(self: Any, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         signed = signed_for.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -59,7 +59,7 @@ def served(service: str, imitation: Imitation) -> Iterator[None]:
             body, status = {"message": str(error), **error.fields}, str(error.status)
             headers.append(("x-amzn-ErrorType", error.code))
         start_response(f"{status} -", headers)
-        return [json.dumps(body, default=_json).encode()]
+        return [b"" if status == "204" else json.dumps(body, default=_json).encode()]
 
     with patch.object(DomainDispatcherApplication, "__call__", call):
         yield

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.aws.corrections.eks import eks_backends
 from local.aws.corrections.eks_tables import POLICY_ARN
-from tests.harness.eks_setting import REGION, Setting, eks_setting, refusal
+from local.aws.corrections.eks_things import planned_insights
+from tests.harness.eks_setting import Setting, eks_setting, refusal
 
 ACCOUNT = "123456789012"
 
@@ -119,13 +119,13 @@ def test_an_insight_with_an_error_stops_an_upgrade(setting: Setting) -> None:
     setting.cluster(version="1.34")
     eks = setting.eks
     assert eks.list_insights(clusterName="demo")["insights"] == []
-    eks_backends[ACCOUNT][REGION].insights.append({"name": "Deprecated APIs", "status": "ERROR"})
-    (insight,) = eks.list_insights(clusterName="demo", filter={"statuses": ["ERROR"]})["insights"]
-    assert insight["insightStatus"]["status"] == "ERROR"
-    assert eks.list_insights(clusterName="demo", filter={"statuses": ["WARNING"]})["insights"] == []
-    assert eks.describe_insight(clusterName="demo", id=insight["id"])["insight"]["name"] == "Deprecated APIs"
-    assert "Deprecated APIs" in refusal(eks.update_cluster_version, name="demo", version="1.35")[1]
-    eks.update_cluster_version(name="demo", version="1.35", force=True)
+    with planned_insights([{"name": "Deprecated APIs", "status": "ERROR"}]):
+        (insight,) = eks.list_insights(clusterName="demo", filter={"statuses": ["ERROR"]})["insights"]
+        assert insight["insightStatus"]["status"] == "ERROR"
+        assert eks.list_insights(clusterName="demo", filter={"statuses": ["WARNING"]})["insights"] == []
+        assert eks.describe_insight(clusterName="demo", id=insight["id"])["insight"]["name"] == "Deprecated APIs"
+        assert "Deprecated APIs" in refusal(eks.update_cluster_version, name="demo", version="1.35")[1]
+        eks.update_cluster_version(name="demo", version="1.35", force=True)
     assert setting.look()["version"] == "1.35"
 
 
@@ -239,4 +239,4 @@ def test_versions_are_told_with_their_support(setting: Setting) -> None:
     versions = setting.eks.describe_cluster_versions()["clusterVersions"]
     assert [row["clusterVersion"] for row in versions if row["defaultVersion"]] == ["1.35"]
     old = setting.eks.describe_cluster_versions(versionStatus="EXTENDED_SUPPORT")["clusterVersions"]
-    assert {row["clusterVersion"] for row in old} == {"1.31", "1.32"}
+    assert {row["clusterVersion"] for row in old} == {"1.31", "1.32", "1.33"}

@@ -175,7 +175,7 @@ def test_nothing_is_written_while_nothing_changes(story: Story, monkeypatch: pyt
     story.post()
     writes: list[Any] = []
     store = type(story.yard.nodes.services.store)
-    monkeypatch.setattr(store, "commit", lambda _store, *given: writes.extend(given))
+    monkeypatch.setattr(store, "commit", lambda _store, *batch: writes.extend(batch))
     assert story.post() == 300
     assert writes == []
 

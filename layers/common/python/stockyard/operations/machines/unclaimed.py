@@ -78,8 +78,8 @@ def _of_groups(services: Services, cluster: Cluster, nodes: Iterable[Mapping[str
 def _without_held(services: Services, cluster: Cluster, machines: Machines) -> Machines:
     if not machines:
         return {}
-    held = {hold.machine_id for hold in every(services.store, MachineHold, prefix=f"{cluster.id}/")}
-    free = {pool: [machine_id for machine_id in ids if machine_id not in held] for pool, ids in machines.items()}
+    taken_ids = {hold.machine_id for hold in every(services.store, MachineHold, prefix=f"{cluster.id}/")}
+    free = {pool: [machine_id for machine_id in ids if machine_id not in taken_ids] for pool, ids in machines.items()}
     return {pool: ids for pool, ids in free.items() if ids}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from stockyard.domain.records import CloudAccount
 from stockyard.ports import Finding
@@ -22,9 +22,9 @@ def region_findings(region: str, account: CloudAccount) -> Iterator[Finding]:
         yield Finding("/settings/region_name", f"AWS has no region {region}.")
 
 
-def template_findings(calls: Calls, account: CloudAccount, feature: str = "") -> Iterator[Finding]:
-    """What the account's template lacks, and whether clusters, or those with the feature, can be made without it."""
-    shortage = template_versions.shortage(template_versions.deployed(calls, account), feature)
+def template_findings(calls: Calls, account: CloudAccount, features: Collection[str] = ()) -> Iterator[Finding]:
+    """What the account's template lacks, and whether clusters with these features can be made without it."""
+    shortage = template_versions.shortage(template_versions.deployed(calls, account), features)
     if shortage is not None:
         yield Finding("/cloud_account_id", shortage.text, warning=not shortage.refuses)
 

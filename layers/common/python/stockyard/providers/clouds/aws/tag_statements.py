@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stockyard.providers.clouds.aws import iam_kinds
+from stockyard.providers.clouds.aws import eks_statements, iam_kinds
 from stockyard.providers.clouds.aws.statements import Place, Statement, allow, on_thing
 
 RETAGGED = (
@@ -42,7 +42,8 @@ def changed_tags(here: Place, installation: str, prefix: str) -> list[Statement]
     balancing = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
-    policies = [here.arn("dlm", "policy/*")]
+    policies, systems = [here.arn("dlm", "policy/*")], [here.arn("elasticfilesystem", "file-system/*")]
+    clusters = [here.arn("eks", f"{kind}/*") for kind in eks_statements.THINGS]
     return [
         allow("Retag", ["ec2:CreateTags", "ec2:DeleteTags"], things, condition),
         allow(
@@ -53,6 +54,8 @@ def changed_tags(here: Place, installation: str, prefix: str) -> list[Statement]
         ),
         allow("RetagRoles", ["iam:TagRole", "iam:UntagRole"], [role], condition),
         allow("RetagProfiles", ["iam:TagInstanceProfile", "iam:UntagInstanceProfile"], [profile], condition),
+        allow("RetagClusters", ["eks:TagResource", "eks:UntagResource"], clusters, condition),
+        allow("RetagFiles", ["elasticfilesystem:TagResource", "elasticfilesystem:UntagResource"], systems, condition),
         allow("RetagPolicies", ["dlm:TagResource", "dlm:UntagResource"], policies, condition),
         allow(
             "ChangeSnapshotPolicies",

@@ -6,6 +6,7 @@ together. The first version had no tag, so an account without the tag has that o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from stockyard.domain.records import CloudAccount
@@ -32,8 +33,8 @@ class Addition:
     """What alone needs them; empty: every cluster may."""
 
 
-EKS = "eks"
-"""The feature that clusters on EKS are."""
+EKS, FILES, BLOCKS = "eks", "files", "capacity-blocks"
+"""Features: clusters on EKS, their shared files, and groups of capacity blocks."""
 
 ADDITIONS = (
     Addition(2, "read which version of the template an account has", ("iam:ListRoleTags",)),
@@ -79,6 +80,89 @@ ADDITIONS = (
             "iam:UntagRole",
         ),
     ),
+    Addition(
+        4,
+        "make clusters on EKS",
+        (
+            "ec2:AuthorizeSecurityGroupEgress",
+            "ec2:DeleteNetworkInterface",
+            "ec2:ModifySubnetAttribute",
+            "eks:AssociateAccessPolicy",
+            "eks:CreateAccessEntry",
+            "eks:CreateAddon",
+            "eks:CreateCluster",
+            "eks:CreateNodegroup",
+            "eks:CreatePodIdentityAssociation",
+            "eks:DeleteAccessEntry",
+            "eks:DeleteAddon",
+            "eks:DeleteCluster",
+            "eks:DeleteNodegroup",
+            "eks:DeletePodIdentityAssociation",
+            "eks:DescribeAccessEntry",
+            "eks:DescribeAddon",
+            "eks:DescribeAddonVersions",
+            "eks:DescribeCluster",
+            "eks:DescribeNodegroup",
+            "eks:DescribePodIdentityAssociation",
+            "eks:DescribeUpdate",
+            "eks:DisassociateAccessPolicy",
+            "eks:ListAccessEntries",
+            "eks:ListAddons",
+            "eks:ListAssociatedAccessPolicies",
+            "eks:ListClusters",
+            "eks:ListInsights",
+            "eks:ListNodegroups",
+            "eks:ListPodIdentityAssociations",
+            "eks:TagResource",
+            "eks:UntagResource",
+            "eks:UpdateAddon",
+            "eks:UpdateClusterConfig",
+            "eks:UpdateClusterVersion",
+            "eks:UpdateNodegroupConfig",
+            "eks:UpdateNodegroupVersion",
+            "iam:AttachRolePolicy",
+            "sts:AssumeRole",
+        ),
+        needed=True,
+        feature=EKS,
+    ),
+    Addition(
+        4,
+        "scale the node groups of such clusters",
+        (
+            "autoscaling:CreateOrUpdateTags",
+            "autoscaling:DescribeAutoScalingGroups",
+            "autoscaling:DescribeScalingActivities",
+            "autoscaling:SetDesiredCapacity",
+            "autoscaling:TerminateInstanceInAutoScalingGroup",
+        ),
+        needed=True,
+        feature=EKS,
+    ),
+    Addition(
+        4,
+        "give such clusters files that many pods write",
+        (
+            "ec2:CreateNetworkInterface",
+            "elasticfilesystem:CreateFileSystem",
+            "elasticfilesystem:CreateMountTarget",
+            "elasticfilesystem:DeleteFileSystem",
+            "elasticfilesystem:DeleteMountTarget",
+            "elasticfilesystem:DescribeFileSystems",
+            "elasticfilesystem:DescribeMountTargets",
+            "elasticfilesystem:TagResource",
+            "elasticfilesystem:UntagResource",
+        ),
+        needed=True,
+        feature=FILES,
+    ),
+    Addition(
+        4,
+        "use capacity blocks",
+        ("ec2:DescribeCapacityReservations",),
+        needed=True,
+        feature=BLOCKS,
+    ),
 )
 CURRENT = max(addition.version for addition in ADDITIONS)
 
@@ -106,9 +190,9 @@ def deployed(calls: Calls, account: CloudAccount) -> int:
     return int(version) if version.isdecimal() else FIRST
 
 
-def shortage(version: int, feature: str = "") -> Shortage | None:
-    """What a template of that version lacks; None when it is the current one, or a later release's. With a feature,
-    clusters are made that have it."""
+def shortage(version: int, features: Collection[str] = ()) -> Shortage | None:
+    """What a template of that version lacks; None when it is the current one, or a later release's. With features,
+    clusters are made that have these."""
     lacking = [addition for addition in ADDITIONS if addition.version > version]
     if not lacking:
         return None
@@ -117,4 +201,4 @@ def shortage(version: int, feature: str = "") -> Shortage | None:
         f"The template of the cloud account is version {version}, the current one is {CURRENT}. It lacks {parts}."
         " Deploy the account's current template again."
     )
-    return Shortage(text, any(addition.needed and addition.feature in ("", feature) for addition in lacking))
+    return Shortage(text, any(addition.needed and addition.feature in ("", *features) for addition in lacking))

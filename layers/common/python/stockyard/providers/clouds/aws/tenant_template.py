@@ -11,7 +11,14 @@ from typing import Any, Protocol
 
 from stockyard.domain.records import CloudAccount
 from stockyard.errors import Internal
-from stockyard.providers.clouds.aws import controller_statements, iam_kinds, tags, template_versions
+from stockyard.providers.clouds.aws import (
+    controller_statements,
+    eks_roles,
+    eks_statements,
+    iam_kinds,
+    tags,
+    template_versions,
+)
 from stockyard.providers.clouds.aws.boundary import boundary_name
 from stockyard.providers.clouds.aws.controller_statements import FOR_AWS, VIA_EC2, VOLUME_KEY
 from stockyard.providers.clouds.aws.node_statements import nodes
@@ -153,7 +160,17 @@ class Stage(Protocol):
     def principal_pattern(self) -> str: ...
 
 
-_POLICIES = ("MachinePermissions", "NodePermissions", "Permissions", "SnapshotPermissions", "TagPermissions")
+_POLICIES = (
+    "EksPermissions",
+    "EksRolePermissions",
+    "FilePermissions",
+    "GroupPermissions",
+    "MachinePermissions",
+    "NodePermissions",
+    "Permissions",
+    "SnapshotPermissions",
+    "TagPermissions",
+)
 
 
 def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, Any]:
@@ -166,12 +183,18 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
     tagged = in_request(installation), on_thing(installation)
     marks = {tags.INSTALLATION: installation}
     boundary = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), marks, marks)
+    eks_boundary = eks_roles.boundary(lambda *place: resolved(here.arn(*place)))
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Description": "Lets Stockyard make Kubernetes clusters in this account, and nothing else.",
         "Resources": {
             "Boundary": managed(policy(boundary), boundary_name(account, prefix)),
-            # IAM takes 6,144 characters a managed policy, so there are five.
+            "EksBoundary": managed(policy(eks_boundary), eks_roles.managed_boundary_name(account, prefix)),
+            # IAM takes 6,144 characters a managed policy, and ten policies a role.
+            "EksPermissions": managed(policy(eks_statements.clusters(here, installation))),
+            "EksRolePermissions": managed(policy(eks_statements.roles(here, installation, account, prefix))),
+            "FilePermissions": managed(policy(eks_statements.files(here, installation))),
+            "GroupPermissions": managed(policy(eks_statements.groups(here, installation))),
             "MachinePermissions": managed(policy(_machines(here, *tagged))),
             "NodePermissions": managed(policy(nodes(here, installation))),
             "Permissions": managed(

@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from stockyard.domain.node_groups import Group
+from stockyard.domain.records import Cluster
 from stockyard.errors import VendorNotFound
 from stockyard.ports import Finding
 from stockyard.providers.clouds.aws import offerings, own_network, quotas
-from stockyard.providers.clouds.aws.template_versions import EKS
+from stockyard.providers.clouds.aws.template_versions import BLOCKS, EKS, FILES
 from stockyard.providers.clusters.eks import names, network, planning, validation
 from stockyard.providers.clusters.eks.building import Builder
-from stockyard.providers.clusters.eks.configuration import node_groups
+from stockyard.providers.clusters.eks.configuration import has_storage, node_groups
 
 _VERSION = "/kubernetes_version"
 _SKEW = 3
@@ -28,7 +29,7 @@ def findings(builder: Builder) -> Iterator[Finding]:
         yield from faults
         if not all(fault.warning for fault in faults):
             return
-    yield from offerings.template_findings(calls, builder.work.account, EKS)
+    yield from offerings.template_findings(calls, builder.work.account, _features(cluster))
     zones, zone_faults = _zones(builder)
     yield from zone_faults
     yield from _groups(builder, zones)
@@ -37,6 +38,12 @@ def findings(builder: Builder) -> Iterator[Finding]:
         addresses = planning.nat_gateways(cluster)
         own = "/settings/node_groups"
         yield from quotas.findings(calls, types, own, addresses=addresses, network="/settings/vpc_cidr")
+
+
+def _features(cluster: Cluster) -> list[str]:
+    """The parts of the tenant's template that the cluster needs."""
+    blocks = any(group.get("capacity_reservation_id") for group in node_groups(cluster))
+    return [EKS, *([FILES] if has_storage(cluster) else []), *([BLOCKS] if blocks else [])]
 
 
 def upgrade_findings(builder: Builder) -> Iterator[Finding]:

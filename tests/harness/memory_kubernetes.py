@@ -1,0 +1,51 @@
+"""The API of a cluster in memory, for drivers that apply objects to theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stockyard.errors import VendorError
+
+Objects = dict[tuple[str, str, str], Mapping[str, Any]]
+"""By kind, namespace and name."""
+
+
+class MemoryKubernetes:
+    """A cluster's API. ``asked`` are the addresses and authorities that clients were made for."""
+
+    def __init__(self) -> None:
+        self.objects: Objects = {}
+        self.asked: list[tuple[str, str]] = []
+        self.token: Callable[[], str] = lambda: ""
+        self.error: VendorError | None = None
+
+    def client(self, server: str, authority: str, token: Callable[[], str]) -> Any:
+        """The client of the cluster at that address."""
+        self.asked.append((server, authority))
+        self.token = token
+        return self
+
+    def apply(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See ``KubernetesApi.apply``."""
+        self._fail()
+        meta = document["metadata"]
+        self.objects[document["kind"], meta.get("namespace", ""), meta["name"]] = document
+        return document
+
+    def list(self, _api_version: str, kind: str) -> list[Mapping[str, Any]]:
+        """See ``KubernetesApi.list``."""
+        self._fail()
+        return [document for key, document in self.objects.items() if key[0] == kind]
+
+    def delete(self, _api_version: str, kind: str, name: str, namespace: str = "") -> None:
+        """See ``KubernetesApi.delete``."""
+        self._fail()
+        self.objects.pop((kind, namespace, name), None)
+
+    def close(self) -> None:
+        """See ``KubernetesApi.close``."""
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
