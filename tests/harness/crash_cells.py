@@ -108,7 +108,7 @@ def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, v
                 life.resumed = True
                 _provision(world, life)
         if life.ready and tale.changes:
-            life.wrong = crash_changes.make(world, tale.changes, _carry_on)
+            life.wrong = crash_changes.make(world, tale.changes, carry_on)
         _delete(world, life)
     world.tap.lift()
     world.clock.advance(61)
