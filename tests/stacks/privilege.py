@@ -14,6 +14,8 @@ DISRUPTION = "a decision about nodes; the passes' own tests make them, here no c
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
+    ("apply", "Table dynamodb:DeleteItem"): UNDO,
+    ("apply", "Table dynamodb:BatchGetItem"): "reads the nodes when a manifest changes a ready cluster",
     ("requests", "Table dynamodb:BatchGetItem"): "reads the nodes when a deletion is planned",
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
