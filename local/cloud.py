@@ -33,10 +33,11 @@ from local.functions.processes import Definition, Functions
 from local.identity.keycloak import KeycloakServer, Unavailable
 from local.identity.server import IdentityServer
 from local.kubernetes.clusters import Clusters
-from local.kubernetes.managed import ManagedClusters
+from local.kubernetes.managed import ManagedClusters, SimulatedManagedCluster
 from local.kubernetes.real.build import missing
 from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import own_address
+from local.kubernetes.real.managed import RealManagedCluster
 from local.machines.instances import Machines
 from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
@@ -228,7 +229,8 @@ class LocalCloud:
         self._stack.callback(self.clusters.close)
         self.clusters.start()
         where = (logs / "machines.log", self.home / "machines", self.clusters, self._plan.machines)
-        managed = ManagedClusters(self.clusters, self.home / "managed", logs / "agents.log", self.aws.url)
+        make = partial(RealManagedCluster, environment=self._trust) if self._kubernetes else SimulatedManagedCluster
+        managed = ManagedClusters(self.clusters, self.home / "managed", logs / "agents.log", self.aws.url, make)
         self._stack.enter_context(played_control_planes(managed))
         self.machines = Machines((ACME_ACCOUNT, GLOBEX_ACCOUNT), REGION, *where, managed)
         self._stack.callback(self.machines.close)

@@ -17,7 +17,6 @@ from moto.sts.models import sts_backends
 
 from local.aws.corrections.eks_things import Document, Thing, bad_parameter, missing
 from local.aws.corrections.interfaces import managed_interfaces_hold
-from local.aws.corrections.managed_policies import attachable_policies
 from local.aws.corrections.node_group_updates import NodeGroupUpdates
 from local.aws.corrections.rest_services import ServiceRefusal, served, service_model
 from local.aws.corrections.roles import principal_arn
@@ -110,6 +109,5 @@ def eks_service() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(served("eks", answer))
         stack.enter_context(managed_interfaces_hold())
-        stack.enter_context(attachable_policies())
         stack.enter_context(scaling_groups())
         yield

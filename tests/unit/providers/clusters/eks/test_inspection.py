@@ -12,6 +12,7 @@ import pytest
 
 from local.aws.corrections.capacity_reservations import capacity_reservations
 from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.eks_things import planned_insights
 from local.aws.corrections.pace import paced
 from local.aws.corrections.quotas import account_quotas
 from local.aws.corrections.reservations import new_block
@@ -146,18 +147,19 @@ def test_another_region_than_the_accounts_is_a_warning_and_none_is_refused(eks: 
 
 
 def test_an_upgrade_is_told_what_eks_has_seen_and_which_nodes_are_too_old(eks: Any, run: Callable[[str], None]) -> None:
-    eks.cluster = replace(eks.cluster, kubernetes_version="1.33")
+    eks.cluster = replace(eks.cluster, kubernetes_version="1.34")
     run("node_groups")
     assert list(eks.provider.upgrade_findings(eks.work("upgrade"))) == [], "nothing changes"
-    backend = eks_backends[ACME]["us-east-1"]
-    backend.insights.append({"name": "Deprecated APIs removed in Kubernetes v1.34", "status": "ERROR"})
-    eks.cluster = replace(eks.cluster, kubernetes_version="1.34")
-    findings_of_it = list(eks.provider.upgrade_findings(eks.work("upgrade")))
-    assert pointers(findings_of_it) == [("/kubernetes_version", False)]
-    assert "Deprecated APIs removed" in findings_of_it[0].detail
-    backend.insights[0]["status"] = "WARNING"
-    assert pointers(list(eks.provider.upgrade_findings(eks.work("upgrade")))) == [("/kubernetes_version", True)]
-    backend.insights.clear()
-    backend.clusters[names.cluster_name(eks.cluster)].groups["system"].document["version"] = "1.30"
+    eks.cluster = replace(eks.cluster, kubernetes_version="1.35")
+    name = "Deprecated APIs removed in Kubernetes v1.35"
+    for status, is_warning in (("ERROR", False), ("WARNING", True)):
+        with planned_insights([{"name": name, "status": status}]):
+            (finding,) = eks.provider.upgrade_findings(eks.work("upgrade"))
+        assert pointers([finding]) == [("/kubernetes_version", is_warning)]
+        assert name in finding.detail
+    with planned_insights([{"name": name, "status": "PASSING"}]):
+        assert list(eks.provider.upgrade_findings(eks.work("upgrade"))) == []
+    cluster = eks_backends[ACME]["us-east-1"].clusters[names.cluster_name(eks.cluster)]
+    cluster.groups["system"].document["version"] = "1.31"
     (old,) = eks.provider.upgrade_findings(eks.work("upgrade"))
-    assert "nodes of system have Kubernetes 1.30" in old.detail
+    assert "nodes of system have Kubernetes 1.31" in old.detail

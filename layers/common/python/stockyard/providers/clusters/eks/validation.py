@@ -21,7 +21,8 @@ _VERSION = "/kubernetes_version"
 
 def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     """See ``ports.ClusterDriver.validate``."""
-    region, day = str(cluster.settings["region_name"]), cluster.created_at[:10]
+    # Of a cluster that is to change, what counts is what AWS supports now.
+    region, day = str(cluster.settings["region_name"]), cluster.updated_at[:10]
     versions = prices.versions(region)
     yield from version_findings(cluster.kubernetes_version, str(cluster.settings["support"]), versions, day)
     for place, group in sent_groups(cluster):
