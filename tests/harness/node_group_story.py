@@ -24,6 +24,7 @@ from stockyard.operations.machines.observe import observe
 from stockyard.operations.machines.unclaimed import UNCLAIMED
 from stockyard.operations.pools import pools
 from stockyard.ports import Create
+from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clusters.eks import groups as eks_groups
 from stockyard.providers.clusters.eks.settings import EksNodeGroup
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
@@ -59,13 +60,18 @@ class Story:
     """What the agent has labelled nodes with, by name."""
     done: list[str] = field(default_factory=list)
 
-    def pool(self, name: str = "workers", least: int = 0, most: int = 4, size: int = 0) -> str:
+    def pool(
+        self, name: str = "workers", least: int = 0, most: int = 4, size: int = 0, group_least: int | None = None
+    ) -> str:
+        """Make a pool with its group, which has the pool's least size unless ``group_least`` says another. The name of
+        the auto scaling group."""
         group = EksNodeGroup(
             name=name, role="system", instance_type="m6i.xlarge", count=max(size, least), min_size=least, max_size=most
         ).model_dump(mode="json")
         services, cluster = self.yard.nodes.services, self.yard.current()
         provider = eks_groups.provider(cluster).name
         services.store.commit(*pools.creation(services, self._draft(cluster, group, provider), "user:ann"))
+        least = least if group_least is None else group_least
         return self.groups.group(name, "m6i.xlarge", least, most, size)
 
     def _draft(self, cluster: Cluster, group: Group, provider: str) -> Pool:
@@ -135,12 +141,22 @@ def node_group_story(full: set[str] | None = None) -> Iterator[Story]:
             yield _story(yard)
 
 
+def _session(**parameters: Any) -> Any:
+    """A session that shares what botocore reads from its files with all others."""
+    return boto3.Session(botocore_session=regions.session(), **parameters)
+
+
 def _story(yard: Yard) -> Story:
-    keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
-    tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
+    keys = _session().client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
+    tenant = _session(
+        aws_access_key_id=keys["AccessKeyId"],
+        aws_secret_access_key=keys["SecretAccessKey"],
+        aws_session_token=keys["SessionToken"],
+        region_name="us-east-1",
+    )
     current = yard.current()
     yard.cluster = yard.put(driver="eks", settings={**current.settings, "region_name": "us-east-1"})
-    source = EksNodes(EksNodesConfig("vantage"), boto3.Session, {"us-east-1": OFFERS}.get)
+    source = EksNodes(EksNodesConfig("vantage"), _session, {"us-east-1": OFFERS}.get)
     ports: dict[str, Any] = {"node_sources": {"eks": source}, "cluster_drivers": {"eks": Driver()}}
     yard.nodes.services = with_ports(yard.nodes.services, **ports)
     story = Story(yard, NodeGroups(tenant, yard.cluster))
