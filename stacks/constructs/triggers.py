@@ -38,6 +38,7 @@ POOL_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "Clusters that are ready",
         {"phase": {"before": [{"anything-but": ["ready"]}], "after": ["ready"]}},
     ),
+    "PoolUnclaimed": ("UnclaimedNodes", "Nodes that node groups have made", {"nodes": [{"exists": True}]}),
     "PoolPods": ("PendingPods", "Pods that wait for nodes", {"pods": [{"exists": True}]}),
 }
 """Events that wake the passes over pools: name of the rule -> detail type, meaning, pattern of the detail."""

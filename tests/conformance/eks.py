@@ -25,11 +25,8 @@ import boto3
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend, Zone
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
-from moto.efs.models import efs_backends
 
-from local.aws.corrections.eks import eks_backends
 from local.aws.corrections.reservations import Reservation, reservation_backends
-from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard import wiring
 from stockyard.domain.cluster_manifests import ACCOUNT
 from stockyard.domain.records import CloudAccount, Cluster
@@ -44,7 +41,7 @@ from tests.conformance.eks_references import lead
 from tests.conformance.eks_stands import Account, Thing
 from tests.harness.crash_cells import carry_on
 from tests.harness.crash_ec2 import TENANT_ACCOUNT
-from tests.harness.crash_eks import CrashEks
+from tests.harness.crash_eks import BACKENDS, CrashEks
 from tests.harness.crash_world import TENANT, CrashWorld, crash_world
 from tests.harness.inprocess import credentials
 
@@ -102,7 +99,7 @@ def ready(world: CrashWorld, manifest: Mapping[str, Any], seed: int) -> Cluster:
     """The cluster of the manifest, applied and ready in an account that has what the manifest names."""
     world.reset(seed + 1)
     world.clock.moment = NOW
-    for backends in (ec2_backends, eks_backends, efs_backends, scaling_backends):  # the world forgets one region alone
+    for backends in (ec2_backends, *BACKENDS):  # the world forgets one region alone
         backends[TENANT_ACCOUNT][manifest["spec"]["region"]].reset()
     services = wiring.services(TENANT)
     _make_account(world, manifest)
@@ -212,19 +209,19 @@ def compare(expected: Mapping[str, Mapping[str, Any]], standing: Sequence[Thing]
         kinds = sorted(kind for kind in counts | present if counts[kind] != present[kind])
         raise Different("; ".join(f"{kind}: expected {counts[kind]}, came {present[kind]}" for kind in kinds))
     free = _free_cidrs(expected, cluster)
-    left = list(standing)
+    remaining = list(standing)
     for name, resource in expected.items():
         fields = _resolved(resource.get("forProvider") or {}, resource["kind"], cluster)
         if fields.get("cidrBlock") in free and resource["kind"] == "Subnet":
             fields = {key: value for key, value in fields.items() if key != "cidrBlock"}
         ranked = sorted(
-            (thing for thing in left if thing.kind == resource["kind"]),
+            (thing for thing in remaining if thing.kind == resource["kind"]),
             key=lambda thing, fields=fields: len(list(_differences(fields, thing.fields))),
         )
         differences = list(_differences(fields, ranked[0].fields))
         if differences:
             raise Different(f"{name}: {'; '.join(differences)}")
-        left.remove(ranked[0])
+        remaining.remove(ranked[0])
     _check_subnets(standing, cluster)
 
 
@@ -262,8 +259,8 @@ def _differences(expected: Any, present: Any, place: str = "") -> Iterator[str]:
         if place == "/labels" and set(expected) != set(present):
             yield f"{place}: expected {dict(expected)}, came {dict(present)}"
     elif isinstance(expected, list) and isinstance(present, list) and len(expected) == len(present):
-        for index, (one, other) in enumerate(zip(expected, present, strict=True)):
-            yield from _differences(one, other, f"{place}/{index}")
+        for index, (value, other) in enumerate(zip(expected, present, strict=True)):
+            yield from _differences(value, other, f"{place}/{index}")
     elif expected != present:
         yield f"{place}: expected {_text(expected)}, came {_text(present)}"
 

@@ -106,7 +106,7 @@ class Account:
         return services[document["Statement"][0]["Principal"]["Service"]]
 
     def _leads(self, ids: Sequence[str]) -> frozenset[str]:
-        return frozenset(self._tokens.get(one, one) for one in ids)
+        return frozenset(self._tokens.get(vendor_id, vendor_id) for vendor_id in ids)
 
     # --- network ------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ OWNER = {"matchControllerRef": True}
 Case = dict[str, Any]
 
 
-def chosen(**labels: str) -> dict[str, Any]:
+def selector(**labels: str) -> dict[str, Any]:
     return {
         **OWNER,
         "matchLabels": {f"modelplane.ai/{name.replace('_', '-')}": value for name, value in labels.items()},
@@ -41,9 +41,9 @@ def network() -> dict[str, Any]:
         "vpc": of("VPC", cidrBlock="10.4.0.0/16", enableDnsHostnames=True, enableDnsSupport=True, region=REGION),
         "igw": of("InternetGateway", vpcIdSelector=OWNER),
         "eip": of("EIP", domain="vpc"),
-        "nat": of("NATGateway", subnetIdSelector=chosen(subnet_tier="public", zone=f"{REGION}a")),
+        "nat": of("NATGateway", subnetIdSelector=selector(subnet_tier="public", zone=f"{REGION}a")),
         "out": of("Route", destinationCidrBlock="0.0.0.0/0", natGatewayIdSelector=OWNER),
-        "in": of("Route", gatewayIdSelector=OWNER, routeTableIdSelector=chosen(subnet_tier="public")),
+        "in": of("Route", gatewayIdSelector=OWNER, routeTableIdSelector=selector(subnet_tier="public")),
         "public": of("RouteTable", vpcIdSelector=OWNER),
         "private": of("RouteTable"),
     }
@@ -51,11 +51,11 @@ def network() -> dict[str, Any]:
         for tier, third in (("public", 16 * number), ("private", 16 * number + 48)):
             cidr = f"10.4.{third}.0/20"
             resources[f"{tier}-{number}"] = of("Subnet", availabilityZone=zone, cidrBlock=cidr, vpcIdSelector=OWNER)
-            subnet = chosen(subnet_tier=tier, zone=zone)
+            subnet = selector(subnet_tier=tier, zone=zone)
             resources[f"{tier}-link-{number}"] = of("RouteTableAssociation", subnetIdSelector=subnet)
         name = child_name(NAME, f"private-subnet-{zone}")
         resources[f"mount-{number}"] = of(
-            "MountTarget", subnetIdRef={"name": name}, securityGroupsSelector=chosen(sg_role="efs")
+            "MountTarget", subnetIdRef={"name": name}, securityGroupsSelector=selector(sg_role="efs")
         )
     return resources
 
@@ -74,7 +74,7 @@ def roles() -> dict[str, Any]:
         document = {"Statement": [{"Effect": "Allow", "Principal": principal, "Action": actions}]}
         resources[f"role-{use}"] = of("Role", assumeRolePolicy=json.dumps(document))
         for policy in attached:
-            arn, role = f"arn:aws:iam::aws:policy/{policy}", chosen(iam_role=use)
+            arn, role = f"arn:aws:iam::aws:policy/{policy}", selector(iam_role=use)
             resources[f"attach-{policy}"] = of("RolePolicyAttachment", policyArn=arn, roleSelector=role)
     return resources
 
@@ -84,7 +84,7 @@ def cluster() -> dict[str, Any]:
     template = child_name(NAME, "lt-big")
     interface = {"deviceIndex": 0.0, "interfaceType": "efa", "securityGroups": ["sg-0efa", "sg-0cluster"]}
     target = {"capacityReservationTarget": {"capacityReservationId": "cr-0b"}}
-    fabric = chosen(fabric="EFA")
+    fabric = selector(fabric="EFA")
     parameters = {"fileSystemId": "fs-0abc123", "directoryPerms": "700"}
     return {
         "cluster": of("Cluster", version="1.36", vpcConfig={"endpointPublicAccess": True, "subnetIdSelector": OWNER}),
@@ -93,7 +93,7 @@ def cluster() -> dict[str, Any]:
             "NodeGroup",
             capacityType="CAPACITY_BLOCK",
             launchTemplate={"name": template, "version": "$Latest"},
-            nodeRoleArnSelector=chosen(iam_role="node"),
+            nodeRoleArnSelector=selector(iam_role="node"),
             subnetIdRefs=subnets,
             taint=[{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}],
         ),
@@ -102,7 +102,7 @@ def cluster() -> dict[str, Any]:
         ),
         "addons": of("Addon", addonName="vpc-cni"),
         **{f"addon-{name}": of("Addon") for name in ("kube-proxy", "coredns", "identity", "efs")},
-        "identity": of("PodIdentityAssociation", namespace="kube-system", roleArnSelector=chosen(iam_role="efs-csi")),
+        "identity": of("PodIdentityAssociation", namespace="kube-system", roleArnSelector=selector(iam_role="efs-csi")),
         "files": of("FileSystem", encrypted=True, throughputMode="elastic"),
         "efs": of("SecurityGroup", name=f"{NAME}-efs"),
         "nfs": of("SecurityGroupIngressRule", cidrIpv4="10.4.0.0/16", fromPort=2049.0, ipProtocol="tcp"),
@@ -182,12 +182,12 @@ WRONG: list[tuple[Callable[[Case], None], str]] = [
     (_field("private-0", "cidrBlock", "10.4.112.0/20"), "/cidrBlock: expected 10.4.112.0/20"),
     (_field("big", "taint", 0, "effect", "NO_EXECUTE"), "big: /taint/0/effect"),
     (_field("big", "subnetIdRefs", [{"name": child_name(NAME, f"private-subnet-{REGION}a")}]), "big: /subnetIdRefs"),
-    (_field("big", "nodeRoleArnSelector", chosen(iam_role="cluster")), "big: /nodeRoleArnSelector"),
+    (_field("big", "nodeRoleArnSelector", selector(iam_role="cluster")), "big: /nodeRoleArnSelector"),
     (_field("system", "labels", "extra", "x"), "system: /labels"),
     (_field("system", "labels", {}), "system: /labels"),
     (_field("template", "networkInterfaces", 0, "securityGroups", ["sg-0cluster", "sg-0efa"]), "securityGroups/0"),
     (_field("template", "instanceType", "g6.xlarge"), "template: /instanceType"),
-    (_field("efa-in", "referencedSecurityGroupIdSelector", chosen(sg_role="efs")), "efa-in: /referenced"),
+    (_field("efa-in", "referencedSecurityGroupIdSelector", selector(sg_role="efs")), "efa-in: /referenced"),
     (_field("storage-class", "manifest", "parameters", "directoryPerms", "755"), "/manifest/parameters/directoryPerms"),
     (_field("mount-1", "subnetIdRef", {"name": "another"}), "cannot be read: KeyError"),
     (_field("cluster", "version", "1.35"), "cluster: /version: expected 1.35, came 1.36"),

@@ -37,6 +37,9 @@ _SECONDS: Mapping[str, float] = {
 """How long AWS takes, by the life's own clock."""
 
 
+BACKENDS = (eks_backends, file_backends, scaling_backends)
+"""What has what the account has of services besides EC2."""
+
 _TRAINING: Mapping[str, Any] = {
     "name": "training",
     "role": "gpu",
@@ -186,7 +189,7 @@ class CrashEks(CrashEc2):
 
     def _empty(self) -> None:
         super()._empty()
-        for backends in (eks_backends, file_backends, scaling_backends):
+        for backends in BACKENDS:
             backends[TENANT_ACCOUNT][REGION].reset()
 
     def answer(self, request: httpx.Request, target: str, body: bytes) -> tuple[int, Any]:

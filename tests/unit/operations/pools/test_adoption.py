@@ -5,17 +5,25 @@ The source is the real one of node groups, with an account in memory; the cluste
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from stockyard.domain.records import MachineHold, Quota
+from stockyard.domain.records import MachineHold, Outbox, Quota
 from stockyard.operations.listing import every
+from stockyard.operations.machines.unclaimed import DETAIL_TYPE
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.pools.adoption import missing_claims
 from stockyard.ports import Put
 from tests.harness.node_group_story import Story, node_group_story
+
+SCHEMA = Draft202012Validator(
+    json.loads((Path(__file__).parents[4] / "docs/events/UnclaimedNodes.json").read_text(encoding="utf-8"))
+)
 
 
 @pytest.fixture
@@ -121,3 +129,15 @@ def test_node_of_another_name_or_machine_does_not_pass_for_a_claims(story: Story
     assert story.yard.nodes.run("provision_node", payload, most=30).startswith("still at register")
     story.yard.nodes.meanwhile = story.come
     assert story.yard.nodes.run("provision_node", payload) == "available"
+
+
+def test_an_event_wakes_the_passes_when_a_group_has_made_nodes_and_only_then(story: Story) -> None:
+    story.pool(size=2)
+    story.post()
+    services = story.yard.nodes.services
+    (event,) = [item for item in every(services.store, Outbox) if item.payload.get("detail_type") == DETAIL_TYPE]
+    SCHEMA.validate(event.payload["detail"])
+    assert event.payload["detail"]["nodes"] == 2
+    story.post()
+    count = [item.payload.get("detail_type") for item in every(services.store, Outbox)].count(DETAIL_TYPE)
+    assert count == 1, "the same nodes wake nobody again"
