@@ -110,6 +110,10 @@ class Story:
                 self.labels.setdefault(command.arguments["node"], {}).update(command.arguments["labels"])
         return reply.interval_seconds
 
+    def come(self) -> None:
+        """The agent posts, whenever it is to come again."""
+        self.post()
+
     def settle(self) -> None:
         """Posts, passes, scheduling and workflows until nothing changes any more."""
         for _ in range(4):
@@ -160,7 +164,7 @@ def _story(yard: Yard) -> Story:
     ports: dict[str, Any] = {"node_sources": {"eks": source}, "cluster_drivers": {"eks": Driver()}}
     yard.nodes.services = with_ports(yard.nodes.services, **ports)
     story = Story(yard, NodeGroups(tenant, yard.cluster))
-    yard.nodes.meanwhile = story.post
+    yard.nodes.meanwhile = story.come
     services, number = yard.nodes.services, str(yard.cluster.cloud_account_id)
     if services.store.get(CloudAccount, number) is None:
         attributes = {"role_arn": ROLE}

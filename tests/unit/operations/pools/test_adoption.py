@@ -127,7 +127,7 @@ def test_node_of_another_name_or_machine_does_not_pass_for_a_claims(story: Story
     bound = story.yard.nodes.now(claim)
     payload = {"tenant": "acme", "claim_id": claim.id, "operation_id": bound.operation_id, "attempt": bound.attempt}
     assert story.yard.nodes.run("provision_node", payload, most=30).startswith("still at register")
-    story.yard.nodes.meanwhile = story.post
+    story.yard.nodes.meanwhile = story.come
     assert story.yard.nodes.run("provision_node", payload) == "available"
 
 
