@@ -15,6 +15,12 @@ from tests.harness.stage import Stage
 
 REGION, ACCOUNT = "us-east-1", "222222222222"
 OUR_TAG, OF_GROUP = "aws:ResourceTag/stockyard:installation", "aws:ResourceTag/eks:nodegroup-name"
+OF_GROUPS = ("ChangeOurGroups", "MarkGroups", "MarkMachines", "ReadEksImages", "ReadGroups")
+ELSEWHERE = {
+    "MarkGroups autoscaling:CreateOrUpdateTags": "the cluster's driver",
+    "ReadEksImages ssm:GetParameter": "machines of EC2 outside of groups",
+}
+"""Granted action that this life has no use for -> who has."""
 IN_REQUEST = "aws:RequestTag/stockyard:installation"
 
 
@@ -93,6 +99,13 @@ def test_template_grants_each_call(yard: Any, asks: list[Ask]) -> None:
         "ec2:RebootInstances",
         "ec2:TerminateInstances",
     } <= actions
+
+
+def test_each_grant_for_groups_is_used(yard: Any, asks: list[Ask]) -> None:
+    granted = [statement for statement in statements(yard) if statement["Sid"] in OF_GROUPS]
+    names = {f"{statement['Sid']} {action}" for statement in granted for action in statement["Action"]}
+    used = {f"{statement['Sid']} {ask.action}" for ask in asks for statement in allowed_by(granted, ask)}
+    assert names - used == ELSEWHERE.keys()
 
 
 def test_nothing_of_others_is_changed(yard: Any, asks: list[Ask]) -> None:
