@@ -185,7 +185,7 @@ class CrashEks(CrashEc2):
             pairs[f"version of {name}"] = (document.get("version"), cluster.kubernetes_version)
             pairs[f"most of {name}"] = (document.get("scalingConfig", {}).get("maxSize"), group["max_size"])
             pairs[f"labels of {name}"] = (document.get("labels"), node_labels(group))
-        return [f"{what} is {is_now}, not {target}" for what, (is_now, target) in pairs.items() if is_now != target]
+        return [f"{part} is {is_now}, not {target}" for part, (is_now, target) in pairs.items() if is_now != target]
 
     def _empty(self) -> None:
         super()._empty()
