@@ -78,11 +78,10 @@ class NodeGroupLife:
         """From the first look at the pool to the end of its deletion."""
         with node_group_story() as story, faulty_calls(self.injection):
             nodes = story.yard.nodes
+            group = story.pool(POOL, least=self.least, size=self.size, group_least=0)
             store: Any = FaultyCommits(nodes.registry.store("acme"), self.injection)
             nodes.services = replace(nodes.services, store=store)
             nodes.before_phase, nodes.meanwhile = self._in, lambda: self._again("agent", story.post)
-            group = story.pool(POOL, least=self.least, size=self.size, group_least=0)
-            del self.injection.sites[:]
             self._grow(story)
             self.phases = sorted(claim.phase for claim in story.claims(POOL))
             self.machine_count = len(story.groups.machines())
