@@ -112,6 +112,9 @@ class Account:
         for kind in USED[operation]:
             for thing in named.get(kind, ()):
                 latest = self.snapshot_tags if kind == "snapshot" else self.node_tags.get(kind, {})
+                if operation == "CreateTags" and kind == "security-group":
+                    # One that no call has made is the group of a cluster that EKS runs.
+                    self.tags.setdefault(thing, {"aws:eks:cluster-name": "its"})
                 context = resource_tags(self.tags.get(thing, latest))
                 if operation == "CreateTags":
                     context |= request_tags(tags_of(parameters["Tags"]))
