@@ -23,6 +23,7 @@ UNITS = {
     "tests/e2e/test_keycloak.py": KEYCLOAK,
     "tests/e2e/test_claims.py": SERVED,
     "tests/e2e/test_ec2_nodes.py": PRIVILEGE,
+    "tests/e2e/test_eks_life.py": SERVED,
     "tests/e2e/test_life.py": PRIVILEGE,
     "tests/stacks/test_least_privilege.py": PRIVILEGE,
     "tests/e2e/test_pods_to_nodes.py": SERVED,
@@ -36,7 +37,7 @@ UNITS = {
     "tests/stacks/test_synth.py": STACKS,
 }
 SECONDS = {
-    SERVED: 110,
+    SERVED: 150,
     PRIVILEGE: 80,
     REAL: 75,
     "tests/kubernetes/test_served.py": 70,

@@ -213,6 +213,15 @@ def entries(account: str, region: str, name: str) -> list[AccessEntry]:
         if cluster is None:
             return []
         return [
-            AccessEntry.described(entry.copy(), list(cluster.policies.get(principal, {}).values()))
+            AccessEntry.described(
+                {**entry.copy(), "principalArn": _without_path(principal)},
+                list(cluster.policies.get(principal, {}).values()),
+            )
             for principal, entry in cluster.entries.items()
         ]
+
+
+def _without_path(principal: str) -> str:
+    """An entry names a role with its path, which STS leaves out of the name of a session. EKS knows roles by ids."""
+    account, separator, name = principal.partition(":role/")
+    return f"{account}{separator}{name.rpartition('/')[2]}" if separator else principal

@@ -108,7 +108,7 @@ def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, v
                 life.resumed = True
                 _provision(world, life)
         if life.ready and tale.changes:
-            life.wrong = crash_changes.make(world, tale.changes, _carry_on)
+            life.wrong = crash_changes.make(world, tale.changes, carry_on)
         _delete(world, life)
     world.tap.lift()
     world.clock.advance(61)
@@ -146,7 +146,7 @@ def _create(world: CrashWorld, body: Mapping[str, Any], *, again: bool) -> bool:
 
 def _provision(world: CrashWorld, life: Life) -> None:
     for _ in range(ROUNDS):
-        _carry_on(world)
+        carry_on(world)
         cluster = world.cluster()
         if cluster is not None and cluster.status == "ready":
             life.ready, things = True, world.things()
@@ -178,7 +178,7 @@ def _delete(world: CrashWorld, life: Life) -> None:
         raise Hanging("the cluster is gone before its deletion")
     _accepted(world, "delete", "DELETE", f"/v1/clusters/{cluster.id}")
     for _ in range(ROUNDS):
-        _carry_on(world)
+        carry_on(world)
         operation = world.operation()
         if operation is None:
             return
@@ -212,7 +212,8 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _carry_on(world: CrashWorld) -> None:
+def carry_on(world: CrashWorld) -> None:
+    """Let the workflow go on until it ends or nothing answers any more."""
     world.relay()
     world.states.run()
     if world.states.waiting():

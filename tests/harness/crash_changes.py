@@ -31,7 +31,7 @@ def make(world: CrashWorld, patches: Sequence[Mapping[str, Any]], carry_on: Call
     with _passes(world):
         for number, body in enumerate(patches, 1):
             operation_id = _sent(world, body, number)
-            wrong += _ended(world, operation_id, carry_on)
+            wrong += _carried_out(world, operation_id, carry_on)
     return wrong
 
 
@@ -66,7 +66,7 @@ def _sent(world: CrashWorld, body: Mapping[str, Any], number: int) -> str:
     raise Unchanged(f"the patch is refused: {status} {answer}")
 
 
-def _ended(world: CrashWorld, operation_id: str, carry_on: Callable[[CrashWorld], None]) -> list[str]:
+def _carried_out(world: CrashWorld, operation_id: str, carry_on: Callable[[CrashWorld], None]) -> list[str]:
     for _ in range(ROUNDS):
         carry_on(world)
         operation = world.store.get(Operation, operation_id)

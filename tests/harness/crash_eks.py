@@ -37,6 +37,9 @@ _SECONDS: Mapping[str, float] = {
 """How long AWS takes, by the life's own clock."""
 
 
+BACKENDS = (eks_backends, file_backends, scaling_backends)
+"""What has what the account has of services besides EC2."""
+
 _TRAINING: Mapping[str, Any] = {
     "name": "training",
     "role": "gpu",
@@ -124,6 +127,13 @@ class CrashEks(CrashEc2):
                 {"settings": {"node_groups": [{**_BATCH, "instance_type": "m6i.4xlarge"}]}},
             )
         ),
+        "not_changed": Story(
+            (Call("change:node_groups", "eks.CreateNodegroup", 1),),
+            changes=({"settings": {"node_groups": [_TRAINING, _BATCH]}},),
+        ),
+        "not_upgraded": Story(
+            (Call("upgrade:control_plane", "eks.UpdateClusterVersion", 1),), changes=({"kubernetes_version": "1.35"},)
+        ),
         "undone": Story((Call("provision:network", "ec2.CreateNatGateway", 1),)),
         "blocked": Story((Call("delete:network", "ec2.DeleteVpc", 1),)),
     }
@@ -175,11 +185,11 @@ class CrashEks(CrashEc2):
             pairs[f"version of {name}"] = (document.get("version"), cluster.kubernetes_version)
             pairs[f"most of {name}"] = (document.get("scalingConfig", {}).get("maxSize"), group["max_size"])
             pairs[f"labels of {name}"] = (document.get("labels"), node_labels(group))
-        return [f"{what} is {is_now}, not {target}" for what, (is_now, target) in pairs.items() if is_now != target]
+        return [f"{part} is {is_now}, not {target}" for part, (is_now, target) in pairs.items() if is_now != target]
 
     def _empty(self) -> None:
         super()._empty()
-        for backends in (eks_backends, file_backends, scaling_backends):
+        for backends in BACKENDS:
             backends[TENANT_ACCOUNT][REGION].reset()
 
     def answer(self, request: httpx.Request, target: str, body: bytes) -> tuple[int, Any]:

@@ -28,7 +28,8 @@ class NodeGroups:
         self.node_role = self._role("node", "ec2.amazonaws.com")
         subnets = {"subnetIds": list(self.subnets.values())}
         role = self._role("cluster", "eks.amazonaws.com")
-        self.eks.create_cluster(name=self.name, roleArn=role, resourcesVpcConfig=subnets)
+        access = {"authenticationMode": "API_AND_CONFIG_MAP"}
+        self.eks.create_cluster(name=self.name, roleArn=role, resourcesVpcConfig=subnets, accessConfig=access)
         self.eks.describe_cluster(name=self.name)
 
     def _subnet(self, vpc: str, number: int, zone: str) -> str:

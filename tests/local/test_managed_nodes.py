@@ -85,9 +85,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         managed = ManagedClusters(clusters, tmp_path / "managed", tmp_path / "agents.log", url)
         stack.enter_context(played_control_planes(managed))
         plan = MachinePlan(boot_seconds=(0, 0))
-        machines = Machines(
-            (ACCOUNT,), REGION, tmp_path / "machines.log", tmp_path / "machines", clusters, plan, managed
-        )
+        machines = Machines((ACCOUNT,), tmp_path / "machines.log", tmp_path / "machines", clusters, plan, managed)
         stack.callback(machines.close)
         machines.start()
         world = World(lambda service: make(service, endpoint_url=url, **KEYS), Time())
@@ -170,6 +168,23 @@ def test_a_role_may_do_what_its_access_policy_says(world: World) -> None:
     world.eks.delete_access_entry(clusterName="demo", principalArn=viewer)
     with pytest.raises(CredentialsRevoked):
         looking.get("v1", "ConfigMap", "a", "default")
+
+
+def test_a_role_with_a_path_is_admitted_by_its_entry(world: World) -> None:
+    world.cluster()
+    until(lambda: world.look()["status"] == "ACTIVE")
+    policy = '{"Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}]}'
+    made_role = world.iam.create_role(RoleName="reader", Path="/people/", AssumeRolePolicyDocument=policy)["Role"][
+        "Arn"
+    ]
+    world.eks.create_access_entry(clusterName="demo", principalArn=made_role)
+    world.eks.associate_access_policy(
+        clusterName="demo",
+        principalArn=made_role,
+        policyArn=f"{POLICY_ARN}AmazonEKSViewPolicy",
+        accessScope={"type": "cluster"},
+    )
+    assert list(world.api(made_role).list("v1", "Pod", "default")) == []
 
 
 def test_the_api_ends_with_the_cluster(world: World) -> None:

@@ -6,9 +6,11 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stacks.names import Names
-from tests.harness.example import body_without_nodes, cudo_body
+from tests.harness.example import EXAMPLES, body_without_nodes, cudo_body
 from tests.harness.machine_report import machine_report
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     _event_accounts(served)
     _cluster_by_a_key(served, with_key)
     _cluster_on_eks(served)
+    _cluster_by_a_manifest(served)
     _events(served, body, with_key)
     for function in ("relay", "autoscaler", "disruptor", "reaper"):
         _invoke(served, function)
@@ -199,6 +202,19 @@ def _nodes(served: Served, cluster: str) -> None:
     for name in ("two", "one"):
         assert served.operation(good("DELETE", f"node-claims/{name}")["id"])["status"] == "succeeded"
     assert [claim["name"] for claim in good("GET", "node-claims")["items"]] == []
+
+
+def _cluster_by_a_manifest(served: Served) -> None:
+    """A cluster that comes as a manifest: made, found unchanged, and taken back."""
+    good = Good(served)
+    (document,) = yaml.safe_load_all((EXAMPLES / "eks-inference.yaml").read_text(encoding="utf-8"))
+    for action in ("created", "unchanged"):
+        (result,) = good("POST", "apply", [document])["results"]
+        assert result["action"] == action
+        if result["operation_id"]:
+            good.wait_for_success(result["operation_id"])
+    assert good("GET", f"clusters/{result['id']}?form=manifest")["kind"] == "EKSCluster"
+    good.wait_for_success(good("DELETE", f"clusters/{result['id']}")["id"])
 
 
 def _pools(served: Served, cluster: str) -> None:

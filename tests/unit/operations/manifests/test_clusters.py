@@ -150,10 +150,12 @@ def test_pools_are_added_and_removed(eks: ManagedWorld) -> None:
 
 def test_without_a_pool_called_system_the_built_in_one_stays(eks: ManagedWorld) -> None:
     cluster = ready(eks, manifest(GPU))
-    assert [group["name"] for group in cluster.settings["node_groups"]] == ["system", "gpu"]
+    assert [group["name"] for group in cluster.settings["node_groups"]] == ["gpu", "system"]
     assert [pool["name"] for pool in cluster_manifest(cluster)["spec"]["nodePools"]] == ["gpu"]
     (again,) = apply(eks, manifest(GPU))
     assert again["action"] == "unchanged"
+    (change,) = plan(eks, manifest({**GPU, "maxNodeCount": 9}))["changes"]
+    assert change["pointer"] == "/0/spec/nodePools/0/maxNodeCount"
 
 
 def test_a_version_changes_by_an_upgrade_and_one_that_is_not_said_stays(eks: ManagedWorld) -> None:

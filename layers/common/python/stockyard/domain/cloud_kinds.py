@@ -67,6 +67,10 @@ class ClusterKind:
     manifest: ManifestKind | None = None
 
 
+MANAGED = "managed"
+"""The rows of drivers whose control plane is a service of the cloud, which has no machine that reports."""
+
+
 class _Table:
     clouds: Mapping[str, CloudKind] = {}
     planned: Set[str] = frozenset()
@@ -99,6 +103,12 @@ def default_version(driver: str | None) -> str:
     """The version of Kubernetes of a driver's clusters that name none; empty for those that are installed by us."""
     kind = _Table.clusters.get(driver) if driver else None
     return kind.default_version if kind is not None else ""
+
+
+def is_managed(driver: str) -> bool:
+    """Whether the control planes of the driver's clusters are a service of their cloud, which admits machines by itself
+    and names their nodes."""
+    return rows_of(driver) == MANAGED
 
 
 def drivers() -> Sequence[str]:

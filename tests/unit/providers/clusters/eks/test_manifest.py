@@ -227,7 +227,7 @@ def test_defaults_of_the_table_are_filled_in() -> None:
     assert settings["vpc_cidr"] == "10.0.0.0/16"
     assert settings["subnet_cidrs"] == ["10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/20"]
     assert (settings["namespace"], settings["support"]) == ("platform", "extended")
-    system, gpu = settings["node_groups"]
+    gpu, system = settings["node_groups"]
     assert (system["name"], system["builtin"]) == ("system", True)
     assert {name: gpu[name] for name in ("disk_gib", "count", "min_size", "max_size", "fabric")} == {
         "disk_gib": 100, "count": 1, "min_size": 0, "max_size": 8, "fabric": "none",
@@ -287,7 +287,7 @@ def test_networking_is_shown_where_it_was_given_or_is_not_the_usual() -> None:
 
 def test_what_a_manifest_cannot_say_stays_as_it_is() -> None:
     current = cluster_of(manifest()).settings
-    _, gpu = current["node_groups"]
+    gpu, _ = current["node_groups"]
     gpu = {**gpu, "labels": {"a": "b"}, "taints": [{"key": "c", "value": "", "effect": "NoExecute"}]}
     current = {**current, "support": "standard", "public_access_cidrs": ["203.0.113.0/24"], "node_groups": [gpu]}
     (document,) = read_manifests([changed("/pool/maxNodeCount", 4)])

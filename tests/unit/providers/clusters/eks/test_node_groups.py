@@ -233,7 +233,7 @@ def test_a_capacity_block_has_no_machines_before_it_begins(eks: Any, run: Run, b
     assert described["capacityType"] == "CAPACITY_BLOCK"
     assert described["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 0}
     assert described.get("instanceTypes", []) == []
-    data = launch_templates.data(eks.cluster.settings["node_groups"][-1], [])
+    data = launch_templates.data(eks.cluster.settings["node_groups"][0], [])
     assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
     assert data["CapacityReservationSpecification"] == {
         "CapacityReservationPreference": "capacity-reservations-only",

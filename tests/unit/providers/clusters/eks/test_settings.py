@@ -52,8 +52,8 @@ def test_a_group_called_system_is_there_instead_of_the_built_in_one() -> None:
     (only,) = settings(node_groups=[own])["node_groups"]
     assert (only["instance_type"], only["count"], only["max_size"], only["disk_gib"]) == ("m6i.large", 2, 8, 100)
     assert "builtin" not in only
-    first, second = settings(**group())["node_groups"]
-    assert (first["name"], first["builtin"], second["name"]) == ("system", True, "gpu")
+    first, last = settings(**group())["node_groups"]
+    assert (first["name"], last["name"], last["builtin"]) == ("gpu", "system", True)
 
 
 def test_settings_that_were_read_can_be_sent_again() -> None:

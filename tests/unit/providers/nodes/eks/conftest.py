@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -145,11 +146,9 @@ class Yard:
         raise AssertionError(f"it does not end: {outcome}")
 
 
-@pytest.fixture
-def yard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Yard]:
-    for name, value in (("ACCESS_KEY_ID", "AKIAEXAMPLE"), ("SECRET_ACCESS_KEY", "x"), ("DEFAULT_REGION", "us-east-1")):
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+@contextmanager
+def account_with_eks() -> Iterator[Yard]:
+    """A tenant's account with a cluster on EKS that has no node group yet."""
     cluster = Cluster(
         CLUSTER, "c", "d", "k8s", "aws", 1, client_id("acme", CLUSTER, "c"), "ready", {"region_name": "us-east-1"},
         MOMENT, MOMENT, operation_id="op_0", driver="eks",
@@ -163,3 +162,9 @@ def yard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Yard]:
         store = MemoryStore(MemoryTable(), "acme")
         store.commit(Create(cluster))
         yield Yard(store, clock, NodeGroups(tenant, cluster), cluster, full)
+
+
+@pytest.fixture
+def yard() -> Iterator[Yard]:
+    with account_with_eks() as yard:
+        yield yard

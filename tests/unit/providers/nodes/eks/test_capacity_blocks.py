@@ -59,6 +59,24 @@ def test_an_exhausted_block_is_said_and_looked_at_again(yard: Any) -> None:
     assert (len(yard.groups.machines()), yard.groups.size(group)) == (1, 1)
 
 
+def test_a_claim_whose_machine_is_on_its_way_is_not_told_that_the_block_is_exhausted(yard: Any) -> None:
+    block(yard, count=2)
+    group = yard.groups.block_group("gpu", P5, BLOCK)
+    claims = [yard.claim(letter, "gpu", P5) for letter in "AB"]
+    assert not yard.step(claims[0]).done
+    assert yard.groups.size(group) == 2, "for both"
+    machines = {yard.launch(claim).facts["machine_id"] for claim in claims}
+    assert sorted(machines) == sorted(yard.groups.members(group))
+
+
+def test_in_its_last_half_hour_a_block_gives_out_nothing(yard: Any) -> None:
+    block(yard, ends=0.4)
+    group = yard.groups.block_group("gpu", P5, BLOCK)
+    with pytest.raises(VendorRefused, match="has no machine any more; it ends at 2026-01-31T12:24:00"):
+        yard.step(yard.claim("A", "gpu", P5))
+    assert nothing_was_made(yard, group)
+
+
 def test_a_block_of_another_zone_is_refused(yard: Any) -> None:
     block(yard, zone=yard.groups.zones[1])
     group = yard.groups.block_group("gpu", P5, BLOCK)

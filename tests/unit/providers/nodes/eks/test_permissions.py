@@ -14,7 +14,13 @@ from tests.harness.policies import Ask, allowed_by
 from tests.harness.stage import Stage
 
 REGION, ACCOUNT = "us-east-1", "222222222222"
-OURS, OF_GROUP = "aws:ResourceTag/stockyard:installation", "aws:ResourceTag/eks:nodegroup-name"
+OUR_TAG, OF_GROUP = "aws:ResourceTag/stockyard:installation", "aws:ResourceTag/eks:nodegroup-name"
+OF_GROUPS = ("ChangeOurGroups", "MarkGroups", "MarkMachines", "ReadEksImages", "ReadGroups")
+ELSEWHERE = {
+    "MarkGroups autoscaling:CreateOrUpdateTags": "the cluster's driver",
+    "ReadEksImages ssm:GetParameter": "machines of EC2 outside of groups",
+}
+"""Granted action that this life has no use for -> who has."""
 IN_REQUEST = "aws:RequestTag/stockyard:installation"
 
 
@@ -30,7 +36,7 @@ def _arn(service: str, resource: str) -> str:
     return f"arn:aws:{service}:{REGION}:{ACCOUNT}:{resource}"
 
 
-def asked(service: str, operation: str, parameters: dict[str, Any]) -> Ask:
+def ask_of(service: str, operation: str, parameters: dict[str, Any]) -> Ask:
     """What AWS checks for a call; a group has our tags, as its cluster's driver marks it."""
     action = f"{service}:{''.join(word.capitalize() for word in operation.split('_'))}"
     if service == "eks":
@@ -40,11 +46,11 @@ def asked(service: str, operation: str, parameters: dict[str, Any]) -> Ask:
     if operation.startswith("describe_"):
         return Ask(action, "*")
     if service == "autoscaling":
-        return Ask(action, _arn(service, "autoScalingGroup:id:autoScalingGroupName/eks-1"), {OURS: "inst"})
+        return Ask(action, _arn(service, "autoScalingGroup:id:autoScalingGroupName/eks-1"), {OUR_TAG: "inst"})
     if operation == "create_tags":
         tags = {f"aws:RequestTag/{tag['Key']}": tag["Value"] for tag in parameters["Tags"]}
         return Ask(action, _arn(service, f"instance/{parameters['Resources'][0]}"), {**tags, OF_GROUP: "workers"})
-    return Ask(action, _arn(service, f"instance/{parameters['InstanceIds'][0]}"), {OURS: "inst"})
+    return Ask(action, _arn(service, f"instance/{parameters['InstanceIds'][0]}"), {OUR_TAG: "inst"})
 
 
 @pytest.fixture
@@ -54,7 +60,7 @@ def asks(yard: Any, monkeypatch: pytest.MonkeyPatch) -> list[Ask]:
     real = Calls.call
 
     def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
-        ask = asked(service, operation, parameters)
+        ask = ask_of(service, operation, parameters)
         recorded[str(ask)] = ask
         return real(calls, service, operation, **parameters)
 
@@ -95,11 +101,18 @@ def test_template_grants_each_call(yard: Any, asks: list[Ask]) -> None:
     } <= actions
 
 
+def test_each_grant_for_groups_is_used(yard: Any, asks: list[Ask]) -> None:
+    granted = [statement for statement in statements(yard) if statement["Sid"] in OF_GROUPS]
+    names = {f"{statement['Sid']} {action}" for statement in granted for action in statement["Action"]}
+    used = {f"{statement['Sid']} {ask.action}" for ask in asks for statement in allowed_by(granted, ask)}
+    assert names - used == ELSEWHERE.keys()
+
+
 def test_nothing_of_others_is_changed(yard: Any, asks: list[Ask]) -> None:
     granted = statements(yard)
     changing = [ask for ask in asks if ask.context]
     assert len(changing) >= 5
     for ask in changing:
-        for key in {OURS, IN_REQUEST, OF_GROUP} & ask.context.keys():
+        for key in {OUR_TAG, IN_REQUEST, OF_GROUP} & ask.context.keys():
             other = {name: text for name, text in ask.context.items() if name != key}
             assert not allowed_by(granted, replace(ask, context=other)), f"{ask} without {key}"

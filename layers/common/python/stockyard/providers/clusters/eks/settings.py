@@ -216,14 +216,15 @@ class EksSettings(ClusterSettings):
         ]
 
     def normal(self) -> dict[str, Any]:
-        """The settings as the record keeps them: with the group of the name ``system`` that every cluster has."""
+        """The settings as the record keeps them: with the group of the name ``system`` that every cluster has, behind
+        those that were sent, so that pointers to these hold."""
         document = super().normal()
         document["subnet_cidrs"] = self.public_cidrs()
         for group in document["node_groups"]:
             if not group["builtin"]:
                 del group["builtin"]
         if not any(group.name == SYSTEM for group in self.node_groups):
-            document["node_groups"] = [builtin_group(), *document["node_groups"]]
+            document["node_groups"] = [*document["node_groups"], builtin_group()]
         return document
 
 

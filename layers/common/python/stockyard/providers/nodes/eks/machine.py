@@ -118,7 +118,8 @@ class Launch:
         if size > group.desired or AFTER not in line.detail:
             reservation = reservation_of(self.cluster, self.pool)
             if reservation:
-                capacity_blocks.check(self.maker.calls, reservation, group, self.maker.now)
+                grows = size > group.desired
+                capacity_blocks.check(self.maker.calls, reservation, group, self.maker.now, grows=grows)
             # What failed before concerns earlier claims, so that the moment is kept from the first try on.
             self.maker.ledger.intend(line.kind, line.key, {AFTER: scaling.mark_of(shown_activities)})
         if size > group.desired:
