@@ -135,7 +135,7 @@ def _cluster_on_eks(served: Served) -> None:
         {"settings": {"node_groups": [{**group, "labels": {"a": "b"}}], **lists}},
         {"kubernetes_version": "1.36"},
         {"tags": {"team": "a"}},
-        {"tags": {"stage": "b"}},
+        {"tags": {"team": None, "stage": "b"}},
     ):
         good.wait_for_success(served.wait("its turn", partial(_changed, served, f"/v1/{path}", change), 30))
     _invoke(served, "reaper")  # which looks for what is ours in every cluster
