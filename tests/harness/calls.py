@@ -112,9 +112,8 @@ class Account:
         for kind in USED[operation]:
             for thing in named.get(kind, ()):
                 latest = self.snapshot_tags if kind == "snapshot" else self.node_tags.get(kind, {})
-                if operation == "CreateTags" and kind == "security-group":
-                    # One that no call has made is the group of a cluster that EKS runs.
-                    self.tags.setdefault(thing, {"aws:eks:cluster-name": "its"})
+                if operation == "CreateTags" and kind in _BY_EKS:
+                    self.tags.setdefault(thing, {**latest, _BY_EKS[kind]: "its"})
                 context = resource_tags(self.tags.get(thing, latest))
                 if operation == "CreateTags":
                     context |= request_tags(tags_of(parameters["Tags"]))
@@ -306,6 +305,8 @@ class Account:
                 self.tags.setdefault(thing, tags)
 
 
+_BY_EKS = {"security-group": "aws:eks:cluster-name", "instance": "eks:nodegroup-name"}
+"""Type of what EKS makes by itself -> the tag that it then has; of these no call of ours tells the id."""
 _OWN_ARN: Mapping[str, tuple[str, ...]] = {
     "CreateLoadBalancer": ("LoadBalancerArn",),
     "CreateTargetGroup": ("TargetGroupArn",),

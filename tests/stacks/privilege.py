@@ -64,6 +64,8 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeOurGroups autoscaling:TerminateInstanceInAutoScalingGroup": OF_CLAIMS,
     "MarkMachines ec2:CreateTags": OF_CLAIMS,
     "ReadGroups autoscaling:DescribeScalingActivities": OF_CLAIMS,
+    "ReadEks ec2:DescribeCapacityReservations": f"a node group of a capacity block: {ON_EKS}",
+    "ReadEksImages ssm:GetParameter": "a machine beside the node groups starts; its source's tests do it",
     "RemoveInterfaces ec2:DeleteNetworkInterface": f"pods left an interface behind: {ON_EKS}",
     "UseReservations ec2:RunInstances": "a node group of a capacity block: EKS tries in the caller's name",
     "ChangeOurs ec2:GetConsoleOutput": "a machine did not come up; it is asked before that is ended",

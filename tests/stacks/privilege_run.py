@@ -47,8 +47,8 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     _instances(served, "privilege")
     _event_accounts(served)
     _cluster_by_a_key(served, with_key)
-    _cluster_by_a_manifest(served)
     _cluster_on_eks(served)
+    _cluster_by_a_manifest(served)
     _events(served, body, with_key)
     for function in ("relay", "autoscaler", "disruptor", "reaper"):
         _invoke(served, function)
@@ -135,7 +135,7 @@ def _cluster_on_eks(served: Served) -> None:
         {"settings": {"node_groups": [{**group, "labels": {"a": "b"}}], **lists}},
         {"kubernetes_version": "1.36"},
         {"tags": {"team": "a"}},
-        {"tags": {"stage": "b"}},
+        {"tags": {"team": None, "stage": "b"}},
     ):
         good.wait_for_success(served.wait("its turn", partial(_changed, served, f"/v1/{path}", change), 30))
     _invoke(served, "reaper")  # which looks for what is ours in every cluster

@@ -260,7 +260,7 @@ def _whole_life_on_eks(yard: Any) -> None:
     run(EKS_CREATE)
     settings = yard.cluster.settings
     versions = addons.versions(Calls(yard.provider._sessions.of(yard.account, "op_1"), "us-east-1"), "coredns", "1.35")
-    system, h100 = settings["node_groups"]
+    h100, system = settings["node_groups"]
     block = {**h100, "name": "b", "capacity_reservation_id": "cr-0123456789abcdef0"}
     group = replace(yard.cluster, settings={**settings, "node_groups": [system, block]}, kubernetes_version="1.36")
     monitored = replace(yard, cluster=group)
