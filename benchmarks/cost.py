@@ -76,6 +76,9 @@ CLUSTER_METRIC_HOURS = 25
 """Creating, keeping for a month and deleting one cluster: its phases, polls, ledger lines, kubeconfig and CA;
 seconds of its phases, each within an hour. Its two secrets are sealed once, and opened when somebody asks for them."""
 
+EKS_DISK_GIB = 100
+"""Of each machine of a manifest that names no size."""
+
 CLOUDFRONT = {
     "domain": "api.example.com",
     "region": rates.REGION,
@@ -230,6 +233,18 @@ def tenant() -> dict[str, float]:
     }
 
 
+def tenant_on_eks() -> dict[str, float]:
+    """USD a month in the tenant's account: the cluster of ``examples/eks-inference.yaml`` as long as no pod asks for a
+    GPU: its two machines of the group ``system`` with EKS, one NAT gateway and an empty file system."""
+    return {
+        "control plane": rates.EKS_HOUR * rates.HOURS,
+        "NAT gateway": rates.NAT_GATEWAY_HOUR * rates.HOURS,
+        "public address": rates.PUBLIC_IPV4_HOUR * rates.HOURS,
+        "2 machines, m6i.xlarge": 2 * rates.M6I_XLARGE_HOUR * rates.HOURS,
+        "their disks": 2 * EKS_DISK_GIB * rates.GP3_GB,
+    }
+
+
 def _table(title: str, items: Mapping[str, float]) -> list[str]:
     rows = [f"  {name:<28}{usd:>10.4f}" for name, usd in items.items()]
     return [title, *rows, f"  {'total':<28}{sum(items.values()):>10.4f}", ""]
@@ -248,6 +263,7 @@ def main() -> int:
     lines += _table("Idle stage, with the free tier that never ends", paid)
     lines += _table("One cluster, made, kept a month, deleted: Stockyard's account", cluster())
     lines += _table("One cluster: the tenant's account", tenant())
+    lines += _table("One cluster on EKS for inference, idle: the tenant's account", tenant_on_eks())
     lines += _table("With the setting cloudfront, on top of an idle stage", cloudfront(edge))
     lines += _table("With the setting cloudfront, on top of a cluster", cloudfront_of_cluster())
     sys.stdout.write("\n".join(lines) + "\n")
@@ -262,6 +278,7 @@ def main() -> int:
         "cloudfront_usd_month": round(sum(cloudfront(edge).values()), 4),
         "cloudfront_cluster_usd_month": round(sum(cloudfront_of_cluster().values()), 4),
         "cluster_tenant_usd_month": round(sum(tenant().values()), 4),
+        "eks_cluster_tenant_usd_month": round(sum(tenant_on_eks().values()), 4),
     }
     sys.stdout.write(json.dumps(figures) + "\n")
     return 0 if sum(paid.values()) <= GOAL else 1

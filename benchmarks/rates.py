@@ -53,6 +53,8 @@ FREE_TRACES = 100_000
 """The parts of the free tier that never end."""
 
 T3_MEDIUM_HOUR = 0.0416
+M6I_XLARGE_HOUR = 0.192
+EKS_HOUR = 0.10
 GP3_GB = 0.08
 EBS_SNAPSHOT_GB = 0.05
 NAT_GATEWAY_HOUR = 0.045

@@ -138,8 +138,9 @@ class Permissions:
     _disruptor = _autoscaler
 
     def _apply(self) -> tuple[Statement, ...]:
-        # A new pool is written under a check that its cluster is not on its way out.
-        return (self._table(actions=(*TABLE_CREATE, "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem")),)
+        # Clusters come as manifests too. A new pool is written under a check that its cluster is not on its way out.
+        table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
+        return table, self._own_secrets(self._names.identity_admin), *self._tenant_roles()
 
     def _records(self) -> tuple[Statement, ...]:
         return self._table(actions=TABLE_CREATE), self._own_secrets(self._names.page_key)

@@ -146,6 +146,10 @@ class Clusters(Collection):
         """One cluster."""
         return self._read(Cluster, cluster)
 
+    def manifest(self, cluster: str) -> dict[str, Any]:
+        """A cluster as a manifest, where its driver has a form of manifests."""
+        return self._transport.send("GET", path(self.name, cluster), query={"form": "manifest"}).object()
+
     def update(self, cluster: Cluster | str, changes: Body) -> Cluster:
         """A JSON merge patch, guarded by the record's ETag (412 when it has changed)."""
         return self._update(Cluster, cluster, changes)

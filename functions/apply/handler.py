@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stockyard import wiring
+from stockyard.domain import cloud_kinds
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 
@@ -20,7 +21,8 @@ lambda_handler = http.lambda_handler
     dry_run=True,
     yaml=True,
     description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool of `stockyard/v1`,"
-    " NodePool and NodeClaim of `karpenter.sh/v1`, and the pools of a vcluster.yaml. All are checked before one is"
+    " NodePool and NodeClaim of `karpenter.sh/v1`, the pools of a vcluster.yaml, and EKSCluster of"
+    " `infrastructure.modelplane.ai/v1alpha1`. All are checked before one is"
     " stored; pointers begin with the number of the document. NodeProviders need the role stockyard-admin or"
     " stockyard-platform. With `dry_run` the answer is a plan.",
 )
@@ -34,11 +36,14 @@ def apply_manifests(request: Request) -> Answer:
     desired = read_desired(services, request.body.root, request.caller.actor, admin=admin)
     if request.dry_run:
         return Answer.plan(apply.plan_manifests(services, desired))
-    results = apply.apply_manifests(services, desired, request.caller.actor, request.request_id)
+    results = apply.apply_manifests(
+        services, desired, request.caller.actor, request.request_id, request.caller.organization_id
+    )
+    cluster_kinds = {kind for _, kind in cloud_kinds.manifest_kinds()}
     # As if each document had come alone; changes are audited where they are written.
     for result in results:
         if result["action"] == "created":
-            action = f"Create{result['kind']}"
+            action = "CreateCluster" if result["kind"] in cluster_kinds else f"Create{result['kind']}"
             record = services.audit_record(request.caller.actor, action, result["id"], request.request_id, "apply")
             wiring.audit(request.caller.tenant, record)
     return Answer(

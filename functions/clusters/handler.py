@@ -10,7 +10,7 @@ from stockyard.domain.records import UNSEEN, Cluster, Operation
 from stockyard.domain.views import cluster_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
-from stockyard.edge.query import TAG, Query, tagged
+from stockyard.edge.query import FORM, TAG, Query, tagged
 from stockyard.errors import Forbidden, InvalidInput, UnexpectedBehavior, VendorError
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.engine.find import find_cluster
@@ -76,10 +76,22 @@ def list_clusters(request: Request) -> Answer:
     )
 
 
-@http.route("GET /v1/clusters/{id}", roles=Roles.READERS, answers={200: "cluster_views:ClusterView"})
+@http.route(
+    "GET /v1/clusters/{id}",
+    roles=Roles.READERS,
+    answers={200: "cluster_views:ClusterDocument"},
+    query=(FORM,),
+    description="By id or name. With `form=manifest` the answer is the cluster as a manifest, where its driver has a"
+    " form of manifests.",
+)
 def get_cluster(request: Request) -> Answer:
-    """Get a cluster. By id or name."""
-    return _cluster_answer(find_cluster(wiring.services(request.caller.tenant), request.params["id"]), 200)
+    """Get a cluster."""
+    cluster = find_cluster(wiring.services(request.caller.tenant), request.params["id"])
+    if request.query.get("form"):
+        from stockyard.operations.manifests.clusters import cluster_manifest
+
+        return Answer(200, cluster_manifest(cluster), version=cluster.version)
+    return _cluster_answer(cluster, 200)
 
 
 @http.route(
@@ -122,7 +134,8 @@ def change_cluster(request: Request) -> Answer:
         actor=request.caller.actor,
         request_id=request.request_id,
     )
-    if changed.phase is None or (settings is None and version is None):
+    has_begun = changed.operation_id != cluster.operation_id
+    if not has_begun or (settings is None and version is None):
         return _cluster_answer(changed, 200, audited=True)
     return _cluster_answer(changed, 202, audited=True, location=f"/v1/operations/{changed.operation_id}")
 

@@ -44,7 +44,6 @@ class Machines(MachineWatch):
     def __init__(
         self,
         accounts: tuple[str, ...],
-        region: str,
         log: Path,
         folder: Path,
         clusters: Clusters,
@@ -53,7 +52,7 @@ class Machines(MachineWatch):
     ) -> None:
         super().__init__("machines")
         self._managed = managed
-        self._accounts, self._region, self._log, self._clusters = accounts, region, log, clusters
+        self._accounts, self._log, self._clusters = accounts, log, clusters
         self._folder = folder
         self._plan = plan or MachinePlan()
         self._silent, self._interrupted = self._plan.silent, self._plan.interrupted
@@ -87,9 +86,9 @@ class Machines(MachineWatch):
 
     def _take_back(self, instance_id: str) -> None:
         for account in self._accounts:
-            backend = ec2_backends[account][self._region]
-            if any(instance.id == instance_id for instance in backend.all_running_instances()):
-                backend.terminate_instances([instance_id])
+            for backend in _regions(account).values():
+                if any(instance.id == instance_id for instance in backend.all_running_instances()):
+                    backend.terminate_instances([instance_id])
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         def wait() -> None:
@@ -101,11 +100,12 @@ class Machines(MachineWatch):
     def look(self) -> None:
         """See ``MachineWatch``."""
         for account in self._accounts:
-            if self._managed is not None:
-                self._managed.look(account, self._region)
-            for reservation in list(ec2_backends[account][self._region].reservations.values()):
-                for instance in reservation.instances:
-                    self._look(account, instance)
+            for region, backend in _regions(account).items():
+                if self._managed is not None:
+                    self._managed.look(account, region)
+                for reservation in list(backend.reservations.values()):
+                    for instance in reservation.instances:
+                        self._look(account, instance)
 
     def _look(self, account: str, instance: Any) -> None:
         state = instance.state
@@ -133,7 +133,7 @@ class Machines(MachineWatch):
             return
         kubelet = replace(_kubelet(instance), gpus=_gpus(instance.instance_type))
         machine = Machine(instance.id, self._plan.boot_seconds, lambda: None)
-        machine.program = ManagedNode(account, self._region, instance, kubelet, _tags(instance), managed)
+        machine.program = ManagedNode(account, _region(instance), instance, kubelet, _tags(instance), managed)
         self._machines[instance.id] = machine
         machine.start()
 
@@ -147,9 +147,10 @@ class Machines(MachineWatch):
         def tags() -> dict[str, str] | None:
             return _tags(instance) if instance.metadata_options.instance_metadata_tags == "enabled" else None
 
-        keys = partial(_profile_keys, account, instance, self._region)
+        region = _region(instance)
+        keys = partial(_profile_keys, account, instance, region)
         life_cycle = instance.lifecycle or "on-demand"
-        data = InstanceData(self._region, keys, instance.id, str(instance.placement.zone), tags, life_cycle)
+        data = InstanceData(region, keys, instance.id, str(instance.placement.zone), tags, life_cycle)
         self._metadata.add(instance.id, data)
         if life_cycle == "spot" and self._interrupted:
             self._interrupted -= 1
@@ -171,6 +172,15 @@ class Machines(MachineWatch):
         if machine.program is not None:
             self._machines[instance.id] = machine
             machine.start()
+
+
+def _regions(account: str) -> dict[str, Any]:
+    """EC2 of an account, by the regions in which anything was asked for."""
+    return dict(ec2_backends[account])
+
+
+def _region(instance: Any) -> str:
+    return str(instance.ec2_backend.region_name)
 
 
 def _kubelet(instance: Any) -> Kubelet:

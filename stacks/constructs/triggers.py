@@ -38,9 +38,18 @@ POOL_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "Clusters that are ready",
         {"phase": {"before": [{"anything-but": ["ready"]}], "after": ["ready"]}},
     ),
+    "PoolUnclaimed": ("UnclaimedNodes", "Nodes that node groups have made", {"nodes": [{"exists": True}]}),
     "PoolPods": ("PendingPods", "Pods that wait for nodes", {"pods": [{"exists": True}]}),
 }
 """Events that wake the passes over pools: name of the rule -> detail type, meaning, pattern of the detail."""
+CATALOG_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "CatalogClusters": (
+        "Cluster",
+        "New clusters, perhaps in a region of which nothing is known",
+        {"phase": {"after": ["preparing"]}, "reason": ["Accepted"]},
+    ),
+}
+"""Events after which the catalogue looks whether it lacks a region, as above."""
 
 
 def admission(config: StageConfig, partition: str, bus: str) -> dict[str, Any] | None:
@@ -164,16 +173,17 @@ class Triggers(Construct):
             event_pattern=events.EventPattern(source=[REQUEST_SOURCE], detail_type=list(REQUEST_TYPES)),
             targets=[self._target("requests")],
         )
-        for name, (detail_type, meaning, detail) in POOL_EVENTS.items():
-            events.Rule(
-                self,
-                name,
-                rule_name=self._names.function(f"autoscaler-{detail_type.lower()}"),
-                description=meaning,
-                event_bus=bus,
-                event_pattern=events.EventPattern(source=[OWN_SOURCE], detail_type=[detail_type], detail=detail),
-                targets=[self._target("autoscaler")],
-            )
+        for function, rules in (("autoscaler", POOL_EVENTS), ("catalog", CATALOG_EVENTS)):
+            for name, (detail_type, meaning, detail) in rules.items():
+                events.Rule(
+                    self,
+                    name,
+                    rule_name=self._names.function(f"{function}-{detail_type.lower()}"),
+                    description=meaning,
+                    event_bus=bus,
+                    event_pattern=events.EventPattern(source=[OWN_SOURCE], detail_type=[detail_type], detail=detail),
+                    targets=[self._target(function)],
+                )
         statement = admission(self._config, Stack.of(self).partition, bus.event_bus_arn)
         if statement:
             events.CfnEventBusPolicy(

@@ -481,4 +481,4 @@ def test_orphans_are_listed_and_discarded(world: World) -> None:
         world.clock.advance(10)
     assert ends[-1], "a cloud may take a moment to end it"
     # A group makes another one, which nobody holds.
-    assert [one for one in world.case.machines() if one == machine or not world.case.grouped] == []
+    assert [machine_id for machine_id in world.case.machines() if machine_id == machine or not world.case.grouped] == []

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tests.harness.ec2_actions import CREATED_TYPES, OF_A_FLEET, PREFIXES, USED
+from tests.harness.eks_calls import ManagedThings
 from tests.harness.policies import Ask
 
 Call = Mapping[str, Any]
@@ -44,6 +46,8 @@ WITHOUT_RESOURCE = frozenset(
         "logs:PutResourcePolicy",
         "eks:DescribeClusterVersions",
         "pricing:GetProducts",
+        "eks:DescribeAddonVersions",
+        "eks:ListClusters",
         "servicequotas:GetServiceQuota",
         *(f"xray:{command}" for command in ("GetSamplingRules", "GetSamplingTargets")),
         *(f"xray:{command}" for command in ("PutTelemetryRecords", "PutTraceSegments")),
@@ -52,7 +56,7 @@ WITHOUT_RESOURCE = frozenset(
 """Actions without resources except ``*``, besides the Describe actions of EC2 and Elastic Load Balancing."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Account:
     """The state of a tenant's account, as far as the calls show it. It must get every call, in order."""
 
@@ -70,9 +74,14 @@ class Account:
     templates: dict[str, tuple[str, Call]] = field(default_factory=dict)
     """Name of a launch template -> its id and its data."""
 
+    @cached_property
+    def managed(self) -> ManagedThings:
+        """The checks of services that make things of other services."""
+        return ManagedThings(self.number, self.tags, self.node_tags, self.templates, PREFIXES)
+
     def asks(self, call: Call) -> list[Ask]:
         """The permission checks that AWS does for this call."""
-        service, operation = call["service"], call["operation"]
+        service = call["service"]
         kinds: Mapping[str, Callable[[Call], Iterator[Ask]]] = {
             "EC2": self._ec2,
             "Elastic Load Balancing v2": self._balancing,
@@ -81,10 +90,9 @@ class Account:
             "IAM": self._iam,
             "SSM": self._ssm,
             "Service Quotas": lambda call: iter([Ask(f"servicequotas:{call['operation']}", "*")]),
-            "STS": lambda _: iter(()),  # only GetCallerIdentity, which needs no permission
+            "STS": self._sts,
+            **self.managed.kinds(),
         }
-        if service == "STS" and operation != "GetCallerIdentity":
-            raise KeyError(f"sts:{operation}")
         return list(kinds[service](call))
 
     # --- one method a service ----------------------------------------------------------------------------------------
@@ -94,6 +102,8 @@ class Account:
         action = f"ec2:{operation}"
         if operation.startswith("Describe"):
             yield Ask(action, "*")
+            for interface in (call.get("answer") or {}).get("NetworkInterfaces", ()):
+                self.tags.setdefault(interface["NetworkInterfaceId"], tags_of(interface.get("TagSet", ())))
             return
         if operation == "CreateFleet":
             yield from self._fleet(call)
@@ -102,8 +112,15 @@ class Account:
         for kind in USED[operation]:
             for thing in named.get(kind, ()):
                 latest = self.snapshot_tags if kind == "snapshot" else self.node_tags.get(kind, {})
+                if operation == "CreateTags" and kind == "security-group":
+                    # One that no call has made is the group of a cluster that EKS runs.
+                    self.tags.setdefault(thing, {"aws:eks:cluster-name": "its"})
                 context = resource_tags(self.tags.get(thing, latest))
+                if operation == "CreateTags":
+                    context |= request_tags(tags_of(parameters["Tags"]))
                 yield Ask(action, self._arn(call, kind, thing), {**context, **tag_keys(operation, parameters)})
+                if operation == "CreateTags" and not call.get("error"):
+                    self.tags[thing] = {**self.tags.get(thing, latest), **tags_of(parameters["Tags"])}
         request_tags_by_type = {
             specification["ResourceType"]: tags_of(specification["Tags"])
             for specification in parameters.get("TagSpecifications", ())
@@ -206,6 +223,8 @@ class Account:
         context = {**request_tags(tags), **resource_tags(self.tags.get(arn, {}))}
         if self.boundaries.get(arn):
             context["iam:PermissionsBoundary"] = self.boundaries[arn]
+        if "PolicyArn" in parameters:
+            context["iam:PolicyARN"] = parameters["PolicyArn"]
         yield Ask(f"iam:{operation}", arn, context)
         if operation == "AddRoleToInstanceProfile":
             self.roles[str(profile)] = str(role)
@@ -235,6 +254,14 @@ class Account:
         # Public parameters belong to no account.
         name = call["parameters"]["Name"]
         yield Ask(f"ssm:{call['operation']}", f"arn:aws:ssm:{call['region']}::parameter{name}")
+
+    def _sts(self, call: Call) -> Iterator[Ask]:
+        operation = call["operation"]
+        if operation == "AssumeRole":  # of a role of people, from the session in the account
+            arn = call["parameters"]["RoleArn"]
+            yield Ask("sts:AssumeRole", arn, resource_tags(self.tags.get(arn, {})))
+        elif operation != "GetCallerIdentity":  # which needs no permission
+            raise KeyError(f"sts:{operation}")
 
     # --- parts of the checks --------------------------------------------------------------------------------------
 
@@ -334,4 +361,6 @@ def resource_tags(tags: Tags) -> Context:
 
 def has_no_resource(action: str) -> bool:
     """Whether the action allows only ``*`` as its resource."""
-    return action in WITHOUT_RESOURCE or action.startswith(("ec2:Describe", "elasticloadbalancing:Describe"))
+    return action in WITHOUT_RESOURCE or action.startswith(
+        ("ec2:Describe", "elasticloadbalancing:Describe", "autoscaling:Describe")
+    )

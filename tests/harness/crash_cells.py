@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.harness import crash_changes
 from tests.harness.crash_cloud import Story
 from tests.harness.crash_world import CrashWorld, TwoClusters
 from tests.harness.faults import Call, Fault, Mode
@@ -69,6 +70,8 @@ class Life:
     """How many resources existed, by kind, when the cluster was ready."""
     ids: set[str] = field(default_factory=set)
     """The vendor's ids of these resources."""
+    wrong: list[str] = field(default_factory=list)
+    """What was not as wanted after the story's changes."""
     leftovers: list[str] = field(default_factory=list)
     """The resources that existed after the deletion."""
     calls: list[Call] = field(default_factory=list)
@@ -104,6 +107,8 @@ def live(world: CrashWorld, story: str, seed: int, fault: Fault | None = None, v
                 _accepted(world, place, "POST", f"/v1/clusters/{cluster.id}/resume", {})
                 life.resumed = True
                 _provision(world, life)
+        if life.ready and tale.changes:
+            life.wrong = crash_changes.make(world, tale.changes, carry_on)
         _delete(world, life)
     world.tap.lift()
     world.clock.advance(61)
@@ -141,7 +146,7 @@ def _create(world: CrashWorld, body: Mapping[str, Any], *, again: bool) -> bool:
 
 def _provision(world: CrashWorld, life: Life) -> None:
     for _ in range(ROUNDS):
-        _carry_on(world)
+        carry_on(world)
         cluster = world.cluster()
         if cluster is not None and cluster.status == "ready":
             life.ready, things = True, world.things()
@@ -173,7 +178,7 @@ def _delete(world: CrashWorld, life: Life) -> None:
         raise Hanging("the cluster is gone before its deletion")
     _accepted(world, "delete", "DELETE", f"/v1/clusters/{cluster.id}")
     for _ in range(ROUNDS):
-        _carry_on(world)
+        carry_on(world)
         operation = world.operation()
         if operation is None:
             return
@@ -207,7 +212,8 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _carry_on(world: CrashWorld) -> None:
+def carry_on(world: CrashWorld) -> None:
+    """Let the workflow go on until it ends or nothing answers any more."""
     world.relay()
     world.states.run()
     if world.states.waiting():
@@ -299,9 +305,9 @@ def judge(world: CrashWorld, cell: Cell, whole: Counter[str]) -> list[str]:
     fault = Fault(cell.call, cell.mode)
     try:
         life = live(world, cell.story, cell.seed, fault, cell.variant)
-    except (Hanging, TwoClusters) as error:
+    except (Hanging, TwoClusters, crash_changes.Unchanged) as error:
         return [f"{type(error).__name__}: {error}"]
-    wrong = [f"left: {thing}" for thing in life.leftovers]
+    wrong = [*life.wrong, *(f"left: {thing}" for thing in life.leftovers)]
     if not life.fired:
         wrong.append("the fault never fired")
     if life.ready and life.things != whole:

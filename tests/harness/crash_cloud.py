@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from stockyard.domain.records import CloudAccount
+from stockyard.domain.records import CloudAccount, Cluster
 from tests.harness.faults import Call, Tap
 from tests.harness.memory import FixedClock
 
@@ -18,7 +18,8 @@ class Story:
     """A life with troubles of its own, so that the compensating states of the workflows are reached too.
 
     ``refused``: calls that are refused until a person repairs the cause. ``own_places``: places at which it does what
-    no earlier story does there. ``keeps_failed``: a machine that did not come up is kept, until somebody resumes or,
+    no earlier story does there. ``changes``: merge patches that the ready cluster is changed by, one after the
+    other. ``keeps_failed``: a machine that did not come up is kept, until somebody resumes or,
     with ``is_swept``, until its time is over.
     """
 
@@ -26,6 +27,7 @@ class Story:
     own_places: tuple[str, ...] = ()
     keeps_failed: bool = False
     is_swept: bool = False
+    changes: tuple[Mapping[str, Any], ...] = ()
 
 
 class CrashCloud(Protocol):
@@ -61,6 +63,10 @@ class CrashCloud(Protocol):
 
     def things(self) -> set[tuple[str, str]]:
         """(kind, id) of all that lives in the account."""
+        ...
+
+    def differences(self, cluster: Cluster) -> list[str]:
+        """What stands in the account otherwise than the cluster's record wants it, after a change."""
         ...
 
     def alive(self, machine_id: str) -> bool:

@@ -14,7 +14,7 @@ import httpx
 
 from local.machines.programs import VAULT_CONFIG, script_files
 from stockyard.domain.ids import account_secret
-from stockyard.domain.records import CloudAccount
+from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.machines.control_plane import CONFIG_PATH
 from stockyard.providers.clouds.cudo import access
 from stockyard.providers.clouds.cudo.access import API_KEY, VAULT_SECRET_ID, Vault
@@ -132,6 +132,10 @@ class CrashCudo:
             "disk_key": self.vault.keys(),
         }
         return {(kind, named(kind, name)) for kind, names in ids_by_kind.items() for name in names}
+
+    def differences(self, cluster: Cluster) -> list[str]:
+        """See ``CrashCloud.differences``. Clusters here do not change."""
+        return []
 
     def alive(self, machine_id: str) -> bool:
         """See ``CrashCloud.alive``: it is on, and has not failed."""

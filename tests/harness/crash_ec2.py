@@ -17,7 +17,7 @@ from moto.sts.models import sts_backends
 from local.aws.corrections.compute import hidden_at_first, idempotent_calls
 from local.aws.corrections.lifecycle_policies import dlm_backends
 from local.aws.corrections.refusals import gone_have_no_tags, scarce_capacity
-from stockyard.domain.records import CloudAccount
+from stockyard.domain.records import CloudAccount, Cluster
 from tests.harness import inventory
 from tests.harness.crash_cloud import Story
 from tests.harness.faults import Call, Tap
@@ -111,6 +111,10 @@ class CrashEc2:
     def things(self) -> set[tuple[str, str]]:
         """See ``CrashCloud.things``. Also what is hidden."""
         return inventory.things(TENANT_ACCOUNT, REGION)
+
+    def differences(self, cluster: Cluster) -> list[str]:
+        """See ``CrashCloud.differences``. Clusters here do not change."""
+        return []
 
     def alive(self, machine_id: str) -> bool:
         """See ``CrashCloud.alive``."""

@@ -15,6 +15,8 @@ from local.aws.corrections.file_systems import file_backends
 from local.aws.corrections.pace import paced
 from local.aws.corrections.scaling_groups import scaling_backends
 from local.kubernetes.api import KubeApi
+from stockyard.domain.records import Cluster
+from stockyard.providers.clusters.eks.groups import POOL_LABEL, node_labels
 from stockyard.providers.kubernetes.client import KubernetesApi
 from tests.harness.crash_cloud import Story
 from tests.harness.crash_ec2 import TENANT_ACCOUNT, CrashEc2
@@ -33,6 +35,21 @@ _SECONDS: Mapping[str, float] = {
     "file system": 10.0,
 }
 """How long AWS takes, by the life's own clock."""
+
+
+BACKENDS = (eks_backends, file_backends, scaling_backends)
+"""What has what the account has of services besides EC2."""
+
+_TRAINING: Mapping[str, Any] = {
+    "name": "training",
+    "role": "gpu",
+    "instance_type": "p4d.24xlarge",
+    "accelerator_type": "nvidia-a100",
+    "fabric": "efa",
+    "count": 0,
+    "zones": [f"{REGION}a"],
+}
+_BATCH: Mapping[str, Any] = {"name": "batch", "role": "system", "instance_type": "m6i.2xlarge", "count": 0}
 
 
 class _Refused(Exception):
@@ -79,6 +96,11 @@ def _name(request: httpx.Request) -> str:
     return f"{_VERBS[request.method]}{inside[0].capitalize()}"
 
 
+def _pool(document: Mapping[str, Any]) -> str:
+    """The pool that a managed group is of, by the label of its nodes."""
+    return str(document["labels"][POOL_LABEL])
+
+
 class CrashEks(CrashEc2):
     """A tenant's AWS account in which clusters on EKS are made."""
 
@@ -89,25 +111,29 @@ class CrashEks(CrashEc2):
         "cloud_account_id": 1,
         "cluster_type": "k8s",
         "driver": "eks",
-        "kubernetes_version": "1.35",
+        "kubernetes_version": "1.34",
         "settings": {
             "region_name": REGION,
             "subnet_cidrs": ["10.0.0.0/20", "10.0.16.0/20"],
-            "node_groups": [
-                {
-                    "name": "training",
-                    "role": "gpu",
-                    "instance_type": "p4d.24xlarge",
-                    "accelerator_type": "nvidia-a100",
-                    "fabric": "efa",
-                    "count": 0,
-                    "zones": [f"{REGION}a"],
-                }
-            ],
+            "node_groups": [_TRAINING],
         },
     }
     stories: Mapping[str, Story] = {
         "clean": Story(),
+        "changed": Story(
+            changes=(
+                {"settings": {"node_groups": [{**_TRAINING, "max_size": 4, "labels": {"team": "a"}}, _BATCH]}},
+                {"kubernetes_version": "1.35", "settings": {"public_access_cidrs": ["198.51.100.0/24"]}},
+                {"settings": {"node_groups": [{**_BATCH, "instance_type": "m6i.4xlarge"}]}},
+            )
+        ),
+        "not_changed": Story(
+            (Call("change:node_groups", "eks.CreateNodegroup", 1),),
+            changes=({"settings": {"node_groups": [_TRAINING, _BATCH]}},),
+        ),
+        "not_upgraded": Story(
+            (Call("upgrade:control_plane", "eks.UpdateClusterVersion", 1),), changes=({"kubernetes_version": "1.35"},)
+        ),
         "undone": Story((Call("provision:network", "ec2.CreateNatGateway", 1),)),
         "blocked": Story((Call("delete:network", "ec2.DeleteVpc", 1),)),
     }
@@ -141,9 +167,29 @@ class CrashEks(CrashEc2):
             life.enter_context(paced(lambda kind: _SECONDS.get(kind, 0.0), lambda: self._clock.now().timestamp()))
             yield
 
+    def differences(self, cluster: Cluster) -> list[str]:
+        """See ``CrashCloud.differences``."""
+        (stands,) = eks_backends[TENANT_ACCOUNT][REGION].clusters.values()
+        groups = {str(group["name"]): group for group in cluster.settings["node_groups"]}
+        documents = {_pool(thing.document): thing.document for thing in stands.groups.values()}
+        pairs: dict[str, tuple[Any, Any]] = {
+            "version": (stands.document["version"], cluster.kubernetes_version),
+            "node groups": (sorted(_pool(thing.document) for thing in stands.groups.values()), sorted(groups)),
+            "public CIDRs": (
+                stands.document["resourcesVpcConfig"]["publicAccessCidrs"],
+                cluster.settings["public_access_cidrs"] or ["0.0.0.0/0"],
+            ),
+        }
+        for name, group in groups.items():
+            document = documents.get(name, {})
+            pairs[f"version of {name}"] = (document.get("version"), cluster.kubernetes_version)
+            pairs[f"most of {name}"] = (document.get("scalingConfig", {}).get("maxSize"), group["max_size"])
+            pairs[f"labels of {name}"] = (document.get("labels"), node_labels(group))
+        return [f"{part} is {is_now}, not {target}" for part, (is_now, target) in pairs.items() if is_now != target]
+
     def _empty(self) -> None:
         super()._empty()
-        for backends in (eks_backends, file_backends, scaling_backends):
+        for backends in BACKENDS:
             backends[TENANT_ACCOUNT][REGION].reset()
 
     def answer(self, request: httpx.Request, target: str, body: bytes) -> tuple[int, Any]:

@@ -55,7 +55,8 @@ from tests.harness.states import ExecutionAlreadyExists, States
 TENANT = "acme"
 TABLE = "stockyard"
 SECRETS_KEY, MACHINE_KEY = "alias/stockyard-cluster-secrets", "stockyard-machine-key"
-MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in ("provision", "delete")}
+_WORKFLOWS = ("provision", "delete", "change", "upgrade")
+MACHINES = {name: f"arn:aws:states:{REGION}:{OWN_ACCOUNT}:stateMachine:{name}" for name in _WORKFLOWS}
 _ENVIRONMENT = {
     "STOCKYARD_TABLE": TABLE,
     "STOCKYARD_BUS": "stockyard",
@@ -106,7 +107,8 @@ class CrashWorld:
         self.alarms: list[str] = []  # that the relay has raised in this life
         self.states = States(self.clock, self._invoke)
         rows, documents = f"-{cloud.rows}" if cloud.rows else "", workflows.documents()
-        self.documents = {name: workflows.text(documents[f"{name}{rows}-cluster"]) for name in MACHINES}
+        machines = {name: f"{name}{rows}-cluster" for name in MACHINES}
+        self.documents = {name: workflows.text(documents[own]) for name, own in machines.items() if own in documents}
         """Name -> text of a workflow document. A test may change it before ``reset``."""
 
     # --- the world --------------------------------------------------------------------------------------------------
@@ -188,6 +190,13 @@ class CrashWorld:
             except (Crash, StockyardError):
                 return None
         return answer
+
+    def patch(self, place: str, path: str, body: Any, version: int) -> tuple[int, Any]:
+        """A merge patch, sent once; 0 for no answer."""
+        event = _event("PATCH", path, body, {}, place)
+        event["headers"] |= {"if-match": f'"{version}"', "content-type": "application/merge-patch+json"}
+        answer = self.call(place, clusters.lambda_handler, event)
+        return (answer["statusCode"], json.loads(answer["body"])) if answer else (0, None)
 
     def ask(self, place: str, method: str, path: str, body: Any = None, **claims: Any) -> tuple[int, Any]:
         """An HTTP request as a patient client sends it: again with the same key after 5xx, 409, 429 or no answer."""

@@ -56,27 +56,28 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "target_group": balancing.target_groups,
         "role": [name for name, role in iam.roles.items() if role.path != "/"],  # without the tenant's own
         "instance_profile": iam.instance_profiles,
+        **_eks_things(account, region),
+        "file_system": file_backends[account][region].systems,
+        "mount_target": file_backends[account][region].targets,
+        "launch_template": ec2.launch_templates,
+        "auto_scaling_group": scaling_backends[account][region].groups,
     }
-    ids_by_kind |= _managed(account, region)
     return {(kind, name) for kind, names in ids_by_kind.items() for name in names}
 
 
-def _managed(account: str, region: str) -> dict[str, list[str]]:
-    """What EKS has, and what it needs beside EC2 and IAM. The entries that EKS makes by itself go with its clusters."""
-    files, ids = file_backends[account][region], dict[str, list[str]]()
+def _eks_things(account: str, region: str) -> dict[str, list[str]]:
+    """What the imitation of EKS has, as the driver's ids name it."""
+    things: dict[str, list[str]] = {name: [] for name in ("eks_cluster", *_IN_CLUSTER)}
     for name, cluster in eks_backends[account][region].clusters.items():
-        ids.setdefault("eks_cluster", []).append(name)
-        parts = {"node_group": cluster.groups, "addon": cluster.addons, "pod_identity": cluster.associations}
-        for kind, things_by_name in parts.items():
-            ids.setdefault(kind, []).extend(f"{name}/{part}" for part in things_by_name)
-        own = (principal for principal in cluster.entries if ":role/stockyard/" in principal)
-        ids.setdefault("access_entry", []).extend(f"{name}/{principal}" for principal in own)
-    return ids | {
-        "launch_template": list(ec2_backends[account][region].launch_templates),
-        "auto_scaling_group": list(scaling_backends[account][region].groups),
-        "file_system": list(files.systems),
-        "mount_target": list(files.targets),
-    }
+        things["eks_cluster"].append(name)
+        for kind, place in _IN_CLUSTER.items():
+            things[kind] += [f"{name}/{key}" for key, thing in getattr(cluster, place).items() if _is_ours(thing)]
+    return things
+
+
+def _is_ours(thing: Any) -> bool:
+    """EKS itself gives an entry to whoever makes a cluster, and to the role of its nodes."""
+    return bool(thing.document.get("tags"))
 
 
 def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:

@@ -1,112 +1,122 @@
-"""A cluster on EKS in moto with managed node groups whose machines come and go as EC2 Auto Scaling has them."""
+"""A cluster on EKS in the imitated AWS, with managed node groups whose machines come and go."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
-from moto.autoscaling.models import FakeAutoScalingGroup
-from moto.autoscaling.responses import AutoScalingResponse
-from moto.core.responses import ActionResult
-
+from local.aws.corrections.scarcity import limited
 from stockyard.domain.records import Cluster
 from stockyard.providers.clouds.aws.child_names import cluster_name, node_group_name
 
-SCARCE = "We currently do not have sufficient {type} capacity in the Availability Zone you requested. Launching failed."
+COMING = ("Pending", "InService")
 
 
 class NodeGroups:
-    """``session`` is a person's of the tenant's account. Activities of groups that failed are in ``failures``."""
+    """``session`` is a person's of the tenant's account."""
 
     def __init__(self, session: Any, cluster: Cluster) -> None:
-        self.ec2, self.eks = session.client("ec2"), session.client("eks")
+        self.ec2, self.eks, self.iam = session.client("ec2"), session.client("eks"), session.client("iam")
         self.scaling, self.cluster = session.client("autoscaling"), cluster
+        self.name = cluster_name(cluster)
         vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         zones = [zone["ZoneName"] for zone in self.ec2.describe_availability_zones()["AvailabilityZones"]][:2]
-        self.subnets = {
-            zone: self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{n}.0/24", AvailabilityZone=zone)["Subnet"][
-                "SubnetId"
-            ]
-            for n, zone in enumerate(zones)
-        }
+        self.subnets = {zone: self._subnet(vpc, number, zone) for number, zone in enumerate(zones)}
         self.zones = list(self.subnets)
-        self.eks.create_cluster(
-            name=cluster_name(cluster),
-            roleArn="arn:aws:iam::222222222222:role/cluster",
-            resourcesVpcConfig={"subnetIds": list(self.subnets.values())},
-        )
-        self.image = self.ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"][0]
+        self.node_role = self._role("node", "ec2.amazonaws.com")
+        subnets = {"subnetIds": list(self.subnets.values())}
+        role = self._role("cluster", "eks.amazonaws.com")
+        access = {"authenticationMode": "API_AND_CONFIG_MAP"}
+        self.eks.create_cluster(name=self.name, roleArn=role, resourcesVpcConfig=subnets, accessConfig=access)
+        self.eks.describe_cluster(name=self.name)
 
-    def group(self, pool: str, instance_type: str, least: int = 0, most: int = 4, size: int = 0) -> str:
+    def _subnet(self, vpc: str, number: int, zone: str) -> str:
+        answer = self.ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=zone)
+        return str(answer["Subnet"]["SubnetId"])
+
+    def _role(self, name: str, service: str) -> str:
+        statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        return str(self.iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"])
+
+    def group(
+        self,
+        pool: str,
+        instance_type: str,
+        least: int = 0,
+        most: int = 4,
+        size: int = 0,
+        generation: int = 1,
+        **fields: Any,
+    ) -> str:
         """Make a node group, and give the name of its auto scaling group."""
-        answer = self.eks.create_nodegroup(
-            clusterName=cluster_name(self.cluster),
-            nodegroupName=node_group_name(pool),
-            nodeRole="arn:aws:iam::222222222222:role/node",
-            subnets=list(self.subnets.values()),
-            scalingConfig={"minSize": least, "maxSize": max(most, 1), "desiredSize": max(size, least)},
-        )
-        name = str(answer["nodegroup"]["resources"]["autoScalingGroups"][0]["name"])
-        template = {"ImageId": self.image["ImageId"], "InstanceType": instance_type}
+        name = {"clusterName": self.name, "nodegroupName": node_group_name(pool, generation)}
+        usual = {"instanceTypes": [instance_type], "subnets": list(self.subnets.values())}
+        limits = {"minSize": least, "maxSize": most, "desiredSize": max(size, least)}
+        self.eks.create_nodegroup(**name, nodeRole=self.node_role, scalingConfig=limits, **{**usual, **fields})
+        answer = self.eks.describe_nodegroup(**name)["nodegroup"]
+        return str(answer["resources"]["autoScalingGroups"][0]["name"])
+
+    def block_group(self, pool: str, instance_type: str, block: str, most: int = 4) -> str:
+        """Make a node group of a capacity block, as its cluster's driver does."""
+        template = {
+            "InstanceType": instance_type,
+            "InstanceMarketOptions": {"MarketType": "capacity-block"},
+            "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": block}},
+        }
         self.ec2.create_launch_template(LaunchTemplateName=f"lt-{pool}", LaunchTemplateData=template)
-        self.scaling.create_auto_scaling_group(
-            AutoScalingGroupName=name,
-            MinSize=least,
-            MaxSize=most,
-            DesiredCapacity=max(size, least),
-            LaunchTemplate={"LaunchTemplateName": f"lt-{pool}", "Version": "$Default"},
-            VPCZoneIdentifier=",".join(self.subnets.values()),
+        with_template = {"name": f"lt-{pool}", "version": "$Latest"}
+        zone = self.zones[0]
+        name = {"clusterName": self.name, "nodegroupName": node_group_name(pool)}
+        self.eks.create_nodegroup(
+            **name,
+            nodeRole=self.node_role,
+            subnets=[self.subnets[zone]],
+            capacityType="CAPACITY_BLOCK",
+            launchTemplate=with_template,
+            scalingConfig={"minSize": 0, "maxSize": most, "desiredSize": 0},
         )
-        return name
+        answer = self.eks.describe_nodegroup(**name)["nodegroup"]
+        return str(answer["resources"]["autoScalingGroups"][0]["name"])
 
     def size(self, name: str) -> int:
         """The desired size of an auto scaling group."""
         return int(self._described(name)["DesiredCapacity"])
 
     def members(self, name: str) -> list[str]:
-        """The machines of an auto scaling group."""
-        return [str(member["InstanceId"]) for member in self._described(name)["Instances"]]
+        """The machines of an auto scaling group that stay in it."""
+        members = self._described(name)["Instances"]
+        return [str(member["InstanceId"]) for member in members if member["LifecycleState"] in COMING]
 
     def _described(self, name: str) -> Any:
         return self.scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"][0]
 
     def machines(self) -> list[str]:
         """The machines that were not ended."""
+        self.scaling.describe_auto_scaling_groups()
         listed = self.ec2.describe_instances()["Reservations"]
-        return [i["InstanceId"] for r in listed for i in r["Instances"] if i["State"]["Name"] != "terminated"]
+        dead = ("terminated", "shutting-down")
+        return [i["InstanceId"] for r in listed for i in r["Instances"] if i["State"]["Name"] not in dead]
+
+
+class _Limits(dict[str, int]):
+    """No machine of the types in ``full``."""
+
+    def __init__(self, full: Set[str]) -> None:
+        super().__init__()
+        self._full = full
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._full
+
+    def __getitem__(self, name: str) -> int:
+        return 0
 
 
 @contextmanager
-def scarce_groups(full: Set[str], message: str = SCARCE) -> Iterator[list[dict[str, Any]]]:
-    """Groups of the types in ``full`` make no machine and say so in an activity. Given are all of these, the newest
-    first."""
-    failures: list[dict[str, Any]] = []
-    original = FakeAutoScalingGroup.replace_autoscaling_group_instances
-
-    def launched(group: Any, count: int, tags: dict[str, str]) -> None:
-        if group.instance_type not in full:
-            original(group, count, tags)
-            return
-        failures.insert(
-            0,
-            {
-                "ActivityId": f"activity-{len(failures)}",
-                "AutoScalingGroupName": group.name,
-                "Cause": "the desired size was raised",
-                "StatusCode": "Failed",
-                "StatusMessage": message.format(type=group.instance_type),
-                "StartTime": "2026-01-01T00:00:00Z",
-            },
-        )
-
-    def described(response: Any) -> ActionResult:
-        name = response._get_param("AutoScalingGroupName")
-        return ActionResult({"Activities": [each for each in failures if each["AutoScalingGroupName"] == name]})
-
-    with (
-        patch.object(FakeAutoScalingGroup, "replace_autoscaling_group_instances", launched),
-        patch.object(AutoScalingResponse, "describe_scaling_activities", described),
-    ):
-        yield failures
+def scarce_groups(full: Set[str]) -> Iterator[None]:
+    """Groups find no machine of the types, or ``type/zone``, in ``full``."""
+    with limited(_Limits(full)):
+        yield

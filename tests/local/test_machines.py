@@ -153,7 +153,7 @@ def test_an_instance_boots_once_its_tags_are_visible(tmp_path: Path, monkeypatch
     monkeypatch.setitem(backend.reservations, "r-1", SimpleNamespace(instances=[instance]))
     booted = queue.Queue[str]()
     looks = queue.Queue[str]()
-    machines = Machines((account,), region, tmp_path / "log", tmp_path / "machines", Clusters(tmp_path / "kubernetes"))
+    machines = Machines((account,), tmp_path / "log", tmp_path / "machines", Clusters(tmp_path / "kubernetes"))
     monkeypatch.setattr(machines, "_boot", lambda _, instance: booted.put(instance.id))
     look = machines._look
 

@@ -85,9 +85,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         managed = ManagedClusters(clusters, tmp_path / "managed", tmp_path / "agents.log", url)
         stack.enter_context(played_control_planes(managed))
         plan = MachinePlan(boot_seconds=(0, 0))
-        machines = Machines(
-            (ACCOUNT,), REGION, tmp_path / "machines.log", tmp_path / "machines", clusters, plan, managed
-        )
+        machines = Machines((ACCOUNT,), tmp_path / "machines.log", tmp_path / "machines", clusters, plan, managed)
         stack.callback(machines.close)
         machines.start()
         world = World(lambda service: make(service, endpoint_url=url, **KEYS), Time())

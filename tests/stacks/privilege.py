@@ -14,6 +14,8 @@ DISRUPTION = "a decision about nodes; the passes' own tests make them, here no c
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
+    ("apply", "Table dynamodb:DeleteItem"): UNDO,
+    ("apply", "Table dynamodb:BatchGetItem"): "reads the nodes when a manifest changes a ready cluster",
     ("requests", "Table dynamodb:BatchGetItem"): "reads the nodes when a deletion is planned",
     ("requests", "Table dynamodb:Query"): "pages through a ledger when a deletion is planned",
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
@@ -51,7 +53,19 @@ UNUSED: Mapping[tuple[str, str], str] = {
 CONTROLLER_MADE = (
     "removes what the cluster's own controllers made; here no cluster really runs, the provider's tests do it"
 )
+OF_CLAIMS = (
+    "a claim takes a machine of a node group or gives it back; the tests of that source do it, here no agent joins"
+)
+ON_EKS = "clusters on EKS; the template's own tests hold each of its statements against the driver's calls"
 UNUSED_BY_TENANT: Mapping[str, str] = {
+    "ChangeAccessentry eks:DisassociateAccessPolicy": f"a person has given a role another policy: {ON_EKS}",
+    "ChangeAddon eks:UpdateAddon": f"another version of an add-on: {ON_EKS}",
+    "ChangeOurGroups autoscaling:SetDesiredCapacity": OF_CLAIMS,
+    "ChangeOurGroups autoscaling:TerminateInstanceInAutoScalingGroup": OF_CLAIMS,
+    "MarkMachines ec2:CreateTags": OF_CLAIMS,
+    "ReadGroups autoscaling:DescribeScalingActivities": OF_CLAIMS,
+    "RemoveInterfaces ec2:DeleteNetworkInterface": f"pods left an interface behind: {ON_EKS}",
+    "UseReservations ec2:RunInstances": "a node group of a capacity block: EKS tries in the caller's name",
     "ChangeOurs ec2:GetConsoleOutput": "a machine did not come up; it is asked before that is ended",
     "ChangeOurs ec2:RevokeSecurityGroupIngress": CONTROLLER_MADE,
     "RemoveLeftoversBalancers ec2:DeleteSecurityGroup": CONTROLLER_MADE,
@@ -66,6 +80,8 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
 """Granted action of the tenant's role that this run need not use -> when it is used."""
 WIDE_FOR_TENANTS: Mapping[str, str] = {
     "Read": "The Describe actions and IAM's lists know no resource; they are what the sweep finds our things by",
+    "ReadEks": "EKS lists clusters, and EC2 capacity reservations, by actions that know no resource",
+    "ReadGroups": "The Describe actions of EC2 Auto Scaling know no resource",
     "ControllersRead": "The boundary, and a control plane's role: what controllers read by Describe actions",
     "ReadTheMachine": "The node role: a kubelet reads the machine that it runs on by Describe actions",
 }

@@ -6,9 +6,11 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from local.aws.server import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from stacks.names import Names
-from tests.harness.example import body_without_nodes, cudo_body
+from tests.harness.example import EXAMPLES, body_without_nodes, cudo_body
 from tests.harness.machine_report import machine_report
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     _instances(served, "privilege")
     _event_accounts(served)
     _cluster_by_a_key(served, with_key)
+    _cluster_by_a_manifest(served)
+    _cluster_on_eks(served)
     _events(served, body, with_key)
     for function in ("relay", "autoscaler", "disruptor", "reaper"):
         _invoke(served, function)
@@ -107,6 +111,45 @@ def _cluster_by_a_key(served: Served, account: int) -> None:
     good.wait_for_success(good("DELETE", f"clusters/{cluster['id']}")["id"])
 
 
+def _cluster_on_eks(served: Served) -> None:
+    """A cluster whose control plane is a service of the cloud: made, admitted to, changed, tagged, and removed."""
+    good = Good(served)
+    (account,) = (item for item in good("GET", "cloud-accounts")["items"] if item["id"] == 1)
+    group = {
+        "name": "gpu",
+        "role": "gpu",
+        "instance_type": "g6.12xlarge",
+        "accelerator_type": "nvidia-l4",
+        "fabric": "efa",
+        "count": 0,
+        "zones": [f"{REGION}a"],
+    }
+    body = {"name": "on-eks", "description": "d", "cloud_account_id": account["id"], "cluster_type": "k8s"}
+    settings = {"region_name": REGION, "node_groups": [group]}
+    cluster = good("POST", "clusters", {**body, "driver": "eks", "settings": settings, "kubernetes_version": "1.35"})
+    good.wait_for_success(cluster["operation_id"])
+    path = f"clusters/{cluster['id']}"
+    good("POST", f"{path}/token")
+    lists = {"public_access_cidrs": ["0.0.0.0/1", "128.0.0.0/1"]}
+    for change in (
+        {"settings": {"node_groups": [{**group, "labels": {"a": "b"}}], **lists}},
+        {"kubernetes_version": "1.36"},
+        {"tags": {"team": "a"}},
+        {"tags": {"stage": "b"}},
+    ):
+        good.wait_for_success(served.wait("its turn", partial(_changed, served, f"/v1/{path}", change), 30))
+    _invoke(served, "reaper")  # which looks for what is ours in every cluster
+    good.wait_for_success(good("DELETE", path)["id"])
+
+
+def _changed(served: Served, path: str, change: dict[str, Any]) -> str:
+    """The operation of a change; empty while somebody else writes the cluster."""
+    etag = {"If-Match": served.call("GET", path).headers["etag"]}
+    answer = served.call("PATCH", path, change, headers=etag)
+    assert answer.status in (200, 202, 412), answer.text
+    return "" if answer.status == 412 else str(answer.body["operation_id"])
+
+
 def _available(served: Served, path: str) -> Any:
     answer = served.call("GET", f"/v1/{path}")
     return answer.body["nodes"]["available"] if answer.status == 200 else None
@@ -159,6 +202,19 @@ def _nodes(served: Served, cluster: str) -> None:
     for name in ("two", "one"):
         assert served.operation(good("DELETE", f"node-claims/{name}")["id"])["status"] == "succeeded"
     assert [claim["name"] for claim in good("GET", "node-claims")["items"]] == []
+
+
+def _cluster_by_a_manifest(served: Served) -> None:
+    """A cluster that comes as a manifest: made, found unchanged, and taken back."""
+    good = Good(served)
+    (document,) = yaml.safe_load_all((EXAMPLES / "eks-inference.yaml").read_text(encoding="utf-8"))
+    for action in ("created", "unchanged"):
+        (result,) = good("POST", "apply", [document])["results"]
+        assert result["action"] == action
+        if result["operation_id"]:
+            good.wait_for_success(result["operation_id"])
+    assert good("GET", f"clusters/{result['id']}?form=manifest")["kind"] == "EKSCluster"
+    good.wait_for_success(good("DELETE", f"clusters/{result['id']}")["id"])
 
 
 def _pools(served: Served, cluster: str) -> None:

@@ -8,9 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from benchmarks import cost, rates
 from stacks.functions import FUNCTIONS, SCHEDULES
+from stockyard.adapters.catalog import Ec2PriceList
+from stockyard.domain.cluster_manifests import ClusterDocument
+from stockyard.domain.models.clusters import settings_for
+from stockyard.domain.models.read_manifests import read_manifests
+from stockyard.domain.prices import HOURS_A_MONTH
+from stockyard.domain.records import Cluster
+from stockyard.operations.tenant_prices import TenantPrices
+from stockyard.providers.clusters.eks import planning
+from tests.harness.memory_store import MemoryRegistry
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_cost_of_one_more_alarm_is_ten_cents(assembly: Any) -> None:
@@ -58,3 +70,21 @@ def test_cost_last_line_is_json_and_equals_items(
     assert figures["idle_usd_month_list"] == pytest.approx(sum(cost.idle(assembly.service).values()), abs=1e-4)
     assert figures["cloudfront_usd_month"] == pytest.approx(sum(cost.cloudfront(edge).values()), abs=1e-4)
     assert figures["cluster_usd_month"] == pytest.approx(sum(cost.cluster().values()), abs=1e-4)
+
+
+def test_the_plan_of_the_eks_example_says_what_make_cost_says() -> None:
+    manifest = yaml.safe_load((ROOT / "examples" / "eks-inference.yaml").read_text(encoding="utf-8"))
+    (document,) = read_manifests([manifest])
+    assert isinstance(document, ClusterDocument)
+    moment = "2026-11-25T00:00:00.000Z"
+    settings = settings_for("aws", "k8s", "eks", document.name, document.settings)
+    cluster = Cluster(
+        "clu_1", document.name, "d", "k8s", "aws", 1, "inference-0123456789ab", "preparing", settings, moment, moment,
+        kubernetes_version=document.kubernetes_version,
+    )  # fmt: skip
+    registry = MemoryRegistry()
+    prices = TenantPrices(Ec2PriceList(registry.platform()), registry.store("acme"))
+    hours = [item.hour for item in (*planning.price_items(cluster, prices), *planning.floor_items(cluster, prices))]
+    total = sum(hour for hour in hours if hour is not None)
+    assert None not in hours
+    assert HOURS_A_MONTH * total == pytest.approx(sum(cost.tenant_on_eks().values()), rel=1e-6)

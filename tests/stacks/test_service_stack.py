@@ -114,7 +114,7 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 68
+    assert len(functions) == 70
     assert unguarded == {
         "GET /v1/health",
         "POST /v1/clusters/{id}/bootstrap",
@@ -252,12 +252,15 @@ def test_schedules_and_request_rule(assembly: Any) -> None:
     }
     bus = {"Ref": next(iter(assembly.of_type("AWS::Events::EventBus")))}
     assert properties["EventBusName"] == bus
-    for detail_type in ("Pool", "NodeClaim", "Cluster", "PendingPods"):
+    for detail_type in ("Pool", "NodeClaim", "Cluster", "PendingPods", "UnclaimedNodes"):
         function, properties = rules.pop(f"stockyard-dev-autoscaler-{detail_type.lower()}")
         assert function == assembly.function("autoscaler")[0]
         pattern = properties["EventPattern"]
         assert (pattern["source"], pattern["detail-type"]) == (["stockyard"], [detail_type])
         assert properties["EventBusName"] == bus
+    function, properties = rules.pop("stockyard-dev-catalog-cluster")
+    assert function == assembly.function("catalog")[0]
+    assert properties["EventPattern"]["detail"] == {"phase": {"after": ["preparing"]}, "reason": ["Accepted"]}
     assert rules == {}
 
 

@@ -44,10 +44,11 @@ def recorded(world: CrashWorld, seed: int) -> Recorded:
 def test_lives_without_a_fault_end_as_their_story_says(world: CrashWorld, recorded: Recorded) -> None:
     ends = {story: (life.ready, life.failed, life.blocked, life.leftovers) for story, (_, life) in recorded.items()}
     assert ends == {story: (True, story in FAILS_FIRST, story == "blocked", []) for story in world.cloud.stories}
+    assert {story: life.wrong for story, (_, life) in recorded.items() if life.wrong} == {}
     for _, life in recorded.values():
         assert life.things == {
             "vpc": 1, "internet_gateway": 1, "subnet": 4, "route_table": 2, "nat_gateway": 1, "address": 1,
-            "role": 6, "eks_cluster": 1, "access_entry": 4, "security_group": 3, "launch_template": 1,
+            "role": 6, "eks_cluster": 1, "access_entry": 3, "security_group": 3, "launch_template": 1,
             "node_group": 2, "auto_scaling_group": 2, "instance": 1, "volume": 1,
             "addon": 5, "pod_identity": 1, "file_system": 1, "mount_target": 2,
         }  # fmt: skip
@@ -66,6 +67,8 @@ def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded:
         "eks.CreateCluster", "eks.CreateAccessEntry", "eks.AssociateAccessPolicy", "eks.CreateNodegroup",
         "eks.CreateAddon", "eks.CreatePodIdentityAssociation", "efs.CreateFileSystem", "efs.CreateMountTarget",
         "kubernetes.ApplyDeployments", "kubernetes.ApplyDaemonsets", "kubernetes.ApplyStorageclasses",
+        "eks.UpdateClusterVersion", "eks.UpdateClusterConfig", "eks.UpdateNodegroupVersion",
+        "eks.UpdateNodegroupConfig", "eks.UpdateAddon",
         "eks.DeleteNodegroup", "eks.DeleteAddon", "efs.DeleteMountTarget", "efs.DeleteFileSystem", "eks.DeleteCluster",
     }  # fmt: skip
 

@@ -68,10 +68,18 @@ def list_(run: typer.Context, output: Output = Form.TABLE) -> None:
 
 
 @app.command()
-def get(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> None:
+def get(
+    run: typer.Context,
+    cluster: Name,
+    manifest: Annotated[bool, typer.Option(help="As a manifest that can be applied, such as an EKSCluster.")] = False,
+    output: Output = Form.TABLE,
+) -> None:
     """Show one cluster."""
     context = contexts.of(run)
     with context.client() as client:
+        if manifest:
+            write_document(Form.JSON if output is Form.JSON else Form.YAML, client.clusters.manifest(cluster))
+            return
         show_one(context, output, CLUSTERS, client.clusters.get(cluster))
 
 

@@ -147,7 +147,8 @@ def _placing(original: Callable[..., Any], of_call: threading.local) -> Callable
         launch = original(backend, image_id, count, *args, **kwargs)
         if place is not None:
             for instance in launch.instances:
-                place.instance_ids.append(instance.id)
+                if instance.id not in place.instance_ids:
+                    place.instance_ids.append(instance.id)
                 instance.capacity_reservation_id = place.id
                 instance.lifecycle = BLOCK if place.is_block else instance.lifecycle
         return launch

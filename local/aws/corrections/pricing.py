@@ -1,4 +1,5 @@
-"""A Pricing API, which moto does not have. It answers with the offline catalogue of its region and nothing else."""
+"""A Pricing API, which moto does not have. It answers with the offline catalogue: what things cost in its region, they
+cost here in every one."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def _answer(parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         return "400 Bad Request", {"__type": "InvalidParameterException", "message": message}
     fitting = [
         text
-        for service, attributes, text in _products()
+        for service, attributes, text in _products(dict(filters).get("regionCode", OFFLINE_REGION))
         if service == parameters["ServiceCode"] and all(attributes.get(name) == value for name, value in filters)
     ]
     first = int(parameters.get("NextToken") or 0)
@@ -118,20 +119,22 @@ def _offline() -> RegionOffers:
 
 
 @cache
-def _products() -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """(service, attributes for filters, document) of every product."""
+def _products(region: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
+    """(service, attributes for filters, document) of every product in a region."""
     sheet = _offline()
     products = [
-        _product("AmazonEC2", {**INSTANCE, "instanceType": name, "usagetype": f"BoxUsage:{name}"}, offer.usd_hour)
+        _product(
+            region, "AmazonEC2", {**INSTANCE, "instanceType": name, "usagetype": f"BoxUsage:{name}"}, offer.usd_hour
+        )
         for name, offer in sheet.instances.items()
         if offer.usd_hour is not None
     ]
-    products.extend(_product(*RATES[name], usd) for name, usd in sheet.rates.items())
+    products.extend(_product(region, *RATES[name], usd) for name, usd in sheet.rates.items())
     return tuple(products)
 
 
-def _product(service: str, fields: Mapping[str, str], usd: float) -> tuple[str, Mapping[str, str], str]:
-    named = {**fields, "regionCode": OFFLINE_REGION}
+def _product(region: str, service: str, fields: Mapping[str, str], usd: float) -> tuple[str, Mapping[str, str], str]:
+    named = {**fields, "regionCode": region}
     attributes = {name: value for name, value in named.items() if name != "productFamily"}
     price = {"beginRange": "0", "endRange": "Inf", "pricePerUnit": {"USD": f"{usd:.10f}"}}
     document = {

@@ -19,8 +19,8 @@ def changing(api, cluster_document, operation_document):
     api.answer("PATCH", CLUSTER, cluster_document(status="ready", operation_id="op_02", version=4), status=202)
     running = operation_document(id="op_02", kind="upgrade_cluster")
     api.answer("GET", "/v1/operations/op_02", running)
-    ended = operation_document("succeeded", *["succeeded"] * 9, id="op_02", kind="upgrade_cluster")
-    api.answer("GET", "/v1/operations/op_02", ended)
+    success = operation_document("succeeded", *["succeeded"] * 9, id="op_02", kind="upgrade_cluster")
+    api.answer("GET", "/v1/operations/op_02", success)
     return api
 
 

@@ -46,6 +46,16 @@ def test_create_sends_the_document_with_overrides(cli, accepted_creation):
     assert "op_01" in result.stderr
 
 
+def test_a_cluster_is_shown_as_a_manifest(cli, api):
+    document = {"kind": "EKSCluster", "metadata": {"name": "demo"}, "spec": {}}
+    api.answer("GET", "/v1/clusters/demo", document)
+    result = cli("cluster", "get", "demo", "--manifest")
+    assert (result.exit_code, yaml.safe_load(result.stdout)) == (0, document)
+    assert dict(api.requests[-1].url.params) == {"form": "manifest"}
+    result = cli("cluster", "get", "demo", "--manifest", "-o", "json")
+    assert json.loads(result.stdout) == document
+
+
 @pytest.mark.parametrize("text", ['{"name": "demo", "n": 1}', "name: demo\nn: 1\n", "{name: demo, n: 1}"])
 def test_create_reads_json_and_yaml_from_standard_input(cli, accepted_creation, text):
     assert cli("cluster", "create", "-f", "-", stdin=text).exit_code == 0

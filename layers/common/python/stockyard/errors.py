@@ -222,7 +222,9 @@ class InsufficientCapacity(VendorError):
 
 class CapacityAwaited(InsufficientCapacity):
     """Room that was bought cannot be used now. ``reason`` names why, and the claim is looked at again at ``again_at``
-    (RFC 3339)."""
+    (RFC 3339), not before."""
+
+    retryable = False
 
     def __init__(self, detail: str = "", *, reason: str, again_at: str, code: str = "") -> None:
         super().__init__(detail, code=code)

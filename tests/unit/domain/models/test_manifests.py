@@ -320,9 +320,20 @@ def test_what_is_refused(document, pointers):
     assert all(any(problem.pointer.startswith(pointer) for pointer in pointers) for problem in refused.value.errors)
 
 
-def test_what_is_not_built_yet_is_refused_by_name():
-    with pytest.raises(InvalidInput, match="not built yet"):
-        read_manifests([manifest("infrastructure.modelplane.ai/v1alpha1", "EKSCluster", {})])
+def test_an_unknown_kind_is_refused_with_those_that_are_known():
+    with pytest.raises(InvalidInput, match="EKSCluster of infrastructure"):
+        read_manifests([manifest("infrastructure.modelplane.ai/v1alpha1", "GKECluster", {})])
+
+
+def test_a_cluster_may_come_once():
+    pools = [{"name": "a", "role": "System", "instanceType": "m6i.large"}]
+    cluster = manifest(
+        "infrastructure.modelplane.ai/v1alpha1", "EKSCluster", {"region": "us-east-1", "nodePools": pools}
+    )
+    with pytest.raises(InvalidInput) as refused:
+        read_manifests([cluster, cluster])
+    (problem,) = refused.value.errors
+    assert (problem.pointer, problem.detail) == ("/1/metadata/name", "another cluster of this name is given before")
 
 
 def test_all_documents_are_looked_at_and_none_may_come_twice():

@@ -5,150 +5,30 @@ The source is the real one of node groups, with an account in memory; the cluste
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
+from jsonschema import Draft202012Validator
 
-from stockyard.domain.node_groups import Group
-from stockyard.domain.offers import InstanceOffer, RegionOffers
-from stockyard.domain.pool_records import Pool
-from stockyard.domain.records import CloudAccount, Cluster, Fact, MachineHold, NodeClaim, Quota
-from stockyard.lifecycle.pool import living
+from stockyard.domain.records import MachineHold, Outbox, Quota
 from stockyard.operations.listing import every
-from stockyard.operations.machines.observe import observe
-from stockyard.operations.machines.unclaimed import UNCLAIMED
+from stockyard.operations.machines.unclaimed import DETAIL_TYPE
 from stockyard.operations.node_claims import lost_machines
-from stockyard.operations.pools import pools
 from stockyard.operations.pools.adoption import missing_claims
-from stockyard.ports import Create, Put
-from stockyard.providers.clusters.eks import groups as eks_groups
-from stockyard.providers.clusters.eks.settings import EksNodeGroup
-from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
-from tests.harness.direct_aws import direct_aws
-from tests.harness.node_groups import NodeGroups, scarce_groups
-from tests.harness.ports import with_ports
-from tests.unit.operations.pools.conftest import Yard, make_yard
+from stockyard.ports import Put
+from tests.harness.node_group_story import Story, node_group_story
 
-ROLE = "arn:aws:iam::222222222222:role/stockyard"
-OFFERS = RegionOffers(
-    "us-east-1", "2026", {"m6i.xlarge": InstanceOffer("m6i.xlarge", 4, 16384, "x86_64", 4, 15, 0.192)}
+SCHEMA = Draft202012Validator(
+    json.loads((Path(__file__).parents[4] / "docs/events/UnclaimedNodes.json").read_text(encoding="utf-8"))
 )
-GROUP = "eks.amazonaws.com/nodegroup"
-
-
-class Driver:
-    """What the driver of such clusters says of nodes."""
-
-    def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
-        group = node["labels"].get(GROUP)
-        return (group, node["provider_id"].rpartition("/")[2]) if group else None
-
-
-@dataclass
-class Story:
-    """A cluster whose groups make machines that join at once."""
-
-    yard: Yard
-    groups: NodeGroups
-    sequence: int = 0
-    labels: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What the agent has labelled nodes with, by name."""
-    done: list[str] = field(default_factory=list)
-
-    def pool(self, name: str = "workers", least: int = 0, most: int = 4, size: int = 0) -> str:
-        group = EksNodeGroup(
-            name=name, role="system", instance_type="m6i.xlarge", count=max(size, least), min_size=least, max_size=most
-        ).model_dump(mode="json")
-        services, cluster = self.yard.nodes.services, self.yard.current()
-        provider = eks_groups.provider(cluster).name
-        services.store.commit(*pools.creation(services, self._draft(cluster, group, provider), "user:ann"))
-        return self.groups.group(name, "m6i.xlarge", least, most, size)
-
-    def _draft(self, cluster: Cluster, group: Group, provider: str) -> Pool:
-        return pools.draft(self.yard.nodes.services, cluster.id, eks_groups.pool_of_group(group, provider), "user:ann")
-
-    def nodes(self) -> list[dict[str, Any]]:
-        """The cluster's nodes: one for each machine."""
-        listed = self.groups.ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": ["running"]}])
-        return [
-            self.node(machine["InstanceId"], machine["PrivateDnsName"], machine["Placement"]["AvailabilityZone"])
-            for reservation in listed["Reservations"]
-            for machine in reservation["Instances"]
-        ]
-
-    def node(self, machine: str, name: str, zone: str = "us-east-1a", pool: str = "workers") -> dict[str, Any]:
-        labels = {GROUP: pool, **self.labels.get(name, {})}
-        return {
-            "name": name, "uid": f"uid-{machine}", "provider_id": f"aws:///{zone}/{machine}", "ready": "True",
-            "taints": [], "labels": labels, "allocatable": {"cpu": "4"}, "claim": labels.get("stockyard.dev/claim"),
-        }  # fmt: skip
-
-    def post(self, nodes: Sequence[dict[str, Any]] | None = None) -> int:
-        """The agent posts, does what it is told, and is told how soon to come again."""
-        self.sequence += 1
-        services = self.yard.nodes.services
-        observation = {
-            "sequence": self.sequence, "observed_at": services.now(), "agent_version": "1", "kubernetes_version": "v1",
-            "nodes": self.nodes() if nodes is None else list(nodes), "ca_hash": "sha256:" + "0" * 64,
-            "results": [{"id": command, "status": "done", "message": "", "data": {}} for command in self.done],
-        }  # fmt: skip
-        reply = observe(services, self.yard.nodes.registry.in_hand, b"key", self.yard.current(), observation)
-        self.done = [command.id for command in reply.commands]
-        for command in reply.commands:
-            assert command.kind != "bootstrap_token", "nobody joins these machines but their cloud"
-            if command.kind == "label":
-                self.labels.setdefault(command.arguments["node"], {}).update(command.arguments["labels"])
-        return reply.interval_seconds
-
-    def settle(self) -> None:
-        """Posts, passes, scheduling and workflows until nothing changes any more."""
-        for _ in range(4):
-            self.post()
-            self.yard.look()
-            self.yard.nodes.schedule()
-            self.yard.nodes.relay()
-        self.post()
-
-    def claims(self, name: str = "workers") -> list[NodeClaim]:
-        return living(self.yard.claims(name))
-
-    def unclaimed(self) -> str:
-        fact = self.yard.nodes.services.store.get(Fact, f"{self.yard.cluster.id}/{UNCLAIMED}")
-        return fact.value if fact is not None else "{}"
 
 
 @pytest.fixture
-def story(monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
-    for name, value in (("ACCESS_KEY_ID", "AKIAEXAMPLE"), ("SECRET_ACCESS_KEY", "x"), ("DEFAULT_REGION", "us-east-1")):
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws(), direct_aws(), scarce_groups(set()):
-        keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
-        tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
-        yard = make_yard()
-        current = yard.current()
-        yard.cluster = yard.put(driver="eks", settings={**current.settings, "region_name": "us-east-1"})
-        source = EksNodes(EksNodesConfig("vantage"), boto3.Session, {"us-east-1": OFFERS}.get)
-        yard.nodes.services = with_ports(
-            yard.nodes.services,
-            node_sources={"eks": source},
-            cluster_drivers={"eks": Driver()},
-        )
-        story = Story(yard, NodeGroups(tenant, yard.cluster))
-        yard.nodes.meanwhile = story.post
-        account = str(yard.cluster.cloud_account_id)
-        services = yard.nodes.services
-        if services.store.get(CloudAccount, account) is None:
-            attributes = {"role_arn": ROLE}
-            services.store.commit(
-                Create(CloudAccount(account, "aws", "a", "", attributes, "ext", "verified", "", "t", "t"))
-            )
-        document = eks_groups.provider(yard.cluster)
-        yard.nodes.provider(document.name, kind="eks", block=document.block)
+def story() -> Iterator[Story]:
+    with node_group_story() as story:
         yield story
 
 
@@ -175,7 +55,7 @@ def test_nothing_is_written_while_nothing_changes(story: Story, monkeypatch: pyt
     story.post()
     writes: list[Any] = []
     store = type(story.yard.nodes.services.store)
-    monkeypatch.setattr(store, "commit", lambda _store, *given: writes.extend(given))
+    monkeypatch.setattr(store, "commit", lambda _store, *batch: writes.extend(batch))
     assert story.post() == 300
     assert writes == []
 
@@ -247,5 +127,17 @@ def test_node_of_another_name_or_machine_does_not_pass_for_a_claims(story: Story
     bound = story.yard.nodes.now(claim)
     payload = {"tenant": "acme", "claim_id": claim.id, "operation_id": bound.operation_id, "attempt": bound.attempt}
     assert story.yard.nodes.run("provision_node", payload, most=30).startswith("still at register")
-    story.yard.nodes.meanwhile = story.post
+    story.yard.nodes.meanwhile = story.come
     assert story.yard.nodes.run("provision_node", payload) == "available"
+
+
+def test_an_event_wakes_the_passes_when_a_group_has_made_nodes_and_only_then(story: Story) -> None:
+    story.pool(size=2)
+    story.post()
+    services = story.yard.nodes.services
+    (event,) = [item for item in every(services.store, Outbox) if item.payload.get("detail_type") == DETAIL_TYPE]
+    SCHEMA.validate(event.payload["detail"])
+    assert event.payload["detail"]["nodes"] == 2
+    story.post()
+    count = [item.payload.get("detail_type") for item in every(services.store, Outbox)].count(DETAIL_TYPE)
+    assert count == 1, "the same nodes wake nobody again"

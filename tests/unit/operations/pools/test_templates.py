@@ -196,3 +196,28 @@ def test_any_zone_means_those_that_the_cluster_has(yard: Yard, place: Callable[.
     pool = template(yard, provider="x")
     assert [offering.zones for node_type in pool.node_types for offering in node_type.offerings] == [("a", "b")]
     assert names(every_provider(stock(yard), "all")) == ["x.any"], "types of other zones cannot be had"
+
+
+class Grouped(SimulatedNodes):
+    """Simulated machines that come out of node groups."""
+
+    def group(self, *_: object) -> str:
+        return "workers"
+
+
+def test_providers_of_node_groups_serve_only_pools_that_name_them(yard: Yard) -> None:
+    source = Grouped(yard.nodes.registry.store, lambda *_: False)
+    yard.nodes.services = with_ports(yard.nodes.services, node_sources={"simulated": source})
+    yard.dynamic_pool("any")
+    yard.dynamic_pool("own", provider="sim")
+    packed_pools = templates(stock(yard), pools.pools_of(yard.nodes.services, yard.cluster.id))
+    assert [(pool.name, names(pool)) for pool in packed_pools] == [("any", []), ("own", ["sim.small", "sim.large"])]
+    assert names(every_provider(supply(yard.nodes.services, None), "all")) == []
+    claim = yard.nodes.claim("alone", cluster_ref=yard.cluster.id)
+    named = yard.nodes.claim("named", cluster_ref=yard.cluster.id, provider_ref="sim")
+    yard.nodes.schedule()
+    assert yard.nodes.now(claim).reason == "NoMatchingNodeType"
+    assert (yard.nodes.now(named).reason, yard.nodes.now(named).message) == (
+        "ProviderOutOfReach",
+        "Node provider sim serves the node groups of clusters, and no other claim.",
+    )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from stockyard.domain.provider_kinds import loaded
 
 if TYPE_CHECKING:
+    from stockyard.domain.cluster_manifests import ClusterForm
     from stockyard.domain.node_groups import GroupMapping
 
 
@@ -34,6 +35,16 @@ class CloudKind:
 
 
 @dataclass(frozen=True, slots=True)
+class ManifestKind:
+    """Manifests of another product that clusters come as. ``form`` names the module that reads and writes them, a
+    ``cluster_manifests.ClusterForm``."""
+
+    api_version: str
+    kind: str
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterKind:
     """What a cluster driver makes: clusters of a type in accounts of a kind of cloud. Where several drivers make
     clusters of one type in one cloud, the first one makes those that name none.
@@ -43,7 +54,7 @@ class ClusterKind:
     that hold for every driver. ``groups`` names the module that says how their node groups are pools, a
     ``node_groups.GroupMapping``; empty for clusters without. ``default_version`` is the version of Kubernetes of
     clusters that name none, where the cloud runs the control planes and says which versions there are; empty where
-    machines install one of ``kubernetes_versions.TESTED``.
+    machines install one of ``kubernetes_versions.TESTED``. ``manifest`` is what they come as beside requests of ours.
     """
 
     driver: str
@@ -53,6 +64,11 @@ class ClusterKind:
     rows: str = ""
     groups: str = ""
     default_version: str = ""
+    manifest: ManifestKind | None = None
+
+
+MANAGED = "managed"
+"""The rows of drivers whose control plane is a service of the cloud, which has no machine that reports."""
 
 
 class _Table:
@@ -89,6 +105,12 @@ def default_version(driver: str | None) -> str:
     return kind.default_version if kind is not None else ""
 
 
+def is_managed(driver: str) -> bool:
+    """Whether the control planes of the driver's clusters are a service of their cloud, which admits machines by itself
+    and names their nodes."""
+    return rows_of(driver) == MANAGED
+
+
 def drivers() -> Sequence[str]:
     """The names of all cluster drivers."""
     return list(_Table.clusters)
@@ -101,6 +123,17 @@ def cluster_kind(cloud: str, cluster_type: str, driver: str | None = None) -> Cl
     if not kinds:
         raise KeyError(cloud, cluster_type)
     return next((kind for kind in kinds if kind.driver == driver), kinds[0])
+
+
+def manifest_kinds() -> Mapping[tuple[str, str], ManifestKind]:
+    """The kinds of manifests that clusters come as, by API version and kind."""
+    kinds = (kind.manifest for kind in _Table.clusters.values() if kind.manifest is not None)
+    return {(kind.api_version, kind.kind): kind for kind in kinds}
+
+
+def cluster_form(kind: ManifestKind) -> ClusterForm:
+    """Who reads and writes manifests of the kind."""
+    return cast("ClusterForm", import_module(kind.form))
 
 
 def group_mapping(cloud: str, cluster_type: str, driver: str) -> GroupMapping | None:

@@ -115,11 +115,14 @@ class Cluster(VersionedRecord):
     driver: str = ""
     """The name of the cluster driver that makes it; set when it is created, never changed."""
     kubernetes_version: str = kubernetes_versions.DEFAULT
-    """The minor, out of ``kubernetes_versions.TESTED``; the stage's setting is only what new clusters begin with."""
+    """The minor, out of ``kubernetes_versions.TESTED`` or what its cloud runs; the stage's setting is only what new
+    clusters begin with."""
     keep_failed: int = 0
     """Minutes for which a machine is kept that did not come up."""
     kept_until: str | None = None
     """When such a machine is removed; None when none is kept."""
+    document: dict[str, Any] = field(default_factory=dict)
+    """What the manifest that it came as says beside its settings; empty for one that came as no manifest."""
     tag_change: TagChange | None = None
     """None when all that stands in the cloud carries ``tags``."""
     sequence: int = 0

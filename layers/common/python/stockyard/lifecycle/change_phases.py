@@ -27,7 +27,7 @@ CHANGE = Procedure(
         Phase("access", 600, ENSURE),
         # Nodes leave before the groups do that they came from; new groups are there before their nodes.
         Phase("surplus", 14_400, "surplus"),
-        Phase("node_groups", 7200, ENSURE),
+        Phase("node_groups", 36_000, ENSURE),
         Phase("pools", 600, "pools"),
         Phase("addons", 2400, ENSURE),
         Phase("storage", 1800, ENSURE),
@@ -40,7 +40,7 @@ CHANGE = Procedure(
     advice="A resume goes on from the phase that failed; a further change begins anew.",
     ends=("changed", "not_changed"),
     resumable=True,
-    timeout_seconds=43_200,
+    timeout_seconds=86_400,
 )
 UPGRADE = replace(
     CHANGE,
@@ -52,7 +52,7 @@ UPGRADE = replace(
         Phase("checks", 600, "checks"),
         Phase("control_plane", 7200, ENSURE),
         Phase("addons", 2400, ENSURE),
-        Phase("node_groups", 14_400, ENSURE),
+        Phase("node_groups", 36_000, ENSURE),
         Phase("objects", 900, ENSURE),
         _END,
     ),

@@ -168,14 +168,22 @@ class NodeClaimMoves(Moves[NodeClaim]):
         return claim, self.transition(PENDING, PENDING, reason, message)
 
     def place_again(
-        self, claim: NodeClaim, operation: Operation, reason: str, message: str, now: str
+        self, claim: NodeClaim, operation: Operation, reason: str, message: str, now: str, due_at: str = ""
     ) -> Change[NodeClaim]:
-        """What was placed cannot be had: the claim waits for the next cheapest, as the next attempt."""
+        """What was placed cannot be had: the claim waits for the next cheapest, as the next attempt. It is looked at
+        again at once, or at ``due_at``."""
         attempt = claim.attempt + 1
         records = tuple(PhaseRecord(record.name, attempt=record.attempt) for record in operation.phases)
         operation = replace(operation, phases=records, attempt=attempt, updated_at=now, version=operation.version + 1)
         claim = self.touch(
-            claim, now, attempt=attempt, placement=None, type_ref="", due_at=now, reason=reason, message=message
+            claim,
+            now,
+            attempt=attempt,
+            placement=None,
+            type_ref="",
+            due_at=max(now, due_at),
+            reason=reason,
+            message=message,
         )
         claim = self.condition(claim, phases.SCHEDULED, "False", reason, message, now)
         return Change(claim, operation, (self.transition(PENDING, PENDING, reason, message),))

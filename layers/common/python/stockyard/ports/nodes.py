@@ -77,8 +77,8 @@ class MachineHolds(Protocol):
     def release(self, machine_id: str) -> None:
         """Hold it no longer. Nothing happens when another claim has it."""
 
-    def count(self, *, others: bool = False) -> int:
-        """How many machines the claims of the pool hold or still want; with ``others`` those besides ours."""
+    def count(self, *, own: bool = True) -> int:
+        """How many machines the claims of the pool hold or still want. ``own``: the one of the work among them."""
 
 
 @runtime_checkable

@@ -52,8 +52,8 @@ def test_a_group_called_system_is_there_instead_of_the_built_in_one() -> None:
     (only,) = settings(node_groups=[own])["node_groups"]
     assert (only["instance_type"], only["count"], only["max_size"], only["disk_gib"]) == ("m6i.large", 2, 8, 100)
     assert "builtin" not in only
-    first, second = settings(**group())["node_groups"]
-    assert (first["name"], first["builtin"], second["name"]) == ("system", True, "gpu")
+    first, last = settings(**group())["node_groups"]
+    assert (first["name"], last["name"], last["builtin"]) == ("gpu", "system", True)
 
 
 def test_settings_that_were_read_can_be_sent_again() -> None:
@@ -95,7 +95,7 @@ NETWORK_FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"subnet_cidrs": [f"10.0.{i}.0/24" for i in range(7)]}, "/subnet_cidrs", "must have at most 6 entries"),
     ({"subnet_cidrs": [TWO[0], TWO[0]]}, "/subnet_cidrs/1", "overlaps 10.0.0.0/20"),
     ({"subnet_cidrs": [TWO[0], "10.0.8.0/21"]}, "/subnet_cidrs/1", "overlaps 10.0.0.0/20"),
-    ({"subnet_cidrs": [TWO[0], "10.1.0.0/20"]}, "/subnet_cidrs/1", "must lie in vpc_cidr, which is 10.0.0.0/16"),
+    ({"subnet_cidrs": [TWO[0], "10.1.0.0/20"]}, "/subnet_cidrs/1", "must lie in the VPC, which is 10.0.0.0/16"),
     ({"subnet_cidrs": [TWO[0], "10.0.16.0/29"]}, "/subnet_cidrs/1", "must be between /16 and /28"),
     ({"subnet_cidrs": ["10.0.0.0/17", "10.0.128.0/18"]}, "/subnet_cidrs", "leave no room for the private subnets"),
     ({"zones": ["us-west-2a"]}, "/zones", "must name 2 to 6 zones"),

@@ -25,9 +25,11 @@ def prices() -> PriceList:
     return TenantPrices(Ec2PriceList(registry.platform()), registry.store("acme"))
 
 
-def findings_of(prices: PriceList, version: str = "1.36", now: str = TODAY, **named: Any) -> list[Finding]:
+def findings_of(
+    prices: PriceList, version: str = "1.36", now: str = TODAY, status: str = "accepting", **named: Any
+) -> list[Finding]:
     settings = settings_for("aws", "k8s", "eks", "demo", named)
-    cluster = Cluster("clu_1", "demo", "", "k8s", "aws", 1, "demo-0", "accepting", settings, now, now)
+    cluster = Cluster("clu_1", "demo", "", "k8s", "aws", 1, "demo-0", status, settings, now, now)
     return list(findings(replace(cluster, kubernetes_version=version), prices))
 
 
@@ -62,6 +64,12 @@ def test_a_version_in_extended_support_is_one_whose_support_is_extended(prices: 
     assert [warned] == findings_of(prices, "1.33", support="extended")
     assert (warned.pointer, warned.warning) == ("/kubernetes_version", True)
     assert warned.detail == ("1.33 is in extended support, which costs more, and is not supported from 2027-07-29 on.")
+
+
+def test_a_cluster_that_stands_may_change_when_its_standard_support_has_ended(prices: PriceList) -> None:
+    assert [finding.warning for finding in findings_of(prices, "1.33", status="ready")] == [True, True]
+    (refused,) = findings_of(prices, "1.37", status="ready")
+    assert not refused.warning
 
 
 def test_of_an_end_that_is_near_it_warns(prices: PriceList) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from local.aws.corrections.pace import paced
 from stockyard.domain.ids import client_id
 from stockyard.domain.node_types import ANY
 from stockyard.domain.offers import Gpus, InstanceOffer, RegionOffers
@@ -47,6 +49,7 @@ OFFERS = RegionOffers(
         offer.name: offer
         for offer in (
             InstanceOffer("m6i.xlarge", 4, 16384, "x86_64", 4, 15, 0.192),
+            InstanceOffer("m6i.2xlarge", 8, 32768, "x86_64", 4, 15, 0.384),
             InstanceOffer("m6i.32xlarge", 128, 524288, "x86_64", 15, 50, 6.144),
             InstanceOffer("p5.48xlarge", 192, 2097152, "x86_64", 64, 50, 55.04, (Gpus("H100", "NVIDIA", 8, 81920),)),
             InstanceOffer("mac2.metal", 8, 16384, "arm64_mac", 8, 30, 0.65),
@@ -65,7 +68,7 @@ class Yard:
     cluster: Cluster
     full: set[str]
     source: EksNodes = field(
-        default_factory=lambda: EksNodes(EksNodesConfig("vantage"), boto3.Session, lambda _: OFFERS)
+        default_factory=lambda: EksNodes(EksNodesConfig("vantage"), boto3.Session, {"us-east-1": OFFERS}.get)
     )
     provider: NodeProvider = field(
         default_factory=lambda: NodeProvider(
@@ -89,6 +92,10 @@ class Yard:
         )  # fmt: skip
         self.store.commit(Create(claim), Create(cluster_claim(CLUSTER, pool, claim.id, MOMENT)))
         return claim
+
+    def settings(self, *groups: dict[str, Any]) -> None:
+        """Give the cluster these node groups in its settings."""
+        self.cluster = replace(self.cluster, settings={**self.cluster.settings, "node_groups": list(groups)})
 
     def put(self, claim: NodeClaim, **fields: Any) -> NodeClaim:
         current = self.store.get(NodeClaim, claim.id)
@@ -139,19 +146,25 @@ class Yard:
         raise AssertionError(f"it does not end: {outcome}")
 
 
-@pytest.fixture
-def yard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Yard]:
-    for name, value in (("ACCESS_KEY_ID", "AKIAEXAMPLE"), ("SECRET_ACCESS_KEY", "x"), ("DEFAULT_REGION", "us-east-1")):
-        monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+@contextmanager
+def account_with_eks() -> Iterator[Yard]:
+    """A tenant's account with a cluster on EKS that has no node group yet."""
     cluster = Cluster(
         CLUSTER, "c", "d", "k8s", "aws", 1, client_id("acme", CLUSTER, "c"), "ready", {"region_name": "us-east-1"},
         MOMENT, MOMENT, operation_id="op_0", driver="eks",
     )  # fmt: skip
     full: set[str] = set()
-    with mock_aws(), direct_aws(), scarce_groups(full):
+    clock = FixedClock()
+    now = lambda: clock.now().timestamp()  # noqa: E731
+    with mock_aws(), direct_aws(), scarce_groups(full), paced(lambda _kind: 0.0, now):
         keys = boto3.client("sts").assume_role(RoleArn=ROLE, RoleSessionName="me")["Credentials"]
         tenant = boto3.Session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], "us-east-1")
         store = MemoryStore(MemoryTable(), "acme")
         store.commit(Create(cluster))
-        yield Yard(store, FixedClock(), NodeGroups(tenant, cluster), cluster, full)
+        yield Yard(store, clock, NodeGroups(tenant, cluster), cluster, full)
+
+
+@pytest.fixture
+def yard() -> Iterator[Yard]:
+    with account_with_eks() as yard:
+        yield yard

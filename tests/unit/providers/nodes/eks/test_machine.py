@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from local.aws.corrections.scaling_groups import scaling_backends
 from stockyard.domain.records import MachineHold
 from stockyard.errors import (
     Fenced,
@@ -20,10 +21,9 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.nodes.eks import scaling
-from tests.harness.node_groups import scarce_groups
 
 
-def held(yard: Any) -> dict[str, str]:
+def holders(yard: Any) -> dict[str, str]:
     return {hold.id.partition("/")[2]: hold.claim_id for hold in every(yard.store, MachineHold)}
 
 
@@ -53,7 +53,7 @@ def test_a_machine_that_nobody_holds_is_taken_before_the_group_grows(yard: Any) 
         "stockyard:key": "instance/machine",
     }
     assert marks.items() <= tags_of(yard, machine).items()
-    assert held(yard) == {machine: claim.id}
+    assert holders(yard) == {machine: claim.id}
     assert yard.groups.size(group) == 1
 
 
@@ -86,7 +86,7 @@ def test_group_never_grows_beyond_its_maximum_and_the_claim_is_told(yard: Any) -
 
 
 def test_claim_waits_for_a_group_that_is_not_made_yet(yard: Any) -> None:
-    with pytest.raises(NotYetVisible, match="no node group workers yet"):
+    with pytest.raises(NotYetVisible, match="no node group workers that makes machines yet"):
         yard.step(yard.claim("A"))
 
 
@@ -100,7 +100,7 @@ def test_another_attempt_takes_no_machine(yard: Any) -> None:
     claim = yard.claim("A")
     with pytest.raises(Fenced):
         yard.source.launch(yard.work(claim, "op_stale"))
-    assert held(yard) == {}
+    assert holders(yard) == {}
 
 
 @pytest.mark.parametrize("lost", ["create_tags", "set_desired_capacity", "describe_nodegroup"])
@@ -125,7 +125,7 @@ def test_a_lost_answer_makes_no_second_machine(yard: Any, lost: str, monkeypatch
             break
     assert (failed, outcome.done) == ([lost], True)
     assert yard.groups.members(group) == [outcome.facts["machine_id"]]
-    assert list(held(yard).values()) == [claim.id]
+    assert list(holders(yard).values()) == [claim.id]
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_refused_capacity_names_the_ways_and_the_group_is_lowered_again(yard: An
     yard.full.add("m6i.xlarge")
     assert not yard.step(claim).done
     assert yard.groups.size(group) == 1
-    with pytest.raises(InsufficientCapacity, match=r"do not have sufficient m6i\.xlarge") as caught:
+    with pytest.raises(InsufficientCapacity, match="do not have sufficient capacity") as caught:
         yard.step(claim)
     ways = {("m6i.xlarge", "on-demand", zone) for zone in (*yard.groups.zones, "*")}
     assert (set(caught.value.refused), caught.value.code) == (ways, "InsufficientInstanceCapacity")
@@ -154,6 +154,19 @@ def test_what_failed_before_a_claim_came_is_not_its_failure(yard: Any) -> None:
     yard.end(first)
     yard.full.clear()
     assert yard.launch(yard.claim("B")).done
+
+
+def test_each_claim_is_told_of_a_failure_that_repeats_itself(yard: Any) -> None:
+    group = yard.groups.group("workers", "m6i.xlarge")
+    yard.full.add("m6i.xlarge")
+    for letter in "ABC":
+        claim = yard.claim(letter)
+        yard.clock.advance(60)
+        assert not yard.step(claim).done
+        with pytest.raises(InsufficientCapacity):
+            yard.step(claim)
+        yard.end(claim)
+        assert yard.groups.size(group) == 0
 
 
 def test_lowering_spares_the_machines_that_are_there(yard: Any) -> None:
@@ -181,16 +194,9 @@ def test_lowering_spares_the_machines_that_are_there(yard: Any) -> None:
         ("Something else is wrong.", VendorRefused, ""),
     ],
 )
-def test_failed_activities_are_read_by_the_table_of_errors(yard: Any, message: str, kind: Any, code: str) -> None:
+def test_failed_activities_are_read_by_the_table_of_errors(message: str, kind: Any, code: str) -> None:
     error = scaling.error_of(message)
     assert (type(error), error.code) == (kind, code)
-    group = yard.groups.group("workers", "m6i.xlarge")
-    claim = yard.claim("A")
-    with scarce_groups({"m6i.xlarge"}, message):
-        yard.step(claim)
-        with pytest.raises(kind):
-            yard.step(claim)
-    assert yard.groups.size(group) == 0
 
 
 def test_a_group_without_a_machine_in_the_zone_is_said(yard: Any) -> None:
@@ -205,6 +211,28 @@ def test_a_group_without_a_machine_in_the_zone_is_said(yard: Any) -> None:
     assert zone not in {way[2] for way in caught.value.refused}
 
 
+# --- former groups of a pool -----------------------------------------------------------------------------------------
+
+
+def test_machines_are_made_in_the_newest_group_of_a_pool(yard: Any) -> None:
+    former = yard.groups.group("workers", "m6i.xlarge", size=1)
+    old = yard.claim("A")
+    first = yard.launch(old).facts["machine_id"]
+    newest = yard.groups.group("workers", "m6i.2xlarge", generation=2)
+    added = yard.launch(yard.claim("B", kind="m6i.2xlarge"))
+    assert added.facts["type"] == "aws.m6i.2xlarge"
+    assert (yard.groups.members(former), yard.groups.members(newest)) == ([first], [added.facts["machine_id"]])
+    yard.end(old)
+    assert (yard.groups.size(former), yard.groups.size(newest)) == (0, 1)
+
+
+def test_a_machine_of_a_former_group_that_nobody_holds_is_taken_before_another_is_made(yard: Any) -> None:
+    former = yard.groups.group("workers", "m6i.xlarge", size=1)
+    newest = yard.groups.group("workers", "m6i.2xlarge", generation=2)
+    assert [yard.launch(yard.claim("A")).facts["machine_id"]] == yard.groups.members(former)
+    assert yard.groups.size(newest) == 0
+
+
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
@@ -215,7 +243,7 @@ def test_node_leaves_by_name_and_the_group_gets_smaller(yard: Any) -> None:
     yard.end(claims[1])
     assert sorted(yard.groups.members(group)) == sorted([machines[0], machines[2]])
     assert yard.groups.size(group) == 2
-    assert held(yard) == {machines[0]: claims[0].id, machines[2]: claims[2].id}
+    assert holders(yard) == {machines[0]: claims[0].id, machines[2]: claims[2].id}
 
 
 def test_at_its_minimum_the_group_replaces_the_machine(yard: Any) -> None:
@@ -225,7 +253,7 @@ def test_at_its_minimum_the_group_replaces_the_machine(yard: Any) -> None:
     yard.end(claim)
     (replacement,) = yard.groups.members(group)
     assert replacement != first
-    assert (yard.groups.size(group), held(yard)) == (1, {})
+    assert (yard.groups.size(group), holders(yard)) == (1, {})
     assert yard.launch(yard.claim("B")).facts["machine_id"] == replacement
 
 
@@ -238,7 +266,7 @@ def test_claim_given_back_while_it_waits_leaves_the_group_as_others_need_it(yard
     yard.end(waiting)
     assert yard.groups.size(group) == 1
     yard.end(other)
-    assert (yard.groups.machines(), held(yard)) == ([], {})
+    assert (yard.groups.machines(), holders(yard)) == ([], {})
 
 
 def test_a_machine_that_was_taken_and_not_written_down_is_ended_too(yard: Any) -> None:
@@ -250,18 +278,16 @@ def test_a_machine_that_was_taken_and_not_written_down_is_ended_too(yard: Any) -
     assert work.holds is not None
     assert work.holds.take(machine)
     yard.end(claim)
-    assert (yard.groups.machines(), held(yard), yard.groups.size(group)) == ([], {}, 0)
+    assert (yard.groups.machines(), holders(yard), yard.groups.size(group)) == ([], {}, 0)
 
 
 def test_machine_of_a_group_that_is_gone_is_ended_by_itself(yard: Any) -> None:
-    group = yard.groups.group("workers", "m6i.xlarge", size=1)
+    yard.groups.group("workers", "m6i.xlarge", size=1)
     claim = yard.claim("A")
     yard.launch(claim)
-    yard.groups.scaling.detach_instances(
-        AutoScalingGroupName=group, InstanceIds=yard.groups.members(group), ShouldDecrementDesiredCapacity=True
-    )
+    scaling_backends["222222222222"]["us-east-1"].groups.clear()
     yard.end(claim)
-    assert (yard.groups.machines(), held(yard)) == ([], {})
+    assert (yard.groups.machines(), holders(yard)) == ([], {})
 
 
 def test_machine_that_somebody_ended_leaves_no_hold(yard: Any) -> None:
@@ -271,7 +297,7 @@ def test_machine_that_somebody_ended_leaves_no_hold(yard: Any) -> None:
     yard.groups.ec2.terminate_instances(InstanceIds=[machine])
     assert yard.source.look(yard.work(claim)).state == "gone"
     yard.end(claim)
-    assert (held(yard), lines_of(yard.services, claim.id)) == ({}, [])
+    assert (holders(yard), lines_of(yard.services, claim.id)) == ({}, [])
 
 
 def test_deletion_that_dies_after_the_call_ends_no_second_machine(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:

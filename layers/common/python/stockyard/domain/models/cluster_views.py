@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, RootModel
 
 from stockyard.domain.models.base import View
+from stockyard.domain.models.manifest_views import ManifestView
 
 
 class ConditionView(View):
@@ -42,6 +43,10 @@ class ClusterView(View):
     updated_at: str
     version: int
     operation_id: str | None
+
+
+class ClusterDocument(RootModel[ClusterView | ManifestView]):
+    """A cluster, or with ``form=manifest`` the cluster as a manifest of its driver's form."""
 
 
 class TreeNode(View):

@@ -22,6 +22,7 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import AnyOf, Fault, Input, faults_of, read, read_part, refuse, summary
 from stockyard.domain.provider_kinds import loaded
+from stockyard.domain.records import Cluster
 from stockyard.errors import FieldProblem, InvalidInput
 
 M = TypeVar("M", bound=BaseModel)
@@ -115,6 +116,30 @@ def settings_for(
         problems = [FieldProblem("/name", fault)]
         raise InvalidInput(summary(problems), errors=problems)
     return settings.normal()
+
+
+def changed_settings(cluster: Cluster, settings_sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a cluster as its record is to keep them, when all of them are to be those that are sent.
+
+    ``InvalidInput`` for what cannot change after creation, and for what they then would be.
+    """
+    model: type[ClusterSettings] = loaded(
+        cloud_kinds.cluster_kind(cluster.provider, cluster.cluster_type, cluster.driver).settings
+    )
+    settings = read(model, settings_sent, at=("settings",))
+    document = {**cluster.settings, **settings.normal()}
+    fixed = document.keys() - model.CHANGEABLE - ClusterSettings.model_fields.keys()
+    problems = [
+        FieldProblem(f"/settings/{name}", "cannot be changed after creation")
+        for name in sorted(fixed)
+        if document[name] != cluster.settings.get(name)
+    ]
+    problems += [
+        FieldProblem(f"/settings{fault.pointer}", fault.detail) for fault in settings.change_faults(cluster.settings)
+    ]
+    if problems:
+        raise InvalidInput(summary(problems), errors=problems)
+    return document
 
 
 def _read(cluster_type: str | None, driver: str | None, document: dict[str, Any]) -> ClusterSettings | None:

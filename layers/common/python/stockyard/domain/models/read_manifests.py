@@ -1,10 +1,13 @@
-"""Reads manifests into documents of providers, pools and claims, all of them before anything is done with one."""
+"""Reads manifests into documents of providers, clusters, pools and claims, all of them before anything is done with
+one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from stockyard.domain import cloud_kinds
+from stockyard.domain.cluster_manifests import ClusterDocument
 from stockyard.domain.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, ProviderDocument
 from stockyard.domain.models import manifests as models
 from stockyard.domain.models.base import read, summary, without_nulls
@@ -18,8 +21,7 @@ from stockyard.domain.pointers import pointer
 from stockyard.domain.pool_manifests import PoolsDocument
 from stockyard.errors import FieldProblem, InvalidInput
 
-Document = ProviderDocument | PoolsDocument | NewClaim
-_LATER: Mapping[str, str] = {"infrastructure.modelplane.ai/v1alpha1": "EKSCluster"}
+Document = ProviderDocument | ClusterDocument | PoolsDocument | NewClaim
 
 
 def read_manifests(
@@ -43,12 +45,9 @@ def read_manifests(
 
 
 def _repeated(documents: Sequence[Document]) -> list[FieldProblem]:
-    """Providers and claims that come twice; of pools only their clusters tell."""
+    """Providers, clusters and claims that come twice; of pools only their clusters tell."""
     names = [
-        ("NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim", document.name)
-        if not isinstance(document, PoolsDocument)
-        else None
-        for document in documents
+        None if isinstance(document, PoolsDocument) else (_noun(document), document.name) for document in documents
     ]
     return [
         FieldProblem(pointer(place, "metadata", "name"), f"another {name[0]} of this name is given before")
@@ -57,11 +56,22 @@ def _repeated(documents: Sequence[Document]) -> list[FieldProblem]:
     ]
 
 
+def _noun(document: ProviderDocument | ClusterDocument | NewClaim) -> str:
+    if isinstance(document, ClusterDocument):
+        return "cluster"
+    return "NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim"
+
+
 def _read(document: Mapping[str, Any], place: int, properties: Collection[str]) -> Document:
     if is_vcluster(document):
         return read_vcluster(document, at=(place,), properties=properties)
     version, kind = document.get("apiVersion"), document.get("kind")
-    reader = _READERS.get((version, kind)) if isinstance(version, str) and isinstance(kind, str) else None
+    if not isinstance(version, str) or not isinstance(kind, str):
+        raise _unknown(document, place)
+    cluster_kind = cloud_kinds.manifest_kinds().get((version, kind))
+    if cluster_kind is not None:
+        return cloud_kinds.cluster_form(cluster_kind).read_cluster(document, (place,))
+    reader = _READERS.get((version, kind))
     if reader is None:
         raise _unknown(document, place)
     return reader(without_nulls(document), place)
@@ -72,10 +82,8 @@ def _unknown(document: Mapping[str, Any], place: int) -> InvalidInput:
     if not isinstance(version, str) or not isinstance(kind, str):
         lacking = "kind" if isinstance(version, str) else "apiVersion"
         fault = FieldProblem(pointer(place, lacking), "this field is required")
-    elif _LATER.get(version) == kind:
-        fault = FieldProblem(pointer(place, "kind"), f"{kind} of {version} is not built yet")
     else:
-        kinds = sorted({f"{kind_read} of {of}" for of, kind_read in _READERS})
+        kinds = sorted({f"{kind_read} of {of}" for of, kind_read in (*_READERS, *cloud_kinds.manifest_kinds())})
         fault = FieldProblem(pointer(place, "kind"), f"is not one of {', '.join(kinds)}")
     return InvalidInput(summary([fault]), errors=[fault])
 

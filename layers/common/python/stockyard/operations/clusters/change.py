@@ -34,6 +34,7 @@ def change_cluster(
     tags: dict[str, str] | None,
     settings: dict[str, Any] | None = None,
     kubernetes_version: str | None = None,
+    document: dict[str, Any] | None = None,
     actor: str,
     request_id: str,
 ) -> Cluster:
@@ -49,6 +50,7 @@ def change_cluster(
         "tags": tags,
         "settings": settings,
         "kubernetes_version": kubernetes_version,
+        "manifest": document,
     }
     target = target_of(cluster, settings, kubernetes_version)
     # While an operation runs the version rises all the time: that one is at work says more than that it has risen.
@@ -62,6 +64,7 @@ def change_cluster(
     message = f"Changed: {', '.join(name for name, value in given_fields.items() if value is not None) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeCluster", cluster.id, request_id, message)
     changed = target if description is None else replace(target, description=description)
+    changed = changed if document is None else replace(changed, document=document)
     if tags is not None:
         changed = MOVES.change_tags(changed, tags, services.now())
         kind = kind or (RETAG_CLUSTER if _may_retag(services, cluster) else "")

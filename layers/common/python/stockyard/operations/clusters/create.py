@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard.domain import cloud_kinds, ids, times
+from stockyard.domain.node_groups import GROUPS
 from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
 from stockyard.errors import (
     ClusterNameInUse,
@@ -52,6 +53,8 @@ class NewCluster:
     organization_id: str = ""
     """Of the caller's organization in the realm; empty where no token says it."""
     tags: dict[str, str] = field(default_factory=dict)
+    document: dict[str, Any] = field(default_factory=dict)
+    """See ``Cluster.document``."""
 
 
 def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str | None = None) -> Cluster:
@@ -77,6 +80,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         status="accepting",
         settings=settings_for(provider, cluster_type, driver, new_cluster.name, new_cluster.settings),
         tags=new_cluster.tags,
+        document=new_cluster.document,
         created_at=times.to_text(now),
         updated_at=times.to_text(now),
         lease_expires_at=times.to_text(now + timedelta(seconds=services.settings.lease_seconds)),
@@ -84,7 +88,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
 
 
 def _checked(services: Services, draft: Cluster, account: CloudAccount) -> Sequence[Finding]:
-    check_groups(services, draft.settings.get("autoscaler_node_groups") or ())
+    check_groups(services, draft.settings.get("autoscaler_node_groups") or draft.settings.get(GROUPS) or ())
     return check(services, draft, account)
 
 

@@ -76,7 +76,7 @@ def check_target(services: Services, cluster: Cluster, target: Cluster) -> Seque
         raise IllegalTransition(f"Cloud account {cluster.cloud_account_id} is not registered any more.")
     if follows(target.settings):
         _check_pools(services, target)
-    return check(services, target, account)
+    return check(services, replace(target, updated_at=services.now()), account)
 
 
 def _check_pools(services: Services, target: Cluster) -> None:

@@ -11,16 +11,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from stockyard.domain import cloud_kinds
+from stockyard.domain import cloud_kinds, ids
 from stockyard.domain.pool_records import Pool, pool_id
-from stockyard.domain.records import Cluster, Fact, MachineHold
+from stockyard.domain.records import Cluster, Fact, MachineHold, Outbox
 from stockyard.errors import Conflict
-from stockyard.lifecycle.phases import MANAGED
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
-from stockyard.ports import Put, Replace
+from stockyard.ports import Create, Put, Replace, Write
 from stockyard.ports.clusters import AdoptsNodes
 
+DETAIL_TYPE = "UnclaimedNodes"
+"""The detail type of the event that wakes the passes over pools, so that such nodes have claims in seconds."""
 UNCLAIMED = "observed-unclaimed"
 """The cluster's fact of those nodes: machines by pool, as JSON."""
 MOST = 1000
@@ -32,7 +33,7 @@ Machines = Mapping[str, Sequence[str]]
 
 def unclaimed_machines(services: Services, cluster: Cluster) -> Machines:
     """The machines of nodes that no claim has, without those that a claim has taken since."""
-    if cloud_kinds.rows_of(cluster.driver) != MANAGED:
+    if not cloud_kinds.is_managed(cluster.driver):
         return {}
     fact = services.store.get(Fact, f"{cluster.id}/{UNCLAIMED}")
     return _without_held(services, cluster, json.loads(fact.value)) if has_any(fact) and fact is not None else {}
@@ -47,19 +48,34 @@ def note_unclaimed(
     services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]], earlier: Fact | None
 ) -> Fact | None:
     """Remember which nodes no claim has, and have the pools looked at that have new ones. The fact as it then is."""
-    if cloud_kinds.rows_of(cluster.driver) != MANAGED:
+    if not cloud_kinds.is_managed(cluster.driver):
         return earlier
     machines = _without_held(services, cluster, _of_groups(services, cluster, nodes))
     value = json.dumps(machines, sort_keys=True)
     if value == (earlier.value if earlier is not None else "{}"):
         return earlier
     fact = Fact(f"{cluster.id}/{UNCLAIMED}", value, services.now())
-    services.store.commit(Put(fact))
     before = json.loads(earlier.value) if earlier is not None else {}
-    for pool, ids in machines.items():
-        if set(ids) - set(before.get(pool, ())):
-            _have_looked_at(services, pool_id(cluster.id, pool))
+    pools = [pool for pool, own in machines.items() if set(own) - set(before.get(pool, ()))]
+    services.store.commit(Put(fact), *([_wake(services, fact, cluster, machines)] if pools else []))
+    for pool in pools:
+        # The event may be lost, or come before the cluster is ready: then the schedule looks.
+        _have_looked_at(services, pool_id(cluster.id, pool))
     return fact
+
+
+def _wake(services: Services, fact: Fact, cluster: Cluster, machines: Machines) -> Write:
+    """The event is for the passes alone: people are shown what comes of it."""
+    detail = {
+        "id": services.new_id(ids.EVENT),
+        "tenant": services.tenant,
+        "subject": cluster.id,
+        "time": fact.time,
+        "nodes": sum(map(len, machines.values())),
+    }
+    return Create(
+        Outbox(services.new_id(ids.OUTBOX), "event", {"detail_type": DETAIL_TYPE, "detail": detail}, fact.time)
+    )
 
 
 def _of_groups(services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]]) -> Machines:
@@ -78,9 +94,9 @@ def _of_groups(services: Services, cluster: Cluster, nodes: Iterable[Mapping[str
 def _without_held(services: Services, cluster: Cluster, machines: Machines) -> Machines:
     if not machines:
         return {}
-    held = {hold.machine_id for hold in every(services.store, MachineHold, prefix=f"{cluster.id}/")}
-    free = {pool: [machine_id for machine_id in ids if machine_id not in held] for pool, ids in machines.items()}
-    return {pool: ids for pool, ids in free.items() if ids}
+    taken_ids = {hold.machine_id for hold in every(services.store, MachineHold, prefix=f"{cluster.id}/")}
+    free = {pool: [machine_id for machine_id in ids if machine_id not in taken_ids] for pool, ids in machines.items()}
+    return {pool: own for pool, own in free.items() if own}
 
 
 def _have_looked_at(services: Services, id: str) -> None:

@@ -1,4 +1,4 @@
-"""Apply manifests: make what is not there and change what differs, first providers, then pools, then claims."""
+"""Apply manifests: make what is not there and change what differs, first providers, then clusters, pools, claims."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from stockyard.domain.pointers import pointer
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import IllegalTransition, PreconditionFailed
 from stockyard.lifecycle.node_claim import AVAILABLE
+from stockyard.operations.manifests.clusters import DesiredCluster, apply_cluster, plan_cluster
 from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider
 from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools
 from stockyard.operations.node_claims.change import change_claim
@@ -21,22 +22,26 @@ from stockyard.operations.services import Services
 
 
 def apply_manifests(
-    services: Services, desired: Sequence[Desired], actor: str, request_id: str
+    services: Services, desired: Sequence[Desired], actor: str, request_id: str, organization_id: str = ""
 ) -> list[dict[str, Any]]:
     """What became of each resource, in the order of the documents. A second call finds everything unchanged.
+    ``organization_id`` is that of the caller's organization in the realm.
 
     Raises ``IllegalTransition`` when something was changed by someone else since it was read.
     """
     results: dict[int, list[dict[str, Any]]] = {}
     for manifest in sorted(desired, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
         try:
-            results[manifest.place] = _applied(services, manifest, actor, request_id)
+            if isinstance(manifest, DesiredCluster):
+                results[manifest.place] = [apply_cluster(services, manifest, actor, request_id, organization_id)]
+            else:
+                results[manifest.place] = _applied(services, manifest, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
     return [result for place in sorted(results) for result in results[place]]
 
 
-_ORDER = (DesiredProvider, DesiredPools, DesiredClaim)
+_ORDER = (DesiredProvider, DesiredCluster, DesiredPools, DesiredClaim)
 
 
 def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
@@ -52,8 +57,12 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
     items: list[dict[str, Any]] = []
     planned = {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
     for manifest in desired:
-        if isinstance(manifest, DesiredPools):
-            plan_part = plan_pools(services, manifest, planned)
+        if isinstance(manifest, DesiredPools | DesiredCluster):
+            plan_part = (
+                plan_cluster(manifest)
+                if isinstance(manifest, DesiredCluster)
+                else plan_pools(services, manifest, planned)
+            )
             items += plan_part.pop("items")
             for name, entries in plan_part.items():
                 plan[name] += entries
@@ -85,7 +94,9 @@ def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"currency": "USD", "hour": hour, "month": month, "complete": complete, "items": list(items)}
 
 
-def _applied(services: Services, manifest: Desired, actor: str, request_id: str) -> list[dict[str, Any]]:
+def _applied(
+    services: Services, manifest: DesiredProvider | DesiredPools | DesiredClaim, actor: str, request_id: str
+) -> list[dict[str, Any]]:
     if isinstance(manifest, DesiredPools):
         return apply_pools(services, manifest, actor, request_id)
     if isinstance(manifest, DesiredProvider):

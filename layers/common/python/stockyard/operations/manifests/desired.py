@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain import provider_kinds
+from stockyard.domain.cluster_manifests import ClusterDocument
 from stockyard.domain.declared_types import declared
 from stockyard.domain.manifests import ProviderDocument, Warnings, asked_requirements, provider_warnings
 from stockyard.domain.node_records import NewClaim
@@ -18,6 +19,7 @@ from stockyard.domain.records import Counter, Name, NodeClaim, NodeProvider
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InvalidInput, NotFound
 from stockyard.lifecycle.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
+from stockyard.operations.manifests.clusters import DesiredCluster, desired_cluster
 from stockyard.operations.manifests.pools import (
     DesiredPools,
     desired_pools,
@@ -32,6 +34,8 @@ from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_re
 from stockyard.operations.services import Services
 from stockyard.ports import Add
 
+CLUSTERS = "clusters"
+"""The quota of clusters."""
 _DEFAULT = "720h"
 """What Karpenter's ``expireAfter`` is when nobody writes it."""
 _CHANGEABLE = ("display_name", "labels", "annotations", "power")
@@ -91,7 +95,7 @@ class DesiredClaim:
         return [((self.place, "spec", "expireAfter"), "This is kept, and does nothing yet.")] if unused else []
 
 
-Desired = DesiredProvider | DesiredPools | DesiredClaim
+Desired = DesiredProvider | DesiredCluster | DesiredPools | DesiredClaim
 
 
 def read_desired(
@@ -111,7 +115,7 @@ def read_desired(
     if not admin and any(isinstance(document, ProviderDocument) for document in read):
         raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
     if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for document in read):
-        raise Forbidden("Claims and pools belong to tenants: name one by the header X-Stockyard-Tenant.")
+        raise Forbidden("Clusters, claims and pools belong to tenants: name one by the header X-Stockyard-Tenant.")
     desired = [_desired(services, place, document) for place, document in enumerate(read)]
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
@@ -127,9 +131,13 @@ def read_desired(
     return desired
 
 
-def _desired(services: Services, place: int, document: ProviderDocument | PoolsDocument | NewClaim) -> Desired:
+def _desired(
+    services: Services, place: int, document: ProviderDocument | ClusterDocument | PoolsDocument | NewClaim
+) -> Desired:
     if isinstance(document, PoolsDocument):
         return desired_pools(services, place, document)
+    if isinstance(document, ClusterDocument):
+        return desired_cluster(services, place, document)
     if isinstance(document, ProviderDocument):
         provider = draft(services, document)
         name = services.store.get(Name, provider_name(services.tenant, document.name))
@@ -240,10 +248,11 @@ _UNCHANGEABLE = "cannot be changed after creation"
 
 def _check_quotas(services: Services, desired: Sequence[Desired], actor: str) -> None:
     """Whether all that is new fits at once, so that not only the first ones are made."""
-    providers = sum(1 for manifest in desired if isinstance(manifest, DesiredProvider) and manifest.current is None)
-    limit = limit_of(services, QUOTA)
-    if providers and limit is not None and _used(services, f"quota/{QUOTA}") + providers > limit:
-        raise refusal(QUOTA, limit)
+    for kind, quota in ((DesiredProvider, QUOTA), (DesiredCluster, CLUSTERS)):
+        count = sum(1 for manifest in desired if isinstance(manifest, kind) and manifest.current is None)
+        limit = limit_of(services, quota)
+        if count and limit is not None and _used(services, f"quota/{quota}") + count > limit:
+            raise refusal(quota, limit)
     claims = (m.document.provider_ref for m in desired if isinstance(m, DesiredClaim) and m.current is None)
     writes: dict[str, Add] = {}
     added: Tally[str] = Tally()

@@ -64,7 +64,8 @@ def form(
 def _equal(claim: NodeClaim, placement: Placement) -> Alike:
     """What a launch may depend on: the same for claims that are equal in it."""
     specification = (claim.cluster_id, claim.requirements, claim.resources, claim.properties, claim.labels)
-    return json.dumps([*specification, placement.provider_id], sort_keys=True), placement.options
+    kubelet = (claim.taints, claim.startup_taints, claim.kubelet_args)
+    return json.dumps([*specification, *kubelet, placement.provider_id], sort_keys=True), placement.options
 
 
 def of(services: Services, claim: NodeClaim) -> LaunchGroup | None:

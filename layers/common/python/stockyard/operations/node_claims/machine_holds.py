@@ -69,11 +69,11 @@ class StoreHolds:
         if hold is not None and hold.claim_id == self.claim.id:
             self.services.store.commit(Remove(MachineHold, hold.id, hold.version))
 
-    def count(self, *, others: bool = False) -> int:
+    def count(self, *, own: bool = True) -> int:
         """See ``ports.nodes.MachineHolds.count``."""
         holders = frozenset(self.holders().values())
         claims = claims_of(self.services, self.claim.cluster_id, self.claim.pool)
-        return sum(_counts(claim, holders) for claim in claims if not (others and claim.id == self.claim.id))
+        return sum(_counts(claim, holders) for claim in claims if own or claim.id != self.claim.id)
 
     def _hold(self, machine_id: str) -> MachineHold | None:
         return self.services.store.get(MachineHold, hold_id(self.claim.cluster_id, machine_id))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from stockyard.domain.records import Fact, NodeClaim, Placement
-from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
+from stockyard.errors import CapacityAwaited, Conflict, Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.lifecycle.draining import grace_seconds
 from stockyard.lifecycle.node_claim import MOVES
 from stockyard.lifecycle.node_commands import waits_for
@@ -129,11 +129,13 @@ def _place_again(services: Services, fence: Fence[NodeClaim], claim: NodeClaim, 
         services.unavailable_offerings.remember(
             scope, refusal.refused, refusal.code or refusal.error_type, services.clock.now()
         )
-    message = f"{claim.type_ref} could not be had: {refusal.detail}"
+    reason, message, due_at = "InsufficientCapacity", f"{claim.type_ref} could not be had: {refusal.detail}", ""
+    if isinstance(refusal, CapacityAwaited):
+        reason, message, due_at = refusal.reason, refusal.detail, refusal.again_at
     advance(
         services,
         fence,
-        lambda c, o: MOVES.place_again(c, o, "InsufficientCapacity", message, services.now()),
+        lambda c, o: MOVES.place_again(c, o, reason, message, services.now(), due_at),
         lambda c: place_of(services, c),
     )
 

@@ -14,6 +14,7 @@ from stockyard.errors import Conflict, QuotaExceeded
 from stockyard.lifecycle.pool import QUOTA, living, refused
 from stockyard.operations.machines.unclaimed import unclaimed_machines
 from stockyard.operations.pools.claims import AT_ONCE, commit_claims, draft_claim
+from stockyard.operations.pools.groups import ensure_provider
 from stockyard.operations.pools.pools import claims_of
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
@@ -30,6 +31,8 @@ def adopt(services: Services, cluster: Cluster, pools: Sequence[Pool], claims: S
     count = 0
     for pool in groups:
         with suppress(Conflict):
+            # A pool whose floor is 0 has needed no provider so far.
+            ensure_provider(services, cluster, pool)
             missing = missing_claims(pool, present, len(machines[pool.name]))
             count += _make(services, cluster, pool, missing)
     return count

@@ -33,7 +33,7 @@ from stockyard.operations.pools.pools import (
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Outcome
 
-LOOK_AGAIN, AT_ONCE = 15, 1
+LOOK_AGAIN, AT_ONCE = 30, 1
 """Seconds until the next look: at nodes that leave, and at what somebody else wrote just now."""
 
 

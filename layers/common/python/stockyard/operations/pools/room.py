@@ -87,7 +87,7 @@ def _next_type(stock: Supply, reader: Reader, claim: NodeClaim) -> NodeType | No
             claim.resources,
             claim.provider_ref or None,
             stock.allowed,
-            stock.out_of_reach,
+            stock.beyond(claim.provider_ref),
             is_planned(claim),
         )
     except ValueError:

@@ -21,7 +21,7 @@ from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, NamesZones
+from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose, possible_offerings
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
@@ -41,10 +41,17 @@ class Supply:
     allowed: tuple[str, ...] | None = None
     """Names of types and ``provider.*`` that the tenant may use; None: all."""
     out_of_reach: frozenset[str] = frozenset()
+    """Whose machines cannot reach the cluster."""
+    grouped: frozenset[str] = frozenset()
+    """Whose machines come out of node groups: only pools that name such a provider get them."""
     zones: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The zones in which a provider's machines can stand, where that is known."""
     zone_ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The ids of a provider's zones by name, where prices go by them."""
+
+    def beyond(self, provider: str) -> frozenset[str]:
+        """The providers that a claim which names ``provider`` (empty: none) cannot get a machine of."""
+        return self.out_of_reach | (self.grouped - {provider})
 
 
 def supply(services: Services, cluster: Cluster | None) -> Supply:
@@ -53,8 +60,11 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
     out_of_reach: set[str] = set()
     zones: dict[str, frozenset[str]] = {}
     zone_ids: dict[str, Mapping[str, str]] = {}
+    grouped: set[str] = set()
     for name, provider in catalog.providers.items():
         source: object = services.node_sources.get(provider.kind)
+        if isinstance(source, TakesFromGroups):
+            grouped.add(name)
         if cluster is None or not isinstance(source, HasTopology):
             continue
         if source.out_of_reach(provider, cluster):
@@ -66,7 +76,9 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
         if isinstance(source, NamesZones):
             zone_ids[name] = source.zone_ids(provider, environment)
     scarce = availability(services, catalog, services.clock.now())
-    return Supply(catalog, scarce, allowed_types(services), frozenset(out_of_reach), zones, zone_ids)
+    return Supply(
+        catalog, scarce, allowed_types(services), frozenset(out_of_reach), frozenset(grouped), zones, zone_ids
+    )
 
 
 def templates(
@@ -99,7 +111,7 @@ def node_types(
 ) -> tuple[NodeType, ...]:
     """The node types that claims with these requirements could be bound to now, in order of price, each with the
     offerings that are left. ``provider``: the one that is asked, empty for all."""
-    request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.out_of_reach)
+    request = SchedulingRequest(requirements, {}, provider or None, stock.allowed, stock.beyond(provider))
     offerings: dict[str, list[RankedOffering]] = {}
     for offering in possible_offerings(stock.catalog.index, request, stock.availability):
         offerings.setdefault(offering.node_type.name, []).append(offering)
@@ -225,7 +237,7 @@ def _next_binding(stock: Supply, reader: Reader, claim: NodeClaim) -> tuple[Mapp
             claim.resources,
             claim.provider_ref or None,
             stock.allowed,
-            stock.out_of_reach,
+            stock.beyond(claim.provider_ref),
             is_planned(claim),
         )
     except ValueError:

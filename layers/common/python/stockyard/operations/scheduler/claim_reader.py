@@ -15,7 +15,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology
+from stockyard.ports.nodes import HasTopology, TakesFromGroups
 from stockyard.scheduling.match import SchedulingRequest
 from stockyard.scheduling.reading import Reader
 
@@ -74,13 +74,22 @@ class ClaimReader:
         if not provider_kinds.kind(provider.kind).built:
             return Refused(NOT_AVAILABLE, f"Providers of node type {provider.kind} are not built yet.")
         why = self._out_of_network(provider, self._clusters.get(claim.cluster_ref))
+        if not why and not claim.pool and self._serves_groups(provider):
+            why = f"Node provider {provider.name} serves the node groups of clusters, and no other claim."
         return Refused("ProviderOutOfReach", why) if why else None
+
+    def _serves_groups(self, provider: NodeProvider) -> bool:
+        """Whether only claims that name the provider get its machines: they come out of groups."""
+        return isinstance(self._services.node_sources.get(provider.kind), TakesFromGroups)
 
     def _unreachable(self, claim: NodeClaim) -> frozenset[str]:
         if claim.cluster_ref not in self._out_of_reach:
             cluster, providers = self._clusters.get(claim.cluster_ref), self._catalog.providers
-            names = (name for name, provider in providers.items() if self._out_of_network(provider, cluster))
-            self._out_of_reach[claim.cluster_ref] = frozenset(names)
+            self._out_of_reach[claim.cluster_ref] = frozenset(
+                name
+                for name, provider in providers.items()
+                if self._serves_groups(provider) or self._out_of_network(provider, cluster)
+            )
         return self._out_of_reach[claim.cluster_ref]
 
     def _request(self, claim: NodeClaim) -> SchedulingRequest | Refused:
@@ -90,7 +99,7 @@ class ClaimReader:
                 claim.resources,
                 claim.provider_ref or None,
                 self._allowed,
-                self._unreachable(claim),
+                self._unreachable(claim) - {claim.provider_ref},
                 is_planned(claim),
             )
         except ValueError as error:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
+from stockyard.domain import times
 from stockyard.domain.platform import is_shared, use_of
 from stockyard.domain.pool_records import cluster_claim
 from stockyard.domain.records import Fact, LaunchGroup, NodeClaim, Placement, PlacementOption
@@ -31,6 +33,8 @@ from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, SelectedOffering, choose_all
 from stockyard.scheduling.order import by_priority_and_age
 
+CLOCKS_APART = timedelta(minutes=1)
+"""How far the clock of who wrote a claim may be ahead of ours."""
 OPTIONS = 30
 """Ways besides the chosen one that are kept for the launch: what one call may try."""
 ROUNDS = 6
@@ -76,7 +80,10 @@ class _Round:
 def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
     """Bind what can be bound of ``claims``, the fair order first; say of the others why not."""
     report = Report()
-    waiting = [claim for claim in by_priority_and_age(claims) if claim.due_at is not None and not claim.deleting]
+    soon = times.to_text(services.clock.now() + CLOCKS_APART)
+    # One that was told when there will be room for it is not looked at before.
+    due_claims = (claim for claim in claims if claim.due_at is not None and claim.due_at <= soon)
+    waiting = [claim for claim in by_priority_and_age(due_claims) if not claim.deleting]
     if not waiting:
         return report
     catalog = load(services)

@@ -18,6 +18,8 @@ READ = (
     "eks:ListClusters",
 )
 """AWS offers no resource narrower than ``*`` for these."""
+IMAGES = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/eks/optimized-ami/*"
+"""The publisher's current images, for nodes of clusters on EKS that are in no managed group."""
 LOOK = (
     "DescribeAccessEntry",
     "DescribeAddon",
@@ -127,15 +129,24 @@ def files(here: Place, installation: str) -> list[Statement]:
 
 
 def groups(here: Place, installation: str) -> list[Statement]:
-    """The scaling groups behind our node groups: how many machines they have, and which of them goes."""
+    """The scaling groups behind our node groups: how many machines they have, whose each is, which of them goes; and
+    what machines beside them start from."""
     group = [here.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")]
     change = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
     reads = ["autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities"]
     return [
         allow("ReadGroups", reads, ["*"]),
+        allow("ReadEksImages", ["ssm:GetParameter"], [IMAGES]),
         # EKS makes them without our tags, so we give them.
         allow("MarkGroups", ["autoscaling:CreateOrUpdateTags"], group, {**in_request(installation), **OF_GROUP}),
         allow("ChangeOurGroups", change, group, on_thing(installation)),
+        # The claim that takes a machine marks it; from then on it is one of ours.
+        allow(
+            "MarkMachines",
+            ["ec2:CreateTags"],
+            [here.arn("ec2", "instance/*")],
+            {**in_request(installation), **OF_GROUP},
+        ),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.cloud_kinds import ClusterKind
+from stockyard.domain.cloud_kinds import ClusterKind, ManifestKind
 from stockyard.ports import ClusterDriver
 from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderTools
 
@@ -30,5 +30,6 @@ KIND = ClusterKind(
     rows="managed",
     groups=f"{__name__}.groups",
     default_version="1.36",
+    manifest=ManifestKind("infrastructure.modelplane.ai/v1alpha1", "EKSCluster", f"{__name__}.manifest"),
 )
 DESCRIPTOR = ClusterDriverDescriptor(KIND, _make)

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from stockyard.domain.records import Cluster
-from stockyard.providers.clouds.aws.child_names import LONGEST, child_name, cluster_name, node_group_name
+from stockyard.providers.clouds.aws.child_names import (
+    LONGEST,
+    LONGEST_ROLE,
+    child_name,
+    cluster_name,
+    node_group_name,
+    role_name,
+)
 
-__all__ = ["LONGEST", "child_name", "cluster_name", "node_group_name", "part", "role_name", "secret_name", "stem"]
-
-LONGEST_ROLE = 64
-_UNIQUE = 13
-"""Characters at the end of a client id that make it unique, the hyphen before them included."""
+__all__ = [
+    "LONGEST",
+    "LONGEST_ROLE",
+    "child_name",
+    "cluster_name",
+    "node_group_name",
+    "part",
+    "role_name",
+    "secret_name",
+    "stem",
+]
 
 
 def stem(cluster: Cluster) -> str:
@@ -25,9 +38,3 @@ def part(cluster: Cluster, suffix: str) -> str:
 def secret_name(cluster: Cluster) -> str:
     """The Secret with the cluster's kubeconfig."""
     return child_name(cluster.name, "kubeconfig")
-
-
-def role_name(prefix: str, client_id: str, suffix: str) -> str:
-    """``{prefix}-{client_id}-{suffix}``. Where IAM takes no name so long, the readable part of the client id is cut."""
-    surplus = max(0, len(f"{prefix}-{client_id}-{suffix}") - LONGEST_ROLE)
-    return f"{prefix}-{client_id[: len(client_id) - _UNIQUE - surplus]}{client_id[-_UNIQUE:]}-{suffix}"

@@ -27,7 +27,7 @@ MAX_GROUPS, MAX_NODES = 8, 1000
 FEWEST_ZONES, MOST_ZONES = 2, 6
 DEFAULT_VPC = "10.0.0.0/16"
 _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"))
-_RESERVATION = worded(r"^cr-[0-9a-f]+$", "the id of a capacity reservation: cr- and hexadecimal digits")
+RESERVATION = worded(r"^cr-[0-9a-f]+$", "the id of a capacity reservation: cr- and hexadecimal digits")
 _ZONE = worded(r"^[a-z0-9-]{1,63}$", "the name of a zone, such as us-west-2a")
 _ADDON = worded(r"^[a-z0-9][a-z0-9-]{0,99}$", "the name of an add-on, such as vpc-cni")
 _ADDON_VERSION = worded(r"^v[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$", "a version of an add-on: v1.21.1-eksbuild.1")
@@ -69,7 +69,7 @@ class EksNodeGroup(Input):
     fabric: Literal["none", "efa"] = "none"
     accelerator_type: Annotated[str, StringConstraints(max_length=63, pattern=patterns.LABEL_VALUE)] = ""
     capacity_reservation_id: (
-        Annotated[str, StringConstraints(min_length=4, max_length=64, pattern=_RESERVATION)] | None
+        Annotated[str, StringConstraints(min_length=4, max_length=64, pattern=RESERVATION)] | None
     ) = None
     labels: fields.Labels = Field(default_factory=dict)
     taints: Annotated[list[Taint], Field(max_length=50), AfterValidator(_taints)] = Field(default_factory=list)
@@ -120,7 +120,7 @@ def _subnet_faults(vpc_cidr: str, subnet_cidrs: Sequence[str]) -> list[Fault]:
         if not layout.LARGEST <= subnet.prefixlen <= layout.SMALLEST:
             faults.append(((index,), f"must be between /{layout.LARGEST} and /{layout.SMALLEST}: AWS takes no others"))
         elif not subnet.subnet_of(vpc):
-            faults.append(((index,), f"must lie in vpc_cidr, which is {vpc}"))
+            faults.append(((index,), f"must lie in the VPC, which is {vpc}"))
         elif other is not None:
             faults.append(((index,), f"overlaps {other}"))
         earlier.append(subnet)
@@ -216,14 +216,15 @@ class EksSettings(ClusterSettings):
         ]
 
     def normal(self) -> dict[str, Any]:
-        """The settings as the record keeps them: with the group of the name ``system`` that every cluster has."""
+        """The settings as the record keeps them: with the group of the name ``system`` that every cluster has, behind
+        those that were sent, so that pointers to these hold."""
         document = super().normal()
         document["subnet_cidrs"] = self.public_cidrs()
         for group in document["node_groups"]:
             if not group["builtin"]:
                 del group["builtin"]
         if not any(group.name == SYSTEM for group in self.node_groups):
-            document["node_groups"] = [builtin_group(), *document["node_groups"]]
+            document["node_groups"] = [*document["node_groups"], builtin_group()]
         return document
 
 

@@ -4,6 +4,7 @@ call is made."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 
 from stockyard.domain.node_groups import Group
@@ -16,14 +17,18 @@ SOON_DAYS = 60
 """How long before a version's support ends people are warned: as long as AWS tells it before."""
 ARCHITECTURE = "x86_64"
 """What the images of the nodes are made for."""
-_VERSION = "/kubernetes_version"
+_VERSION, _SUPPORT = "/kubernetes_version", "/settings/support"
 
 
 def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     """See ``ports.ClusterDriver.validate``."""
-    region, day = str(cluster.settings["region_name"]), cluster.created_at[:10]
+    # Of a cluster that is to change, what counts is what AWS supports now.
+    region, day = str(cluster.settings["region_name"]), cluster.updated_at[:10]
     versions = prices.versions(region)
-    yield from version_findings(cluster.kubernetes_version, str(cluster.settings["support"]), versions, day)
+    of_version = version_findings(cluster.kubernetes_version, str(cluster.settings["support"]), versions, day)
+    # One that stands must be able to change whatever else, an upgrade first of all: AWS has told it what comes.
+    stands = cluster.status == "ready"
+    yield from (replace(f, warning=True) if stands and f.pointer == _SUPPORT else f for f in of_version)
     for place, group in sent_groups(cluster):
         yield from _type_findings(group, region, prices, place)
 
@@ -43,7 +48,7 @@ def version_findings(version: str, support: str, versions: Sequence[ClusterVersi
     elif offered.support(day) == EXTENDED:
         if support == STANDARD:
             text = f"must be extended: standard support of {version} ended on {offered.standard_until}"
-            yield Finding("/settings/support", text)
+            yield Finding(_SUPPORT, text)
         end = f"and is not supported from {offered.extended_until} on"
         text = f"{version} is in extended support, which costs more, {end}."
         yield Finding(_VERSION, text, warning=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork
 from stockyard.providers.clouds.aws.making import Maker
-from stockyard.providers.nodes.ec2 import place, templates, topology
+from stockyard.providers.nodes.ec2 import managed, place, templates, topology
+from stockyard.providers.nodes.ec2.configuration import setting
 from stockyard.providers.nodes.ec2.work import PLACE
 
 KEY = "main"
@@ -14,12 +16,20 @@ KEY = "main"
 def prepare(maker: Maker, work: EnvironmentWork) -> Outcome:
     """Find the place. Its ledger line stands for the launch templates too, which the first launch of a pool makes."""
     topology.check(work.provider, work.cluster)
-    location = place.find(maker.calls, work.provider, work.cluster, maker.owner, work.now)
+    if managed.joins(work.cluster) and work.account is not None and not setting(work.provider, "instanceProfile"):
+        managed.admit(maker, work.account, work.cluster)
+    location = find(maker, work.provider, work.cluster)
     line = maker.ledger.intend(PLACE.name, KEY)
     if line.state != "made":
         maker.ledger.made(line, work.environment.id)
     zones = ", ".join(location.by_zone)
     return Outcome(True, f"Nodes stand in {len(location.zones)} subnets in {zones}.", facts=location.facts())
+
+
+def find(maker: Maker, provider: NodeProvider, cluster: Cluster) -> place.Place:
+    """Where the cluster's nodes stand now; see ``place.find``."""
+    finding = managed.find if managed.joins(cluster) else place.find
+    return finding(maker.calls, provider, cluster, maker.owner, maker.now)
 
 
 def clear(maker: Maker) -> Outcome:

@@ -20,7 +20,7 @@ from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import ec2_kinds, tags
 from stockyard.providers.clouds.aws.kinds import State
 from stockyard.providers.clouds.aws.making import Maker, Wish
-from stockyard.providers.nodes.ec2 import fleet, place, templates
+from stockyard.providers.nodes.ec2 import environment, fleet, managed, place, templates
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
 from stockyard.providers.nodes.ec2.ways import placement, types, ways
@@ -91,7 +91,7 @@ class Launch:
             return place.of_facts(outputs)
         if work.cluster is None:
             raise NodeCouldNotBeProvisioned("The claim names no cluster.")
-        return place.find(self.maker.calls, work.provider, work.cluster, self.maker.owner, work.now)
+        return environment.find(self.maker, work.provider, work.cluster)
 
     def _create(self, line: Resource, marks: dict[str, str]) -> str:
         template = self.template(line.detail)
@@ -133,44 +133,53 @@ class Launch:
 
     def _template(self, there: place.Place, capacity_type: str) -> templates.TemplateRequest:
         work, cluster = self.work, self.work.cluster
-        user_data = node.first_boot(
-            api_url=self.config.api_url,
-            cluster_id=cluster.id if cluster else "",
-            kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
-            cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
-            sources=self.config.sources,
-        ).cloud_config()
         return templates.TemplateRequest(
             owner=self.owner,
             label=label(work, capacity_type),
             provider=work.provider.name,
             spot=capacity_type == SPOT,
             place=there,
-            user_data=user_data,
+            user_data=self._user_data(there),
             since=to_text(work.now),
+            machine_tags=managed.own_tags(cluster) if cluster is not None and managed.joins(cluster) else {},
         )
 
+    def _user_data(self, there: place.Place) -> bytes:
+        cluster = self.work.cluster
+        if cluster is not None and managed.joins(cluster):
+            return managed.user_data(cluster, self.work.claim, there)
+        return node.first_boot(
+            api_url=self.config.api_url,
+            cluster_id=cluster.id if cluster else "",
+            kubernetes_version=cluster.kubernetes_version if cluster else kubernetes_versions.DEFAULT,
+            cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
+            sources=self.config.sources,
+        ).cloud_config()
+
     def _facts(self, machine_id: str) -> dict[str, str]:
-        if self.launched:
-            launched = self.launched[0]
+        names_node = managed.joins(self.work.cluster)
+        if self.launched and not names_node:
+            item, launched = None, self.launched[0]
             capacity_type = placement(self.work.claim).options[0].capacity_type
             kind, zone = launched.type, launched.zone
         else:
             item = described(self.maker, machine_id)
-            if item is None:
+            if item is None or (names_node and not item.get("PrivateDnsName")):
                 raise NotYetVisible(f"{machine_id} is not shown yet")
             if _STATES.get(item["State"]["Name"]) == "gone":
                 raise NodeCouldNotBeProvisioned(f"{machine_id} was ended: {_why(item)}")
             kind, zone = str(item["InstanceType"]), str(item["Placement"]["AvailabilityZone"])
             capacity_type = SPOT if item.get("InstanceLifecycle") == "spot" else ON_DEMAND
         name = f"{self.work.provider.name}.{kind}"
-        return {"machine_id": machine_id, "type": name, "capacity_type": capacity_type, "zone": zone}
+        host = {"host_name": str(item["PrivateDnsName"])} if names_node and item is not None else {}
+        return {"machine_id": machine_id, "type": name, "capacity_type": capacity_type, "zone": zone, **host}
 
 
 def label(work: NodeWork, capacity_type: str) -> str:
     """What the launch template of the claim's pool is called behind the cluster's name."""
     offered = setting(work.provider, "capacityTypes") or ()
-    return templates.label_of(pool(work.claim, work.provider), capacity_type, offered)
+    suffix = managed.suffix_of(work.claim) if managed.joins(work.cluster) else ""
+    return templates.label_of(f"{pool(work.claim, work.provider)}{suffix}", capacity_type, offered)
 
 
 def look(maker: Maker) -> Machine:

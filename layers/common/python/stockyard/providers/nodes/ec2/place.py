@@ -37,6 +37,8 @@ class Place:
     """The day on which it was found, ``2026-01-31``; empty for one of an earlier release."""
     zone_ids: Mapping[str, str] = field(default_factory=dict)
     """The ids of the zones by the names that the account has for them; none for one of an earlier release."""
+    service_cidr: str = ""
+    """The addresses of the cluster's services, where its machines have to be told; else empty."""
     by_zone: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,6 +56,7 @@ class Place:
             "provider_generation": str(self.generation),
             "found_on": self.found_on,
             "zone_ids": ",".join(f"{zone}={zone_id}" for zone, zone_id in sorted(self.zone_ids.items())),
+            **({"service_cidr": self.service_cidr} if self.service_cidr else {}),
         }
 
 
@@ -70,6 +73,7 @@ def of_facts(facts: Mapping[str, str]) -> Place:
         generation=int(facts["provider_generation"]),
         found_on=facts.get("found_on", ""),
         zone_ids=dict(entry.split("=") for entry in facts.get("zone_ids", "").split(",") if entry),
+        service_cidr=facts.get("service_cidr", ""),
     )
 
 
@@ -90,8 +94,8 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
     ``NotYetVisible`` while the cluster's group is not shown, ``VendorRefused`` where no subnet will do.
     """
     group = _group(calls, cluster, owner)
-    images, device = _images(calls, provider)
-    usable = _subnets(calls, provider, cluster, str(group["VpcId"]))
+    images, device = images_of(calls, provider)
+    usable = usable_subnets(calls, provider, cluster, str(group["VpcId"]))
     return Place(
         zones={subnet.id: subnet.zone for subnet in usable},
         security_groups=tuple(setting(provider, "securityGroups") or (str(group["GroupId"]),)),
@@ -112,7 +116,7 @@ def _group(calls: Calls, cluster: Cluster, owner: tags.Owner) -> Mapping[str, An
     raise NotYetVisible("The security group of the cluster's nodes is not shown.")
 
 
-def _subnets(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> Sequence[subnets.Subnet]:
+def usable_subnets(calls: Calls, provider: NodeProvider, cluster: Cluster, vpc: str) -> Sequence[subnets.Subnet]:
     """The provider's subnets, else the cluster's one, else all private ones of its VPC that have a way out."""
     named: Sequence[str] = setting(provider, "subnets") or ()
     if named:
@@ -142,7 +146,7 @@ def _named(calls: Calls, provider: NodeProvider, named: Sequence[str], vpc: str)
     return [subnets.read(subnet) for subnet in described]
 
 
-def _images(calls: Calls, provider: NodeProvider) -> tuple[dict[str, str], str]:
+def images_of(calls: Calls, provider: NodeProvider) -> tuple[dict[str, str], str]:
     """Images by architecture, and where they have their root volume."""
     named = setting(provider, "image")
     if not named:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard.domain.node_types import SPOT
@@ -48,6 +48,8 @@ class TemplateRequest:
     place: Place
     user_data: bytes
     since: str
+    machine_tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags of machines beside those of their claims. With them a machine cannot read its tags: they have slashes."""
 
     def names(self) -> tuple[str, str]:
         """The name, and the one that is taken when another provider of the cluster has that."""
@@ -68,7 +70,8 @@ def ensure(calls: Calls, request: TemplateRequest) -> Template:
     data = _data(request)
     # Tags of the cluster's owner are part of it: what is made by the template carries them.
     own_tags = [dict(request.owner.own_tags)] if request.owner.own_tags else []
-    parts = json.dumps([data, request.spot, *own_tags], sort_keys=True)
+    machine_tags = [dict(request.machine_tags)] if request.machine_tags else []
+    parts = json.dumps([data, request.spot, *own_tags, *machine_tags], sort_keys=True)
     content = hashlib.sha256(parts.encode()).hexdigest()[:32]
     owner_tags = tags.of_owner(request.owner)
     for name in request.names():
@@ -104,6 +107,8 @@ def _make(calls: Calls, request: TemplateRequest, name: str, content: str, data:
     marks = {**tags.full(request.owner, _KIND.name, request.label, name, request.since), CONTENT: content}
     # They carry the environment's tags: what is made here lives and dies with its instance, which has the claim's.
     of_parts = tags.specification([OF_INSTANCES, OF_SPOT] if request.spot else [OF_INSTANCES], marks)
+    if request.machine_tags:
+        of_parts += tags.specification(["instance"], request.machine_tags)
     try:
         calls.call(
             "ec2",
@@ -128,7 +133,10 @@ def _data(request: TemplateRequest) -> dict[str, Any]:
         "SecurityGroupIds": list(place.security_groups),
         "BlockDeviceMappings": [images.root_volume(place.root_device, DISK_GIB)],
         # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
-        "MetadataOptions": {**images.METADATA, "InstanceMetadataTags": "enabled"},
+        "MetadataOptions": {
+            **images.METADATA,
+            "InstanceMetadataTags": "disabled" if request.machine_tags else "enabled",
+        },
         "UserData": base64.b64encode(request.user_data).decode(),
     }
 

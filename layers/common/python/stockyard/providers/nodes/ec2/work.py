@@ -5,16 +5,18 @@ from __future__ import annotations
 from stockyard.domain.records import Cluster
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports.nodes import EnvironmentWork, NodeWork
-from stockyard.providers.clouds.aws import ec2_kinds, tags
+from stockyard.providers.clouds.aws import ec2_kinds, iam_kinds, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import Kind, borrowed
 from stockyard.providers.clouds.aws.making import Maker
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
+from stockyard.providers.nodes.ec2.managed import ACCESS
 
 PLACE, REBOOT = borrowed("node_place"), borrowed("reboot")
 """Where a cluster's nodes stand, as found once; and that an operation has rebooted a machine."""
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (ec2_kinds.INSTANCE, PLACE, REBOOT)}
+_ALL = (ec2_kinds.INSTANCE, PLACE, REBOOT, ACCESS, iam_kinds.INSTANCE_PROFILE)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}
 _LOST = "Delete the claim; another one gets another machine."
 
 

@@ -15,17 +15,22 @@ NOT_STARTED, EXHAUSTED = "CapacityBlockNotStarted", "CapacityBlockExhausted"
 _OVER = frozenset({"expired", "cancelled", "failed", "payment-failed", "unsupported"})
 _LOOK_AGAIN = timedelta(minutes=5)
 """When a claim is tried again whose block has no room, or whose block is late."""
+_LAST = timedelta(minutes=30)
+"""EC2 ends the machines of a block so long before its end, and gives out no other."""
 _HINT = "Name another capacity block in the node group."
 
 
-def check(calls: Calls, reservation_id: str, group: ScalingGroup, now: datetime) -> None:
-    """Say why the group cannot have a machine of the block now. ``CapacityAwaited`` for what passes by itself, with
-    the moment of the next look; ``VendorRefused`` for a block that never will do."""
+def check(calls: Calls, reservation_id: str, group: ScalingGroup, now: datetime, *, grows: bool) -> None:
+    """Say why the group cannot have a machine of the block now; ``grows``: one more than it wants already.
+
+    ``CapacityAwaited`` for what passes by itself, with the moment of the next look; ``VendorRefused`` for a block that
+    never will do."""
     block = _described(calls, reservation_id)
     text = f"capacity block {reservation_id} of {block.get('InstanceType')} in {block.get('AvailabilityZone')}"
     state, ends_at, starts_at = str(block.get("State")), block.get("EndDate"), block.get("StartDate")
-    if state in _OVER or (ends_at is not None and ends_at <= now):
-        ending = f"ended at {to_text(ends_at)}" if ends_at is not None else f"is {state}"
+    if state in _OVER or (ends_at is not None and ends_at - _LAST <= now):
+        verb = "ended" if ends_at is None or ends_at <= now else "has no machine any more; it ends"
+        ending = f"{verb} at {to_text(ends_at)}" if ends_at is not None else f"is {state}"
         raise VendorRefused(f"{text} {ending}", code="CapacityBlockEnded", hint=_HINT)
     if group.zones and block.get("AvailabilityZone") not in group.zones:
         where = ", ".join(group.zones)
@@ -36,7 +41,7 @@ def check(calls: Calls, reservation_id: str, group: ScalingGroup, now: datetime)
     if state != "active":
         again_at = to_text(now + _LOOK_AGAIN)
         raise CapacityAwaited(f"{text} has not begun yet; it is {state}.", reason=NOT_STARTED, again_at=again_at)
-    if int(block.get("AvailableInstanceCount", 1)) <= 0:
+    if grows and int(block.get("AvailableInstanceCount", 1)) <= 0:
         count = block.get("TotalInstanceCount")
         detail = f"{text} is exhausted: all of its {count} machines are in use."
         raise CapacityAwaited(detail, reason=EXHAUSTED, again_at=to_text(now + _LOOK_AGAIN))

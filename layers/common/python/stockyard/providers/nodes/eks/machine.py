@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -58,29 +58,28 @@ class Launch:
         line = self.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
         if line is not None and line.state == "made":
             return self._outcome(line.vendor_id)
-        group = scaling.find(self.maker.calls, self.cluster, self.pool)
-        if group is None:
-            raise NotYetVisible(f"The cluster has no node group {self.pool} yet.")
+        groups = scaling.find(self.maker.calls, self.cluster, self.pool)
         if line is None:
             line = self.maker.ledger.intend(ec2_kinds.INSTANCE.name, KEY, {"name": self.work.claim.name})
-        machine_id = self._machine(group)
+        holders = self.holds.holders()
+        machine_id = self._machine(groups, holders)
         if not machine_id:
-            return self._grow(group, line)
+            return self._grow(groups[0], line, scaling.count_of(groups[1:], holders))
         since, name = str(line.detail.get("since") or line.intended_at), self.maker.name(self.work.claim.name)
         marks = tags.full(self.maker.owner, ec2_kinds.INSTANCE.name, KEY, name, since)
         self.maker.calls.call("ec2", "create_tags", Resources=[machine_id], Tags=tags.pairs(marks))
         self.maker.ledger.made(line, machine_id)
         return self._outcome(machine_id)
 
-    def _machine(self, group: ScalingGroup) -> str:
+    def _machine(self, groups: Sequence[ScalingGroup], holders: Mapping[str, str]) -> str:
         """The machine that the claim holds, or takes now; empty when there is none for it."""
-        holders = self.holds.holders()
         for machine_id, holder in holders.items():
             if holder == self.work.claim.id:
                 return machine_id
-        for machine_id in self._candidates(group, holders):
-            if self.holds.take(machine_id):
-                return machine_id
+        for group in groups:
+            for machine_id in self._candidates(group, holders):
+                if self.holds.take(machine_id):
+                    return machine_id
         return ""
 
     def _candidates(self, group: ScalingGroup, holders: Mapping[str, str]) -> list[str]:
@@ -104,34 +103,36 @@ class Launch:
         requirement = Requirements.of(self.work.claim.requirements).get(ZONE)
         return requirement is None or requirement.has(zone)
 
-    def _grow(self, group: ScalingGroup, line: Resource) -> Outcome:
-        """Have the group as large as its claims need it, unless it has told that it cannot be."""
+    def _grow(self, group: ScalingGroup, line: Resource, elsewhere: int) -> Outcome:
+        """Have the group as large as its claims need it, unless it has told that it cannot be. ``elsewhere``: so many
+        claims have machines of former groups."""
         shown_activities = scaling.activities(self.maker.calls, group)
         failure = scaling.failure_after(shown_activities, str(line.detail[AFTER])) if AFTER in line.detail else None
         if failure is not None:
-            scaling.shrink(self.maker.calls, group, self.holds.count(others=True))
+            scaling.shrink(self.maker.calls, group, self.holds.count(own=False) - elsewhere)
             self.maker.ledger.gone(line)
             raise self._with_ways(failure, group)
-        wanted = self.holds.count()
-        size = max(group.desired, min(group.most, wanted))
-        self._check_zone(group, wanted)
+        need = self.holds.count() - elsewhere
+        size = max(group.desired, min(group.most, need))
+        self._check_zone(group, need)
         if size > group.desired or AFTER not in line.detail:
             reservation = reservation_of(self.cluster, self.pool)
             if reservation:
-                capacity_blocks.check(self.maker.calls, reservation, group, self.maker.now)
+                grows = size > group.desired
+                capacity_blocks.check(self.maker.calls, reservation, group, self.maker.now, grows=grows)
             # What failed before concerns earlier claims, so that the moment is kept from the first try on.
-            self.maker.ledger.intend(line.kind, line.key, {AFTER: scaling.newest(shown_activities)})
+            self.maker.ledger.intend(line.kind, line.key, {AFTER: scaling.mark_of(shown_activities)})
         if size > group.desired:
             scaling.resize(self.maker.calls, group, size)
-        if wanted > group.most:
+        if need > group.most:
             text = f"Node group {self.pool} has all of the {group.most} machines that it may have."
             return Outcome(False, text, wait_seconds=_WAIT)
         return Outcome(False, f"Node group {self.pool} makes a machine.", wait_seconds=_WAIT)
 
-    def _check_zone(self, group: ScalingGroup, wanted: int) -> None:
+    def _check_zone(self, group: ScalingGroup, need: int) -> None:
         """``InsufficientCapacity`` when the group has a machine for each claim, and none left in a zone for this one: a
         group chooses the zones itself."""
-        if len(group.machines) >= max(wanted, group.desired) and not all(map(self._may_be_in, group.zones)):
+        if len(group.machines) >= max(need, group.desired) and not all(map(self._may_be_in, group.zones)):
             refusal = InsufficientCapacity(f"Node group {self.pool} made no machine in a zone that was asked for.")
             raise self._with_ways(refusal, group)
 
@@ -211,8 +212,8 @@ def terminate(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWor
     line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     if line is None:
         return _forget(maker)
-    held = (machine_id for machine_id, holder in holds.holders().items() if holder == work.claim.id)
-    machine_id = line.vendor_id if line.state == "made" else next(held, "")
+    own_machines = (machine_id for machine_id, holder in holds.holders().items() if holder == work.claim.id)
+    machine_id = line.vendor_id if line.state == "made" else next(own_machines, "")
     if not machine_id:
         return _unwanted(maker, cluster, holds, work, line)
     item = described(maker, machine_id)
@@ -221,14 +222,14 @@ def terminate(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWor
         holds.release(machine_id)
         maker.ledger.gone(line)
         return _forget(maker)
-    if state != "shutting-down":
-        _end(maker, cluster, work, machine_id)
+    if state != "shutting-down" and item is not None:
+        _end(maker, machine_id, tags.mapping(item.get("Tags")).get(scaling.ASG_TAG, ""))
     return Outcome(False, f"{machine_id} is being ended", wait_seconds=_ENDING, remaining=(f"instance {machine_id}",))
 
 
-def _end(maker: Maker, cluster: Cluster, work: NodeWork, machine_id: str) -> None:
+def _end(maker: Maker, machine_id: str, group_name: str) -> None:
     """By the group while it has the machine, so that it makes no other; else by EC2, since the group is gone."""
-    group = scaling.find(maker.calls, cluster, work.claim.pool)
+    group = scaling.described(maker.calls, group_name) if group_name else None
     if group is not None and machine_id in group.leaving:
         return
     if group is not None and machine_id in group.machines:
@@ -240,10 +241,10 @@ def _end(maker: Maker, cluster: Cluster, work: NodeWork, machine_id: str) -> Non
 
 def _unwanted(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWork, line: Resource) -> Outcome:
     if AFTER in line.detail:
-        with suppress(NotYetVisible):
-            group = scaling.find(maker.calls, cluster, work.claim.pool)
-            if group is not None:
-                scaling.shrink(maker.calls, group, holds.count(others=True))
+        with suppress(NotYetVisible, VendorNotFound):
+            newest, *former = scaling.find(maker.calls, cluster, work.claim.pool)
+            need = holds.count(own=False) - scaling.count_of(former, holds.holders())
+            scaling.shrink(maker.calls, newest, need)
     maker.ledger.gone(line)
     return _forget(maker)
 

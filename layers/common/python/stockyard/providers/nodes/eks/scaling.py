@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,10 @@ from stockyard.providers.clouds.aws.errors import classify
 
 COMING = frozenset({"Pending", "Pending:Wait", "Pending:Proceed", "InService"})
 """States of machines in a group that are there or come up."""
+MOST_GENERATIONS = 50
+"""Groups of a pool that may have been one after the other while the pool is there."""
+ASG_TAG = "aws:autoscaling:groupName"
+"""The tag that EC2 Auto Scaling gives each machine: the name of its group."""
 _RECENT = 20
 """Activities that one look reads."""
 _CODE = re.compile(r"\b([A-Z][A-Za-z]+(?:\.[A-Z][A-Za-z]+)*) - ")
@@ -36,18 +40,32 @@ class ScalingGroup:
     """Machines that the group is ending."""
 
 
-def find(calls: Calls, cluster: Cluster, pool: str) -> ScalingGroup | None:
-    """The group of a pool; None when there is none any more. ``NotYetVisible`` while EKS has not made it."""
-    group = node_group_name(pool)
+def find(calls: Calls, cluster: Cluster, pool: str) -> list[ScalingGroup]:
+    """The groups of a pool, the one that makes new machines first: of a pool whose machines were to become others a
+    former group may be there, which goes when it is empty. ``NotYetVisible`` while EKS has not made the first."""
+    name = cluster_name(cluster)
+    listing = set(calls.call("eks", "list_nodegroups", clusterName=name)["nodegroups"])
+    numbers = [number for number in range(MOST_GENERATIONS, 0, -1) if node_group_name(pool, number) in listing]
+    groups: list[ScalingGroup] = []
+    for number in numbers:
+        groups += _of_managed_group(calls, name, node_group_name(pool, number))
+    if not groups:
+        raise NotYetVisible(f"The cluster has no node group {pool} that makes machines yet.")
+    return groups
+
+
+def _of_managed_group(calls: Calls, cluster: str, name: str) -> list[ScalingGroup]:
+    """The auto scaling group behind a managed one; none while that is not there, or not any more."""
     try:
-        answer = calls.call("eks", "describe_nodegroup", clusterName=cluster_name(cluster), nodegroupName=group)
+        answer = calls.call("eks", "describe_nodegroup", clusterName=cluster, nodegroupName=name)
     except VendorNotFound:
-        return None
+        return []
     resources = answer["nodegroup"].get("resources") or {}
     names = [str(entry["name"]) for entry in resources.get("autoScalingGroups") or ()]
-    if not names:
-        raise NotYetVisible(f"Node group {group} has no auto scaling group yet.")
-    return described(calls, names[0])
+    if not names or answer["nodegroup"].get("status") == "DELETING":
+        return []
+    group = described(calls, names[0])
+    return [group] if group is not None else []
 
 
 def described(calls: Calls, name: str) -> ScalingGroup | None:
@@ -67,6 +85,12 @@ def described(calls: Calls, name: str) -> ScalingGroup | None:
     return None
 
 
+def count_of(groups: Iterable[ScalingGroup], machine_ids: Iterable[str]) -> int:
+    """How many of the machines are in one of the groups."""
+    members = {machine_id for group in groups for machine_id in (*group.machines, *group.leaving)}
+    return sum(machine_id in members for machine_id in machine_ids)
+
+
 def resize(calls: Calls, group: ScalingGroup, size: int) -> None:
     """Set the desired size, which is absolute: said twice it is the same."""
     calls.call(
@@ -78,10 +102,10 @@ def resize(calls: Calls, group: ScalingGroup, size: int) -> None:
     )
 
 
-def shrink(calls: Calls, group: ScalingGroup, wanted: int) -> None:
+def shrink(calls: Calls, group: ScalingGroup, need: int) -> None:
     """Lower the desired size to what is still wanted: never below the machines that are there, since the group would
     end any of them, and not below the least."""
-    size = max(group.least, len(group.machines), min(group.desired, wanted))
+    size = max(group.least, len(group.machines), min(group.desired, need))
     if size < group.desired:
         resize(calls, group, size)
 
@@ -104,20 +128,28 @@ def activities(calls: Calls, group: ScalingGroup) -> Sequence[Mapping[str, Any]]
     return list(answer.get("Activities") or ())
 
 
-def newest(shown_activities: Sequence[Mapping[str, Any]]) -> str:
-    """The id of the newest activity; empty for none."""
-    return str(shown_activities[0]["ActivityId"]) if shown_activities else ""
+def mark_of(shown_activities: Sequence[Mapping[str, Any]]) -> str:
+    """What tells the newest activity as it is now from all that comes later; empty for none."""
+    return _mark(shown_activities[0]) if shown_activities else ""
 
 
-def failure_after(shown_activities: Sequence[Mapping[str, Any]], activity_id: str) -> VendorError | None:
-    """What failed for good after an activity: the group tries it again for ever, its claims do not."""
+def _mark(activity: Mapping[str, Any]) -> str:
+    """A failure that repeats itself may be told by the same activity, which then has a later end."""
+    return f"{activity['ActivityId']} {activity.get('EndTime') or ''}"
+
+
+def failure_after(shown_activities: Sequence[Mapping[str, Any]], mark: str) -> VendorError | None:
+    """What failed for good after a moment that ``mark_of`` has told: the group tries it again for ever, its claims do
+    not."""
+    activity_id = mark.partition(" ")[0]
     for activity in shown_activities:
-        if str(activity["ActivityId"]) == activity_id:
-            return None
-        if activity.get("StatusCode") == "Failed":
+        is_marked = str(activity["ActivityId"]) == activity_id
+        if activity.get("StatusCode") == "Failed" and not (is_marked and _mark(activity) == mark):
             error = error_of(str(activity.get("StatusMessage") or ""))
             if isinstance(error, InsufficientCapacity) or not error.retryable:
                 return error
+        if is_marked:
+            return None
     return None
 
 

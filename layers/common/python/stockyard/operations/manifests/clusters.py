@@ -1,0 +1,199 @@
+"""Clusters that documents ask for, compared with those that are there: checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stockyard.domain import cloud_kinds
+from stockyard.domain.cluster_manifests import DESCRIPTION, ClusterDocument, ClusterForm
+from stockyard.domain.pointers import pointer
+from stockyard.domain.records import UNSEEN, CloudAccount, Cluster, Name
+from stockyard.errors import FieldProblem, IllegalTransition, InvalidInput
+from stockyard.operations.clusters.change import change_cluster
+from stockyard.operations.clusters.create import NewCluster, create_cluster, plan_creation
+from stockyard.operations.clusters.reconfigure import operation_kind, plan_change, target_of
+from stockyard.operations.listing import every
+from stockyard.operations.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredCluster:
+    """A cluster to make, or with ``current`` to change by ``fields``, and the plan of that."""
+
+    place: int
+    document: ClusterDocument
+    form: ClusterForm
+    new_cluster: NewCluster | None
+    current: Cluster | None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cluster_manifest(cluster: Cluster) -> dict[str, Any]:
+    """The cluster as a manifest of its driver's form. ``InvalidInput`` where there is none."""
+    kind = cloud_kinds.cluster_kind(cluster.provider, cluster.cluster_type, cluster.driver).manifest
+    if kind is None:
+        raise InvalidInput(f"A cluster made by the driver {cluster.driver} has no manifest.")
+    return cloud_kinds.cluster_form(kind).cluster_manifest(cluster)
+
+
+def desired_cluster(services: Services, place: int, document: ClusterDocument) -> DesiredCluster:
+    """The cluster of a document, compared with the one of its name, by all checks of a request. ``InvalidInput`` has
+    pointers into the document; ``IllegalTransition`` for a cluster that cannot be changed now."""
+    kind = cloud_kinds.cluster_kind(document.cloud, document.cluster_type, document.driver).manifest
+    if kind is None:
+        raise KeyError(document.kind)
+    form = cloud_kinds.cluster_form(kind)
+    current = _current(services, document.name)
+    with _in_document(form, place, document):
+        if current is None:
+            new_cluster = _new_cluster(services, document, form)
+            plan = plan_creation(services, new_cluster)
+            return DesiredCluster(place, document, form, new_cluster, None, plan=plan)
+        _check_same(services, current, document)
+        fields = _changes(current, document, form)
+        return DesiredCluster(place, document, form, None, current, fields, _plan(services, current, fields))
+
+
+@contextmanager
+def _in_document(form: ClusterForm, place: int, document: ClusterDocument) -> Iterator[None]:
+    """What a request would be refused for is told at the places of the document."""
+    try:
+        yield
+    except InvalidInput as refused:
+        account = pointer(*document.account_place)
+        faults = [
+            FieldProblem(
+                account if fault.pointer == "/cloud_account_id" else pointer(place) + form.place_of(fault.pointer),
+                fault.detail,
+            )
+            for fault in refused.errors
+        ]
+        raise InvalidInput(refused.detail, errors=faults) from refused
+
+
+def _current(services: Services, name: str) -> Cluster | None:
+    holder = services.store.get(Name, f"cluster/{name}")
+    cluster = services.store.get(Cluster, holder.owner) if holder else None
+    return None if cluster is None or cluster.status in UNSEEN else cluster
+
+
+def _new_cluster(services: Services, document: ClusterDocument, form: ClusterForm) -> NewCluster:
+    return NewCluster(
+        name=document.name,
+        description=document.description,
+        cloud_account_id=int(_account(services, document).id),
+        cluster_type=document.cluster_type,
+        settings=form.wanted_settings(document, None),
+        kubernetes_version=document.kubernetes_version or None,
+        driver=document.driver,
+        document=document.document,
+    )
+
+
+def _account(services: Services, document: ClusterDocument) -> CloudAccount:
+    """The account that the document names by number or name, or the tenant's only one of that cloud."""
+    title = cloud_kinds.clouds()[document.cloud].title
+    accounts = [account for account in every(services.store, CloudAccount) if account.provider == document.cloud]
+    if document.account:
+        named = [account for account in accounts if account.id == document.account]
+        named = named or [account for account in accounts if account.name == document.account]
+        lacking, several = f"There is no cloud account {document.account} on {title}.", "have this name"
+    else:
+        named, lacking, several = accounts, f"There is no cloud account on {title}.", f"are on {title}"
+    if not named:
+        raise InvalidInput.at("/cloud_account_id", lacking)
+    if len(named) > 1:
+        raise InvalidInput.at("/cloud_account_id", f"is needed, as a number: {len(named)} cloud accounts {several}")
+    return named[0]
+
+
+def _check_same(services: Services, current: Cluster, document: ClusterDocument) -> None:
+    """Whether the cluster of that name is the one that the document means."""
+    if current.status == "deleting":
+        raise IllegalTransition(f"Cluster {current.name} is being deleted.")
+    if current.driver != document.driver:
+        raise InvalidInput.at("/name", f"There is a cluster called {current.name} that is no {document.kind}.")
+    namespace = current.settings.get("namespace") or ""
+    if document.namespace not in ("", namespace):
+        there = f"in the namespace {namespace}" if namespace else "without a namespace"
+        text = f"There is a cluster called {current.name} {there}; a name stands for one cluster of a tenant."
+        raise InvalidInput.at("/name", text)
+    if document.account and int(_account(services, document).id) != current.cloud_account_id:
+        raise InvalidInput.at("/cloud_account_id", "cannot be changed after creation")
+
+
+def _changes(current: Cluster, document: ClusterDocument, form: ClusterForm) -> dict[str, Any]:
+    """The fields of ``change_cluster`` that differ. What the document does not say stays."""
+    from stockyard.domain.models.clusters import changed_settings  # loads pydantic: only where a cluster is changed
+
+    settings = changed_settings(current, form.wanted_settings(document, current.settings))
+    fields: dict[str, Any] = {}
+    if settings != current.settings:
+        fields["settings"] = settings
+    if document.kubernetes_version not in ("", current.kubernetes_version):
+        fields["kubernetes_version"] = document.kubernetes_version
+    if DESCRIPTION in document.document.get("annotations", {}) and document.description != current.description:
+        fields["description"] = document.description
+    if document.document != current.document:
+        fields["document"] = document.document
+    return fields
+
+
+def _plan(services: Services, current: Cluster, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The plan of a change; empty where no operation is needed."""
+    target = target_of(current, fields.get("settings"), fields.get("kubernetes_version"))
+    if not operation_kind(services, current, target):
+        return {}
+    described = {name: value for name, value in fields.items() if name == "description"}
+    return plan_change(services, current, target, described)
+
+
+def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
+    """The part of a dry run that is about this cluster: ``items`` are lines of the bill."""
+    plan = desired.plan
+
+    def moved(entries: list[Any]) -> list[Any]:
+        return [
+            {**entry, "pointer": pointer(desired.place) + desired.form.place_of(entry["pointer"])} for entry in entries
+        ]
+
+    creates = list(plan.get("creates", ()))
+    if desired.current is None:
+        creates = [{"kind": "cluster", "name": desired.document.name}, *creates]
+    return {
+        "creates": creates,
+        "deletes": list(plan.get("deletes", ())),
+        "changes": moved(plan.get("changes", [])),
+        "warnings": moved(plan.get("warnings", [])),
+        "items": list(plan.get("price", {}).get("items", ())),
+    }
+
+
+def apply_cluster(
+    services: Services, desired: DesiredCluster, actor: str, request_id: str, organization_id: str
+) -> dict[str, Any]:
+    """What became of the cluster: made, changed by an operation where one is needed, or as it was."""
+    cluster, operation_id = desired.current, None
+    if desired.new_cluster is not None:
+        new_cluster = replace(desired.new_cluster, organization_id=organization_id)
+        cluster, _ = create_cluster(services, new_cluster, actor)
+        operation_id = cluster.operation_id
+    elif cluster is not None and desired.fields:
+        former = cluster.operation_id
+        fields = {"description": None, "tags": None, **desired.fields}
+        cluster = change_cluster(services, cluster.id, cluster.version, **fields, actor=actor, request_id=request_id)
+        operation_id = cluster.operation_id if cluster.operation_id != former else None
+    if cluster is None:
+        raise KeyError(desired.document.name)
+    return {
+        "kind": desired.document.kind,
+        "name": cluster.name,
+        "id": cluster.id,
+        "action": "created" if desired.current is None else "changed" if desired.fields else "unchanged",
+        "warnings": plan_cluster(desired)["warnings"],
+        "operation_id": operation_id,
+    }

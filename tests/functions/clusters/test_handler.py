@@ -1,0 +1,156 @@
+"""Changes of a ready cluster over HTTP: plans, 202 with the operation, 409 with the one that is at work, 412."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from functions.clusters import handler
+from functions.pools import handler as pools_handler
+from stockyard import wiring
+from stockyard.domain.models.cluster_views import ClusterView
+from stockyard.domain.models.operations import OperationView
+from stockyard.domain.models.plan import PlanView
+from stockyard.domain.records import AuditRecord
+from stockyard.operations.listing import every
+from tests.harness.crash_world import _event
+from tests.harness.inprocess import Context
+from tests.unit.operations.clusters.managed_world import GPU, ManagedWorld, managed_world
+
+EXTENDED = {"settings": {"support": "extended"}}
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    json: Any
+
+
+Ask = Callable[..., Reply]
+
+
+@pytest.fixture
+def managed() -> ManagedWorld:
+    return managed_world()
+
+
+@pytest.fixture
+def ask(managed: ManagedWorld) -> Iterator[Ask]:
+    """Calls a route of the functions in process, by default with the cluster's version as it is."""
+    services = managed.world.services
+    with ExitStack() as stack:
+        parts = {"services": lambda _: managed.world.services, "store": lambda _: services.store}
+        for name, part in parts.items():
+            stack.enter_context(patch.object(wiring, name, part))
+        for module in (handler, pools_handler):
+            dependencies = replace(
+                module.http._dependencies,
+                clock=services.clock.now,
+                admit=lambda _: None,
+                audit=lambda _, record: None,
+                keys=None,
+            )
+            stack.enter_context(patch.object(module.http, "_dependencies", dependencies))
+            stack.enter_context(patch.object(module.http, "_origin", None))
+
+        def call(
+            method: str, path: str, body: Any = None, *, version: int | None = None, dry_run: bool = False
+        ) -> Reply:
+            event = _event(method, f"/v1/clusters/{managed.id}{path}", body, {}, "key-1")
+            event["headers"]["if-match"] = f'"{managed.cluster.version if version is None else version}"'
+            event["headers"]["content-type"] = f"application/{'merge-patch+' if method == 'PATCH' else ''}json"
+            event["rawQueryString"] = "dry_run=true" if dry_run else ""
+            module = pools_handler if "/pools" in path else handler
+            answer = module.lambda_handler(event, Context("clusters", "request"))
+            return Reply(int(answer["statusCode"]), answer["headers"], json.loads(answer["body"]))
+
+        yield call
+
+
+def test_a_change_answers_with_its_operation(managed: ManagedWorld, ask: Ask) -> None:
+    reply = ask("PATCH", "", EXTENDED)
+    assert reply.status == 202, reply.json
+    assert reply.headers["Location"] == f"/v1/operations/{managed.operation.id}"
+    assert reply.headers["ETag"] == f'"{managed.cluster.version}"'
+    view = ClusterView.model_validate(reply.json, strict=True)
+    assert (view.status, view.settings["support"], view.operation_id) == ("ready", "extended", managed.operation.id)
+    (audit,) = [r for r in every(managed.world.services.store, AuditRecord) if r.action == "ChangeCluster"]
+    assert audit.detail == "Changed: settings."
+
+
+def test_what_needs_no_operation_is_answered_as_done(ask: Ask) -> None:
+    for body in ({"description": "other"}, {"settings": {"mirror": False}}, {"settings": {"support": "standard"}}):
+        reply = ask("PATCH", "", body)
+        assert (reply.status, "Location" in reply.headers) == (200, False), reply.json
+
+
+def test_a_second_change_is_refused_with_the_id_of_the_first(managed: ManagedWorld, ask: Ask) -> None:
+    assert ask("PATCH", "", EXTENDED).status == 202
+    operation_id = managed.operation.id
+    for dry_run in (True, False):
+        reply = ask("PATCH", "", {"kubernetes_version": "1.35"}, dry_run=dry_run, version=1)
+        assert (reply.status, reply.json["error_type"]) == (409, "IllegalTransition")
+        assert operation_id in reply.json["detail"]
+    for body in ({"description": "still possible"}, {"settings": {"mirror": False}}):
+        reply = ask("PATCH", "", body)
+        assert (reply.status, managed.operation.id) == (200, operation_id)
+    assert managed.drive() == "changed"
+    assert ask("PATCH", "", {"kubernetes_version": "1.35"}, version=1).status == 412
+
+
+def test_a_dry_run_answers_a_plan_and_writes_nothing(managed: ManagedWorld, ask: Ask) -> None:
+    before = managed.cluster
+    body = {**managed.groups({"name": "system", "max_size": 3}), "description": "other"}
+    reply = ask("PATCH", "", body, dry_run=True)
+    assert reply.status == 200, reply.json
+    plan = PlanView.model_validate(reply.json, strict=True).plan
+    assert [change.pointer for change in plan.changes] == [
+        "/description",
+        "/settings/node_groups/0/max_size",
+        "/settings/node_groups/1",
+    ]
+    assert [(thing.kind, thing.name) for thing in plan.deletes] == [("pool", "l4")]
+    assert plan.price_before is not None
+    assert managed.cluster == before
+    assert ask("PATCH", "", {"kubernetes_version": "1.36"}, dry_run=True).status == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"kubernetes_version": "1.36"}, "/kubernetes_version"),
+        ({"settings": {"vpc_cidr": "10.1.0.0/16"}}, "/settings/vpc_cidr"),
+        ({"settings": {"node_groups": [{**GPU, "min_size": 9}]}}, "/settings/node_groups/0/min_size"),
+        ({"driver": "ec2"}, "/driver"),
+    ],
+)
+def test_faults_have_pointers_into_the_patch(ask: Ask, body: Any, pointer: str) -> None:
+    reply = ask("PATCH", "", body)
+    assert (reply.status, [fault["pointer"] for fault in reply.json["errors"]]) == (422, [pointer])
+
+
+def test_an_operation_is_stopped_and_shows_what_stood_before(managed: ManagedWorld, ask: Ask) -> None:
+    assert ask("POST", "/cancel").status == 409
+    ask("PATCH", "", EXTENDED)
+    reply = ask("POST", "/cancel")
+    assert reply.status == 202
+    view = OperationView.model_validate(reply.json, strict=True)
+    assert (view.status, view.kind) == ("failed", "change_cluster")
+    assert view.changes[0].before == "standard"
+    assert ask("POST", "/resume").json["status"] == "running"
+
+
+def test_pools_of_groups_say_where_they_are_changed(ask: Ask, managed: ManagedWorld) -> None:
+    version = managed.pools()["l4"].version
+    for dry_run in (True, False):
+        reply = ask("PATCH", "/pools/l4", {"floor": 1}, version=version, dry_run=dry_run)
+        assert reply.status == 422
+        assert "settings.node_groups" in reply.json["errors"][0]["detail"]
+        assert ask("DELETE", "/pools/l4", dry_run=dry_run).status == 409

@@ -1,0 +1,165 @@
+"""What the account has to say of a cluster's settings, and of an upgrade, with the place that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local.aws.corrections.capacity_reservations import capacity_reservations
+from local.aws.corrections.eks import eks_backends
+from local.aws.corrections.eks_things import planned_insights
+from local.aws.corrections.pace import paced
+from local.aws.corrections.quotas import account_quotas
+from local.aws.corrections.reservations import new_block
+from stockyard.ports import Finding
+from stockyard.providers.clouds.aws import template_versions
+from stockyard.providers.clusters.eks import names
+from tests.unit.providers.clusters.eks.conftest import H100, settings
+from tests.unit.providers.conftest import ACME, START
+
+PLACE = "/settings/node_groups/0"
+BEGIN = START + timedelta(days=2)
+
+
+def findings(eks: Any, *groups: dict[str, Any], **values: Any) -> list[Finding]:
+    eks.cluster = replace(eks.cluster, settings=settings(node_groups=list(groups), **values))
+    return list(eks.provider.inspect(eks.work("account")))
+
+
+def pointers(findings_of_it: list[Finding]) -> list[tuple[str, bool]]:
+    return [(finding.pointer, finding.warning) for finding in findings_of_it]
+
+
+def test_settings_that_fit_have_no_findings(eks: Any) -> None:
+    assert findings(eks) == []
+    assert findings(eks, {**H100, "zones": ["us-east-1a", "us-east-1b"]}) == []
+
+
+def test_a_zone_that_the_region_lacks_or_that_takes_no_control_plane(eks: Any) -> None:
+    cidrs = ["10.0.0.0/20", "10.0.16.0/20"]
+    (absent,) = findings(eks, zones=["us-east-1a", "us-east-1x"], subnet_cidrs=cidrs)
+    assert absent.pointer == "/settings/zones/1"
+    ec2 = eks.tenant().client("ec2")
+    ids = {zone["ZoneId"]: zone["ZoneName"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]}
+    (other,) = findings(eks, zones=["us-east-1a", ids["use1-az3"]], subnet_cidrs=cidrs)
+    assert (other.pointer, other.detail) == ("/settings/zones/1", f"EKS has no control planes in {ids['use1-az3']}.")
+
+
+def test_a_group_outside_of_the_subnets_is_named(eks: Any) -> None:
+    (finding,) = findings(eks, {**H100, "zones": ["us-east-1f"]})
+    assert pointers([finding]) == [(f"{PLACE}/zones", False)]
+    assert "us-east-1a, us-east-1b, us-east-1c" in finding.detail
+
+
+def test_a_type_that_the_zone_does_not_offer_is_named(eks: Any) -> None:
+    (finding,) = findings(eks, {**H100, "instance_type": "x9.huge"})
+    assert (finding.pointer, finding.detail) == (
+        f"{PLACE}/instance_type",
+        "x9.huge is not offered in us-east-1b.",
+    )
+
+
+@contextmanager
+def at(moment: datetime) -> Iterator[None]:
+    with capacity_reservations(), paced(lambda _kind: 0.0, moment.timestamp):
+        yield
+
+
+def block(**fields: Any) -> str:
+    zone, count = fields.get("zone", "us-east-1b"), fields.get("count", 4)
+    return new_block(
+        ACME, "us-east-1", fields.get("kind", "p5.48xlarge"), zone, count, BEGIN, BEGIN + timedelta(days=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer", "text"),
+    [
+        ({"zone": "us-east-1a"}, f"{PLACE}/zones", "is in us-east-1a"),
+        ({"count": 2}, f"{PLACE}/max_size", "has 2 machines"),
+        ({"kind": "p4d.24xlarge"}, f"{PLACE}/instance_type", "is of p4d.24xlarge"),
+    ],
+)
+def test_a_block_that_is_not_what_the_group_takes_it_for(
+    eks: Any, fields: dict[str, Any], pointer: str, text: str
+) -> None:
+    with at(START):
+        group = {**H100, "capacity_reservation_id": block(**fields)}
+        first, *more = [finding for finding in findings(eks, group) if not finding.warning]
+    assert more == []
+    assert first.pointer == pointer
+    assert text in first.detail
+
+
+def test_a_block_before_its_start_is_a_warning_with_the_date(eks: Any) -> None:
+    with at(START):
+        (finding,) = findings(eks, {**H100, "capacity_reservation_id": block()})
+    assert pointers([finding]) == [(f"{PLACE}/capacity_reservation_id", True)]
+    assert f"begins at {BEGIN:%Y-%m-%d %H:%M}" in finding.detail
+
+
+def test_a_block_that_has_ended_is_refused_and_one_that_goes_on_is_not(eks: Any) -> None:
+    with at(START):
+        reservation = block()
+    group = {**H100, "capacity_reservation_id": reservation}
+    eks.now = BEGIN + timedelta(hours=1)
+    with at(eks.now):
+        assert findings(eks, group) == []
+    eks.now = BEGIN + timedelta(days=3)
+    with at(eks.now):
+        (finding,) = findings(eks, group)
+    assert pointers([finding]) == [(f"{PLACE}/capacity_reservation_id", False)]
+    assert "has ended" in finding.detail
+
+
+def test_a_block_that_is_not_there_is_named(eks: Any) -> None:
+    with at(START):
+        (finding,) = findings(eks, {**H100, "capacity_reservation_id": "cr-0123456789abcdef0"})
+    assert finding.pointer == f"{PLACE}/capacity_reservation_id"
+
+
+def test_quotas_count_an_address_for_each_gateway(eks: Any) -> None:
+    with account_quotas({"L-0263D0A3": 2, "L-F678F1CE": 5}):
+        assert findings(eks) == []
+        (finding,) = findings(eks, nat_gateways="zone")
+    assert finding.pointer == "/settings/vpc_cidr"
+    assert "needs 3" in finding.detail
+
+
+def test_an_account_with_an_older_template_is_told_and_refused(eks: Any) -> None:
+    iam = eks.tenant().client("iam")
+    iam.tag_role(RoleName="stockyard", Tags=[{"Key": template_versions.TAG, "Value": "3"}])
+    (finding,) = findings(eks)
+    assert pointers([finding]) == [("/cloud_account_id", False)]
+    assert "make clusters on EKS" in finding.detail
+    assert not template_versions.shortage(3).refuses  # type: ignore[union-attr]
+
+
+def test_another_region_than_the_accounts_is_a_warning_and_none_is_refused(eks: Any) -> None:
+    (finding,) = findings(eks, region_name="eu-west-1")
+    assert pointers([finding]) == [("/settings/region_name", True)]
+    assert pointers(findings(eks, region_name="us-nowhere-9"))[-1] == ("/settings/region_name", False)
+
+
+def test_an_upgrade_is_told_what_eks_has_seen_and_which_nodes_are_too_old(eks: Any, run: Callable[[str], None]) -> None:
+    eks.cluster = replace(eks.cluster, kubernetes_version="1.34")
+    run("node_groups")
+    assert list(eks.provider.upgrade_findings(eks.work("upgrade"))) == [], "nothing changes"
+    eks.cluster = replace(eks.cluster, kubernetes_version="1.35")
+    name = "Deprecated APIs removed in Kubernetes v1.35"
+    for status, is_warning in (("ERROR", False), ("WARNING", True)):
+        with planned_insights([{"name": name, "status": status}]):
+            (finding,) = eks.provider.upgrade_findings(eks.work("upgrade"))
+        assert pointers([finding]) == [("/kubernetes_version", is_warning)]
+        assert name in finding.detail
+    with planned_insights([{"name": name, "status": "PASSING"}]):
+        assert list(eks.provider.upgrade_findings(eks.work("upgrade"))) == []
+    cluster = eks_backends[ACME]["us-east-1"].clusters[names.cluster_name(eks.cluster)]
+    cluster.groups["system"].document["version"] = "1.31"
+    (old,) = eks.provider.upgrade_findings(eks.work("upgrade"))
+    assert "nodes of system have Kubernetes 1.31" in old.detail

@@ -1,0 +1,270 @@
+"""Node groups are made as Modelplane makes them, brought to the settings where EKS can, and else replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from local.aws.corrections.capacity_reservations import capacity_reservations
+from local.aws.corrections.pace import paced
+from local.aws.corrections.reservations import new_block
+from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clusters.eks import launch_templates, names
+from stockyard.providers.clusters.eks.node_groups import Generation
+from tests.unit.providers.clusters.eks.conftest import H100, settings
+from tests.unit.providers.conftest import ACME, START
+
+Run = Callable[[str], None]
+WORKERS = {"name": "workers", "role": "system", "instance_type": "m6i.large"}
+EFA = {**H100, "fabric": "efa"}
+
+
+def change(eks: Any, *groups: dict[str, Any], **values: Any) -> None:
+    eks.cluster = replace(eks.cluster, settings=settings(node_groups=list(groups), **values))
+    eks.ledger.cluster = eks.cluster
+
+
+def group(eks: Any, name: str) -> dict[str, Any]:
+    client = eks.tenant().client("eks")
+    described: dict[str, Any] = client.describe_nodegroup(
+        clusterName=names.cluster_name(eks.cluster), nodegroupName=name
+    )["nodegroup"]
+    return described
+
+
+def groups(eks: Any) -> set[str]:
+    client = eks.tenant().client("eks")
+    return set(client.list_nodegroups(clusterName=names.cluster_name(eks.cluster))["nodegroups"])
+
+
+def private(eks: Any, *zones: str) -> list[str]:
+    lines = [line for line in eks.ledger.lines() if line.kind == "subnet" and line.key.startswith("private")]
+    return [line.vendor_id for line in lines if not zones or line.detail["zone"] in zones]
+
+
+def test_a_group_without_a_template_has_type_disk_and_all_private_subnets(eks: Any, run: Run) -> None:
+    change(eks, {**WORKERS, "disk_gib": 200, "count": 2, "min_size": 1, "labels": {"a": "b"}})
+    run("node_groups")
+    described = group(eks, "workers")
+    assert described["amiType"] == "AL2023_x86_64_STANDARD"
+    assert (described["instanceTypes"], described["diskSize"]) == (["m6i.large"], 200)
+    assert described["scalingConfig"] == {"minSize": 1, "maxSize": 8, "desiredSize": 2}
+    assert described["subnets"] == private(eks)
+    assert described["labels"] == {"a": "b", "modelplane.ai/pool": "workers"}
+    assert "launchTemplate" not in described
+    system = group(eks, "system")
+    assert system["scalingConfig"] == {"minSize": 1, "maxSize": 2, "desiredSize": 1}
+    assert system["instanceTypes"] == ["m6i.xlarge"]
+
+
+def test_a_group_with_efa_has_a_template_with_an_interface_for_each_card(eks: Any, run: Run) -> None:
+    change(eks, EFA)
+    run("node_groups")
+    described = group(eks, "h100")
+    assert described["amiType"] == "AL2023_x86_64_NVIDIA"
+    assert described["labels"] == {"modelplane.ai/pool": "h100", "modelplane.ai/gpu": "nvidia-h100"}
+    assert described["taints"] == [{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}]
+    assert described["launchTemplate"]["name"] == names.part(eks.cluster, "lt-h100")
+    assert described["subnets"] == private(eks, "us-east-1b")
+    ec2 = eks.tenant().client("ec2")
+    (version,) = ec2.describe_launch_template_versions(LaunchTemplateName=names.part(eks.cluster, "lt-h100"))[
+        "LaunchTemplateVersions"
+    ]
+    data = version["LaunchTemplateData"]
+    assert data["InstanceType"] == "p5.48xlarge"
+    assert data["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 100
+    interfaces = data["NetworkInterfaces"]
+    assert len(interfaces) == 32
+    assert [i["InterfaceType"] for i in interfaces] == ["efa", *["efa-only"] * 31]
+    assert [i["DeviceIndex"] for i in interfaces] == [0, *[1] * 31]
+    assert [i["NetworkCardIndex"] for i in interfaces] == list(range(32))
+    own = [eks.ledger.find("security_group", key).vendor_id for key in ("efa", "cluster")]
+    assert {tuple(i["Groups"]) for i in interfaces} == {tuple(own)}
+    (efa,) = ec2.describe_security_groups(GroupIds=[own[0]])["SecurityGroups"]
+    assert efa["GroupName"] == f"{eks.cluster.client_id}-efa"
+    assert [p["UserIdGroupPairs"][0]["GroupId"] for p in efa["IpPermissions"]] == [own[0]]
+    assert own[0] in [pair["GroupId"] for p in efa["IpPermissionsEgress"] for pair in p["UserIdGroupPairs"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "cards"), [("p5.48xlarge", 32), ("p5en.48xlarge", 16), ("p4d.24xlarge", 4), ("g6.8xlarge", 1)]
+)
+def test_cards_of_a_type(name: str, cards: int) -> None:
+    assert len(launch_templates.interfaces(name, ["sg-1"])) == cards
+
+
+def test_a_second_run_changes_nothing(eks: Any, run: Run) -> None:
+    change(eks, WORKERS, EFA)
+    run("node_groups")
+    writes = eks.ledger.writes
+    assert eks.provider.ensure("node_groups", eks.work("node_groups")).done
+    assert eks.ledger.writes == writes
+
+
+def test_limits_labels_and_taints_follow_the_settings_and_the_size_does_not(eks: Any, run: Run) -> None:
+    taint = {"key": "a", "value": "b", "effect": "NoExecute"}
+    change(eks, {**WORKERS, "count": 2, "max_size": 4, "labels": {"a": "1", "b": "2"}, "taints": [taint]})
+    run("node_groups")
+    change(eks, {**WORKERS, "count": 1, "max_size": 9, "labels": {"a": "3", "c": "4"}, "taints": []})
+    eks.ensure("node_groups")
+    described = group(eks, "workers")
+    assert described["scalingConfig"] == {"minSize": 0, "maxSize": 9, "desiredSize": 2}
+    assert described["labels"] == {"a": "3", "c": "4", "modelplane.ai/pool": "workers"}
+    assert described.get("taints", []) == []
+    change(eks, {**WORKERS, "count": 0, "max_size": 1})
+    eks.ensure("node_groups")
+    # Two machines are there, and none of them goes because of that.
+    assert group(eks, "workers")["scalingConfig"] == {"minSize": 0, "maxSize": 2, "desiredSize": 2}
+
+
+def test_another_type_makes_a_group_beside_and_the_former_goes_when_it_is_empty(eks: Any, run: Run) -> None:
+    change(eks, WORKERS)
+    run("node_groups")
+    change(eks, {**WORKERS, "instance_type": "m6i.2xlarge"})
+    second = Generation("workers", 2)
+    for _ in range(6):
+        outcome = eks.provider.ensure("node_groups", eks.work("node_groups"))
+        eks.later(outcome.wait_seconds)
+    assert not outcome.done
+    assert "workers still has nodes" in outcome.message
+    assert groups(eks) == {"system", "workers", second.name}
+    assert group(eks, second.name)["instanceTypes"] == ["m6i.2xlarge"]
+    assert group(eks, "workers")["scalingConfig"]["minSize"] == 0
+    eks.tenant().client("autoscaling").set_desired_capacity(
+        AutoScalingGroupName=group(eks, "workers")["resources"]["autoScalingGroups"][0]["name"], DesiredCapacity=0
+    )
+    eks.ensure("node_groups")
+    assert groups(eks) == {"system", second.name}
+    assert eks.ledger.find("node_group", "workers") is None
+    assert eks.ledger.find("node_group", "workers/2") is not None
+
+
+def test_a_group_that_the_settings_do_not_name_goes_with_its_template(eks: Any, run: Run) -> None:
+    change(eks, EFA)
+    run("node_groups")
+    change(eks)
+    eks.later(120)
+    eks.ensure("node_groups")
+    assert groups(eks) == {"system"}
+    assert eks.ledger.find("launch_template", "h100") is None
+
+
+def test_scaling_groups_carry_our_tags(eks: Any, run: Run) -> None:
+    run("node_groups")
+    name = group(eks, "system")["resources"]["autoScalingGroups"][0]["name"]
+    described = eks.tenant().client("autoscaling").describe_auto_scaling_groups(AutoScalingGroupNames=[name])
+    tags = {tag["Key"]: tag["Value"] for tag in described["AutoScalingGroups"][0]["Tags"]}
+    assert tags["stockyard:installation"] == "inst-1"
+    assert tags["stockyard:resource"] == eks.cluster.id
+
+
+def test_nodes_get_the_version_of_their_control_plane(eks: Any, run: Run) -> None:
+    run("node_groups")
+    eks.cluster = replace(eks.cluster, kubernetes_version="1.36")
+    eks.ensure("control_plane")
+    eks.ensure("node_groups")
+    assert group(eks, "system")["version"] == "1.36"
+
+
+@pytest.mark.parametrize(
+    ("issues", "error", "text"),
+    [
+        (
+            [{"code": "AsgInstanceLaunchFailures", "message": "no m6i capacity"}],
+            InsufficientCapacity,
+            "no m6i capacity",
+        ),
+        ([{"code": "Ec2SubnetNotFound", "message": "no such subnet"}], VendorRefused, "no such subnet"),
+        ([], VendorRefused, "CREATE_FAILED"),
+    ],
+)
+def test_a_failed_group_says_why(
+    eks: Any, run: Run, monkeypatch: pytest.MonkeyPatch, issues: Any, error: type[VendorError], text: str
+) -> None:
+    run("node_groups")
+    original = Calls.call
+
+    def call(self: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        answer = original(self, service, operation, **parameters)
+        if operation == "describe_nodegroup":
+            answer["nodegroup"] |= {"status": "CREATE_FAILED", "health": {"issues": issues}}
+        return answer
+
+    monkeypatch.setattr(Calls, "call", call)
+    with pytest.raises(error, match=text):
+        eks.provider.ensure("node_groups", eks.work("node_groups"))
+
+
+def test_a_group_of_a_zone_without_a_subnet_is_refused(eks: Any, run: Run) -> None:
+    change(eks, {**H100, "zones": ["us-east-1f"]})
+    with pytest.raises(VendorRefused, match="no subnet in us-east-1f"):
+        run("node_groups")
+
+
+@pytest.mark.parametrize("lost", ["node_group/h100", "launch_template/h100", "node_group/system"])
+def test_a_crash_between_the_call_and_the_record_makes_nothing_twice(eks: Any, run: Run, lost: str) -> None:
+    change(eks, EFA)
+    run("access")
+    eks.ledger.fail_made = lost
+    with pytest.raises(RuntimeError):
+        eks.ensure("node_groups")
+    eks.ensure("node_groups")
+    assert groups(eks) == {"system", "h100"}
+    assert len([line for line in eks.ledger.lines() if line.kind == "launch_template"]) == 1
+
+
+@pytest.fixture
+def block() -> Iterator[str]:
+    """A capacity block of four machines, which begins in two days of the yard's time."""
+    begin = START + timedelta(days=2)
+    with capacity_reservations(), paced(lambda _kind: 0.0, START.timestamp):
+        yield new_block(ACME, "us-east-1", "p5.48xlarge", "us-east-1b", 4, begin, begin + timedelta(days=1))
+
+
+def test_a_capacity_block_has_no_machines_before_it_begins(eks: Any, run: Run, block: str) -> None:
+    change(eks, {**H100, "capacity_reservation_id": block, "count": 2, "min_size": 1})
+    run("node_groups")
+    described = group(eks, "h100")
+    assert described["capacityType"] == "CAPACITY_BLOCK"
+    assert described["scalingConfig"] == {"minSize": 0, "maxSize": 4, "desiredSize": 0}
+    assert described.get("instanceTypes", []) == []
+    data = launch_templates.data(eks.cluster.settings["node_groups"][0], [])
+    assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+    assert data["CapacityReservationSpecification"] == {
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "CapacityReservationTarget": {"CapacityReservationId": block},
+    }
+    assert "NetworkInterfaces" not in data
+
+
+def test_a_capacity_block_that_has_begun_gets_its_least_size(eks: Any, run: Run, block: str) -> None:
+    change(eks, {**H100, "capacity_reservation_id": block, "count": 2, "min_size": 1})
+    run("node_groups")
+    later = START + timedelta(days=2, hours=1)
+    eks.now = later
+    with paced(lambda _kind: 0.0, later.timestamp):
+        eks.ensure("node_groups")
+        assert group(eks, "h100")["scalingConfig"] == {"minSize": 1, "maxSize": 4, "desiredSize": 1}
+
+
+def test_a_capacity_block_that_is_not_there_is_named(eks: Any, run: Run) -> None:
+    change(eks, {**H100, "capacity_reservation_id": "cr-0123456789abcdef0"})
+    with capacity_reservations(), pytest.raises(VendorRefused, match="no capacity reservation cr-0123456789abcdef0"):
+        run("node_groups")
+
+
+@pytest.mark.parametrize(
+    ("pool", "number", "name"),
+    [("gpu", 1, "gpu"), ("gpu", 2, "gpu-generation-2-"), ("a.b", 1, "a-b-generation-1-")],
+)
+def test_names_of_generations_are_names_that_eks_takes(pool: str, number: int, name: str) -> None:
+    generation = Generation(pool, number)
+    assert generation.name.startswith(name)
+    assert len(generation.name) <= 63
+    assert "." not in generation.name
+    assert generation.key == (pool if number == 1 else f"{pool}/{number}")

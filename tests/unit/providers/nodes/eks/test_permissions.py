@@ -1,0 +1,118 @@
+"""The tenant's template grants each call of the node source, and changes nothing that is not ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from local.aws.corrections.scaling_groups import scaling_backends
+from stockyard.providers.clouds.aws import tenant_template
+from stockyard.providers.clouds.aws.calls import Calls
+from tests.harness.policies import Ask, allowed_by
+from tests.harness.stage import Stage
+
+REGION, ACCOUNT = "us-east-1", "222222222222"
+OUR_TAG, OF_GROUP = "aws:ResourceTag/stockyard:installation", "aws:ResourceTag/eks:nodegroup-name"
+OF_GROUPS = ("ChangeOurGroups", "MarkGroups", "MarkMachines", "ReadEksImages", "ReadGroups")
+ELSEWHERE = {
+    "MarkGroups autoscaling:CreateOrUpdateTags": "the cluster's driver",
+    "ReadEksImages ssm:GetParameter": "machines of EC2 outside of groups",
+}
+"""Granted action that this life has no use for -> who has."""
+IN_REQUEST = "aws:RequestTag/stockyard:installation"
+
+
+def _resolved(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _resolved(value["Fn::Sub"]) if "Fn::Sub" in value else {k: _resolved(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_resolved(item) for item in value]
+    return value.replace("${AWS::Partition}", "aws") if isinstance(value, str) else value
+
+
+def _arn(service: str, resource: str) -> str:
+    return f"arn:aws:{service}:{REGION}:{ACCOUNT}:{resource}"
+
+
+def ask_of(service: str, operation: str, parameters: dict[str, Any]) -> Ask:
+    """What AWS checks for a call; a group has our tags, as its cluster's driver marks it."""
+    action = f"{service}:{''.join(word.capitalize() for word in operation.split('_'))}"
+    if service == "eks":
+        name = parameters.get("clusterName") or parameters["name"]
+        group = parameters.get("nodegroupName")
+        return Ask(action, _arn("eks", f"nodegroup/{name}/{group}/id" if group else f"cluster/{name}"))
+    if operation.startswith("describe_"):
+        return Ask(action, "*")
+    if service == "autoscaling":
+        return Ask(action, _arn(service, "autoScalingGroup:id:autoScalingGroupName/eks-1"), {OUR_TAG: "inst"})
+    if operation == "create_tags":
+        tags = {f"aws:RequestTag/{tag['Key']}": tag["Value"] for tag in parameters["Tags"]}
+        return Ask(action, _arn(service, f"instance/{parameters['Resources'][0]}"), {**tags, OF_GROUP: "workers"})
+    return Ask(action, _arn(service, f"instance/{parameters['InstanceIds'][0]}"), {OUR_TAG: "inst"})
+
+
+@pytest.fixture
+def asks(yard: Any, monkeypatch: pytest.MonkeyPatch) -> list[Ask]:
+    """What AWS checks in the lives of a machine, and of one whose group is gone."""
+    recorded: dict[str, Ask] = {}
+    real = Calls.call
+
+    def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
+        ask = ask_of(service, operation, parameters)
+        recorded[str(ask)] = ask
+        return real(calls, service, operation, **parameters)
+
+    monkeypatch.setattr(Calls, "call", call)
+    yard.groups.group("workers", "m6i.xlarge")
+    yard.source.prepare(yard.environment_work())
+    claims = [yard.claim(letter) for letter in "AB"]
+    for claim in claims:
+        yard.launch(claim)
+    yard.source.power(yard.work(claims[0]), "Reboot")
+    yard.end(claims[0])
+    scaling_backends[ACCOUNT][REGION].groups.clear()
+    yard.end(claims[1])
+    return list(recorded.values())
+
+
+def statements(yard: Any) -> list[dict[str, Any]]:
+    account = yard.work(yard.claim("Z")).account
+    template = tenant_template.render(account, "inst", Stage())["Resources"]
+    names = [item["Ref"] for item in template["Role"]["Properties"]["ManagedPolicyArns"]]
+    return [
+        dict(_resolved(statement))
+        for name in names
+        for statement in template[name]["Properties"]["PolicyDocument"]["Statement"]
+    ]
+
+
+def test_template_grants_each_call(yard: Any, asks: list[Ask]) -> None:
+    granted = statements(yard)
+    assert [str(ask) for ask in asks if not allowed_by(granted, ask)] == []
+    actions = {ask.action for ask in asks}
+    assert {
+        "autoscaling:SetDesiredCapacity",
+        "autoscaling:TerminateInstanceInAutoScalingGroup",
+        "ec2:CreateTags",
+        "ec2:RebootInstances",
+        "ec2:TerminateInstances",
+    } <= actions
+
+
+def test_each_grant_for_groups_is_used(yard: Any, asks: list[Ask]) -> None:
+    granted = [statement for statement in statements(yard) if statement["Sid"] in OF_GROUPS]
+    names = {f"{statement['Sid']} {action}" for statement in granted for action in statement["Action"]}
+    used = {f"{statement['Sid']} {ask.action}" for ask in asks for statement in allowed_by(granted, ask)}
+    assert names - used == ELSEWHERE.keys()
+
+
+def test_nothing_of_others_is_changed(yard: Any, asks: list[Ask]) -> None:
+    granted = statements(yard)
+    changing = [ask for ask in asks if ask.context]
+    assert len(changing) >= 5
+    for ask in changing:
+        for key in {OUR_TAG, IN_REQUEST, OF_GROUP} & ask.context.keys():
+            other = {name: text for name, text in ask.context.items() if name != key}
+            assert not allowed_by(granted, replace(ask, context=other)), f"{ask} without {key}"
